@@ -1,0 +1,87 @@
+"""Columns: how payloads and outputs are held, many at a time.
+
+A column is a NumPy array, an Arrow array, a list of Python objects, or a dictionary of columns of one length (a record per
+row). The functions here are all that the data path needs of them; none copies where a view will do.
+
+>>> column = {"a": np.arange(4), "b": ["w", "x", "y", "z"]}
+>>> to_list(cut(column, 1, 3))
+[{'a': 1, 'b': 'x'}, {'a': 2, 'b': 'y'}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Column = Any
+"""np.ndarray | pa.Array | pa.ChunkedArray | list | dict[str, Column]"""
+
+Indices = npt.NDArray[np.intp]
+
+
+def length(column: Column) -> int:
+    """Return the number of rows."""
+    if isinstance(column, dict):
+        return length(next(iter(column.values()))) if column else 0
+    return len(column)
+
+
+def cut(column: Column, start: int, stop: int) -> Column:
+    """Return rows `start` to `stop` as a view (a list is copied)."""
+    if isinstance(column, dict):
+        return {name: cut(part, start, stop) for name, part in column.items()}
+    if isinstance(column, (pa.Array, pa.ChunkedArray)):
+        return column.slice(start, stop - start)
+    return column[start:stop]
+
+
+def take(column: Column, rows: Indices) -> Column:
+    """Return the given rows, in that order, as a new column."""
+    if isinstance(column, dict):
+        return {name: take(part, rows) for name, part in column.items()}
+    if isinstance(column, list):
+        return [column[i] for i in rows.tolist()]
+    if isinstance(column, np.ndarray):
+        return column[rows]
+    return column.take(pa.array(rows))
+
+
+def concat(columns: Sequence[Column]) -> Column:
+    """Return the columns one after the other; of mixed types as a list."""
+    if len(columns) == 1:
+        return columns[0]
+    first = columns[0]
+    if isinstance(first, dict) and all(isinstance(c, dict) and c.keys() == first.keys() for c in columns):
+        return {name: concat([c[name] for c in columns]) for name in first}
+    if all(isinstance(c, np.ndarray) and c.dtype == first.dtype for c in columns):
+        return np.concatenate(columns)
+    if all(isinstance(c, pa.Array) and c.type == getattr(first, "type", None) for c in columns):
+        return pa.concat_arrays(columns)
+    return [value for column in columns for value in to_list(column)]
+
+
+def to_list(column: Column) -> list[Any]:
+    """Return the rows as Python objects; rows of named columns are dictionaries."""
+    if isinstance(column, list):
+        return column
+    if isinstance(column, dict):
+        names = tuple(column)
+        return [
+            dict(zip(names, row, strict=True)) for row in zip(*map(to_list, column.values()), strict=True)
+        ]
+    if isinstance(column, np.ndarray):
+        return column.tolist()  # type: ignore[no-any-return]
+    return column.to_pylist()  # type: ignore[no-any-return]
+
+
+def nbytes(column: Column) -> int:
+    """Return about how many bytes the column holds; a Python object counts 64."""
+    if isinstance(column, dict):
+        return sum(map(nbytes, column.values()))
+    if isinstance(column, list):
+        return 64 * len(column)
+    return int(column.nbytes)

@@ -1,0 +1,227 @@
+"""Every error dgs raises on purpose: what is wrong, where, and what to do about it.
+
+::
+
+    DgsError
+    ├── UsageError               exit 2   a flag or argument that makes no sense
+    ├── InvalidError             exit 3   a file, program or plan is wrong; nothing was started
+    ├── ResourceError            exit 4   Ray, Java, a port, a directory is not to be had
+    ├── RunError                 exit 5   the run failed
+    ├── UserCodeError            exit 1   update, fork, join or emit raised
+    └── InternalError            exit 70  a bug in dgs
+
+Errors carry their data as attributes; the sentence is built from them, so that programs can read what people read.
+
+>>> error = OutOfOrderError(stream="flights", row=7, ts=10, previous=12)
+>>> error.row, error.code, error.exit_code
+(7, 'DGS501', 5)
+>>> print(error)  # doctest: +ELLIPSIS
+stream 'flights', row 7: timestamp 10 comes after 12...
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class DgsError(Exception):
+    """Base of all errors of dgs. Subclasses declare a `code`, a `template` over their facts, and a `fix`."""
+
+    code: ClassVar[str] = "DGS000"
+    exit_code: ClassVar[int] = 5
+    template: ClassVar[str] = "{message}"
+    fix: ClassVar[str] = ""
+
+    def __init__(self, **facts: Any) -> None:
+        self.facts = facts
+        super().__init__(facts)
+
+    def __getattr__(self, name: str) -> Any:
+        facts = self.__dict__.get("facts", {})
+        if name in facts:
+            return facts[name]
+        raise AttributeError(name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.facts)
+
+    def __str__(self) -> str:
+        sentence = self.template.format(**self.facts)
+        return f"{sentence}. {self.fix.format(**self.facts)}" if self.fix else sentence
+
+
+def _rebuild(cls: type[DgsError], facts: dict[str, Any]) -> DgsError:
+    return cls(**facts)
+
+
+class UsageError(DgsError):
+    """A flag or argument makes no sense."""
+
+    code = "DGS201"
+    exit_code = 2
+
+
+class InvalidError(DgsError):
+    """A file, program or plan is wrong; nothing was started."""
+
+    code = "DGS300"
+    exit_code = 3
+
+
+class PlanFileError(InvalidError):
+    """plan.yaml cannot be read as one. `where` is file:line:column."""
+
+    code = "DGS301"
+    template = "{where}: {problem}"
+
+
+class ProgramImportError(InvalidError):
+    """The program named in plan.yaml cannot be imported."""
+
+    code = "DGS302"
+    template = "cannot load program {ref!r}: {problem}"
+    fix = 'Write `program: {{ref: "file.py:Name"}}` or "package.module:Name"; paths are relative to the plan file'
+
+
+class ProgramError(InvalidError):
+    """The program is not one: a part is missing or contradicts another."""
+
+    code = "DGS303"
+    template = "program {program}: {problem}"
+
+
+class AsymmetricDependenceError(InvalidError):
+    """The functional dependence answers differently for (a, b) and (b, a) (Definition 2.1, clause 2)."""
+
+    code = "DGS304"
+    template = "the dependence is not symmetric: depends({left}, {right}) is {forward} but depends({right}, {left}) is {backward}"
+    fix = "Two events either commute or they do not: answer the same both ways"
+
+
+class InvalidPlanError(InvalidError):
+    """The plan breaks V1, V2 or coverage. `violations` lists them all."""
+
+    code = "DGS305"
+    template = "the plan is not valid for program {program}:\n{listing}"
+
+
+class NoPlanError(InvalidError):
+    """No assignment of state types makes the tag tree a plan. `reason` names the node that failed."""
+
+    code = "DGS306"
+    template = "no plan found for program {program}: {reason}"
+
+
+class MissingInputError(InvalidError):
+    """An input file named by a source does not exist, or a glob matches nothing."""
+
+    code = "DGS307"
+    template = "stream {stream!r}: no file at {path}"
+    fix = "Paths in plan.yaml are relative to the plan file"
+
+
+class ResourceError(DgsError):
+    """Something outside of dgs is not to be had."""
+
+    code = "DGS400"
+    exit_code = 4
+
+
+class RayUnavailableError(ResourceError):
+    """Ray is not installed or does not start."""
+
+    code = "DGS401"
+    template = "Ray is not available: {problem}"
+    fix = "Install it with `pip install 'dgs[ray]'`, or run with `--runtime local`"
+
+
+class OutputUnwritableError(ResourceError):
+    """Outputs or the run directory cannot be written."""
+
+    code = "DGS402"
+    template = "cannot write to {path}: {problem}"
+    fix = "Make the directory writable or name another one in `sinks:`"
+
+
+class MissingPackageError(ResourceError):
+    """An optional package is needed and absent."""
+
+    code = "DGS403"
+    template = "{feature} needs the package {package!r}, which is not installed"
+    fix = "Install it with `pip install {package}`"
+
+
+class RunError(DgsError):
+    """The run failed."""
+
+    code = "DGS500"
+    exit_code = 5
+
+
+class OutOfOrderError(RunError):
+    """A stream's timestamps went back (or to or below a heartbeat) and `on_disorder` is `error`."""
+
+    code = "DGS501"
+    template = "stream {stream!r}, row {row}: timestamp {ts} comes after {previous}"
+    fix = "Streams must be non-decreasing in time: sort the input, or set `on_disorder: drop` or `{{sort_within: DURATION}}`"
+
+
+class MalformedRowError(RunError):
+    """A row cannot be read as an event: a null or untypable timestamp or tag, a broken line."""
+
+    code = "DGS502"
+    template = "stream {stream!r}, row {row}: {problem}"
+
+
+class UnownedTagError(RunError):
+    """An event arrived whose tag no worker of the plan owns."""
+
+    code = "DGS503"
+    template = "stream {stream!r}, row {row}: no worker of the plan owns tag {tag}"
+    fix = "Add the tag to the stream's `tags:` and to a node of the plan, or let the planner make one"
+
+
+class WorkerLostError(RunError):
+    """A host process died or was cut off."""
+
+    code = "DGS504"
+    template = "host {host} was lost: {problem}"
+
+
+class StalledError(RunError):
+    """Nothing can move any more although streams have not ended."""
+
+    code = "DGS505"
+    template = "the run is stuck: {reason}"
+
+
+class CodecError(RunError):
+    """A value cannot be encoded or decoded."""
+
+    code = "DGS506"
+    template = "{problem}"
+    fix = "Use types the codec carries or `dgs.codec.register` your own"
+
+
+class FrameGapError(RunError):
+    """A frame between two hosts is missing (rule R1)."""
+
+    code = "DGS507"
+    template = "host {host}: frame {expected} of host {sender} is missing, {got} came instead"
+
+
+class UserCodeError(DgsError):
+    """The user's update, fork, join or emit raised. The user's traceback comes first."""
+
+    code = "DGS101"
+    exit_code = 1
+    template = "{trace}\n{function} of program {program} raised {error}{where}"
+
+
+class InternalError(DgsError):
+    """A broken invariant: a bug in dgs, not in the program or its input."""
+
+    code = "DGS901"
+    exit_code = 70
+    template = "internal error: {problem}"
+    fix = "This is a bug in dgs: please report it with the command and the run directory"

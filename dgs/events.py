@@ -1,0 +1,121 @@
+"""Events, one and many: what programs see, and what moves through the runtime.
+
+>>> batch = EventBatch.of("clicks", rank=0, tags=[Tag("view", 1)], ts=[5, 6], payload=["home", "shop"])
+>>> [(e.ts, e.payload) for e in batch.events()]
+[(5, 'home'), (6, 'shop')]
+>>> batch.position_of(OrderKey(6, 0, 0))          # how many of its events come before that key
+1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dgs import columns
+from dgs.columns import Column
+from dgs.order import OrderKey
+from dgs.tags import Tag
+
+Int64s = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
+
+
+class Event(NamedTuple):
+    """One event: its tag, the stream it came from, its timestamp (int64, the user's unit) and its payload."""
+
+    tag: Tag
+    stream: str
+    ts: int
+    payload: Any
+
+
+@dataclass(frozen=True, slots=True)
+class EventBatch:
+    """Events of one stream in its order, columnar.
+
+    `ts` int64[n] non-decreasing; `seq` int64[n] increasing, the raw row numbers; `tags` the distinct tags and `codes`
+    int32[n] which one each event has (None: all have `tags[0]`); `payload` a column of n rows, or None for no payloads.
+    """
+
+    stream: str
+    rank: int
+    ts: Int64s
+    seq: Int64s
+    tags: tuple[Tag, ...]
+    codes: Codes | None = None
+    payload: Column = None
+
+    @classmethod
+    def of(
+        cls,
+        stream: str,
+        *,
+        rank: int,
+        tags: Sequence[Tag],
+        ts: Any,
+        seq: Any = None,
+        codes: Any = None,
+        payload: Column = None,
+    ) -> EventBatch:
+        """Make a batch from anything array-like; `seq` counts from 0 when not given."""
+        times = np.asarray(ts, dtype=np.int64)
+        numbers = np.arange(len(times), dtype=np.int64) if seq is None else np.asarray(seq, dtype=np.int64)
+        which = None if codes is None else np.asarray(codes, dtype=np.int32)
+        return cls(stream, rank, times, numbers, tuple(tags), which, payload)
+
+    def __len__(self) -> int:
+        return len(self.ts)
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes the batch holds."""
+        codes = 0 if self.codes is None else self.codes.nbytes
+        payload = 0 if self.payload is None else columns.nbytes(self.payload)
+        return int(self.ts.nbytes + self.seq.nbytes + codes + payload)
+
+    def key(self, row: int) -> OrderKey:
+        """Return the order key of an event of the batch."""
+        return OrderKey(int(self.ts[row]), self.rank, int(self.seq[row]))
+
+    def position_of(self, key: OrderKey) -> int:
+        """Return how many events of the batch come before `key` in the total order."""
+        if self.rank != key.rank:
+            return int(np.searchsorted(self.ts, key.ts, side="right" if self.rank < key.rank else "left"))
+        low = int(np.searchsorted(self.ts, key.ts, side="left"))
+        high = int(np.searchsorted(self.ts, key.ts, side="right"))
+        return low + int(np.searchsorted(self.seq[low:high], key.seq, side="left"))
+
+    def cut(self, start: int, stop: int) -> EventBatch:
+        """Return events `start` to `stop` as a view."""
+        codes = None if self.codes is None else self.codes[start:stop]
+        payload = None if self.payload is None else columns.cut(self.payload, start, stop)
+        return EventBatch(
+            self.stream, self.rank, self.ts[start:stop], self.seq[start:stop], self.tags, codes, payload
+        )
+
+    def take(self, rows: columns.Indices) -> EventBatch:
+        """Return the given events, which must be in increasing order of row."""
+        codes = None if self.codes is None else self.codes[rows]
+        payload = None if self.payload is None else columns.take(self.payload, rows)
+        return EventBatch(self.stream, self.rank, self.ts[rows], self.seq[rows], self.tags, codes, payload)
+
+    def tag_list(self) -> list[Tag]:
+        """Return the tag of every event."""
+        if self.codes is None:
+            return [self.tags[0]] * len(self)
+        tags = self.tags
+        return [tags[code] for code in self.codes.tolist()]
+
+    def events(self) -> list[Event]:
+        """Return the events as Python objects: the one place where they come into being."""
+        n = len(self)
+        tags = repeat(self.tags[0], n) if self.codes is None else self.tag_list()
+        payload = repeat(None, n) if self.payload is None else columns.to_list(self.payload)
+        rows = zip(tags, repeat(self.stream, n), self.ts.tolist(), payload, strict=True)
+        return list(map(tuple.__new__, repeat(Event, n), rows))

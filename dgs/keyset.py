@@ -1,0 +1,128 @@
+"""Sets of keys, finite or symbolic, closed under the set operations.
+
+A key set is a union of hash classes (`key_class(key) % modulus in classes`) corrected by finitely many exceptions. Finite
+sets have no classes; all keys are the one class of modulus 1. So ten thousand keys, and keys nobody has seen, cost nothing.
+
+>>> some, all_keys = KeySet.of([1, 2, 3]), KeySet.all()
+>>> 2 in some, 9 in (all_keys - some), (some & KeySet.of([3, 4]))
+(True, True, {3})
+>>> (KeySet.hashed(4, [0]) | KeySet.hashed(4, [1, 2, 3])) == all_keys
+True
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from math import lcm
+
+from dgs.tags import Key
+
+
+@lru_cache(maxsize=1 << 16, typed=True)
+def key_class(key: Key) -> int:
+    """Return the 64-bit stable hash of a key: of its codec bytes, the same in every process and version."""
+    from dgs import codec
+
+    return int.from_bytes(hashlib.blake2b(codec.encode(key), digest_size=8).digest(), "big")
+
+
+@dataclass(frozen=True, slots=True)
+class KeySet:
+    """An immutable set of keys: hash classes modulo `modulus`, plus `extra` keys outside of them, minus `missing` inside."""
+
+    modulus: int = 1
+    classes: frozenset[int] = frozenset()
+    extra: frozenset[Key] = frozenset()
+    missing: frozenset[Key] = frozenset()
+
+    @classmethod
+    def of(cls, keys: Iterable[Key]) -> KeySet:
+        """Return the finite set of `keys`."""
+        return cls(extra=frozenset(keys))
+
+    @classmethod
+    def all(cls) -> KeySet:
+        """Return the set of all keys."""
+        return cls(classes=frozenset([0]))
+
+    @classmethod
+    def hashed(cls, modulus: int, classes: Iterable[int]) -> KeySet:
+        """Return the keys whose stable hash modulo `modulus` is in `classes`."""
+        return _normal(modulus, frozenset(classes), frozenset(), frozenset())
+
+    def __contains__(self, key: Key) -> bool:
+        if key in self.extra:
+            return True
+        return bool(self.classes) and key not in self.missing and self._in_classes(key)
+
+    def _in_classes(self, key: Key) -> bool:
+        return len(self.classes) == self.modulus or key_class(key) % self.modulus in self.classes
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether the set lists its keys (`extra`) and has no hash classes."""
+        return not self.classes
+
+    def __bool__(self) -> bool:
+        return bool(self.classes or self.extra)
+
+    def __or__(self, other: KeySet) -> KeySet:
+        return self._combine(other, lambda a, b: a or b)
+
+    def __and__(self, other: KeySet) -> KeySet:
+        return self._combine(other, lambda a, b: a and b)
+
+    def __sub__(self, other: KeySet) -> KeySet:
+        return self._combine(other, lambda a, b: a and not b)
+
+    def isdisjoint(self, other: KeySet) -> bool:
+        """Return whether the two sets share no key."""
+        return not self & other
+
+    def _combine(self, other: KeySet, op: Callable[[bool, bool], bool]) -> KeySet:
+        """Apply a boolean operation: class by class, then key by key for the exceptions of either side."""
+        if self.is_finite and other.is_finite:
+            return KeySet.of(k for k in self.extra | other.extra if op(k in self.extra, k in other.extra))
+        modulus = lcm(self.modulus, other.modulus)
+        mine, yours = _spread(self, modulus), _spread(other, modulus)
+        classes = frozenset(c for c in range(modulus) if op(c in mine, c in yours))
+        exceptions = self.extra | self.missing | other.extra | other.missing
+        inside = frozenset(k for k in exceptions if op(k in self, k in other))
+        return _normal(modulus, classes, inside, exceptions - inside)
+
+    def __repr__(self) -> str:
+        parts = []
+        if self.classes:
+            whole = len(self.classes) == self.modulus
+            parts.append("all" if whole else f"hash%{self.modulus} in {sorted(self.classes)}")
+        if self.extra:
+            parts.append("{" + ", ".join(map(repr, sorted(self.extra, key=repr))) + "}")
+        text = " + ".join(parts) or "{}"
+        return text + (
+            " - {" + ", ".join(map(repr, sorted(self.missing, key=repr))) + "}" if self.missing else ""
+        )
+
+
+def _spread(keys: KeySet, modulus: int) -> frozenset[int]:
+    return frozenset(c + i * keys.modulus for c in keys.classes for i in range(modulus // keys.modulus))
+
+
+def _normal(modulus: int, classes: frozenset[int], inside: frozenset[Key], outside: frozenset[Key]) -> KeySet:
+    """Return the one representation of this set: smallest modulus, no exception that the classes already say."""
+    if not classes:
+        return KeySet.of(inside)
+    for smaller in (m for m in range(1, modulus) if modulus % m == 0):
+        folded = frozenset(c % smaller for c in classes)
+        if len(folded) * (modulus // smaller) == len(classes):
+            modulus, classes = smaller, folded
+            break
+    hashed = KeySet(modulus, classes)
+    return KeySet(
+        modulus,
+        classes,
+        frozenset(k for k in inside if not hashed._in_classes(k)),  # noqa: SLF001 - same module
+        frozenset(k for k in outside if hashed._in_classes(k)),  # noqa: SLF001 - same module
+    )

@@ -1,0 +1,70 @@
+"""Outputs: what update emitted, with the identity that makes exactly-once possible.
+
+The id of an output is (key of its event, tag, group, index): in a consistent program it does not depend on the schedule.
+
+>>> batch = OutputBatch.of("clicks", rank=0, tags=[Tag("view", 1)], ts=[5], seq=[0], index=[0], values=["hello"])
+>>> batch.to_list()
+['hello']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dgs import columns
+from dgs.columns import Column
+from dgs.events import Codes, Int64s
+from dgs.tags import Tag
+
+
+@dataclass(frozen=True, slots=True)
+class OutputBatch:
+    """Outputs of events of one stream, in the order of their events.
+
+    `ts`, `seq`: int64[n], of the event of each output; `index`: int64[n], 0 for the first output of an event, and so on;
+    `tags`, `codes`: as in EventBatch; `values`: a column of n rows. `group` is reserved for later stages and empty.
+    """
+
+    stream: str
+    rank: int
+    ts: Int64s
+    seq: Int64s
+    index: Int64s
+    tags: tuple[Tag, ...]
+    codes: Codes | None
+    values: Column
+
+    @classmethod
+    def of(
+        cls,
+        stream: str,
+        *,
+        rank: int,
+        tags: Sequence[Tag],
+        ts: Any,
+        seq: Any,
+        index: Any,
+        values: Column,
+        codes: Any = None,
+    ) -> OutputBatch:
+        """Make a batch from anything array-like."""
+        which = None if codes is None else np.asarray(codes, dtype=np.int32)
+        numbers = [np.asarray(part, dtype=np.int64) for part in (ts, seq, index)]
+        return cls(stream, rank, numbers[0], numbers[1], numbers[2], tuple(tags), which, values)
+
+    def __len__(self) -> int:
+        return len(self.ts)
+
+    def to_list(self) -> list[Any]:
+        """Return the values as Python objects."""
+        return columns.to_list(self.values)
+
+    def tag_list(self) -> list[Tag]:
+        """Return the tag of the event of every output."""
+        if self.codes is None:
+            return [self.tags[0]] * len(self)
+        return [self.tags[code] for code in self.codes.tolist()]

@@ -1,0 +1,61 @@
+"""What the planner knows of the world: input streams with their tags and rates, and machines.
+
+>>> from dgs.tags import kind
+>>> VIEW = kind("view", key=("a", "b"))
+>>> stream = Stream("clicks", TagSet.of(VIEW), rates={VIEW("a"): 90.0})
+>>> stream.rate(VIEW("a")), stream.rate(VIEW("b"))
+(90.0, 0.0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dgs.impl_tags import ImplTagSet
+from dgs.tags import Tag
+from dgs.tagset import TagSet
+
+
+@dataclass(frozen=True)
+class Stream:
+    """An input stream as the planner sees it.
+
+    `tags`: what may arrive on it. `rates`: events per second (any one unit) of the tags known; of the others together
+    `other_rate`. `location`: the machine it arrives at, None for anywhere. Split streams appear as `flights/0`, ....
+    """
+
+    id: str
+    tags: TagSet
+    rates: Mapping[Tag, float] = field(default_factory=dict)
+    other_rate: float = 0.0
+    location: str | None = None
+
+    def rate(self, tag: Tag) -> float:
+        """Return the known rate of a tag, 0 if unknown."""
+        return self.rates.get(tag, 0.0)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A computer that can run workers."""
+
+    id: str
+    cpus: int = 1
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Streams in their declared order, and machines."""
+
+    streams: Sequence[Stream]
+    machines: Sequence[Machine] = (Machine("local"),)
+
+    def impl_tags(self) -> ImplTagSet:
+        """Return all implementation tags there are: what a plan must own exactly once."""
+        return ImplTagSet.of({stream.id: stream.tags for stream in self.streams})
+
+    @property
+    def cpus(self) -> int:
+        """CPUs of all machines together."""
+        return sum(machine.cpus for machine in self.machines)
