@@ -1,0 +1,1 @@
+"""The worker protocol as pure state machines, and the runtimes that drive them."""
