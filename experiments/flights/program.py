@@ -1,0 +1,65 @@
+"""Page-view join on real data: every departure from New York in 2013, joined with the latest weather of its airport.
+
+>>> from dgs import Event
+>>> program, outputs = FlightsJoin(), []
+>>> state = program.update(program.init(), Event(UPDATE("JFK"), "weather", 0, {"temp": 39.0}), outputs.append)
+>>> state = program.update(state, Event(VIEW("JFK"), "flights", 0, {"flight": 1141}), outputs.append)
+>>> outputs
+[{'airport': 'JFK', 'replaced': None}, {'flight': {'flight': 1141}, 'weather': {'temp': 39.0}}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import dgs
+
+AIRPORTS = ("EWR", "JFK", "LGA")
+
+UPDATE = dgs.kind("update", key=AIRPORTS)
+"""A weather report of an airport."""
+VIEW = dgs.kind("view", key=AIRPORTS)
+"""A departure from an airport."""
+
+Record = dict[str, Any]
+State = dict[str, Record]
+"""The latest report of each airport that has had one."""
+
+
+class FlightsJoin(dgs.Program):
+    """Emits `{flight, weather}` for every departure, and `{airport, replaced}`, the old report, for every report."""
+
+    depends = dgs.Dependence(
+        (UPDATE, UPDATE, dgs.SAME_KEY),
+        (UPDATE, VIEW, dgs.SAME_KEY),
+    )
+
+    def init(self) -> State:
+        """Know no weather."""
+        return {}
+
+    def update(self, state: State, event: dgs.Event, emit: Callable[[Any], None]) -> State:
+        """Join a departure with the weather of its airport, or take in a report."""
+        airport = event.tag.key
+        if event.tag.kind == VIEW:
+            emit({"flight": event.payload, "weather": state.get(airport)})
+        else:
+            emit({"airport": airport, "replaced": state.get(airport)})
+            state[airport] = event.payload
+        return state
+
+    def fork(self, state: State, left: dgs.TagSet, right: dgs.TagSet) -> tuple[State, State]:
+        """Give each side the airports it may see, the left one also those that nobody sees.
+
+        An airport on both sides has only departures there (its reports depend on them), so both copies stay equal.
+        """
+        on_right = {airport for airport in state if VIEW(airport) in right or UPDATE(airport) in right}
+        on_left = {airport for airport in state if airport not in on_right or VIEW(airport) in left}
+        return {airport: state[airport] for airport in on_left}, {
+            airport: state[airport] for airport in on_right
+        }
+
+    def join(self, left: State, right: State) -> State:
+        """Put the airports of both sides together."""
+        return left | right

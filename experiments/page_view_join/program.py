@@ -1,0 +1,67 @@
+"""Page-view join: every view of a page, joined with the latest metadata of that page (Section 4.1).
+
+Pages are independent of each other. Views of one page commute, so they may run in parallel; an update of a page must
+see all earlier views of it done and all later ones waiting. Outputs are records, so that they are columns when many.
+
+>>> from dgs import Event
+>>> program, outputs = PageViewJoin(), []
+>>> state = program.init()
+>>> for tag, payload in [(VIEW(0), 41), (UPDATE(0), 7), (VIEW(0), 42)]:
+...     state = program.update(state, Event(tag, "clicks", 0, payload), outputs.append)
+>>> outputs[0], outputs[2]
+({'page': 0, 'visitor': 41, 'info': None}, {'page': 0, 'visitor': 42, 'info': 7})
+>>> outputs[1]
+{'page': 0, 'replaced': None}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import dgs
+
+PAGES = (0, 1)
+"""The hot pages: as in the paper, all views are of two pages."""
+
+UPDATE = dgs.kind("update", key=PAGES)
+VIEW = dgs.kind("view", key=PAGES)
+
+State = dict[int, int]
+"""The latest metadata of each page that has been updated."""
+
+
+class PageViewJoin(dgs.Program):
+    """Emits `{page, visitor, info}` for every view, and `{page, replaced}`, the old metadata, for every update."""
+
+    depends = dgs.Dependence(
+        (UPDATE, UPDATE, dgs.SAME_KEY),
+        (UPDATE, VIEW, dgs.SAME_KEY),
+    )
+
+    def init(self) -> State:
+        """Know no page."""
+        return {}
+
+    def update(self, state: State, event: dgs.Event, emit: Callable[[Any], None]) -> State:
+        """Join a view with what is known of its page, or replace what is known."""
+        page = event.tag.key
+        if event.tag.kind == VIEW:
+            emit({"page": page, "visitor": event.payload, "info": state.get(page)})
+        else:
+            emit({"page": page, "replaced": state.get(page)})
+            state[page] = event.payload
+        return state
+
+    def fork(self, state: State, left: dgs.TagSet, right: dgs.TagSet) -> tuple[State, State]:
+        """Give each side the pages it may see, the left one also those that nobody sees.
+
+        A page on both sides is only viewed there (its updates depend on its views), so both copies stay equal.
+        """
+        on_right = {page for page in state if VIEW(page) in right or UPDATE(page) in right}
+        on_left = {page for page in state if page not in on_right or VIEW(page) in left}
+        return {page: state[page] for page in on_left}, {page: state[page] for page in on_right}
+
+    def join(self, left: State, right: State) -> State:
+        """Put the pages of both sides together."""
+        return left | right
