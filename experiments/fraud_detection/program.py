@@ -1,0 +1,89 @@
+"""Fraud detection: transactions are judged by a model that every rule retrains (Section 4.1, simplified as there).
+
+A transaction is fraudulent if it equals the model modulo 1000; it is then an output. A rule outputs the aggregate of the
+transactions since the rule before, and the model becomes the sum of that aggregate and the rule. So transactions read the
+model and add to the aggregate, and may run in parallel; a rule needs all of the aggregate and changes everybody's model.
+
+In `FraudDetection` the aggregate does not depend on the model. In `CyclicFraudDetection` it does: only transactions that
+are not fraudulent are added, so no part of the computation can run ahead of the other.
+
+>>> from dgs import Event
+>>> program, outputs = FraudDetection(), []
+>>> state = program.init()
+>>> for tag, payload in [(TRANSACTION(), 40), (RULE(), 2), (TRANSACTION(), 1042), (RULE(), 0)]:
+...     state = program.update(state, Event(tag, "bank", 0, payload), outputs.append)
+>>> outputs, state                                       # aggregate, fraud, aggregate
+([40, 1042, 1042], (1042, 0))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import dgs
+
+TRANSACTION = dgs.kind("transaction")
+RULE = dgs.kind("rule")
+MODULUS = 1000
+
+State = tuple[int | None, int]
+"""The model, and the aggregate since the last rule. A model of None: this part of the state has none, and sees no events."""
+
+
+class FraudDetection(dgs.Program):
+    """Emits the aggregate at every rule, and every transaction that is fraudulent."""
+
+    depends = dgs.Dependence(
+        (RULE, RULE, dgs.ALWAYS),
+        (RULE, TRANSACTION, dgs.ALWAYS),
+    )
+
+    def init(self) -> State:
+        """Start with model 0 and nothing aggregated."""
+        return 0, 0
+
+    def update(self, state: State, event: dgs.Event, emit: Callable[[Any], None]) -> State:
+        """Judge and add a transaction, or retrain the model."""
+        model, aggregate = state
+        amount = event.payload
+        if event.tag.kind == TRANSACTION:
+            if (amount - model) % MODULUS == 0:
+                emit(amount)
+            return model, aggregate + amount
+        emit(aggregate)
+        return aggregate + amount, 0
+
+    def fork(self, state: State, left: dgs.TagSet, right: dgs.TagSet) -> tuple[State, State]:
+        """Copy the model to both sides and leave the aggregate on the left.
+
+        A side with rules excludes every event on the other: it takes the whole state, or its rules would not see the
+        aggregate, and the model on the other side would be out of date at the join.
+        """
+        if RULE in left:
+            return state, (None, 0)
+        if RULE in right:
+            return (None, 0), state
+        model, _ = state
+        return state, (model, 0)
+
+    def join(self, left: State, right: State) -> State:
+        """Add the aggregates; the models are equal where both sides have one."""
+        model = right[0] if left[0] is None else left[0]
+        return model, left[1] + right[1]
+
+
+class CyclicFraudDetection(FraudDetection):
+    """The same, but fraudulent transactions do not enter the aggregate: it depends on the model, and the model on it."""
+
+    def update(self, state: State, event: dgs.Event, emit: Callable[[Any], None]) -> State:
+        """Judge a transaction and add it if it is good, or retrain the model."""
+        model, aggregate = state
+        amount = event.payload
+        if event.tag.kind == TRANSACTION:
+            if (amount - model) % MODULUS == 0:
+                emit(amount)
+                return state
+            return model, aggregate + amount
+        emit(aggregate)
+        return aggregate + amount, 0
