@@ -57,18 +57,16 @@ class FraudDetection(dgs.Program):
     def fork(self, state: State, left: dgs.TagSet, right: dgs.TagSet) -> tuple[State, State]:
         """Copy the model to both sides and leave the aggregate on the left.
 
-        A side with rules excludes every event on the other: it takes the whole state, or its rules would not see the
-        aggregate, and the model on the other side would be out of date at the join.
+        A side with rules excludes every event on the other. If that is the right side it takes the whole state, or its
+        rules would not see the aggregate and the model on the left would be out of date at the join.
         """
-        if RULE in left:
-            return state, (None, 0)
         if RULE in right:
             return (None, 0), state
         model, _ = state
         return state, (model, 0)
 
     def join(self, left: State, right: State) -> State:
-        """Add the aggregates; the models are equal where both sides have one."""
+        """Add the aggregates, and keep the model of the left side if it has one."""
         model = right[0] if left[0] is None else left[0]
         return model, left[1] + right[1]
 
