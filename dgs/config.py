@@ -1,6 +1,7 @@
 """The schema of plan.yaml: one model per section, validated by pydantic, unknown keys refused.
 
 Sections hold what the user wrote, with units resolved (durations in nanoseconds, sizes in bytes); nothing here opens a file.
+Law: `model_validate(model_dump(...))` gives an equal section (units are written back as text), so a resolved file can be run.
 
 >>> RuntimeConfig.model_validate({"kind": "local", "buffer_bytes": "1MiB"}).buffer_bytes
 1048576
@@ -11,9 +12,20 @@ Sections hold what the user wrote, with units resolved (durations in nanoseconds
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic_core import CoreSchema, PydanticCustomError
 
 NANOSECONDS = {
     "ns": 1,
@@ -40,7 +52,8 @@ def parse_size(text: Any) -> int:
 
 def parse_rate(text: Any) -> float:
     """Return a rate such as `3/h` in events per second. Raises ValueError without a known unit."""
-    match = re.fullmatch(r"\s*([0-9.]+)\s*([kKM]?)\s*/\s*(ms|s|m|h|d)\s*", str(text))
+    number = r"([0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
+    match = re.fullmatch(rf"\s*{number}\s*([kKM]?)\s*/\s*(ms|s|m|h|d)\s*", str(text))
     if not match:
         raise ValueError(f"expected a rate such as 100/s, 2k/s or 3/h, got {text!r}")
     scale = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6}[match[2]]
@@ -54,9 +67,34 @@ def _with_unit(text: Any, units: dict[str, int], expected: str) -> int:
     return int(float(match[1]) * units[match[2]])
 
 
-Duration = Annotated[int, BeforeValidator(lambda v: 0 if v in (0, "0") else parse_duration(v))]
-Size = Annotated[int, BeforeValidator(parse_size)]
-Rate = Annotated[float, BeforeValidator(parse_rate)]
+def _show(value: int, units: dict[str, int]) -> str:
+    """Return a value in the largest unit that divides it."""
+    unit = max((u for u in units if value % units[u] == 0), key=lambda u: units[u])
+    return f"{value // units[unit]}{unit}" if value else f"0{next(iter(units))}"
+
+
+def _written(pattern: str, example: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "pattern": pattern, "examples": [example]})
+
+
+Duration = Annotated[
+    int,
+    BeforeValidator(lambda value: 0 if str(value) == "0" else parse_duration(value)),
+    PlainSerializer(lambda value: _show(value, NANOSECONDS), return_type=str),
+    _written(r"^[0-9]+(\.[0-9]+)? ?(ns|us|ms|s|m|h|d)$", "10ms"),
+]
+Size = Annotated[
+    int,
+    BeforeValidator(parse_size),
+    PlainSerializer(lambda value: _show(value, BYTES), return_type=str),
+    _written(r"^[0-9]+(\.[0-9]+)? ?([KMG]i?)?B$", "256MiB"),
+]
+Rate = Annotated[
+    float,
+    BeforeValidator(parse_rate),
+    PlainSerializer(lambda value: f"{value!r}/s", return_type=str),
+    _written(r"^[0-9.]+ ?[kKM]? ?/ ?(ms|s|m|h|d)$", "3/h"),
+]
 
 
 class Section(BaseModel):
@@ -100,7 +138,10 @@ def _ts(value: Any) -> Any:
     return {"column": value} if isinstance(value, str) else value
 
 
-Ts = Annotated[TimeColumn, BeforeValidator(_ts)]
+Ts = Annotated[
+    TimeColumn,
+    BeforeValidator(_ts, json_schema_input_type=str | TimeColumn),
+]
 ColumnTypes = dict[str, Literal["int", "float", "str", "bool", "datetime"]]
 
 
@@ -140,33 +181,41 @@ class GeneratorSource(Section):
     ts: Ts = TimeColumn(column="ts")
 
 
-class SourceConfig(Section):
-    """Where the events of a stream come from: exactly one of these."""
+class Choice(Section):
+    """A section of which exactly one key is given: its kind."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, json_schema_extra={"minProperties": 1, "maxProperties": 1}
+    )
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        given = [name for name in type(self).model_fields if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(
+                f"exactly one of {', '.join(type(self).model_fields)} is needed, got {', '.join(given) or 'none'}"
+            )
+        return self
+
+    @property
+    def kind(self) -> str:
+        """The key that is given, such as `csv`."""
+        return next(name for name in type(self).model_fields if getattr(self, name) is not None)
+
+    @property
+    def details(self) -> Any:
+        """The section of that key."""
+        return getattr(self, self.kind)
+
+
+class SourceConfig(Choice):
+    """Where the events of a stream come from: exactly one of these. `memory` names data given from Python."""
 
     csv: CsvSource | None = None
     jsonl: JsonlSource | None = None
     parquet: ParquetSource | None = None
     generator: GeneratorSource | None = None
     memory: str | None = None
-
-    @model_validator(mode="after")
-    def _exactly_one(self) -> SourceConfig:
-        given = self.model_fields_set
-        if len(given) != 1:
-            raise ValueError(
-                f"a source has exactly one of csv, jsonl, parquet, generator, memory; got {sorted(given)}"
-            )
-        return self
-
-    @property
-    def kind(self) -> str:
-        """The name of the kind of source, such as `csv`."""
-        return next(iter(self.model_fields_set))
-
-    @property
-    def details(self) -> Any:
-        """The section of the kind of source."""
-        return getattr(self, self.kind)
 
 
 class SortWithin(Section):
@@ -248,8 +297,11 @@ class FileSink(Section):
     path: str
 
 
-class SinkConfig(Section):
-    """Where outputs go: exactly one of these."""
+SINKS_WITHOUT_OPTIONS = ("stdout", "memory", "none")
+
+
+class SinkConfig(Choice):
+    """Where outputs go: exactly one of these. `stdout`, `memory` and `none` may be written as a plain name."""
 
     jsonl: FileSink | None = None
     parquet: FileSink | None = None
@@ -261,23 +313,20 @@ class SinkConfig(Section):
     @model_validator(mode="before")
     @classmethod
     def _from_name(cls, value: Any) -> Any:
-        return {value: True} if value in ("stdout", "memory", "none") else value
+        if not isinstance(value, str):
+            return value
+        if value not in SINKS_WITHOUT_OPTIONS:
+            raise ValueError(
+                f"expected one of {', '.join(SINKS_WITHOUT_OPTIONS)} or a mapping such as {{jsonl: {{path: out}}}},"
+                f" got {value!r}"
+            )
+        return {value: True}
 
-    @model_validator(mode="after")
-    def _exactly_one(self) -> SinkConfig:
-        if len(self.model_fields_set) != 1:
-            raise ValueError("a sink has exactly one of jsonl, parquet, csv, stdout, memory, none")
-        return self
-
-    @property
-    def kind(self) -> str:
-        """The name of the kind of sink, such as `jsonl`."""
-        return next(iter(self.model_fields_set))
-
-    @property
-    def details(self) -> Any:
-        """The section of the kind of sink."""
-        return getattr(self, self.kind)
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"anyOf": [{"enum": list(SINKS_WITHOUT_OPTIONS)}, handler(schema)]}
 
 
 class PlanFile(Section):
@@ -295,9 +344,35 @@ class PlanFile(Section):
     sinks: list[SinkConfig] = []
 
     @model_validator(mode="after")
-    def _unique_streams(self) -> PlanFile:
-        ids = [stream.id for stream in self.streams]
-        twice = sorted({i for i in ids if ids.count(i) > 1})
-        if twice:
-            raise ValueError(f"stream ids must be unique; {', '.join(twice)} appears more than once")
+    def _consistent(self) -> PlanFile:
+        for place, problem in self._contradictions():
+            raise PydanticCustomError("contradiction", "{problem}", {"place": place, "problem": problem})
         return self
+
+    def _contradictions(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        """Yield what sections say against each other, with the place of each."""
+        seen: set[str] = set()
+        machines = None if self.nodes == "auto" else [machine.id for machine in self.nodes]
+        for number, stream in enumerate(self.streams):
+            place = ("streams", number)
+            if stream.id in seen:
+                yield (*place, "id"), f"stream ids must be unique, and {stream.id!r} is used twice"
+            seen.add(stream.id)
+            if machines is not None and stream.location is not None and stream.location not in machines:
+                yield (
+                    (*place, "location"),
+                    f"no such node: {stream.location!r} is not in `nodes:` ({', '.join(machines)})",
+                )
+            if self.time.unit == "none" and isinstance(stream.on_disorder, SortWithin):
+                yield (*place, "on_disorder"), "a duration needs the unit of ts: write `time: {unit: ms}`"
+            if self.time.unit == "none" and stream.heartbeat is not None:
+                yield (*place, "heartbeat"), "a duration needs the unit of ts: write `time: {unit: ms}`"
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of plan.yaml, for editors; defaults are written as the file would have them."""
+    schema = PlanFile.model_json_schema()
+    runtime = schema["$defs"]["RuntimeConfig"]["properties"]
+    for name, value in RuntimeConfig().model_dump(exclude_none=True).items():
+        runtime[name]["default"] = value
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

@@ -1,0 +1,218 @@
+r"""Reading and writing plan.yaml: YAML 1.2, strictly, with the place of every value.
+
+`no`, `on`, `1:30` and dates are text, `7` is a number. Anchors, aliases, tags and duplicate keys are refused; size and depth
+are bounded. `${env:NAME}` in a value is replaced by the environment variable; there is no other interpolation.
+
+>>> document = parse("runtime: {kind: local}\nname: ${env:JOB}", "plan.yaml", {"JOB": "no"})
+>>> document.data
+{'runtime': {'kind': 'local'}, 'name': 'no'}
+>>> document.where(("runtime", "kind"))
+'plan.yaml:1:17'
+>>> print(dump({"plan": {"root": "w0", "keys": [1, "1"]}}), end="")
+plan:
+  root: w0
+  keys:
+  - 1
+  - '1'
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+from ruamel.yaml.events import (
+    AliasEvent,
+    DocumentEndEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
+
+from dgs.errors import PlanFileError
+
+MAX_BYTES = 4 * 2**20
+MAX_DEPTH = 200
+
+Place = tuple[str | int, ...]
+"""Where a value stands in the file: keys and positions from the top, such as ("streams", 0, "source")."""
+
+_NUMBER_OR_WORD: tuple[tuple[str, Callable[[str], Any]], ...] = (
+    (r"|~|null|Null|NULL", lambda _: None),
+    (r"true|True|TRUE", lambda _: True),
+    (r"false|False|FALSE", lambda _: False),
+    (r"[-+]?[0-9]{1,400}", int),
+    (r"0o[0-7]+", lambda text: int(text, 0)),
+    (r"0x[0-9a-fA-F]+", lambda text: int(text, 0)),
+    (r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", float),
+    (r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", lambda text: float(text.replace(".", ""))),
+)
+
+
+def plain_value(text: str) -> Any:
+    """Return what an unquoted scalar means in the core schema of YAML 1.2."""
+    for pattern, convert in _NUMBER_OR_WORD:
+        if re.fullmatch(pattern, text):
+            return convert(text)
+    return text
+
+
+@dataclass(frozen=True)
+class Document:
+    """The data of a YAML file and where each key and value stands: (line, column), from 1."""
+
+    name: str
+    data: Any
+    keys: Mapping[Place, tuple[int, int]] = field(repr=False)
+    values: Mapping[Place, tuple[int, int]] = field(repr=False)
+
+    def where(self, place: Place, *, at_key: bool = False) -> str:
+        """Return file:line:column of a value (or of its key), or of the nearest one around it that the file has."""
+        marks = self.keys if at_key and place in self.keys else self.values
+        while place and place not in marks:
+            place, marks = place[:-1], self.values
+        line, column = marks.get(place, (1, 1))
+        return f"{self.name}:{line}:{column}"
+
+
+def read(path: str | os.PathLike[str], environ: Mapping[str, str] | None = None) -> Document:
+    """Read a YAML file. Raises PlanFileError if it cannot be read, is too large, or is not the YAML we accept."""
+    name = os.fspath(path)
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        text = content.decode("utf-8-sig")
+    except FileNotFoundError:
+        raise PlanFileError(where=name, problem="no such file") from None
+    except OSError as error:
+        raise PlanFileError(where=name, problem=f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise PlanFileError(where=f"{name}:{line}", problem="is not UTF-8 text") from None
+    if len(content) > MAX_BYTES:
+        raise PlanFileError(where=name, problem=f"is larger than {MAX_BYTES // 2**20} MiB")
+    return parse(text, name, os.environ if environ is None else environ)
+
+
+def parse(text: str, name: str, environ: Mapping[str, str]) -> Document:
+    """Parse YAML text; `name` is what errors call the file. Raises PlanFileError."""
+    builder = _Builder(name, environ)
+    try:
+        events = iter(YAML(typ="safe", pure=True).parse(StringIO(text)))
+        data = builder.document(events)
+    except YAMLError as error:
+        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
+        raise PlanFileError(where=where, problem=f"not valid YAML: {problem}") from None
+    return Document(name, data, builder.keys, builder.values)
+
+
+def parse_value(text: str, name: str = "value") -> Any:
+    """Return the value of a piece of YAML, as it comes from a flag: `3`, `local`, `[stdout]`, `{path: out}`."""
+    return parse(text, name, os.environ).data
+
+
+def dump(data: Any) -> str:
+    """Return data as YAML that `parse` reads back as equal: block style, keys in their order."""
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = False  # type: ignore[assignment]
+    yaml.sort_base_mapping_type_on_output = False
+    yaml.width = 120
+    yaml.allow_unicode = True
+    yaml.representer.ignore_aliases = lambda *_: True
+    yaml.representer.add_representer(str, _represent_text)
+    stream = StringIO()
+    yaml.dump(data, stream)
+    return stream.getvalue().removesuffix("...\n")
+
+
+def _represent_text(representer: Any, text: str) -> Any:
+    """Quote what would be read as something else than text."""
+    style = None if isinstance(plain_value(text), str) else "'"
+    return representer.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+class _Builder:
+    """Builds data from parser events, noting marks, refusing what plan.yaml does not use."""
+
+    def __init__(self, name: str, environ: Mapping[str, str]) -> None:
+        self.name = name
+        self.environ = environ
+        self.keys: dict[Place, tuple[int, int]] = {}
+        self.values: dict[Place, tuple[int, int]] = {}
+
+    def document(self, events: Iterator[Any]) -> Any:
+        """Return the one document of a stream of events; None if it is empty."""
+        data: Any = None
+        documents = 0
+        for event in events:
+            if isinstance(event, DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    raise self.refuse(event, "a second document: there must be only one")
+                data = self.node(next(events), events, ())
+            elif isinstance(event, DocumentEndEvent):
+                continue
+        return data
+
+    def node(self, event: Any, events: Iterator[Any], place: Place) -> Any:
+        """Return the value that starts with `event`."""
+        self.values[place] = (event.start_mark.line + 1, event.start_mark.column + 1)
+        if isinstance(event, AliasEvent) or event.anchor:
+            raise self.refuse(event, "anchors and aliases are not allowed: write the value out")
+        if event.tag is not None:
+            raise self.refuse(event, f"tags such as {event.tag} are not allowed: quote what should be text")
+        if len(place) > MAX_DEPTH:
+            raise self.refuse(event, f"nested deeper than {MAX_DEPTH} levels")
+        if isinstance(event, ScalarEvent):
+            return self.scalar(event)
+        if isinstance(event, SequenceStartEvent):
+            return self.sequence(events, place)
+        if isinstance(event, MappingStartEvent):
+            return self.mapping(events, place)
+        raise self.refuse(event, f"unexpected {type(event).__name__}")
+
+    def scalar(self, event: Any) -> Any:
+        text = re.sub(r"\$\{env:([^}]*)\}", lambda match: self.variable(event, match[1]), event.value)
+        return plain_value(text) if event.implicit[0] else text
+
+    def variable(self, event: Any, name: str) -> str:
+        if name not in self.environ:
+            raise self.refuse(event, f"the environment variable {name!r} is not set")
+        return self.environ[name]
+
+    def sequence(self, events: Iterator[Any], place: Place) -> list[Any]:
+        items: list[Any] = []
+        while not isinstance(event := next(events), SequenceEndEvent):
+            items.append(self.node(event, events, (*place, len(items))))
+        return items
+
+    def mapping(self, events: Iterator[Any], place: Place) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        while not isinstance(event := next(events), MappingEndEvent):
+            if not isinstance(event, ScalarEvent) or event.anchor or event.tag is not None:
+                raise self.refuse(event, "a key must be plain text")
+            key = plain_value(event.value) if event.implicit[0] else event.value
+            if not isinstance(key, str):
+                raise self.refuse(event, f'keys are text: write "{event.value}" in quotes')
+            if key in found:
+                line, _ = self.keys[(*place, key)]
+                raise self.refuse(event, f"duplicate key {key!r}, first given in line {line}")
+            self.keys[(*place, key)] = (event.start_mark.line + 1, event.start_mark.column + 1)
+            found[key] = self.node(next(events), events, (*place, key))
+        return found
+
+    def refuse(self, event: Any, problem: str) -> PlanFileError:
+        mark = event.start_mark
+        return PlanFileError(where=f"{self.name}:{mark.line + 1}:{mark.column + 1}", problem=problem)
