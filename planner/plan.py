@@ -13,9 +13,9 @@ ForkStep(fork='fork', left=0, right=1)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 
 from dgs.impl_tags import ImplTagSet
 from dgs.program import Program
@@ -81,17 +81,16 @@ class PlanNode:
         return not self.children
 
     def walk(self) -> Iterator[PlanNode]:
-        """Yield the node and all below it, parents first, children in order."""
-        yield self
-        for child in self.children:
-            yield from child.walk()
+        """Yield the node and all below it, parents first, children in order. Not recursive: a plan may be deep."""
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(reversed(node.children))
 
     def subtree_tags(self) -> ImplTagSet:
         """Return the implementation tags of the node and of all below it."""
-        total = self.tags
-        for child in self.children:
-            total = total | child.subtree_tags()
-        return total
+        return reduce(ImplTagSet.__or__, (node.tags for node in self.walk()))
 
 
 @dataclass(frozen=True)
@@ -139,11 +138,10 @@ class Plan:
     @property
     def depth(self) -> int:
         """Number of nodes on the longest path from the root to a leaf."""
-
-        def below(node: PlanNode) -> int:
-            return 1 + max((below(child) for child in node.children), default=0)
-
-        return below(self.root)
+        levels, level = 0, [self.root]
+        while level:
+            levels, level = levels + 1, [child for node in level for child in node.children]
+        return levels
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -159,15 +157,21 @@ class Plan:
         return as_svg(self)
 
 
+def rebuilt(root: PlanNode, visit: Callable[[PlanNode, tuple[PlanNode, ...]], PlanNode]) -> PlanNode:
+    """Return `visit(node, its rebuilt children)` of the root, built from the leaves up, without recursion."""
+    finished: list[PlanNode] = []
+    for node in reversed(list(root.walk())):
+        count = len(node.children)
+        below = tuple(reversed(finished[len(finished) - count :]))
+        del finished[len(finished) - count :]
+        finished.append(visit(node, below))
+    return finished[0]
+
+
 def renumbered(root: PlanNode) -> PlanNode:
     """Return the tree with ids w0, w1, ... in the order of `walk`: what optimizers give out."""
-    numbers = iter(range(10**9))
-
-    def visit(node: PlanNode) -> PlanNode:
-        name = f"w{next(numbers)}"
-        return replace(node, id=name, children=tuple(visit(child) for child in node.children))
-
-    return visit(root)
+    numbers = iter(range(sum(1 for _ in root.walk()) - 1, -1, -1))
+    return rebuilt(root, lambda node, below: replace(node, id=f"w{next(numbers)}", children=below))
 
 
 def single_worker(tags: ImplTagSet, program: Program) -> Plan:

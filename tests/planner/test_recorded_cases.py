@@ -1,0 +1,54 @@
+"""The greedy optimizer makes the trees that the prototype of the paper made."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.atoms import atoms, impl_tags
+from planner.graph import DependenceGraph
+from planner.greedy import greedy_tree
+from planner.matching import match
+from planner.optimizers import plan
+from planner.plan import Plan
+from planner.repair import fitted
+from planner.tag_tree import to_plan_node
+from planner.validity import violations
+
+from . import recorded
+
+pytestmark = pytest.mark.skipif(not recorded.NAMES, reason="the recorded cases are not beside the checkout")
+
+
+def tree_of(case):
+    return greedy_tree(DependenceGraph(atoms(case.topology, case.program), case.program.dependence))
+
+
+def shape(tree):
+    return repr(impl_tags(tree.own)), sorted(shape(child) for child in tree.children)
+
+
+@pytest.mark.parametrize("name", recorded.NAMES)
+def test_greedy_makes_the_recorded_tree(name):
+    case = recorded.load(name)
+    assert shape(tree_of(case)) == recorded.recorded_shape(case.root_tree)
+
+
+@pytest.mark.parametrize("name", recorded.NAMES)
+def test_matching_finds_state_types_for_the_recorded_tree(name):
+    case = recorded.load(name)
+    made = Plan(match(to_plan_node(tree_of(case)), case.program))
+    assert violations(made, case.program, case.topology) == []
+
+
+@pytest.mark.parametrize("name", recorded.NAMES)
+def test_fitting_leaves_a_tree_that_matches_alone(name):
+    case = recorded.load(name)
+    assert shape(fitted(tree_of(case), case.program)) == shape(tree_of(case))
+
+
+@pytest.mark.parametrize("name", recorded.NAMES)
+@pytest.mark.parametrize("max_leaves", [1, 2, 3])
+def test_plan_bounds_the_leaves_of_recorded_cases(name, max_leaves):
+    case = recorded.load(name)
+    made = plan(case.program, case.topology, max_leaves=max_leaves)
+    assert len(made.leaves) <= max_leaves
