@@ -120,6 +120,21 @@ class MissingInputError(InvalidError):
     fix = "Paths in plan.yaml are relative to the plan file"
 
 
+class UnknownColumnError(InvalidError):
+    """plan.yaml names a column that the source does not have."""
+
+    code = "DGS308"
+    template = "stream {stream!r}: there is no column {column!r} in {where}; its columns are {columns}"
+    fix = "Correct the name under `ts:`, `tags:`, `payload:` or `columns:` of the stream"
+
+
+class InvalidDiagramError(InvalidError):
+    """A wire diagram breaks a side condition of Definition 2.2."""
+
+    code = "DGS309"
+    template = "the diagram is not one of program {program}: {problem}"
+
+
 class ResourceError(DgsError):
     """Something outside of dgs is not to be had."""
 
