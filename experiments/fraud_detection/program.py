@@ -54,7 +54,7 @@ class FraudDetection(dgs.Program):
         emit(aggregate)
         return aggregate + amount, 0
 
-    def fork(self, state: State, left: dgs.TagSet, right: dgs.TagSet) -> tuple[State, State]:
+    def fork(self, state: State, left: dgs.TagSet, right: dgs.TagSet) -> tuple[State, State]:  # noqa: ARG002 - the contract
         """Copy the model to both sides and leave the aggregate on the left.
 
         A side with rules excludes every event on the other. If that is the right side it takes the whole state, or its
