@@ -17,7 +17,8 @@ import numpy as np
 
 from dgs import columns
 from dgs.columns import Column
-from dgs.events import Codes, Int64s
+from dgs.errors import ProgramError
+from dgs.events import Codes, EventBatch, Int64s
 from dgs.tags import Tag
 
 
@@ -55,6 +56,19 @@ class OutputBatch:
         which = None if codes is None else np.asarray(codes, dtype=np.int32)
         numbers = [np.asarray(part, dtype=np.int64) for part in (ts, seq, index)]
         return cls(stream, rank, numbers[0], numbers[1], numbers[2], tuple(tags), which, values)
+
+    @classmethod
+    def of_rows(cls, batch: EventBatch, values: Column, rows: columns.Indices | None = None) -> OutputBatch:
+        """Make the outputs of a batch: `rows` is the event row of each value, non-decreasing; None: one value per event."""
+        if rows is None:
+            rows = np.arange(len(batch))
+        if columns.length(values) != len(rows):
+            problem = f"emit_batch was given {columns.length(values)} values for {len(rows)} rows"
+            raise ProgramError(program="update_batch", problem=problem)
+        first = np.flatnonzero(np.r_[True, rows[1:] != rows[:-1]]) if len(rows) else rows
+        index = np.arange(len(rows)) - np.repeat(first, np.diff(np.r_[first, len(rows)]))
+        codes = None if batch.codes is None else batch.codes[rows]
+        return cls(batch.stream, batch.rank, batch.ts[rows], batch.seq[rows], index, batch.tags, codes, values)
 
     def __len__(self) -> int:
         return len(self.ts)

@@ -11,6 +11,7 @@ from dgs.config import ProgramConfig, RuntimeConfig, SinkConfig, StreamConfig, T
 from dgs.order import OrderKey
 from dgs.outputs import OutputBatch
 from dgs.program import Program
+from dgs.tags import Tag
 from planner.plan import Plan
 
 
@@ -21,7 +22,8 @@ class Job:
     `program_ref`: how another process loads the program (None: ship the object itself). `base_dir`: where relative paths
     of sources and sinks start. `memory`: data of `memory` sources by name. `output_dir`: where file sinks without a path
     of their own, and `.partial` files, go. `collect`: bring all outputs to the caller (for `run.outputs`, `--verify`).
-    `until`: leave out events at or above this key (`--max-events`).
+    `until`: leave out events at or above this key (`--max-events`). `rates`: known
+    events per second by implementation stream and tag, to place workers and readers.
     """
 
     program: Program
@@ -36,6 +38,7 @@ class Job:
     memory: Mapping[str, Any] = field(default_factory=dict)
     collect: bool = False
     until: OrderKey | None = None
+    rates: Mapping[str, Mapping[Tag, float]] = field(default_factory=dict)
 
 
 @dataclass

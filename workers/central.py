@@ -1,0 +1,64 @@
+"""What comes together at the caller: outputs of sinks that live there, and the figures of all hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from dgs.outputs import OutputBatch
+from workers.job import Job
+from workers.sinks import Sink, is_central, open_sink
+
+
+class Central:
+    """Writes outputs to the sinks of the caller (stdout, memory) as they come, and keeps them when asked to."""
+
+    def __init__(self, job: Job) -> None:
+        configs = [config for config in job.sinks if is_central(config)]
+        self._sinks: list[Sink] = [
+            open_sink(config, output_dir=job.output_dir, base_dir=job.base_dir, host=0) for config in configs
+        ]
+        self._collect = job.collect
+        self.outputs: list[OutputBatch] = []
+
+    @staticmethod
+    def is_needed(job: Job) -> bool:
+        """Return whether hosts must send their outputs here."""
+        return job.collect or any(is_central(config) for config in job.sinks)
+
+    def write(self, batches: Iterable[OutputBatch]) -> None:
+        """Take outputs of a host."""
+        for batch in batches:
+            for sink in self._sinks:
+                sink.write(batch)
+            if self._collect:
+                self.outputs.append(batch)
+
+    def close(self, *, complete: bool) -> None:
+        """End the run: no more outputs will come."""
+        for sink in self._sinks:
+            if complete:
+                sink.close()
+            else:
+                sink.abort()
+
+
+def merged_figures(parts: Sequence[Mapping[str, Any]], *, seconds: float, started: float) -> dict[str, Any]:
+    """Return one report of the figures of all hosts. `seconds` is the time from the first read to the last output."""
+    firsts = [part["first_output"] for part in parts if part["first_output"] is not None]
+    drops: dict[str, int] = {}
+    for part in parts:
+        for stream, count in part["drops"].items():
+            drops[stream] = max(drops.get(stream, 0), count)  # readers of splits all see the drops of the whole stream
+    per_worker = {worker: figures for part in parts for worker, figures in part["per_worker"].items()}
+    return {
+        "events_in": sum(part["events_in"] for part in parts),
+        "outputs": sum(part["outputs"] for part in parts),
+        "seconds": seconds,
+        "first_output_seconds": min(firsts) - started if firsts else None,
+        "hosts": len(parts),
+        "workers": len(per_worker),
+        "drops": drops,
+        "starved_reads": sum(part["starved_reads"] for part in parts),
+        "per_worker": per_worker,
+    }

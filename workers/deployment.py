@@ -1,0 +1,80 @@
+"""Who runs where: workers and sources on host processes. Every host computes the same deployment from the same job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from dgs.config import StreamConfig
+from planner.placement import assign_hosts
+from planner.plan import Plan
+from workers.host import Host
+from workers.job import Job
+from workers.lanes import Lanes
+from workers.worker import Worker
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A job spread over `hosts` host processes, numbered from 0."""
+
+    job: Job
+    hosts: int
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that is deployed."""
+        return self.job.plan
+
+    @cached_property
+    def home(self) -> Mapping[str, int]:
+        """The host of every worker."""
+        return assign_hosts(self.plan, self.hosts, self.job.rates)
+
+    @cached_property
+    def lanes(self) -> Lanes:
+        """The lanes of the plan."""
+        return Lanes(self.plan, self.job.program.dependence)
+
+    @property
+    def root_host(self) -> int:
+        """The host of the root worker."""
+        return self.home[self.plan.root.id]
+
+    @cached_property
+    def readers(self) -> Mapping[str, int]:
+        """The host that reads each implementation stream: the one that owns most of its rate."""
+        readers: dict[str, int] = {}
+        for stream in (s for config in self.job.streams for s in config.impl_streams):
+            share: dict[int, float] = {}
+            for lane in self.lanes.all:
+                if lane.stream == stream:
+                    rates = self.job.rates.get(stream, {})
+                    rate = sum(r for tag, r in rates.items() if tag in lane.tags)
+                    share[self.home[lane.owner]] = share.get(self.home[lane.owner], 0.0) + max(rate, 1e-9)
+            readers[stream] = max(share, key=lambda host: (share[host], -host), default=self.root_host)
+        return readers
+
+    def local_streams(self, host: int) -> list[tuple[StreamConfig, tuple[str, ...]]]:
+        """Return the streams that a host reads, with the implementation streams it keeps of each."""
+        mine = [(c, tuple(s for s in c.impl_streams if self.readers[s] == host)) for c in self.job.streams]
+        return [(config, streams) for config, streams in mine if streams]
+
+    def rank(self, stream: str) -> int:
+        """Return the rank of a declared stream: its position in the plan file."""
+        return next(i for i, config in enumerate(self.job.streams) if config.id == stream)
+
+    def make_host(self, index: int, *, generation: int = 0) -> Host:
+        """Return the state machine of one host with its workers."""
+        mine = (node.id for node in self.plan.nodes() if self.home[node.id] == index)
+        return Host(
+            index,
+            [Worker(node_id, self.job.program, self.lanes) for node_id in mine],
+            self.lanes,
+            self.home,
+            hosts=self.hosts,
+            sources={config.id: streams for config, streams in self.local_streams(index)},
+            buffer_bytes=self.job.runtime.buffer_bytes,
+            generation=generation,
+        )

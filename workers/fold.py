@@ -1,0 +1,127 @@
+"""Running the user's update over released runs: the only place where single events exist.
+
+A run of one lane is folded batch by batch; a run of several dependent lanes is merged by OrderKey first. Outputs come back
+as one OutputBatch per stream, each output with the row of its event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dgs import columns
+from dgs.errors import DgsError
+from dgs.events import Event, EventBatch
+from dgs.outputs import OutputBatch
+from dgs.program import Program, State, StateType
+from dgs.user_code import user_error
+from workers.mailbox import Run
+
+Rows = npt.NDArray[np.intp]
+
+
+class Folder:
+    """Folds the update of one state type over runs. Law: equal to calling `update` on each event in OrderKey order."""
+
+    def __init__(self, program: Program, state_type: StateType, worker: str) -> None:
+        self._program = program
+        self._update = state_type.update
+        self._update_batch = state_type.update_batch
+        self._worker = worker
+
+    def fold(self, state: State, run: Run) -> tuple[State, list[OutputBatch]]:
+        """Return the state after the run and the outputs. Raises UserCodeError if the user's code raises."""
+        outputs: list[OutputBatch] = []
+        if len(set(run.lanes)) == 1:
+            for batch in run.batches:
+                state = self._fold_batch(state, batch, outputs)
+        elif self._update_batch is not None:
+            for batch in _segments(run.batches):
+                state = self._fold_batch(state, batch, outputs)
+        else:
+            state = self._fold_merged(state, run.batches, outputs)
+        return state, outputs
+
+    def _fold_batch(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
+        if self._update_batch is not None:
+            return self._fold_columns(state, batch, outputs)
+        state, values, rows = self._loop(state, batch.events(), lambda row: batch.key(row))
+        if values:
+            outputs.append(OutputBatch.of_rows(batch, values, np.array(rows, dtype=np.intp)))
+        return state
+
+    def _fold_columns(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
+        def emit_batch(values: columns.Column, rows: Rows | None = None) -> None:
+            if columns.length(values):
+                outputs.append(OutputBatch.of_rows(batch, values, rows))
+
+        try:
+            return self._update_batch(state, batch, emit_batch)  # type: ignore[misc]
+        except DgsError:
+            raise
+        except Exception as error:
+            where = {"event": batch.cut(0, 1).events()[0], "key": batch.key(0), "worker": self._worker}
+            raise user_error(self._program, "update_batch", error, **where) from error
+
+    def _fold_merged(self, state: State, batches: list[EventBatch], outputs: list[OutputBatch]) -> State:
+        order, part, row = _merge_order(batches)
+        events = [event for batch in batches for event in batch.events()]
+        merged = [events[i] for i in order.tolist()]
+        state, values, at = self._loop(state, merged, lambda i: batches[part[i]].key(int(row[i])))
+        if values:
+            emitted = np.array(at, dtype=np.intp)
+            for number in np.unique(part[emitted]).tolist():
+                mine = np.flatnonzero(part[emitted] == number)
+                outputs.append(
+                    OutputBatch.of_rows(batches[number], columns.take(values, mine), row[emitted[mine]])
+                )
+        return state
+
+    def _loop(
+        self, state: State, events: list[Event], key_of: Callable[[int], Any]
+    ) -> tuple[State, list[Any], list[int]]:
+        """Fold `update` over the events; return the state, the values emitted, and the event number of each value."""
+        values: list[Any] = []
+        rows: list[int] = []
+        remaining = iter(events)
+        last = len(events) - 1
+
+        def emit(value: Any) -> None:
+            values.append(value)
+            rows.append(last - remaining.__length_hint__())
+
+        update = self._update
+        try:
+            for event in remaining:
+                state = update(state, event, emit)
+        except DgsError:
+            raise
+        except Exception as error:
+            row = last - remaining.__length_hint__()
+            where = {"event": events[row], "key": key_of(row), "worker": self._worker}
+            raise user_error(self._program, "update", error, **where) from error
+        return state, values, rows
+
+
+def _merge_order(batches: list[EventBatch]) -> tuple[Rows, Rows, Rows]:
+    """Return the permutation that merges the batches by OrderKey, and for each merged event its batch and row."""
+    ts = np.concatenate([batch.ts for batch in batches])
+    sizes = [len(batch) for batch in batches]
+    rank = np.repeat([batch.rank for batch in batches], sizes)
+    seq = np.concatenate([batch.seq for batch in batches])
+    order = np.lexsort((seq, rank, ts))
+    part = np.repeat(np.arange(len(batches)), sizes)[order]
+    row = order - np.cumsum([0, *sizes[:-1]])[part]
+    return order, part, row
+
+
+def _segments(batches: list[EventBatch]) -> Iterator[EventBatch]:
+    """Yield the merged events as the longest cuts of single batches that are in order."""
+    _, part, row = _merge_order(batches)
+    starts = np.flatnonzero(np.r_[True, part[1:] != part[:-1]])
+    stops = np.r_[starts[1:], len(part)]
+    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+        yield batches[part[start]].cut(int(row[start]), int(row[start]) + stop - start)

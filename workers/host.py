@@ -1,0 +1,188 @@
+"""A host: many workers in one process, and the frames between hosts.
+
+Messages between workers of one host go through a local queue; those for workers elsewhere are collected into one frame per
+host and pump. A host also knows which of its sources may be read next (R11). Like the workers, it only says what to do.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dgs.errors import FrameGapError, UnownedTagError
+from dgs.events import EventBatch
+from dgs.order import BEGIN, END, OrderKey
+from dgs.outputs import OutputBatch
+from workers.lanes import Lanes, Router
+from workers.messages import Events, Frame, Message, Progress
+from workers.worker import Send, Snapshot, Worker
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """What a host last heard of another one."""
+
+    low: OrderKey = BEGIN
+    load: int = 0
+
+
+class Host:
+    """The workers of one process, of `hosts` in all. `home` says on which of them every worker of the plan lives."""
+
+    def __init__(
+        self,
+        index: int,
+        workers: Iterable[Worker],
+        lanes: Lanes,
+        home: Mapping[str, int],
+        *,
+        hosts: int,
+        sources: Mapping[str, tuple[str, ...]],
+        buffer_bytes: int,
+        generation: int = 0,
+    ) -> None:
+        self.index = index
+        self.workers = {worker.id: worker for worker in workers}
+        self._lanes = lanes
+        self._router = Router(lanes)
+        self._home = home
+        self._buffer_bytes = buffer_bytes
+        self._generation = generation
+        self._queue: deque[tuple[str, Message]] = deque()
+        self._awake: dict[str, None] = {}
+        self._outgoing: dict[int, list[tuple[str, Message]]] = {h: [] for h in range(hosts) if h != index}
+        self._sent = dict.fromkeys(self._outgoing, 0)
+        self._received = dict.fromkeys(self._outgoing, 0)
+        self._peers = dict.fromkeys(self._outgoing, Peer())
+        self._told = dict.fromkeys(self._outgoing, Peer())
+        self._sources = dict.fromkeys(sources, BEGIN)
+        self._streams = dict(sources)
+        self._feeds = {source: self._fed_hosts(streams) for source, streams in sources.items()}
+        self.starved_reads = 0
+
+    def _fed_hosts(self, streams: Iterable[str]) -> tuple[int, ...]:
+        lanes = [lane for stream in streams for lane in self._router.of_stream(stream)]
+        return tuple(sorted({self._home[lane.owner] for lane in lanes} - {self.index}))
+
+    def ingest(self, source: str, batches: Iterable[EventBatch], frontier: OrderKey) -> None:
+        """Take what a local source has read: events of its streams, and how far all of them have come.
+
+        Raises UnownedTagError for an event whose tag no worker owns.
+        """
+        for batch in batches:
+            for lane, part in self._split(batch):
+                self._send(self._lanes.all[lane].owner, Events(lane, part))
+        if frontier > self._sources[source]:
+            self._sources[source] = frontier
+            owners: dict[str, list[tuple[int, OrderKey]]] = {}
+            for lane_of in (lane for stream in self._streams[source] for lane in self._router.of_stream(stream)):
+                owners.setdefault(lane_of.owner, []).append((lane_of.id, frontier))
+            for owner, frontiers in owners.items():
+                self._send(owner, Progress(tuple(frontiers)))
+
+    def _split(self, batch: EventBatch) -> Iterator[tuple[int, EventBatch]]:
+        """Cut a batch by lane: once, vectorised over its tag codes."""
+        if not len(batch):
+            return
+        lanes = [self._router.lane(batch.stream, tag) for tag in batch.tags]
+        if batch.codes is None:
+            yield self._owned(lanes[0], batch, 0), batch
+            return
+        if len(set(lanes)) == 1 and lanes[0] is not None:
+            yield lanes[0], batch
+            return
+        of_event = np.array([-1 if lane is None else lane for lane in lanes])[batch.codes]
+        for lane in np.unique(of_event).tolist():
+            rows = np.flatnonzero(of_event == lane)
+            yield self._owned(None if lane < 0 else lane, batch, int(rows[0])), batch.take(rows)
+
+    def _owned(self, lane: int | None, batch: EventBatch, row: int) -> int:
+        if lane is None:
+            tag = batch.tags[0 if batch.codes is None else int(batch.codes[row])]
+            raise UnownedTagError(stream=batch.stream, row=int(batch.seq[row]), tag=tag)
+        return lane
+
+    def receive(self, frame: Frame) -> None:
+        """Take a frame of another host. R1: a repeat or an older generation is dropped, a gap is an error."""
+        if frame.generation != self._generation or frame.sequence <= self._received[frame.sender]:
+            return
+        expected = self._received[frame.sender] + 1
+        if frame.sequence != expected:
+            raise FrameGapError(host=self.index, sender=frame.sender, expected=expected, got=frame.sequence)
+        self._received[frame.sender] = expected
+        self._peers[frame.sender] = Peer(frame.low, frame.load)
+        self._queue.extend(frame.messages)
+
+    def wake(self, worker: str) -> None:
+        """Let a worker act at the next pump although no message came: it was started or asked for a snapshot."""
+        self._awake[worker] = None
+
+    def pump(self) -> Iterator[OutputBatch | Snapshot]:
+        """Let the workers do all they can; yield their outputs and the root's snapshots."""
+        while self._queue or self._awake:
+            while self._queue:
+                target, message = self._queue.popleft()
+                self.workers[target].offer(message)
+                self._awake[target] = None
+            worker = self.workers[next(iter(self._awake))]
+            del self._awake[worker.id]
+            for effect in worker.work():
+                if isinstance(effect, Send):
+                    self._send(effect.target, effect.message)
+                else:
+                    yield effect
+
+    def _send(self, target: str, message: Message) -> None:
+        host = self._home[target]
+        if host == self.index:
+            self._queue.append((target, message))
+        else:
+            self._outgoing[host].append((target, message))
+
+    def frames(self) -> Iterator[tuple[int, Frame]]:
+        """Yield what is to be sent to other hosts: messages, or news of our frontier and load that they wait for."""
+        me = Peer(self.low, self.load)
+        for host, messages in self._outgoing.items():
+            if not messages and not self._is_news(self._told[host], me):
+                continue
+            self._outgoing[host] = []
+            self._told[host] = me
+            self._sent[host] += 1
+            yield host, Frame(self.index, self._generation, self._sent[host], tuple(messages), me.low, me.load)
+
+    def _is_news(self, told: Peer, me: Peer) -> bool:
+        """Whether the others should hear of our frontier or load although there is no message for them."""
+        return told.low != me.low or (told.load > self._buffer_bytes) != (me.load > self._buffer_bytes)
+
+    @property
+    def load(self) -> int:
+        """Bytes of events that the workers here hold."""
+        return sum(worker.mailbox.nbytes for worker in self.workers.values())
+
+    @property
+    def low(self) -> OrderKey:
+        """The lowest frontier of the local sources, END when all have ended."""
+        return min(self._sources.values(), default=END)
+
+    def next_source(self) -> str | None:
+        """Return the source to read from: the one that is furthest behind; None if none may be read now.
+
+        R11: over `buffer_bytes`, here or where its events go, a source has to wait, unless it is the globally lowest one:
+        what the others hold may be waiting for it.
+        """
+        low = self.low
+        if low >= END:
+            return None
+        source = next(s for s, frontier in self._sources.items() if frontier == low)
+        is_full = self.load > self._buffer_bytes or any(
+            self._peers[host].load > self._buffer_bytes for host in self._feeds[source]
+        )
+        if not is_full:
+            return source
+        if all(peer.low >= low for peer in self._peers.values()):
+            self.starved_reads += 1
+            return source
+        return None

@@ -1,0 +1,58 @@
+"""Starting and connecting to Ray: on loopback, without a dashboard, quiet, and with a helpful error when it cannot."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from dgs.errors import RayUnavailableError
+
+OBJECT_STORE_BYTES = 256 * 2**20
+
+
+@contextmanager
+def cluster(address: str, hosts: int) -> Iterator[Any]:
+    """Give the `ray` module, connected: to what this process is connected to already, else to `address`.
+
+    `local` starts a cluster of our own for the time of the run, all its sockets on the loopback interface. Raises
+    RayUnavailableError if Ray is not installed or does not start.
+    """
+    if address == "local":
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # else Ray listens on every interface
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        if "RAY_AUTH_MODE" not in os.environ:
+            os.environ["RAY_AUTH_MODE"] = "token"
+            os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    try:
+        import ray
+    except ImportError as error:
+        raise RayUnavailableError(problem=f"it is not installed ({error})") from error
+    if ray.is_initialized():
+        yield ray
+        return
+    try:
+        _start(ray, address, hosts)
+    except Exception as error:
+        raise RayUnavailableError(problem=f"it does not start: {str(error).strip().splitlines()[0]}") from error
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _start(ray: Any, address: str, hosts: int) -> None:
+    quiet = {"logging_level": "ERROR", "log_to_driver": False}
+    if address != "local":
+        ray.init(address=address, **quiet)
+        return
+    ray.init(
+        address="local",
+        num_cpus=max(hosts, os.cpu_count() or 1),
+        object_store_memory=OBJECT_STORE_BYTES,
+        include_dashboard=False,
+        _node_ip_address="127.0.0.1",
+        **quiet,
+    )
