@@ -1,0 +1,46 @@
+"""What a source is to the runtimes: something to read batches of events from, with how far it has come.
+
+>>> Reading((), END).frontier == END        # nothing more will come
+True
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from dgs.events import EventBatch
+from dgs.order import END, OrderKey
+
+__all__ = ["END", "Reading", "Source"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one `read` brought: batches of the implementation streams of the source, each in order, and its frontier.
+
+    Every event below `frontier` has been read, on all implementation streams of the source; END when it has ended.
+    Law: the events of later readings are at or above the frontier of earlier ones, which never goes back.
+    """
+
+    batches: tuple[EventBatch, ...]
+    frontier: OrderKey
+
+
+class Source(Protocol):
+    """A declared input stream, opened.
+
+    `stream` is its declared id.
+    """
+
+    stream: str
+
+    @property
+    def drops(self) -> int:
+        """How many events `on_disorder: drop` has left out so far."""
+
+    def read(self) -> Reading:
+        """Read on. Not to be called again after a frontier of END. Raises RunError for rows that are no events."""
+
+    def close(self) -> None:
+        """Release files. May be called at any time, also twice."""

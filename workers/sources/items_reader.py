@@ -1,0 +1,133 @@
+"""Events from Python: what `memory` sources hold and generators yield.
+
+An item is an Event, a Heartbeat or a tuple (tag, ts, payload), where the tag is a Tag, a kind, or a pair (kind, key); or many
+events at once: an EventBatch (its stream, rank and row numbers are replaced by those of this stream), or a table of columns
+(an Arrow table or record batch, a dictionary, a data frame), which goes through the mapping of plan.yaml. Heartbeats take no
+row number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dgs import columns
+from dgs.errors import MalformedRowError
+from dgs.events import Event, EventBatch
+from dgs.order import Heartbeat
+from dgs.tags import Tag
+from workers.sources.mapping import Mapping
+from workers.sources.payloads import as_column
+from workers.sources.rows import Arrivals, Beats, RawRows
+from workers.sources.tagging import TagValueError
+
+ITEM_LENGTH = 3
+
+
+class ItemsReader:
+    """Reads items of any of these forms. `where` says where they come from, for errors."""
+
+    def __init__(self, mapping: Mapping, items: Iterable[Any], *, where: str, batch_rows: int) -> None:
+        self._mapping = mapping
+        self._items = items
+        self._where = where
+        self._batch_rows = batch_rows
+        self._row = 0
+        self._tags: dict[Any, Tag] = {}
+
+    def rows(self) -> Iterator[RawRows | Arrivals]:
+        """Yield single events collected to batches, and whole batches. Raises MalformedRowError for what is neither."""
+        waiting: list[Any] = []
+        for item in self._items:
+            if isinstance(item, tuple) and not isinstance(item, EventBatch):
+                waiting.append(item)
+                if len(waiting) >= self._batch_rows:
+                    yield self._singles(waiting)
+                    waiting = []
+                continue
+            if waiting:
+                yield self._singles(waiting)
+                waiting = []
+            yield from self._many(item)
+        if waiting:
+            yield self._singles(waiting)
+
+    def _many(self, item: Any) -> Iterator[RawRows | Arrivals]:
+        if isinstance(item, EventBatch):
+            for start in range(0, len(item), self._batch_rows):
+                part = item.cut(start, min(start + self._batch_rows, len(item)))
+                yield self._mapping.batch(self._row, part)
+                self._row += len(part)
+            return
+        named = self._columns(item)
+        lengths = {name: columns.length(column) for name, column in named.items()}
+        if len(set(lengths.values())) > 1:
+            raise self._malformed(0, f"the columns of {self._where} differ in length: {lengths}")
+        rows = RawRows(self._row, next(iter(lengths.values()), 0), named, self._where)
+        yield rows
+        self._row += rows.count
+
+    def _columns(self, item: Any) -> dict[str, Any]:
+        if isinstance(item, dict):
+            return {
+                str(n): c if isinstance(c, (list, np.ndarray, pa.Array, dict)) else _plain(c)
+                for n, c in item.items()
+            }
+        if hasattr(item, "__arrow_c_stream__") or hasattr(item, "__arrow_c_array__"):
+            table = pa.table(item)
+            return {name: table.column(name).combine_chunks() for name in table.column_names}
+        problem = (
+            f"{self._where} holds {type(item).__name__}; expected (tag, ts, payload), Event, Heartbeat, EventBatch, "
+            "a dictionary of columns or an Arrow table"
+        )
+        raise self._malformed(0, problem)
+
+    def _singles(self, items: list[Any]) -> Arrivals:
+        times: list[Any] = []
+        tags: dict[Tag, int] = {}
+        codes: list[int] = []
+        payload: list[Any] = []
+        before: list[int] = []
+        beats: list[Any] = []
+        for item in items:
+            if isinstance(item, Heartbeat):
+                before.append(len(times))
+                beats.append(item.ts)
+                continue
+            tag, ts, value = self._parts(item, len(times))
+            times.append(ts)
+            codes.append(tags.setdefault(self._tag(tag, len(times) - 1), len(tags)))
+            payload.append(value)
+        first, self._row = self._row, self._row + len(times)
+        found = self._mapping.heartbeats(Beats(tuple(before), beats), first)
+        if not times:
+            return Arrivals(first, np.empty(0, dtype=np.int64), beats=found)
+        which = None if len(tags) == 1 else np.array(codes, dtype=np.int32)
+        ts_column = self._mapping.clock.times(times, first=first)
+        return Arrivals(first, ts_column, tuple(tags), which, as_column(payload), found)
+
+    def _parts(self, item: Any, index: int) -> tuple[Any, Any, Any]:
+        if isinstance(item, Event):
+            return item.tag, item.ts, item.payload
+        if len(item) == ITEM_LENGTH:
+            tag, ts, value = item
+            return tag, ts, value
+        raise self._malformed(index, f"{item!r} is no event: expected (tag, ts, payload)")
+
+    def _tag(self, value: Any, index: int) -> Tag:
+        if isinstance(value, Tag):
+            return value
+        try:
+            return self._mapping.tagging.tag_of(value)
+        except TagValueError as problem:
+            raise self._malformed(index, str(problem)) from None
+
+    def _malformed(self, index: int, problem: str) -> MalformedRowError:
+        return MalformedRowError(stream=self._mapping.stream, row=self._row + index, problem=problem)
+
+
+def _plain(column: Any) -> Any:
+    return column if isinstance(column, pa.ChunkedArray) else list(column)

@@ -1,0 +1,77 @@
+"""What readers deliver: raw rows as named columns, or arrivals, which are events but for their order.
+
+>>> rows = RawRows(0, 3, {"ts": [1, 2, 3]}, where="clicks.csv")
+>>> [piece.columns["ts"] for piece in rows.pieces(2)]
+[[1, 2], [3]]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dgs import columns
+from dgs.columns import Column
+from dgs.events import Codes, Int64s
+from dgs.tags import Tag
+
+
+@dataclass(frozen=True, slots=True)
+class Beats:
+    """Heartbeats among rows: `before[i]` is the index of the row that heartbeat `ts[i]` comes before (n: after the last).
+
+    `ts` are raw values of the time column in `RawRows`, and int64s of the plan's unit in `Arrivals`.
+    """
+
+    before: tuple[int, ...] = ()
+    ts: Any = ()
+
+
+NO_BEATS = Beats()
+
+
+@dataclass(frozen=True, slots=True)
+class RawRows:
+    """Rows `first`, `first + 1`, ... of a stream as named columns, all of `count` values. `where` is the file, for errors.
+
+    Heartbeats are no rows: they take no row number.
+    """
+
+    first: int
+    count: int
+    columns: Mapping[str, Column]
+    where: str
+    beats: Beats = NO_BEATS
+
+    def pieces(self, size: int) -> Iterator[RawRows]:
+        """Yield the rows in pieces of at most `size`. Only rows without heartbeats are cut."""
+        if self.count <= size or self.beats.before:
+            yield self
+            return
+        for start in range(0, self.count, size):
+            stop = min(start + size, self.count)
+            part = {name: columns.cut(column, start, stop) for name, column in self.columns.items()}
+            yield RawRows(self.first + start, stop - start, part, self.where)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """Events as they arrived, in any order: times in the plan's unit, tags, payload, and the heartbeats among them."""
+
+    first: int
+    ts: Int64s
+    tags: tuple[Tag, ...] = ()
+    codes: Codes | None = None
+    payload: Column = None
+    beats: Beats = NO_BEATS
+
+    def __len__(self) -> int:
+        return len(self.ts)
+
+    @property
+    def seq(self) -> Int64s:
+        """The raw row numbers of the events."""
+        return np.arange(self.first, self.first + len(self.ts), dtype=np.int64)
