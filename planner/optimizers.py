@@ -32,6 +32,7 @@ from planner.leaves import merge_leaves
 from planner.matching import match
 from planner.placement import placed
 from planner.plan import Plan
+from planner.random_plan import random_tree
 from planner.repair import fitted
 from planner.tag_tree import TagTree, leaf, to_plan_node
 from planner.topology import Topology
@@ -63,8 +64,19 @@ def _greedy(graph: DependenceGraph, program: Program, options: Options) -> TagTr
     return bound_fan_out(tree, options.max_fan_out)
 
 
-OPTIMIZERS: Mapping[str, Optimizer] = {"greedy": _greedy, "sequential": _sequential}
+def _random(graph: DependenceGraph, program: Program, options: Options) -> TagTree:
+    """Return any shape at all."""
+    bounds = {"max_leaves": options.max_leaves, "max_fan_out": options.max_fan_out}
+    tree = merge_leaves(
+        one_sided(random_tree(graph, seed=options.seed, **bounds), program), options.max_leaves
+    )
+    return bound_fan_out(tree, options.max_fan_out)
+
+
+OPTIMIZERS: Mapping[str, Optimizer] = {"greedy": _greedy, "random": _random, "sequential": _sequential}
 DEFAULT = "greedy"
+RANDOM_LEAVES = 16
+"""Leaves of random plans when no bound is given: their shapes should not depend on the machine."""
 
 
 def plan(
@@ -76,7 +88,7 @@ def plan(
     max_leaves: int | None = None,
     max_fan_out: int = 8,
 ) -> Plan:
-    """Return a valid plan by the optimizer of that name. `max_leaves` defaults to the number of CPUs.
+    """Return a valid plan by the optimizer of that name. `max_leaves` defaults to the number of CPUs (random plans: 16).
 
     Raises UsageError for an unknown optimizer or bound, NoPlanError if the initial state type does not handle all tags.
     """
@@ -97,4 +109,5 @@ def _options(topology: Topology, name: str, seed: int, max_leaves: int | None, m
         raise UsageError(message=f"there is no optimizer {name!r}; there are {', '.join(sorted(OPTIMIZERS))}")
     if (max_leaves is not None and max_leaves < 1) or max_fan_out < 2:  # noqa: PLR2004 - a fork has two sides
         raise UsageError(message="max_leaves must be at least 1 and max_fan_out at least 2")
-    return Options(seed, max_leaves or topology.cpus, max_fan_out)
+    default = RANDOM_LEAVES if name == "random" else topology.cpus
+    return Options(seed, max_leaves or default, max_fan_out)

@@ -1,11 +1,110 @@
-"""Placing workers on machines, near their inputs."""
+"""Placing workers: on machines near their inputs, and on host processes of about equal load.
+
+>>> from dgs.impl_tags import ImplTagSet
+>>> from dgs.tags import kind
+>>> from dgs.tagset import TagSet
+>>> from planner.topology import Machine, Stream
+>>> VALUE = kind("value")
+>>> streams = [Stream(f"v{i}", TagSet.of(VALUE), other_rate=10.0, location=f"node-{i}") for i in range(2)]
+>>> leaves = [PlanNode(f"w{i + 1}", ImplTagSet.of({f"v{i}": TagSet.of(VALUE)})) for i in range(2)]
+>>> plan = Plan(PlanNode("w0", ImplTagSet(), children=tuple(leaves)))
+>>> [node.node for node in placed(plan, Topology(streams, [Machine("node-0"), Machine("node-1")])).nodes()]
+['node-0', 'node-0', 'node-1']
+>>> assign_hosts(plan, 2, {"w1": 5.0, "w2": 9.0})
+{'w0': 1, 'w1': 0, 'w2': 1}
+"""
 
 from __future__ import annotations
 
-from planner.plan import Plan
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from planner.plan import Plan, PlanNode, rebuilt
+from planner.rates import node_rates, subtree_totals, totals
 from planner.topology import Topology
+
+SPREAD = 1.1
+"""Neighbouring leaves stay on one host as long as no host gets this much more than the best spread would give it."""
 
 
 def placed(plan: Plan, topology: Topology) -> Plan:
-    """Return the plan with machines."""
-    return plan
+    """Return the plan with a machine for every worker.
+
+    Leaves go where most of their events arrive, as long as a machine has CPUs for them in proportion; a node with
+    children goes with the heaviest of them. With a single machine there is nothing to choose, and none is named.
+    """
+    machines = topology.machines
+    if len(machines) < 2:  # noqa: PLR2004 - nothing to choose
+        return plan
+    rates = node_rates(plan, topology.streams)
+    location = {stream.id: stream.location for stream in topology.streams}
+    leaves = sorted(plan.leaves, key=lambda leaf: -sum(rates[leaf.id].values()))
+    room = {m.id: -(-len(leaves) * m.cpus // topology.cpus) for m in machines}
+    chosen: dict[str, str] = {}
+    for leaf in leaves:
+        arriving = {machine.id: 0.0 for machine in machines}
+        for stream, rate in rates[leaf.id].items():
+            if location.get(stream) in arriving:
+                arriving[str(location[stream])] += rate
+        best = max(machines, key=lambda m: (room[m.id] > 0, arriving[m.id], room[m.id])).id
+        room[best] -= 1
+        chosen[leaf.id] = best
+    _follow_heaviest(plan, subtree_totals(plan, totals(rates)), chosen)
+
+    def visit(node: PlanNode, below: tuple[PlanNode, ...]) -> PlanNode:
+        return replace(node, node=chosen[node.id], children=below)
+
+    return replace(plan, root=rebuilt(plan.root, visit))
+
+
+def assign_hosts(plan: Plan, hosts: int, rates: Mapping[str, float] | None = None) -> dict[str, int]:
+    """Return the host process (0 to hosts - 1) of every node: leaves balanced by `rates` (events per second by node id).
+
+    Neighbours in the tree stay together where that costs no balance; a node with children is with the heaviest of them.
+    Without rates, all leaves count the same.
+    """
+    known = rates or {}
+    leaves = [leaf.id for leaf in plan.leaves]
+    weights = {leaf: known.get(leaf, 0.0) for leaf in leaves}
+    if not any(weights.values()):
+        weights = dict.fromkeys(leaves, 1.0)
+    together, spread = _in_order(leaves, weights, hosts), _heaviest_first(leaves, weights, hosts)
+    chosen = together if _peak(together, weights) <= SPREAD * _peak(spread, weights) else spread
+    _follow_heaviest(plan, subtree_totals(plan, {**known, **weights}), chosen)
+    return {node.id: chosen[node.id] for node in plan.nodes()}
+
+
+def _follow_heaviest(plan: Plan, whole: Mapping[str, float], chosen: dict[str, str] | dict[str, int]) -> None:
+    """Put every node with children where its heaviest child is."""
+    for node in reversed(list(plan.nodes())):
+        if node.children:
+            heaviest = max(node.children, key=lambda child: whole[child.id])
+            chosen[node.id] = chosen[heaviest.id]  # type: ignore[assignment]  # of the one kind that `chosen` has
+
+
+def _in_order(leaves: Sequence[str], weights: Mapping[str, float], hosts: int) -> dict[str, int]:
+    """Cut the leaves, as they come in the tree, into runs of about equal weight."""
+    total, before, chosen = sum(weights.values()), 0.0, {}
+    for leaf in leaves:
+        middle = before + weights[leaf] / 2
+        chosen[leaf] = min(hosts - 1, int(middle * hosts / total))
+        before += weights[leaf]
+    return chosen
+
+
+def _heaviest_first(leaves: Sequence[str], weights: Mapping[str, float], hosts: int) -> dict[str, int]:
+    loads = [(0.0, 0, host) for host in range(hosts)]
+    chosen = {}
+    for leaf in sorted(leaves, key=lambda leaf: -weights[leaf]):
+        load, count, host = heapq.heappop(loads)
+        chosen[leaf] = host
+        heapq.heappush(loads, (load + weights[leaf], count + 1, host))
+    return chosen
+
+
+def _peak(chosen: Mapping[str, int], weights: Mapping[str, float]) -> float:
+    loads: dict[int, float] = {}
+    for leaf, host in chosen.items():
+        loads[host] = loads.get(host, 0.0) + weights[leaf]
+    return max(loads.values())
