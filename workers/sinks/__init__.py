@@ -1,0 +1,14 @@
+"""Sinks: where outputs go.
+
+>>> from pathlib import Path
+>>> from dgs.config import SinkConfig
+>>> sink = open_sink(SinkConfig.model_validate("none"), output_dir=Path(), base_dir=Path(), host=0)
+>>> is_central(SinkConfig.model_validate("stdout"))
+True
+"""
+
+from workers.sinks.contract import Sink
+from workers.sinks.opening import is_central, open_sink
+from workers.sinks.simple_sinks import MemorySink
+
+__all__ = ["MemorySink", "Sink", "is_central", "open_sink"]

@@ -1,0 +1,35 @@
+"""How a section of `sinks:` becomes an open sink."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from dgs.config import SinkConfig
+from workers.sinks.contract import Sink
+from workers.sinks.jsonl_sink import JsonlSink
+from workers.sinks.simple_sinks import MemorySink, NoneSink, StdoutSink
+from workers.sinks.table_sinks import csv_sink, parquet_sink
+
+_FILES: dict[str, Callable[[Path, int], Sink]] = {
+    "jsonl": JsonlSink,
+    "csv": csv_sink,
+    "parquet": parquet_sink,
+}
+_SIMPLE: dict[str, Callable[[], Sink]] = {"memory": MemorySink, "none": NoneSink, "stdout": StdoutSink}
+
+
+def is_central(config: SinkConfig) -> bool:
+    """Return whether the sink must live in the caller's process, not at the hosts."""
+    return config.kind in ("memory", "stdout")
+
+
+def open_sink(config: SinkConfig, *, output_dir: Path, base_dir: Path, host: int) -> Sink:
+    """Open a sink of one host. Paths are relative to `base_dir`; file sinks without a path write to `output_dir`.
+
+    All hosts must have opened theirs before any of them is closed. Raises OutputUnwritableError.
+    """
+    if config.kind in _SIMPLE:
+        return _SIMPLE[config.kind]()
+    path = config.details.path
+    return _FILES[config.kind](base_dir / path if path else output_dir, host)

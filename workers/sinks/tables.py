@@ -1,0 +1,104 @@
+"""Outputs as tables, for csv and parquet: records become columns, other values one column `value`.
+
+A value that has no place in a column of one type (mixed types, tuples of different types) is written as its JSON text.
+
+>>> table_of([{"page": "home", "views": 3}, {"page": "shop"}]).to_pydict()
+{'page': ['home', 'shop'], 'views': [3, None]}
+>>> table_of([("home", 3)]).to_pydict()
+{'value': ['["home",3]']}
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dgs.columns import Column
+from workers.sinks.json_text import as_json, plain
+
+VALUE = "value"
+
+
+def table_of(values: Column) -> pa.Table:
+    """Return a column of outputs as a table."""
+    if isinstance(values, dict) and values and all(isinstance(name, str) for name in values):
+        return pa.table({name: _arrow(part) for name, part in values.items()})
+    if isinstance(values, list) and _are_records(values):
+        names = list(dict.fromkeys(name for value in values for name in value))
+        return pa.table({name: _arrow([value.get(name) for value in values]) for name in names})
+    return pa.table({VALUE: _arrow(values)})
+
+
+def flat(table: pa.Table) -> pa.Table:
+    """Return the table with nested columns as JSON text: what a CSV file can hold."""
+    for i, field in enumerate(table.schema):
+        if pa.types.is_nested(field.type):
+            texts = pa.array(
+                [None if v is None else as_json(v) for v in table.column(i).to_pylist()], pa.string()
+            )
+            table = table.set_column(i, field.name, texts)
+        elif pa.types.is_binary(field.type):
+            texts = pa.array(
+                [None if v is None else plain(v) for v in table.column(i).to_pylist()], pa.string()
+            )
+            table = table.set_column(i, field.name, texts)
+    return table
+
+
+def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table | None:
+    """Return the table in the given schema, or None where that would lose or change values."""
+    if table.schema.equals(schema):
+        return table
+    if not set(table.column_names) <= set(schema.names):
+        return None
+    try:
+        columns = [
+            _widened(table.column(field.name), field.type)
+            if field.name in table.column_names
+            else pa.nulls(len(table), field.type)
+            for field in schema
+        ]
+    except pa.ArrowException:
+        return None
+    return None if any(column is None for column in columns) else pa.table(columns, schema=schema)
+
+
+def _widened(column: Any, kind: pa.DataType) -> Any:
+    """Return the column as a wider type of the same sort (null to anything, integers to floats), else None."""
+    numeric = (pa.types.is_integer, pa.types.is_floating)
+    if column.type == kind or pa.types.is_null(column.type):
+        return column.cast(kind)
+    if any(is_one(column.type) for is_one in numeric) and any(is_one(kind) for is_one in numeric):
+        return column.cast(kind)
+    return None
+
+
+def _are_records(values: list[Any]) -> bool:
+    return all(type(value) is dict and value and all(type(name) is str for name in value) for value in values)
+
+
+def _arrow(values: Column) -> Any:
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return values
+    if isinstance(values, dict):
+        return pa.StructArray.from_arrays([_combined(part) for part in values.values()], names=list(values))
+    if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "biufM":
+        return pa.array(values)
+    listed = values.tolist() if isinstance(values, np.ndarray) else values
+    try:
+        if not any(isinstance(value, (set, frozenset)) for value in listed):
+            return pa.array(listed)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        pass
+    return pa.array([None if value is None else _text(value) for value in listed], pa.string())
+
+
+def _combined(values: Column) -> Any:
+    array = _arrow(values)
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else as_json(value)
