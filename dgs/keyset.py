@@ -16,9 +16,12 @@ import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from math import lcm
+from math import gcd, lcm
+from typing import Any
 
 from dgs.tags import Key
+
+SetOperation = Callable[[frozenset[Any], frozenset[Any]], frozenset[Any]]
 
 
 @lru_cache(maxsize=1 << 16, typed=True)
@@ -70,27 +73,34 @@ class KeySet:
         return bool(self.classes or self.extra)
 
     def __or__(self, other: KeySet) -> KeySet:
-        return self._combine(other, lambda a, b: a or b)
+        return self._combine(other, frozenset.union)
 
     def __and__(self, other: KeySet) -> KeySet:
-        return self._combine(other, lambda a, b: a and b)
+        return self._combine(other, frozenset.intersection)
 
     def __sub__(self, other: KeySet) -> KeySet:
-        return self._combine(other, lambda a, b: a and not b)
+        return self._combine(other, frozenset.difference)
 
     def isdisjoint(self, other: KeySet) -> bool:
-        """Return whether the two sets share no key."""
-        return not self & other
+        """Return whether the two sets share no key. Cheap: no new set is made."""
+        if self.is_finite or other.is_finite:
+            few, many = (self, other) if self.is_finite else (other, self)
+            return not any(key in many for key in few.extra)
+        step = gcd(self.modulus, other.modulus)  # classes c and d overlap when they are equal modulo the gcd
+        if not {c % step for c in self.classes}.isdisjoint(c % step for c in other.classes):
+            return False
+        return not any(key in other for key in self.extra) and not any(key in self for key in other.extra)
 
-    def _combine(self, other: KeySet, op: Callable[[bool, bool], bool]) -> KeySet:
-        """Apply a boolean operation: class by class, then key by key for the exceptions of either side."""
+    def _combine(self, other: KeySet, operation: SetOperation) -> KeySet:
+        """Apply a set operation to the classes, and to the exceptions of either side by membership."""
         if self.is_finite and other.is_finite:
-            return KeySet.of(k for k in self.extra | other.extra if op(k in self.extra, k in other.extra))
+            return KeySet(extra=operation(self.extra, other.extra))
         modulus = lcm(self.modulus, other.modulus)
-        mine, yours = _spread(self, modulus), _spread(other, modulus)
-        classes = frozenset(c for c in range(modulus) if op(c in mine, c in yours))
+        classes = operation(_spread(self, modulus), _spread(other, modulus))
         exceptions = self.extra | self.missing | other.extra | other.missing
-        inside = frozenset(k for k in exceptions if op(k in self, k in other))
+        mine = frozenset(key for key in exceptions if key in self)
+        yours = frozenset(key for key in exceptions if key in other)
+        inside = operation(mine, yours)
         return _normal(modulus, classes, inside, exceptions - inside)
 
     def __repr__(self) -> str:
@@ -107,6 +117,8 @@ class KeySet:
 
 
 def _spread(keys: KeySet, modulus: int) -> frozenset[int]:
+    if modulus == keys.modulus:
+        return keys.classes
     return frozenset(c + i * keys.modulus for c in keys.classes for i in range(modulus // keys.modulus))
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from dgs.errors import ProgramError
 
@@ -51,13 +51,13 @@ class Kind(str):
     __slots__ = ("domain",)
     domain: tuple[Key, ...] | type | None
 
-    def __new__(cls, name: str, domain: tuple[Key, ...] | type | None = None) -> Kind:
+    def __new__(cls, name: str, domain: tuple[Key, ...] | type | None = None) -> Self:
         """Make a kind; users call `kind(...)`."""
         self = super().__new__(cls, name)
         self.domain = domain
         return self
 
-    def __getnewargs__(self) -> tuple[str, Any]:
+    def __getnewargs__(self) -> tuple[str, Any]:  # type: ignore[override]
         return str(self), self.domain
 
     @property

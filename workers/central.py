@@ -49,7 +49,9 @@ def merged_figures(parts: Sequence[Mapping[str, Any]], *, seconds: float, starte
     drops: dict[str, int] = {}
     for part in parts:
         for stream, count in part["drops"].items():
-            drops[stream] = max(drops.get(stream, 0), count)  # readers of splits all see the drops of the whole stream
+            drops[stream] = max(
+                drops.get(stream, 0), count
+            )  # readers of splits all see the drops of the whole stream
     per_worker = {worker: figures for part in parts for worker, figures in part["per_worker"].items()}
     return {
         "events_in": sum(part["events_in"] for part in parts),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dgs.config import StreamConfig
+from dgs.impl_tags import ImplTagSet
 from planner.placement import assign_hosts
 from planner.plan import Plan
 from workers.host import Host
@@ -30,7 +31,16 @@ class Deployment:
     @cached_property
     def home(self) -> Mapping[str, int]:
         """The host of every worker."""
-        return assign_hosts(self.plan, self.hosts, self.job.rates)
+        return assign_hosts(
+            self.plan, self.hosts, {node.id: self._rate(node.tags) for node in self.plan.nodes()}
+        )
+
+    def _rate(self, tags: ImplTagSet) -> float:
+        """Return the known events per second of a set of implementation tags."""
+        known = self.job.rates
+        return sum(
+            rate for stream, some in tags for tag, rate in known.get(stream, {}).items() if tag in some
+        )
 
     @cached_property
     def lanes(self) -> Lanes:
@@ -48,11 +58,10 @@ class Deployment:
         readers: dict[str, int] = {}
         for stream in (s for config in self.job.streams for s in config.impl_streams):
             share: dict[int, float] = {}
-            for lane in self.lanes.all:
-                if lane.stream == stream:
-                    rates = self.job.rates.get(stream, {})
-                    rate = sum(r for tag, r in rates.items() if tag in lane.tags)
-                    share[self.home[lane.owner]] = share.get(self.home[lane.owner], 0.0) + max(rate, 1e-9)
+            for node in self.plan.nodes():
+                if mine := node.tags.stream(stream):
+                    host = self.home[node.id]
+                    share[host] = share.get(host, 0.0) + max(self._rate(ImplTagSet.of({stream: mine})), 1e-9)
             readers[stream] = max(share, key=lambda host: (share[host], -host), default=self.root_host)
         return readers
 

@@ -136,15 +136,23 @@ class Engine:
             "first_output": self.first_output,
             "starved_reads": self.host.starved_reads,
             "per_worker": {
-                worker.id: {"host": self.index, "events": worker.events, "synchronisations": worker.synchronisations}
+                worker.id: {
+                    "host": self.index,
+                    "events": worker.events,
+                    "synchronisations": worker.synchronisations,
+                }
                 for worker in self.host.workers.values()
             },
         }
 
     def waits_for(self) -> str:
         """Return, for a run that is stuck, where each local source stands and what the workers hold."""
-        held = {worker.id: worker.mailbox.nbytes for worker in self.host.workers.values() if worker.mailbox.nbytes}
-        return f"host {self.index}: lowest source frontier {_show(self.host.low)}, bytes held {held or 'none'}"
+        held = {
+            worker.id: worker.mailbox.nbytes for worker in self.host.workers.values() if worker.mailbox.nbytes
+        }
+        return (
+            f"host {self.index}: lowest source frontier {_show(self.host.low)}, bytes held {held or 'none'}"
+        )
 
 
 def _show(key: OrderKey) -> str:

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dgs import columns
-from dgs.errors import DgsError
+from dgs.errors import DgsError, UserCodeError
 from dgs.events import Event, EventBatch
+from dgs.order import OrderKey
 from dgs.outputs import OutputBatch
 from dgs.program import Program, State, StateType
 from dgs.user_code import user_error
@@ -48,7 +49,7 @@ class Folder:
     def _fold_batch(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
         if self._update_batch is not None:
             return self._fold_columns(state, batch, outputs)
-        state, values, rows = self._loop(state, batch.events(), lambda row: batch.key(row))
+        state, values, rows = self._loop(state, batch.events(), batch.key)
         if values:
             outputs.append(OutputBatch.of_rows(batch, values, np.array(rows, dtype=np.intp)))
         return state
@@ -63,8 +64,8 @@ class Folder:
         except DgsError:
             raise
         except Exception as error:
-            where = {"event": batch.cut(0, 1).events()[0], "key": batch.key(0), "worker": self._worker}
-            raise user_error(self._program, "update_batch", error, **where) from error
+            first = batch.cut(0, 1).events()[0]
+            raise self._failed("update_batch", error, first, batch.key(0)) from error
 
     def _fold_merged(self, state: State, batches: list[EventBatch], outputs: list[OutputBatch]) -> State:
         order, part, row = _merge_order(batches)
@@ -81,12 +82,14 @@ class Folder:
         return state
 
     def _loop(
-        self, state: State, events: list[Event], key_of: Callable[[int], Any]
+        self, state: State, events: list[Event], key_of: Callable[[int], OrderKey]
     ) -> tuple[State, list[Any], list[int]]:
         """Fold `update` over the events; return the state, the values emitted, and the event number of each value."""
         values: list[Any] = []
         rows: list[int] = []
-        remaining = iter(events)
+        remaining: Any = iter(
+            events
+        )  # its length hint tells emit which event is being processed, at no cost per event
         last = len(events) - 1
 
         def emit(value: Any) -> None:
@@ -101,9 +104,11 @@ class Folder:
             raise
         except Exception as error:
             row = last - remaining.__length_hint__()
-            where = {"event": events[row], "key": key_of(row), "worker": self._worker}
-            raise user_error(self._program, "update", error, **where) from error
+            raise self._failed("update", error, events[row], key_of(row)) from error
         return state, values, rows
+
+    def _failed(self, function: str, error: Exception, event: Event, key: OrderKey) -> UserCodeError:
+        return user_error(self._program, function, error, event=event, key=key, worker=self._worker)
 
 
 def _merge_order(batches: list[EventBatch]) -> tuple[Rows, Rows, Rows]:

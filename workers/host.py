@@ -78,7 +78,9 @@ class Host:
         if frontier > self._sources[source]:
             self._sources[source] = frontier
             owners: dict[str, list[tuple[int, OrderKey]]] = {}
-            for lane_of in (lane for stream in self._streams[source] for lane in self._router.of_stream(stream)):
+            for lane_of in (
+                lane for stream in self._streams[source] for lane in self._router.of_stream(stream)
+            ):
                 owners.setdefault(lane_of.owner, []).append((lane_of.id, frontier))
             for owner, frontiers in owners.items():
                 self._send(owner, Progress(tuple(frontiers)))
@@ -151,7 +153,10 @@ class Host:
             self._outgoing[host] = []
             self._told[host] = me
             self._sent[host] += 1
-            yield host, Frame(self.index, self._generation, self._sent[host], tuple(messages), me.low, me.load)
+            yield (
+                host,
+                Frame(self.index, self._generation, self._sent[host], tuple(messages), me.low, me.load),
+            )
 
     def _is_news(self, told: Peer, me: Peer) -> bool:
         """Whether the others should hear of our frontier or load although there is no message for them."""

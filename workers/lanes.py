@@ -120,7 +120,11 @@ class Lanes:
         if any(not isinstance(rule.when, When) for rule in rules) and tags.is_finite:
             singles = list(tags.tags())
             return [TagSet.of(tag) for tag in singles] if len(singles) <= MOST_SINGLE_TAGS else [tags]
-        partners = [str(rule.right if rule.left == name else rule.left) for rule in rules if rule.when is When.SAME_KEY]
+        partners = [
+            str(rule.right if rule.left == name else rule.left)
+            for rule in rules
+            if rule.when is When.SAME_KEY
+        ]
         parts = [tags.keys(name)]
         for keys in (other.keys(partner) for other in others for partner in partners):
             parts = [part for whole in parts for part in (whole & keys, whole - keys) if part]

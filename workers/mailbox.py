@@ -52,7 +52,9 @@ class Mailbox:
         if not len(batch):
             return
         if batch.key(0) < self._frontier[lane]:
-            raise InternalError(problem=f"lane {lane}: event {batch.key(0)} is below frontier {self._frontier[lane]}")
+            raise InternalError(
+                problem=f"lane {lane}: event {batch.key(0)} is below frontier {self._frontier[lane]}"
+            )
         if not self._events[lane]:
             self._heads[lane] = batch.key(0)
         self._events[lane].append(batch)
@@ -68,8 +70,7 @@ class Mailbox:
 
     def advance(self, lane: int, frontier: OrderKey) -> None:
         """Note that everything of `lane` below `frontier` has arrived. Frontiers never go back."""
-        if frontier > self._frontier[lane]:
-            self._frontier[lane] = frontier
+        self._frontier[lane] = max(self._frontier[lane], frontier)
 
     def below(self, lane: int) -> OrderKey:
         """Return the key below which nothing of `lane` is left here: its first event or join request, else its frontier.
@@ -134,7 +135,7 @@ class Mailbox:
 
     def _limits(self) -> dict[int, OrderKey]:
         busy = [lane for lane in self.own if self._events[lane]]
-        limits = {lane: END for lane in self.own}
+        limits = dict.fromkeys(self.own, END)
         for lane in busy:
             for other in self._ordered[lane]:
                 limits[lane] = min(limits[lane], self._frontier[other], self._asked(other))

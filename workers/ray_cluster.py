@@ -36,7 +36,9 @@ def cluster(address: str, hosts: int) -> Iterator[Any]:
     try:
         _start(ray, address, hosts)
     except Exception as error:
-        raise RayUnavailableError(problem=f"it does not start: {str(error).strip().splitlines()[0]}") from error
+        raise RayUnavailableError(
+            problem=f"it does not start: {str(error).strip().splitlines()[0]}"
+        ) from error
     try:
         yield ray
     finally:

@@ -15,6 +15,7 @@ from dgs.errors import DgsError
 from workers.deployment import Deployment
 from workers.engine import Engine
 from workers.job import Job
+from workers.messages import Frame
 
 IDLE_SECONDS = 0.5
 """How long an idle host sleeps when nothing arrives. A frame or a stop wakes it at once."""
@@ -26,14 +27,15 @@ class HostActor:
     def __init__(self, job: Job, hosts: int, index: int) -> None:
         self._job, self._hosts, self._index = job, hosts, index
         self._frames: SimpleQueue[bytes | None] = SimpleQueue()
-        self._early: dict[tuple[int, int], bytes] = {}
+        self._early: dict[tuple[int, int], Frame] = {}
+        self._next = dict.fromkeys(range(hosts), 1)
         self._lock = threading.Lock()
         self._ready: list[bytes] = []
         self._stopping = False
         self._engine: Engine | None = None
 
     @ray.method(concurrency_group="control")
-    def open(self, actors: list[Any]) -> DgsError | None:
+    def open(self, actors: list[Any]) -> Any:
         """Load the program, make the workers, open sources and sinks."""
         return self._guarded(lambda: self._open(actors))
 
@@ -51,7 +53,7 @@ class HostActor:
         self._frames.put(frame)
 
     @ray.method(concurrency_group="loop")
-    def run(self) -> bytes | DgsError | None:
+    def run(self) -> Any:
         """Work until the root is done (returns its final state, encoded) or until told to stop (returns None)."""
         return self._guarded(self._run)
 
@@ -71,14 +73,21 @@ class HostActor:
         return None if engine.final is None else codec.encode(engine.final.state)
 
     def _receive(self, *, wait: bool) -> None:
-        """Hand arrived frames to the engine, in the order of their sequence: Ray may start one-way calls out of order."""
-        engine = self._running()
+        """Hand the frames that have arrived to the engine; with `wait`, sleep until one comes."""
         try:
-            while (frame := self._frames.get(block=wait, timeout=IDLE_SECONDS if wait else None)) is not None:
-                engine.take(codec.decode(frame))
+            while (data := self._frames.get(block=wait, timeout=IDLE_SECONDS if wait else None)) is not None:
+                self._take_in_order(codec.decode(data))
                 wait = False
         except Empty:
             return
+
+    def _take_in_order(self, frame: Frame) -> None:
+        """Put frames back into the order in which they were sent: Ray may start one-way calls out of order."""
+        sender = frame.sender
+        self._early[sender, frame.sequence] = frame
+        while (ready := self._early.pop((sender, self._next[sender]), None)) is not None:
+            self._running().take(ready)
+            self._next[sender] += 1
 
     @ray.method(concurrency_group="control")
     def poll(self) -> tuple[int, int, list[bytes]]:
@@ -100,7 +109,7 @@ class HostActor:
         return self._running().figures()
 
     @ray.method(concurrency_group="control")
-    def close(self, complete: bool) -> DgsError | None:
+    def close(self, complete: bool) -> Any:
         """Close sources and sinks."""
         self._stopping = True
         self._frames.put(None)

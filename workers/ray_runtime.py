@@ -55,12 +55,12 @@ class _Driver:
         self._progress = progress
         self._deployment = Deployment(job, hosts)
         self._central = Central(job)
-        actor = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(HostActor)
+        threads = {"loop": 1, "frames": 1, "control": 1}
+        actor = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0, concurrency_groups=threads)(
+            HostActor
+        )
         shipped = replace(job, program=None) if job.program_ref is not None else job  # type: ignore[arg-type]
-        self._actors = [
-            actor.options(concurrency_groups={"loop": 1, "frames": 1, "control": 1}).remote(shipped, hosts, index)
-            for index in range(hosts)
-        ]
+        self._actors = [actor.remote(shipped, hosts, index) for index in range(hosts)]
 
     def run(self) -> JobResult:
         self._call_all(lambda actor: actor.open.remote(self._actors))
@@ -81,7 +81,11 @@ class _Driver:
         self._poll()
         seconds = time.time() - started
         figures = self._call_all(lambda actor: actor.figures.remote())
-        return JobResult(codec.decode(final), self._central.outputs, merged_figures(figures, seconds=seconds, started=started))
+        return JobResult(
+            codec.decode(final),
+            self._central.outputs,
+            merged_figures(figures, seconds=seconds, started=started),
+        )
 
     def _poll(self) -> None:
         """Collect outputs and counts of all hosts."""

@@ -105,7 +105,10 @@ class Simulation:
                 start = stop
                 later = int(whole.ts[stop]) if stop < len(whole) else None
                 if later is not None and later > int(whole.ts[stop - 1]) and self._random.random() < 0.3:  # noqa: PLR2004
-                    yield [], after_heartbeat(self._random.randint(int(whole.ts[stop - 1]), later - 1), whole.rank)
+                    yield (
+                        [],
+                        after_heartbeat(self._random.randint(int(whole.ts[stop - 1]), later - 1), whole.rank),
+                    )
         yield [], END
 
     def run(self, most_steps: int = 10**6) -> Simulated:
@@ -113,7 +116,9 @@ class Simulation:
         while not self.result.is_complete:
             choices = list(self._choices())
             if not choices or self.result.steps >= most_steps:
-                raise StalledError(reason=f"after {self.result.steps} steps {len(choices)} steps are possible")
+                raise StalledError(
+                    reason=f"after {self.result.steps} steps {len(choices)} steps are possible"
+                )
             self._do(*self._random.choice(choices))
             self.result.steps += 1
             if self._random.random() < SNAPSHOT_CHANCE:
@@ -123,8 +128,8 @@ class Simulation:
         return self.result
 
     def _choices(self) -> Iterator[tuple[str, Any]]:
-        for host in self._stale:
-            yield "act", host
+        for index in self._stale:
+            yield "act", index
         for edge, frames in self._edges.items():
             if frames:
                 yield "deliver", edge

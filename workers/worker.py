@@ -74,7 +74,9 @@ class Worker:
         self._snapshots_wanted = 0
         self._is_finished = False
         self._positions: dict[int, OrderKey] = {}
-        self._relayed = dict.fromkeys((lane.id for lane in (*lanes.of(node_id), *lanes.above(node_id))), BEGIN)
+        self._relayed = dict.fromkeys(
+            (lane.id for lane in (*lanes.of(node_id), *lanes.above(node_id))), BEGIN
+        )
         self.events = 0
         self.synchronisations = 0
 
@@ -169,7 +171,9 @@ class Worker:
         """Take a child's answer. R4: an answer belongs to the request whose number it carries."""
         joining = self._joining
         if joining is None or answer.number != joining.number or answer.child in joining.answers:
-            raise InternalError(problem=f"worker {self.id}: unexpected answer {answer.number} of {answer.child}")
+            raise InternalError(
+                problem=f"worker {self.id}: unexpected answer {answer.number} of {answer.child}"
+            )
         joining.answers[answer.child] = answer
 
     def _complete(self, joining: Synchronisation) -> Iterator[Effect]:

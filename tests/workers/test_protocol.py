@@ -85,7 +85,13 @@ def one_host(plan: Plan, streams: tuple[str, ...]) -> Host:
     workers = [Worker(n.id, program, lanes) for n in plan.nodes()]
     home = {n.id: 0 for n in plan.nodes()}
     host = Host(
-        0, workers, lanes, home, hosts=1, sources={stream: (stream,) for stream in streams}, buffer_bytes=10**9
+        0,
+        workers,
+        lanes,
+        home,
+        hosts=1,
+        sources={stream: (stream,) for stream in streams},
+        buffer_bytes=10**9,
     )
     host.workers[plan.root.id].start(program.init())
     host.wake(plan.root.id)
@@ -127,7 +133,9 @@ def test_join_order_plan_gives_the_sequential_outputs_under_any_schedule():
 
 
 X, Y, Z, FAR = Tag("x"), Tag("y"), Tag("z"), Tag("far")
-OVERTAKING_PLAN = Plan(node("root", (node("inner", (node("leaf", s=X), node("side", w=Z)), q=Z), node("far", v=FAR)), p=Y))
+OVERTAKING_PLAN = Plan(
+    node("root", (node("inner", (node("leaf", s=X), node("side", w=Z)), q=Z), node("far", v=FAR)), p=Y)
+)
 """Requests for y wait at the inner worker while it joins for a z, and the leaf's x depend on y."""
 
 
@@ -153,5 +161,7 @@ def test_progress_does_not_overtake_a_request_that_waits_at_an_inner_worker():
 
 def test_progress_that_overtakes_waiting_requests_is_noticed(monkeypatch):
     """The mutant of R3: relay the frontier although a join request below it has not been sent down."""
-    monkeypatch.setattr(Mailbox, "below", lambda box, lane: min(box._frontier[lane], box._heads.get(lane, END)))
+    monkeypatch.setattr(
+        Mailbox, "below", lambda box, lane: min(box._frontier[lane], box._heads.get(lane, END))
+    )
     assert any(got != expected for got, expected in overtaking_runs())

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable
 
 import numpy as np
 
@@ -96,7 +96,7 @@ class Mapping:
 
 def each_arrival(
     mapping: Mapping, pieces: Iterable[RawRows | Arrivals], batch_rows: int
-) -> Iterator[Arrivals]:
+) -> Generator[Arrivals]:
     """Yield what a reader reads as events, at most `batch_rows` at a time."""
     for piece in pieces:
         if isinstance(piece, Arrivals):

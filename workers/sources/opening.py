@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable, Iterator
 from collections.abc import Mapping as AnyMapping
 from pathlib import Path
 from typing import Any
@@ -46,11 +46,12 @@ def open_source(
 
     Raises MissingInputError, PlanFileError, ProgramImportError at once; what is wrong with the rows shows in `read`.
     """
-    mapping = Mapping(config, program, plan_unit=unit)
     policy = _policy(config, unit)
-    rows = _reader(config, mapping, program, base_dir=base_dir, memory=memory, batch_rows=batch_rows)
+    _, arrivals = open_arrivals(
+        config, unit=unit, base_dir=base_dir, program=program, memory=memory, batch_rows=batch_rows
+    )
     return PipelineSource(
-        each_arrival(mapping, rows, batch_rows),
+        arrivals,
         ordering(policy, stream=config.id, rank=rank),
         stream=config.id,
         impl_streams=config.impl_streams,
@@ -58,6 +59,21 @@ def open_source(
         until=until,
         wanted=streams,
     )
+
+
+def open_arrivals(
+    config: StreamConfig,
+    *,
+    unit: TimeUnit,
+    base_dir: Path,
+    program: Program,
+    memory: AnyMapping[str, Any],
+    batch_rows: int,
+) -> tuple[Mapping, Generator[Arrivals]]:
+    """Return the events of a stream as they arrive, before any ordering, and the mapping that makes them."""
+    mapping = Mapping(config, program, plan_unit=unit)
+    rows = _reader(config, mapping, program, base_dir=base_dir, memory=memory, batch_rows=batch_rows)
+    return mapping, each_arrival(mapping, rows, batch_rows)
 
 
 def _policy(config: StreamConfig, unit: TimeUnit) -> Any:

@@ -1,0 +1,126 @@
+"""Random programs under random plans and delivery orders give what the sequential program gives."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from dgs import codec, sequential
+from dgs.events import EventBatch
+from dgs.order import OrderKey
+from planner import optimizers
+from planner.plan import Plan
+from planner.topology import Machine, Stream, Topology
+from tests.strategies import Workload, random_workload
+from workers.lanes import Lane
+from workers.simulation import Simulated, simulate
+
+SMALL_BUFFER = 200
+"""Bytes: a few events, so that R11 decides what is read."""
+
+
+def random_plan(work: Workload, seed: int) -> Plan:
+    streams = [Stream(s, tags) for s, tags in zip(work.stream_ids, work.tags, strict=True)]
+    return optimizers.plan(work.program, Topology(streams, [Machine("m", 3)]), name="random", seed=seed)
+
+
+def run_seed(seed: int) -> tuple[Workload, Simulated]:
+    work = random_workload(random.Random(seed))
+    streams = dict(zip(work.stream_ids, work.batches, strict=True))
+    bound = SMALL_BUFFER if seed % 3 == 0 else None
+    return work, simulate(work.program, random_plan(work, seed), streams, seed=seed, buffer_bytes=bound)
+
+
+def ids(work: Workload, run: Simulated) -> list[tuple[object, ...]]:
+    return sorted(
+        (int(ts), batch.rank, int(seq), int(index), codec.encode(value))
+        for batch in run.outputs
+        for ts, seq, index, value in zip(batch.ts, batch.seq, batch.index, batch.to_list(), strict=True)
+    )
+
+
+def check_seed(seed: int) -> None:
+    work, run = run_seed(seed)
+    expected = sequential.run(work.program, work.batches)
+    wanted = sorted(
+        (o.key.ts, o.key.rank, o.key.seq, o.index, codec.encode(o.value)) for o in expected.outputs
+    )
+    assert ids(work, run) == wanted, f"seed {seed}: outputs differ"
+    assert codec.encode(run.state) == codec.encode(expected.state), f"seed {seed}: the final state differs"
+    for state, positions in run.snapshots:
+        below = events_below(work.batches, run.lanes, positions)
+        folded = sequential.run(work.program, below).state
+        assert codec.encode(folded) == state, (
+            f"seed {seed}: a snapshot is not the fold of the events below its positions"
+        )
+
+
+def events_below(
+    streams: Sequence[Sequence[EventBatch]], lanes: Sequence[Lane], positions: dict[int, OrderKey]
+) -> list[list[EventBatch]]:
+    """Return the events whose lane's position is above them."""
+    kept = []
+    for batches in streams:
+        kept.append([])
+        for batch in batches:
+            for row, tag in enumerate(batch.tag_list()):
+                lane = next(lane for lane in lanes if lane.stream == batch.stream and tag in lane.tags)
+                if batch.key(row) < positions[lane.id]:
+                    kept[-1].append(batch.cut(row, row + 1))
+    return kept
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_simulated_run_gives_the_outputs_state_and_snapshots_of_the_sequential_program(block):
+    for seed in range(block * 60, block * 60 + 60):
+        check_seed(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(20))
+def test_simulated_run_gives_the_sequential_outputs_for_many_seeds(block):
+    for seed in range(10_000 + block * 1000, 11_000 + block * 1000):
+        check_seed(seed)
+
+
+def test_simulated_seeds_reach_many_shapes():
+    """The seeds above would prove little if all plans were single workers or nothing ever synchronised."""
+    sizes, synchronised, several_hosts, snapshots = set(), 0, 0, 0
+    for seed in range(100):
+        work, run = run_seed(seed)
+        sizes.add(len(random_plan(work, seed)))
+        synchronised += any(lane.owner == "w0" for lane in run.lanes) and len(random_plan(work, seed)) > 1
+        several_hosts += any(step.startswith("deliver") for step in run.trace)
+        snapshots += len(run.snapshots)
+    assert {1, 3, 4, 5, 6} <= sizes
+    assert synchronised > 20
+    assert several_hosts > 20
+    assert snapshots > 50
+
+
+def digests(seeds: range) -> str:
+    return " ".join(run_seed(seed)[1].digest[:16] for seed in seeds)
+
+
+def test_simulated_run_is_the_same_in_every_process_and_for_every_hash_seed():
+    """A failing seed is worth nothing if it fails only here."""
+    code = "from tests.workers.test_simulation import digests; print(digests(range(20)))"
+    root = Path(__file__).parents[2]
+    elsewhere = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            check=True,
+            capture_output=True,
+            text=True,
+            cwd=root,
+            env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(root)},
+        ).stdout.strip()
+        for hash_seed in ("0", "1")
+    }
+    assert elsewhere == {digests(range(20))}
