@@ -14,7 +14,7 @@ pulled out of their class, for every kind and stream whose keys they must line u
 >>> for atom in atoms(Topology([clicks, Stream("ticks", TagSet.of(BARRIER))]), Views(), classes=2):
 ...     print(atom, atom.rate)
 view('home')@clicks 90.0
-view(hash%2 in [0])@clicks 5.0
+view(hash%2 in [0] - {'home'})@clicks 5.0
 view(hash%2 in [1])@clicks 5.0
 barrier@ticks 0.0
 """

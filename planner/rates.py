@@ -14,8 +14,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import TypeVar
 
 from dgs.keyset import KeySet
 from dgs.tags import Tag
@@ -23,6 +23,7 @@ from dgs.tagset import TagSet
 from planner.plan import Plan
 from planner.topology import Stream
 
+Owner = TypeVar("Owner", bound=Hashable)
 NodeRates = dict[str, dict[str, float]]
 """Events per second by node id and stream; streams that bring nothing are left out."""
 
@@ -31,8 +32,8 @@ def node_rates(plan: Plan, streams: Iterable[Stream]) -> NodeRates:
     """Return what each node owns of the rate of each stream; `other_rate` is shared among the tags without known rate."""
     rates: NodeRates = {node.id: {} for node in plan.nodes()}
     for stream in streams:
-        owners = [_Owner(node.id, node.tags.stream(stream.id)) for node in plan.nodes()]
-        for node_id, rate in _shares(stream, [owner for owner in owners if owner.tags]):
+        owned = {node.id: node.tags.stream(stream.id) for node in plan.nodes()}
+        for node_id, rate in shares(stream, {owner: tags for owner, tags in owned.items() if tags}):
             rates[node_id][stream.id] = rates[node_id].get(stream.id, 0.0) + rate
     return rates
 
@@ -50,23 +51,19 @@ def subtree_totals(plan: Plan, own: Mapping[str, float]) -> dict[str, float]:
     return whole
 
 
-@dataclass(frozen=True, slots=True)
-class _Owner:
-    node_id: str
-    tags: TagSet
-
-
-def _shares(stream: Stream, owners: Sequence[_Owner]) -> Iterable[tuple[str, float]]:
-    listed = {tag: owner.node_id for owner in owners for tag in owner.tags.tags()}
+def shares(stream: Stream, owners: Mapping[Owner, TagSet]) -> Iterator[tuple[Owner, float]]:
+    """Yield what the disjoint tag sets of the owners bring, known rates and parts of `other_rate`."""
+    listed = {tag: owner for owner, tags in owners.items() for tag in tags.tags()}
+    infinite = [(owner, tags) for owner, tags in owners.items() if not tags.is_finite]
     for tag, rate in stream.rates.items():
-        owner = listed.get(tag) or next((o.node_id for o in owners if tag in o.tags), None)
+        owner = listed[tag] if tag in listed else next((o for o, tags in infinite if tag in tags), None)
         if owner is not None and rate:
             yield owner, rate
-    weights = {owner.node_id: _unlisted(owner.tags, stream) for owner in owners}
+    weights = {owner: _unlisted(tags, stream) for owner, tags in owners.items()}
     total = sum(weights.values())
     if stream.other_rate and total:
         yield from (
-            (node_id, stream.other_rate * weight / total) for node_id, weight in weights.items() if weight
+            (owner, stream.other_rate * weight / total) for owner, weight in weights.items() if weight
         )
 
 
