@@ -1,0 +1,67 @@
+"""Open a source, read it to its end, and look at what came: what the tests of sources share."""
+
+from pathlib import Path
+
+from dgs.config import StreamConfig
+from dgs.order import END
+from dgs.program import Program
+from dgs.tags import kind
+from workers.sources import open_source
+
+
+class Kinds(Program):
+    kinds = (
+        kind("view", key=str),
+        kind("cell", key=int),
+        kind("value"),
+        kind("barrier"),
+        kind("side", key=("l", "r")),
+    )
+
+
+def stream(source="data", **sections):
+    source = {"memory": source} if isinstance(source, str) else source
+    return StreamConfig.model_validate({"id": "s", "tags": {"kind": "value"}, "source": source, **sections})
+
+
+def opened(
+    config, items=None, *, unit="none", base_dir=Path(), batch_rows=16384, rank=0, program=None, **options
+):
+    memory = {} if items is None else {"data": items}
+    return open_source(
+        config,
+        rank=rank,
+        unit=unit,
+        base_dir=base_dir,
+        program=program or Kinds(),
+        memory=memory,
+        batch_rows=batch_rows,
+        **options,
+    )
+
+
+def readings(source):
+    """Read to the end."""
+    found = []
+    while not found or found[-1].frontier != END:
+        found.append(source.read())
+    return found
+
+
+def rows(batches):
+    """Return (stream, tag, ts, seq, payload) of every event, in the order of the batches."""
+    return [
+        (batch.stream, event.tag, event.ts, seq, event.payload)
+        for batch in batches
+        for event, seq in zip(batch.events(), batch.seq.tolist(), strict=True)
+    ]
+
+
+def read_all(config, items=None, **options):
+    source = opened(config, items, **options)
+    return rows(batch for reading in readings(source) for batch in reading.batches)
+
+
+def events(config, items=None, **options):
+    """Return (tag, ts, payload) of every event."""
+    return [(tag, ts, payload) for _, tag, ts, _, payload in read_all(config, items, **options)]

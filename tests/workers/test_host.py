@@ -1,0 +1,112 @@
+"""Hosts: frames (R1), which source may be read (R11), events to their owners."""
+
+from __future__ import annotations
+
+import pytest
+
+from dgs.errors import FrameGapError, UnownedTagError
+from dgs.events import EventBatch
+from dgs.impl_tags import ImplTagSet
+from dgs.order import BEGIN, END, OrderKey
+from dgs.tagset import TagSet
+from planner.plan import Plan, PlanNode
+from tests.programs import BARRIER, VALUE, EventWindow
+from workers.host import Host
+from workers.lanes import Lanes
+from workers.messages import Frame, Progress
+from workers.worker import Worker
+
+PLAN = Plan(
+    PlanNode(
+        "root",
+        ImplTagSet.of(b=TagSet.of(BARRIER)),
+        children=tuple(PlanNode(f"leaf{i}", ImplTagSet.of({f"v{i}": TagSet.of(VALUE(i))})) for i in range(2)),
+    )
+)
+HOME = {"root": 0, "leaf0": 0, "leaf1": 1}
+
+
+def make_host(index: int, sources: tuple[str, ...], buffer_bytes: int = 10**6) -> Host:
+    program = EventWindow()
+    lanes = Lanes(PLAN, program.dependence)
+    workers = [Worker(node, program, lanes) for node, host in HOME.items() if host == index]
+    streams = {source: (source,) for source in sources}
+    return Host(index, workers, lanes, HOME, hosts=2, sources=streams, buffer_bytes=buffer_bytes, generation=3)
+
+
+def values(stream: int, ts: list[int]) -> EventBatch:
+    return EventBatch.of(f"v{stream}", rank=1 + stream, tags=[VALUE(stream)], ts=ts, payload=ts)
+
+
+def frame(sequence: int, *, generation: int = 3, low: OrderKey = BEGIN, load: int = 0) -> Frame:
+    message = ("leaf0", Progress(((1, OrderKey(sequence, 1, 0)),)))
+    return Frame(1, generation, sequence, (message,), low, load)
+
+
+def test_host_drops_repeated_frames_and_those_of_older_generations():
+    host = make_host(0, ("b",))
+    host.receive(frame(1))
+    host.receive(frame(1))
+    host.receive(frame(2, generation=2))
+    host.receive(frame(2))
+    assert [key.ts for _, message in host._queue for _, key in message.frontiers] == [1, 2]
+
+
+def test_host_refuses_a_gap_between_frames():
+    host = make_host(0, ("b",))
+    host.receive(frame(1))
+    with pytest.raises(FrameGapError) as gap:
+        host.receive(frame(3))
+    assert (gap.value.expected, gap.value.got) == (2, 3)
+
+
+def test_host_numbers_its_frames_and_keeps_the_order_of_messages():
+    host = make_host(0, ("v1",))
+    host.ingest("v1", [values(1, [1, 2])], OrderKey(2, 2, 2))
+    host.ingest("v1", [values(1, [3])], OrderKey(3, 2, 3))
+    ((target, first),) = host.frames()
+    assert (target, first.sequence, first.generation) == (1, 1, 3)
+    assert [type(message).__name__ for _, message in first.messages] == ["Events", "Progress"] * 2
+    assert first.low == OrderKey(3, 2, 3)
+    assert list(host.frames()) == []
+
+
+def test_host_names_stream_row_and_tag_of_an_event_nobody_owns():
+    host = make_host(0, ("v0",))
+    batch = EventBatch.of("v0", rank=1, tags=[VALUE(0), VALUE(7)], codes=[0, 0, 1], ts=[1, 2, 3], seq=[10, 11, 12])
+    with pytest.raises(UnownedTagError) as unowned:
+        host.ingest("v0", [batch], END)
+    assert (unowned.value.stream, unowned.value.row, unowned.value.tag) == ("v0", 12, VALUE(7))
+
+
+def test_host_reads_the_source_that_is_furthest_behind():
+    host = make_host(0, ("b", "v0"))
+    host.ingest("b", [], OrderKey(5, 0, 0))
+    assert host.next_source() == "v0"
+    host.ingest("v0", [], OrderKey(9, 1, 0))
+    assert host.next_source() == "b"
+    host.ingest("b", [], END)
+    host.ingest("v0", [], END)
+    assert host.next_source() is None
+
+
+def test_host_that_is_full_reads_only_if_it_is_furthest_behind_of_all():
+    host = make_host(0, ("b", "v0"), buffer_bytes=10)
+    host.ingest("b", [], OrderKey(50, 0, 0))
+    host.ingest("v0", [values(0, [1, 2, 3])], OrderKey(3, 1, 3))
+    list(host.pump())
+    assert host.load > 10
+    host.receive(frame(1, low=OrderKey(2, 2, 0)))
+    assert host.next_source() is None
+    host.receive(frame(2, low=OrderKey(30, 2, 0)))
+    assert host.next_source() == "v0"
+    assert host.starved_reads == 1
+
+
+def test_host_does_not_feed_a_host_that_is_full():
+    host = make_host(0, ("v1",), buffer_bytes=10)
+    host.receive(frame(1, low=BEGIN, load=11))
+    host.ingest("v1", [], OrderKey(1, 2, 0))
+    assert host.next_source() is None
+    host.receive(frame(2, low=BEGIN, load=3))
+    assert host.next_source() == "v1"

@@ -1,0 +1,76 @@
+"""Lanes partition every worker's tags, and only tags that nobody else can tell apart share one."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dgs.dependence import SAME_KEY, Dependence
+from dgs.impl_tags import ImplTagSet
+from dgs.tags import Tag, kind
+from dgs.tagset import TagSet, union
+from planner.plan import Plan, PlanNode
+from tests.strategies import random_workload
+from tests.workers.test_simulation import random_plan
+from workers.lanes import Lanes, Router
+
+VIEW, UPDATE, OTHER = kind("view", key=str), kind("update", key=str), kind("other")
+BY_KEY = Dependence((UPDATE, UPDATE, SAME_KEY), (UPDATE, VIEW, SAME_KEY))
+
+
+@given(st.integers(0, 10**6))
+def test_lanes_partition_the_tags_of_every_worker_and_stream(seed):
+    work = random_workload(random.Random(seed))
+    plan = random_plan(work, seed)
+    lanes = Lanes(plan, work.program.dependence)
+    for node in plan.nodes():
+        for stream, tags in node.tags:
+            mine = [lane.tags for lane in lanes.of(node.id) if lane.stream == stream]
+            assert union(mine) == tags
+            assert all(a.isdisjoint(b) for i, a in enumerate(mine) for b in mine[i + 1 :])
+
+
+@given(st.integers(0, 10**6))
+def test_lanes_of_a_leaf_wait_for_each_other_as_their_tags_depend(seed):
+    work = random_workload(random.Random(seed))
+    plan = random_plan(work, seed)
+    lanes = Lanes(plan, work.program.dependence)
+    for leaf in plan.leaves:
+        ordered = lanes.ordered(leaf.id)
+        for i, others in ordered.items():
+            for j in ordered:
+                depend = work.program.dependence.between(lanes.all[i].tags, lanes.all[j].tags)
+                assert i == j or (j in others) == depend
+
+
+def test_lanes_of_one_worker_keep_all_keys_of_a_kind_together():
+    plan = Plan(PlanNode("w0", ImplTagSet.of(views=TagSet.of(VIEW), updates=TagSet.of(UPDATE))))
+    assert [lane.tags for lane in Lanes(plan, BY_KEY).all] == [TagSet.of(UPDATE), TagSet.of(VIEW)]
+
+
+def test_lanes_of_kinds_with_different_partners_are_apart():
+    """`other` must not wait for views although it comes on the stream of the updates."""
+    tags = ImplTagSet.of(views=TagSet.of(VIEW), mixed=TagSet.of(UPDATE, OTHER))
+    lanes = Lanes(Plan(PlanNode("w0", tags)), BY_KEY)
+    assert {lane.tags for lane in lanes.all} == {TagSet.of(UPDATE), TagSet.of(VIEW), TagSet.of(OTHER)}
+
+
+def test_lanes_at_a_parent_are_connected_through_its_subtree():
+    """R6: two increments of the root are ordered because the reads below depend on both."""
+    inc, read = kind("inc", key=(0, 1)), kind("read", key=(0, 1))
+    depends = Dependence((inc, read, SAME_KEY), (read, read, SAME_KEY))
+    leaves = (PlanNode("r", ImplTagSet.of(r=TagSet.of(read(0)))), PlanNode("x", ImplTagSet.of(x=TagSet.of(read(1)))))
+    root = PlanNode("root", ImplTagSet.of(a=TagSet.of(inc(0)), b=TagSet.of(inc(0)), c=TagSet.of(inc(1))), children=leaves)
+    lanes = Lanes(Plan(root), depends)
+    a, b, c = (next(lane.id for lane in lanes.all if lane.stream == s) for s in "abc")
+    assert lanes.ordered("root") == {a: (b,), b: (a,), c: ()}
+
+
+def test_router_finds_the_lane_of_keys_nobody_has_seen():
+    plan = Plan(PlanNode("w0", ImplTagSet.of(views=TagSet.of(VIEW))))
+    router = Router(Lanes(plan, BY_KEY))
+    assert router.lane("views", VIEW("never seen")) == 0
+    assert router.lane("views", Tag("update", "a")) is None
+    assert router.lane("elsewhere", VIEW("a")) is None

@@ -1,0 +1,152 @@
+"""Mailboxes release whole runs; the rule they follow is stated for one event at a time, and tested against that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dgs.errors import InternalError
+from dgs.events import EventBatch
+from dgs.order import BEGIN, END, OrderKey, after_event
+from dgs.tags import Tag
+from workers.mailbox import Mailbox
+from workers.messages import JoinRequest
+
+LANES = 5
+OWN = 3
+
+
+@st.composite
+def relations(draw: st.DrawFn) -> dict[int, tuple[int, ...]]:
+    pairs = [(i, j) for i in range(LANES) for j in range(i)]
+    chosen = draw(st.lists(st.sampled_from(pairs), unique=True))
+    return {i: tuple(j for j in range(LANES) if (max(i, j), min(i, j)) in chosen) for i in range(LANES)}
+
+
+class OneByOne:
+    """The rule of Section 3.4 as it is stated: one event, all lanes it depends on."""
+
+    def __init__(self, ordered: dict[int, tuple[int, ...]]) -> None:
+        self.ordered = ordered
+        self.buffers: dict[int, list[OrderKey]] = {lane: [] for lane in range(LANES)}
+        self.frontiers = dict.fromkeys(range(LANES), BEGIN)
+
+    def releasable(self, lane: int, key: OrderKey) -> bool:
+        return all(
+            self.frontiers[other] >= key and not any(k < key for k in self.buffers[other])
+            for other in self.ordered[lane]
+        )
+
+    def release(self) -> Iterator[tuple[int, OrderKey]]:
+        moved = True
+        while moved:
+            moved = False
+            for lane in range(OWN):
+                while self.buffers[lane] and self.releasable(lane, self.buffers[lane][0]):
+                    yield lane, self.buffers[lane].pop(0)
+                    moved = True
+
+
+def released(box: Mailbox) -> list[tuple[int, OrderKey]]:
+    keys = []
+    for run in box.release():
+        for lane, batch in zip(run.lanes, run.batches, strict=True):
+            keys += [(lane, batch.key(row)) for row in range(len(batch))]
+    return keys
+
+
+@given(relations(), st.data())
+def test_mailbox_releases_exactly_what_the_rule_allows(ordered, data):
+    box, model = Mailbox(range(OWN), ordered), OneByOne(ordered)
+    seq = dict.fromkeys(range(LANES), 0)
+    now = dict.fromkeys(range(LANES), 0)
+    number = 0
+    for _ in range(data.draw(st.integers(1, 12))):
+        lane = data.draw(st.integers(0, LANES - 1))
+        steps = data.draw(st.lists(st.integers(0, 2), min_size=1, max_size=4))
+        if lane < OWN and data.draw(st.booleans()):
+            ts = []
+            for step in steps:
+                now[lane] += step
+                ts.append(now[lane])
+            batch = EventBatch.of("s", rank=lane, tags=[Tag("t")], ts=ts, seq=range(seq[lane], seq[lane] + len(ts)))
+            seq[lane] += len(ts)
+            box.offer(lane, batch)
+            model.buffers[lane] += [batch.key(row) for row in range(len(batch))]
+            model.frontiers[lane] = after_event(model.buffers[lane][-1])
+        elif lane >= OWN and data.draw(st.booleans()):
+            now[lane] += steps[0]
+            key, number = OrderKey(now[lane], lane, seq[lane]), number + 1
+            seq[lane] += 1
+            box.request(JoinRequest(number, lane, key))
+            box.advance(lane, key)
+            model.buffers[lane].append(key)
+            model.frontiers[lane] = max(model.frontiers[lane], key)
+        else:
+            now[lane] += steps[0]
+            frontier = OrderKey(now[lane], lane, seq[lane])
+            box.advance(lane, frontier)
+            model.frontiers[lane] = max(model.frontiers[lane], frontier)
+        assert sorted(released(box)) == sorted(model.release())
+    for lane in range(LANES):
+        first = min([*model.buffers[lane], model.frontiers[lane]])
+        assert box.below(lane) == first
+
+
+def test_mailbox_never_merges_independent_lanes():
+    box = Mailbox([0, 1], {0: (), 1: ()})
+    for lane in (0, 1):
+        box.offer(lane, EventBatch.of("s", rank=lane, tags=[Tag("t")], ts=[1, 2, 3]))
+    assert [run.lanes for run in box.release()] == [(0,), (1,)]
+
+
+def test_mailbox_answers_requests_in_their_order_only():
+    """R4: a later request waits although nothing that it depends on is missing."""
+    box = Mailbox([0], {0: (1,), 1: (0,), 2: ()})
+    box.request(JoinRequest(1, 1, OrderKey(5, 1, 0)))
+    box.request(JoinRequest(2, 2, OrderKey(1, 2, 0)))
+    assert box.take_request() is None
+    box.advance(0, OrderKey(6, 0, 0))
+    assert [box.take_request().number, box.take_request().number] == [1, 2]
+
+
+def test_mailbox_answers_a_request_without_lane_at_once_or_at_the_end():
+    box = Mailbox([0], {0: ()})
+    box.offer(0, EventBatch.of("s", rank=0, tags=[Tag("t")], ts=[1]))
+    box.request(JoinRequest(1, None, None))
+    box.request(JoinRequest(2, None, END))
+    assert box.take_request().number == 1
+    box.advance(0, END)
+    assert box.take_request() is None
+    box.release()
+    assert box.take_request().number == 2
+
+
+def test_mailbox_refuses_events_below_its_frontier():
+    box = Mailbox([0], {0: ()})
+    box.advance(0, OrderKey(5, 0, 0))
+    with pytest.raises(InternalError, match="below frontier"):
+        box.offer(0, EventBatch.of("s", rank=0, tags=[Tag("t")], ts=[4]))
+
+
+def test_mailbox_counts_the_bytes_it_holds():
+    box = Mailbox([0], {0: (1,), 1: (0,)})
+    batch = EventBatch.of("s", rank=0, tags=[Tag("t")], ts=[1, 2, 3])
+    box.offer(0, batch)
+    assert box.nbytes == batch.nbytes
+    box.advance(1, END)
+    box.release()
+    assert box.nbytes == 0
+
+
+def test_mailbox_takes_single_events_of_a_lane_in_order():
+    box = Mailbox([0], {0: ()})
+    box.offer(0, EventBatch.of("s", rank=0, tags=[Tag("t")], ts=[1, 1, 4], payload=["a", "b", "c"]))
+    taken = []
+    while (ready := box.next_event()) is not None:
+        taken += [event.payload for event in box.take_event(ready[0]).events()]
+    assert taken == ["a", "b", "c"]
+    assert box.nbytes == 0
