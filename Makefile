@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 .PHONY: run test test-all lint clean
 
 run: $(VENV)/.installed    ## run the main job: the page-view join on Ray
-	@$(BIN)/dgs run experiments/page_view_join/plan.yaml --fresh
+	@$(BIN)/dgs run experiments/page_view_join/plan.yaml
 
 test: $(VENV)/.installed-dev    ## the tests that CI runs
 	@$(BIN)/python -m pytest

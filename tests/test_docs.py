@@ -1,0 +1,150 @@
+"""Documentation that runs: every Python, YAML and shell block of README.md and docs/, links, and the tables of codes.
+
+Per page, blocks run in order in a directory of their own. A block whose first line is a comment with a file name is written
+to that file (the comment stays, except in CSV), so that later blocks can use it.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from dgs import errors
+from dgs.config import PlanFile
+from dgs.plan_file import parse
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+PACKAGES = ("dgs", "planner", "workers", "spark_bridge")
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NAMED = re.compile(r"# (\S+\.\w+)\n")
+WHOLE = {
+    "version": 1,
+    "name": "example",
+    "program": {"ref": "program.py:Example"},
+    "streams": [{"id": "s", "tags": {"kind": "k"}, "source": {"memory": "s"}}],
+}
+"""What a fragment of plan.yaml is put into, to be validated."""
+
+
+@dataclass(frozen=True)
+class Block:
+    language: str
+    text: str
+    line: int
+
+
+def blocks(page):
+    text = page.read_text(encoding="utf-8")
+    return [Block(m[1], m[2], text[: m.start()].count("\n") + 2) for m in FENCE.finditer(text)]
+
+
+def save(block, directory):
+    """Write a block that names its file."""
+    if named := NAMED.match(block.text):
+        text = block.text[named.end() :] if block.language == "csv" else block.text
+        (directory / named[1]).write_text(text, encoding="utf-8")
+
+
+def run_python(block, page, namespace):
+    padded = "\n" * (block.line - 1) + block.text  # so that a traceback shows the line of the page
+    exec(compile(padded, str(page), "exec"), namespace)
+
+
+def validate_yaml(block, page):
+    data = parse(block.text, page.name, {}).data
+    PlanFile.model_validate(data if "version" in data else {**WHOLE, **data})
+
+
+def run_shell(block, directory):
+    """Run the `dgs` commands of a block; a comment at the end of a line says what else must hold: `# exit 2`."""
+    for line in block.text.splitlines():
+        command, _, remark = line.partition("  #")
+        words = command.split()
+        if not words or words[0] != "dgs":
+            continue
+        expected = int(found[1]) if (found := re.search(r"exit (\d+)", remark)) else 0
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
+        done = subprocess.run(
+            [sys.executable, "-c", "from dgs.cli import main; main()", *words[1:]],
+            cwd=directory,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == expected, f"{command}\n{done.stdout}{done.stderr}"
+
+
+@every_page
+def test_page_blocks_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace = {"__name__": "documentation"}
+    for block in blocks(page):
+        save(block, tmp_path)
+        if block.language == "python":
+            run_python(block, page, namespace)
+        elif block.language == "yaml":
+            validate_yaml(block, page)
+        elif block.language == "sh":
+            run_shell(block, tmp_path)
+
+
+@every_page
+def test_page_links_lead_somewhere(page):
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if "://" in target:
+            continue
+        file, _, heading = target.partition("#")
+        linked = (page.parent / file).resolve() if file else page
+        assert linked.exists(), target
+        if heading:
+            headings = re.findall(r"^#+ (.*)$", linked.read_text(encoding="utf-8"), re.MULTILINE)
+            assert heading in {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}, target
+
+
+@every_page
+def test_page_has_only_blocks_that_are_checked(page):
+    assert {block.language for block in blocks(page)} <= {"python", "yaml", "csv", "sh", ""}
+
+
+def all_errors(cls=errors.DgsError):
+    for sub in cls.__subclasses__():
+        if sub.__module__.split(".")[0] in PACKAGES:
+            yield sub
+            yield from all_errors(sub)
+
+
+def test_errors_page_lists_every_code_with_its_name_and_exit_code():
+    for path in (path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
+        if re.search(r'^ {4}code = "DGS', path.read_text(encoding="utf-8"), re.MULTILINE):
+            import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    text = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(DGS\d+)` \| `(\w+)` \| (\d+) \| .+ \|$", text, re.MULTILINE)
+    assert rows == sorted({(cls.code, cls.__name__, str(cls.exit_code)) for cls in all_errors()})
+    assert len({code for code, *_ in rows}) == len(rows)
+
+
+def test_cli_page_lists_every_verb():
+    from dgs.cli.app import app
+
+    text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `dgs (\w+)", text, re.MULTILINE)
+    assert listed == [command.name or command.callback.__name__ for command in app.registered_commands]
+
+
+def test_plan_file_page_names_every_key():
+    text = (ROOT / "docs" / "plan-file.md").read_text(encoding="utf-8")
+    schema = PlanFile.model_json_schema()
+    sections = [schema, *schema["$defs"].values()]
+    keys = {key for section in sections for key in section.get("properties", {})}
+    assert {key for key in keys if not re.search(rf"\b{key}\b", text)} == set()
