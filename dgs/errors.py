@@ -215,7 +215,6 @@ class CodecError(RunError):
 
     code = "DGS506"
     template = "{problem}"
-    fix = "Use types the codec carries or `dgs.codec.register` your own"
 
 
 class FrameGapError(RunError):
