@@ -21,7 +21,7 @@ from dgs.config import ProgramConfig
 from dgs.errors import DgsError, ProgramImportError
 from dgs.plan_problems import did_you_mean
 from dgs.program import Program
-from dgs.user_trace import user_trace
+from dgs.user_code import user_trace
 
 
 def load_program(config: ProgramConfig, base_dir: Path) -> Program:

@@ -78,6 +78,8 @@ class Document:
 
     def where(self, place: Place, *, at_key: bool = False) -> str:
         """Return file:line:column of a value (or of its key), or of the nearest one around it that the file has."""
+        if not self.values:
+            return self.name
         marks = self.keys if at_key and place in self.keys else self.values
         while place and place not in marks:
             place, marks = place[:-1], self.values
@@ -118,6 +120,17 @@ def parse(text: str, name: str, environ: Mapping[str, str]) -> Document:
     return Document(name, data, builder.keys, builder.values)
 
 
+def read_plan_section(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the plan in a file that holds a `plan:` section, such as a whole plan.yaml. Raises PlanFileError."""
+    document = read(path)
+    plan = document.data.get("plan") if isinstance(document.data, dict) else None
+    if not isinstance(plan, dict):
+        raise PlanFileError(
+            where=document.name, problem="has no `plan:` section, as `dgs plan --save` writes one"
+        )
+    return plan
+
+
 def parse_value(text: str, name: str = "value") -> Any:
     """Return the value of a piece of YAML, as it comes from a flag: `3`, `local`, `[stdout]`, `{path: out}`."""
     return parse(text, name, os.environ).data
@@ -125,8 +138,8 @@ def parse_value(text: str, name: str = "value") -> Any:
 
 def dump(data: Any) -> str:
     """Return data as YAML that `parse` reads back as equal: block style, keys in their order."""
-    yaml = YAML(typ="safe", pure=True)
-    yaml.default_flow_style = False  # type: ignore[assignment]
+    yaml: Any = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = False
     yaml.sort_base_mapping_type_on_output = False
     yaml.width = 120
     yaml.allow_unicode = True

@@ -16,6 +16,7 @@ update of program Broken raised ZeroDivisionError: division by zero at event vie
 
 from __future__ import annotations
 
+import importlib
 import reprlib
 import traceback
 from collections.abc import Iterator
@@ -30,7 +31,11 @@ LONGEST_REPR = 200
 """Characters of a payload that an error message shows."""
 
 _HOME = Path(__file__).resolve().parent.parent
-_OURS = tuple(f"{_HOME / package}/" for package in ("dgs", "planner", "workers", "spark_bridge"))
+_OURS = (
+    *(f"{_HOME / package}/" for package in ("dgs", "planner", "workers", "spark_bridge")),
+    "<frozen importlib",
+    f"{Path(importlib.__file__).parent}/",
+)
 
 
 def user_error(

@@ -1,0 +1,150 @@
+"""From a plan file, or a program with streams, to a job: everything loaded and checked, the plan made, nothing started."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dgs.config import PlanFile
+from dgs.errors import UsageError
+from dgs.program import Program
+from dgs.settings import Given, Settings, resolve
+
+if TYPE_CHECKING:
+    from dgs.order import OrderKey
+    from planner.plan import Plan
+    from planner.topology import Machine, Topology
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be run, its settings resolved. `program` is None where the plan file names it."""
+
+    settings: Settings
+    base_dir: Path
+    program: Program | None = None
+    memory: Mapping[str, Any] = field(default_factory=dict)
+    keeps_plan: bool = True
+
+    @property
+    def is_from_file(self) -> bool:
+        """Whether there is a plan file."""
+        return self.program is None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A request with its program loaded and its plan made and checked. `until`: where `max_events` cuts the streams."""
+
+    request: Request
+    program: Program
+    topology: Topology
+    plan: Plan
+    until: OrderKey | None = None
+
+    @property
+    def config(self) -> PlanFile:
+        """The resolved plan file."""
+        return self.request.settings.config
+
+
+def from_file(
+    path: str | os.PathLike[str],
+    given: Mapping[str, Given],
+    *,
+    memory: Mapping[str, Iterable[Any]] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Request:
+    """Return the request of a plan file with the values given outside of it.
+
+    An optimizer that is given asks for a new plan, so the file's own is left aside. Raises PlanFileError, UsageError.
+    """
+    from dgs.plan_file import read
+    from dgs.python_streams import gathered
+
+    environ = os.environ if environ is None else environ
+    settings = resolve(read(path, environ), given, environ)
+    wants_new_plan = any(name.split(".")[0] == "optimizer" for name in given)
+    if wants_new_plan and "plan" in given:
+        raise UsageError(message="give a plan or an optimizer to make one, not both")
+    base_dir = Path(path).resolve().parent
+    return Request(settings, base_dir, memory=gathered(memory or {}), keeps_plan=not wants_new_plan)
+
+
+def from_program(
+    program: Program, streams: Mapping[str, Iterable[Any]], given: Mapping[str, Given]
+) -> Request:
+    """Return the request of a program over streams from Python."""
+    from dgs.plan_file import Document
+    from dgs.python_streams import described, gathered
+
+    memory = gathered(streams)
+    document = Document("dgs.run", described(program, memory), {}, {})
+    return Request(resolve(document, given, {}), Path.cwd(), program=program, memory=memory)
+
+
+def load(request: Request) -> Program:
+    """Return the program of a request. Raises ProgramImportError, AsymmetricDependenceError."""
+    from dgs.loading import load_program
+
+    program = request.program or load_program(request.settings.config.program, request.base_dir)
+    _ = program.dependence  # a functional dependence is checked for symmetry here, before anything is planned
+    return program
+
+
+def prepare(request: Request, *, plan: Plan | None = None, max_events: int | None = None) -> Prepared:
+    """Load, sample and plan. Raises any InvalidError; nothing has been started then."""
+    from planner.validity import check
+    from workers.first_events import cutoff
+    from workers.sampling import topology
+
+    config, program = request.settings.config, load(request)
+    sources: dict[str, Any] = {
+        "unit": config.time.unit,
+        "base_dir": request.base_dir,
+        "program": program,
+        "memory": request.memory,
+    }
+    seen = topology(config.streams, machines(config), **sources)
+    made = plan or _written_plan(request, program) or make_plan(config, program, seen)
+    check(made, program, seen.impl_tags())
+    until = None if max_events is None else cutoff(config.streams, max_events, **sources)
+    return Prepared(request, program, seen, made, until)
+
+
+def make_plan(config: PlanFile, program: Program, topology: Topology, **options: Any) -> Plan:
+    """Return the plan of the optimizer that the plan file names; `options` override its section."""
+    from planner.optimizers import plan
+
+    return plan(program, topology, **{**config.optimizer.model_dump(), **options})
+
+
+def machines(config: PlanFile) -> Sequence[Machine]:
+    """Return the machines to plan for: those of `nodes:`, else this one."""
+    from planner.topology import Machine
+
+    if config.nodes == "auto":
+        return [Machine("local", cpus=max(os.cpu_count() or 1, config.runtime.hosts or 1))]
+    return [Machine(node.id, node.cpus) for node in config.nodes]
+
+
+def replanned(prepared: Prepared, **options: Any) -> Prepared:
+    """Return the same request with the plan of other optimizer options."""
+    made = make_plan(prepared.config, prepared.program, prepared.topology, **options)
+    return replace(prepared, plan=made)
+
+
+def _written_plan(request: Request, program: Program) -> Plan | None:
+    from planner.plan_data import PlanSectionError, from_data
+
+    data = request.settings.config.plan
+    if data is None or not request.keeps_plan:
+        return None
+    try:
+        return from_data(data, program)
+    except PlanSectionError as error:
+        node = f"{error.node} ({request.settings.origin(('plan',))})"
+        raise PlanSectionError(node=node, problem=error.problem) from None

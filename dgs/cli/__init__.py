@@ -1,0 +1,13 @@
+"""The command line: `dgs run`, `plan`, `explain`, `schema`, `doctor`. One module per verb; heavy imports inside of them.
+
+Data goes to stdout, talk to stderr; nothing is ever asked. The exit codes are those of `dgs.errors`.
+"""
+
+from __future__ import annotations
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    from dgs.cli.app import app
+
+    app(prog_name="dgs")

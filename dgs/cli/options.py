@@ -1,0 +1,54 @@
+"""Arguments and options that several verbs share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from dgs.settings import Given
+
+PlanPath = Annotated[
+    Path, typer.Argument(metavar="PLAN", help="The plan.yaml of the job.", show_default=False)
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+Debug = Annotated[bool, typer.Option("--debug", envvar="DGS_DEBUG", help="Print tracebacks of bugs in dgs.")]
+OptimizerName = Annotated[
+    str | None,
+    typer.Option("--optimizer", metavar="NAME", help="Make a plan with sequential, random or greedy."),
+]
+PlanFrom = Annotated[
+    Path | None,
+    typer.Option("--plan", metavar="FILE", help="Use the plan in this file instead of making one."),
+]
+SetValues = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="PATH=VALUE",
+        help="Set a value of plan.yaml, such as streams.clicks.rate=3/s. Repeatable.",
+    ),
+]
+
+
+def given_by_flags(
+    set_values: list[str] | None, plan_from: Path | None = None, **flags: object
+) -> dict[str, Given]:
+    """Return the values given by flags, by their paths in the plan file; `runtime__kind` stands for `runtime.kind`.
+
+    A flag of its own wins over `--set`. Raises UsageError, PlanFileError.
+    """
+    from dgs.plan_file import read_plan_section
+    from dgs.settings import Given, set_flag
+
+    given = dict(map(set_flag, set_values or []))
+    for name, value in flags.items():
+        if value is not None:
+            section, _, key = name.partition("__")
+            by = f"--{section}" if key in ("kind", "name") else f"--{key.replace('_', '-')}"
+            given[f"{section}.{key}"] = Given(value, by)
+    if plan_from is not None:
+        given["plan"] = Given(read_plan_section(plan_from), f"--plan {plan_from}")
+    return given

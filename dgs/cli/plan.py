@@ -1,0 +1,129 @@
+"""`dgs plan`: make a plan and print it, save it, or compare the optimizers."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dgs.cli.options import AsJson, Debug, OptimizerName, PlanFrom, PlanPath, SetValues, given_by_flags
+from dgs.cli.reporting import print_json, reporting, say, show_path
+
+if TYPE_CHECKING:
+    from dgs.api.preparing import Prepared
+
+
+class Format(StrEnum):
+    """How a plan is printed."""
+
+    TEXT = "text"
+    YAML = "yaml"
+    MERMAID = "mermaid"
+    DOT = "dot"
+    SVG = "svg"
+    JSON = "json"
+
+
+Seed = Annotated[int | None, typer.Option("--seed", metavar="N", help="For --optimizer random.")]
+MaxLeaves = Annotated[
+    int | None, typer.Option("--max-leaves", min=1, metavar="N", help="At most this many leaves.")
+]
+Shape = Annotated[Format, typer.Option("--format", help="How to print it.")]
+Save = Annotated[
+    Path | None,
+    typer.Option("--save", metavar="FILE", help="Write it as a `plan:` section for `dgs run --plan FILE`."),
+]
+Compare = Annotated[bool, typer.Option("--compare", help="Print a table of what each optimizer makes.")]
+
+
+def plan(
+    plan_path: PlanPath,
+    *,
+    optimizer: OptimizerName = None,
+    seed: Seed = None,
+    max_leaves: MaxLeaves = None,
+    plan_from: PlanFrom = None,
+    set_values: SetValues = None,
+    shape: Shape = Format.TEXT,
+    save: Save = None,
+    compare: Compare = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Make (or check) the synchronization plan of a plan file, and print it."""
+    with reporting(as_json=as_json, debug=debug):
+        from dgs.api.preparing import from_file, prepare
+
+        options = {"optimizer__seed": seed, "optimizer__max_leaves": max_leaves}
+        given = given_by_flags(set_values, plan_from, optimizer__name=optimizer, **options)
+        prepared = prepare(from_file(plan_path, given))
+        if compare:
+            _print_comparison(prepared, as_json=as_json)
+            return
+        if save is not None:
+            _save(prepared, save)
+        if save is None or shape is not Format.TEXT or as_json:
+            print(rendered(prepared, Format.JSON if as_json else shape))
+
+
+def rendered(prepared: Prepared, shape: Format) -> str:
+    """Return the plan in a format, without a final newline."""
+    from planner import render
+
+    if shape in (Format.YAML, Format.JSON):
+        from dgs.api.running import plan_data
+
+        data = {"plan": plan_data(prepared)}
+        if shape is Format.JSON:
+            return json.dumps({**data, **figures(prepared)}, default=str)
+        from dgs.plan_file import dump
+
+        return dump(data).rstrip("\n")
+    text: str = getattr(render, f"as_{shape.value}")(prepared.plan)
+    return text.rstrip("\n")
+
+
+def figures(prepared: Prepared) -> dict[str, Any]:
+    """Return the size of a plan, and the share of the events that its leaves process."""
+    from planner.rates import node_rates, totals
+
+    plan = prepared.plan
+    rates = totals(node_rates(plan, prepared.topology.streams))
+    whole = sum(rates.values())
+    at_leaves = sum(rates[node.id] for node in plan.leaves)
+    return {
+        "optimizer": plan.optimizer or "by hand",
+        "workers": len(plan),
+        "leaves": len(plan.leaves),
+        "depth": plan.depth,
+        "leaf_share": at_leaves / whole if whole else None,
+    }
+
+
+def _save(prepared: Prepared, path: Path) -> None:
+    from dgs.errors import OutputUnwritableError
+
+    made = prepared.plan.optimizer
+    head = f"# The plan of {prepared.config.name}{f', made by {made}' if made else ''}. Run it with `dgs run --plan FILE`.\n"
+    try:
+        path.write_text(head + rendered(prepared, Format.YAML) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise OutputUnwritableError(path=path, problem=error.strerror or str(error)) from None
+    say(f"dgs: plan with {len(prepared.plan)} workers saved in {show_path(path)}")
+
+
+def _print_comparison(prepared: Prepared, *, as_json: bool) -> None:
+    from dgs.api.preparing import replanned
+    from planner.optimizers import OPTIMIZERS
+
+    rows = [figures(replanned(prepared, name=name)) for name in OPTIMIZERS]
+    if as_json:
+        print_json({"optimizers": rows})
+        return
+    print(f"{'optimizer':<12} {'workers':>8} {'leaves':>7} {'depth':>6}  events at leaves")
+    for row in rows:
+        share = "-" if row["leaf_share"] is None else f"{row['leaf_share']:.1%}"
+        print(f"{row['optimizer']:<12} {row['workers']:>8} {row['leaves']:>7} {row['depth']:>6}  {share}")

@@ -1,0 +1,132 @@
+"""How every verb ends: errors as sentences on stderr (and as an object with `--json`), the exit code, the closing line."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import sys
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from dgs.errors import DgsError
+    from dgs.run_directory import RunDirectory
+
+INTERRUPTED = 130
+TERMINATED = 143
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM arrived: stop as after Ctrl-C."""
+
+
+@dataclass
+class Ending:
+    """What is known when a verb ends: filled in by the verb as it goes."""
+
+    as_json: bool
+    debug: bool
+    name: str = ""
+    directory: RunDirectory | None = None
+    output_dirs: list[Path] = field(default_factory=list)
+
+    def kept(self) -> str:
+        """Return a phrase on what a run that did not finish left behind."""
+        if self.directory is None:
+            return "nothing was written"
+        found = sorted({path for place in self.output_dirs for path in place.rglob("*.partial")})
+        partial = (
+            f"outputs so far are kept as {', '.join(map(show_path, found))}"
+            if found
+            else "no outputs were kept"
+        )
+        return f"{partial}; the run is in {show_path(self.directory.path)}"
+
+
+@contextlib.contextmanager
+def reporting(*, as_json: bool, debug: bool) -> Iterator[Ending]:
+    """Turn whatever a verb raises into its message and exit code."""
+    from dgs.errors import DgsError, InternalError
+
+    ending = Ending(as_json, debug)
+    try:
+        yield ending
+    except InternalError as error:
+        raise _bug(error, error, ending) from None
+    except DgsError as error:
+        raise _failure(error, ending) from None
+    except KeyboardInterrupt as error:
+        code = TERMINATED if isinstance(error, Terminated) else INTERRUPTED
+        say(f"dgs: {ending.name or 'dgs'} was stopped; {ending.kept()}; repeat with: {command()}")
+        if as_json:
+            print_json(
+                {"error": {"code": None, "message": "stopped by a signal"}, "run_dir": _run_dir(ending)}
+            )
+        raise typer.Exit(code) from None
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(INTERRUPTED) from None
+    except (typer.Exit, typer.Abort, typer.BadParameter):
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever is left is a bug, and must say so
+        raise _bug(error, InternalError(problem=f"{type(error).__name__}: {error}"), ending) from None
+
+
+def say(text: str) -> None:
+    """Talk: to stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def print_json(data: dict[str, Any]) -> None:
+    """Print an object on stdout, on one line: a harness can take the last line, whatever a stdout sink printed before."""
+    print(json.dumps(data, default=str), flush=True)
+
+
+def show_path(path: Path) -> str:
+    """Return a path relative to the working directory where that is shorter."""
+    relative = os.path.relpath(path)
+    return relative if len(relative) < len(str(path)) else str(path)
+
+
+def command() -> str:
+    """Return the command that was given, ready to be pasted."""
+    return shlex.join(["dgs", *sys.argv[1:]])
+
+
+def _failure(error: DgsError, ending: Ending) -> typer.Exit:
+    from dgs.api.running import error_data
+
+    told = error_data(error)
+    if told.get("trace"):
+        say(told["trace"])
+    say(f"error[{told['code']}]: {told['message']}")
+    if ending.directory is not None:
+        say(f"dgs: {ending.name} failed; {ending.kept()}; repeat with: {command()}")
+    if ending.as_json:
+        print_json({"error": told, "run_dir": _run_dir(ending)})
+    return typer.Exit(error.exit_code)
+
+
+def _bug(cause: BaseException, error: DgsError, ending: Ending) -> typer.Exit:
+    """Report a bug in dgs: its traceback goes into the run directory, and to stderr with `--debug`."""
+    trace = "".join(traceback.format_exception(cause))
+    if ending.debug:
+        say(trace.rstrip())
+    exit_with = _failure(error, ending)
+    if ending.directory is not None:
+        with contextlib.suppress(Exception):  # the first failure is what matters
+            say(f"dgs: the traceback is in {show_path(ending.directory.write_traceback(trace))}")
+    elif not ending.debug:
+        say("dgs: run again with --debug for the traceback")
+    return exit_with
+
+
+def _run_dir(ending: Ending) -> str | None:
+    return str(ending.directory.path) if ending.directory is not None else None

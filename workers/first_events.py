@@ -1,0 +1,76 @@
+"""Where the first N events end: the key that `--max-events` cuts the streams at.
+
+>>> from pathlib import Path
+>>> streams = [StreamConfig(id=s, tags=["n"], source={"memory": s}) for s in ("a", "b")]
+>>> memory = {"a": [("n", 1, None), ("n", 5, None)], "b": [("n", 1, None), ("n", 2, None)]}
+>>> cutoff(streams, 2, unit="none", base_dir=Path(), program=Program(), memory=memory)
+OrderKey(ts=2, rank=1, seq=1, path=())
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dgs.config import StreamConfig, TimeUnit
+from dgs.events import EventBatch
+from dgs.order import BEGIN, END, OrderKey
+from dgs.program import Program
+from workers.sources import Source, open_source
+
+BATCH_ROWS = 16384
+
+
+def cutoff(
+    streams: Sequence[StreamConfig],
+    count: int,
+    *,
+    unit: TimeUnit,
+    base_dir: Path,
+    program: Program,
+    memory: Mapping[str, Any],
+) -> OrderKey | None:
+    """Return the key of the first event that is not among the first `count`; None if there are no more than that.
+
+    Reads the streams as far as needed, the one that lags behind first.
+    """
+    rows = min(BATCH_ROWS, count + 1)
+    sources = [
+        open_source(s, rank=i, unit=unit, base_dir=base_dir, program=program, memory=memory, batch_rows=rows)
+        for i, s in enumerate(streams)
+    ]
+    try:
+        return _key_at(count, sources)
+    finally:
+        for source in sources:
+            source.close()
+
+
+def _key_at(position: int, sources: Sequence[Source]) -> OrderKey | None:
+    """Return the key of the event at a position of the merged streams."""
+    frontiers = [BEGIN] * len(sources)
+    waiting: list[EventBatch] = []
+    passed = 0
+    while (low := min(frontiers)) < END:
+        lagging = frontiers.index(low)
+        reading = sources[lagging].read()
+        waiting.extend(reading.batches)
+        frontiers[lagging] = reading.frontier
+        cuts = [(batch, batch.position_of(min(frontiers))) for batch in waiting]
+        ready = sum(cut for _, cut in cuts)
+        if passed + ready > position:
+            return _nth([batch.cut(0, cut) for batch, cut in cuts], position - passed)
+        passed += ready
+        waiting = [batch.cut(cut, len(batch)) for batch, cut in cuts if cut < len(batch)]
+    return None
+
+
+def _nth(batches: Sequence[EventBatch], position: int) -> OrderKey:
+    ts = np.concatenate([batch.ts for batch in batches])
+    rank = np.concatenate([np.full(len(batch), batch.rank) for batch in batches])
+    seq = np.concatenate([batch.seq for batch in batches])
+    row = np.lexsort((seq, rank, ts))[position]
+    return OrderKey(int(ts[row]), int(rank[row]), int(seq[row]))
