@@ -102,7 +102,7 @@ def _reader(
         return ItemsReader(mapping, items, where=f"memory {details!r}", batch_rows=batch_rows).rows()
     if kind == "generator":
         function = load(details.ref, base_dir=base_dir)
-        items = generated(function, details.args, ref=details.ref, stream=config.id)
+        items = generated(function, details.args, ref=details.ref, stream=config.id, program=program.name)
         return ItemsReader(mapping, items, where=details.ref, batch_rows=batch_rows).rows()
     paths = input_files(details.path, base_dir=base_dir, stream=config.id)
     if kind == "csv":
