@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
@@ -83,9 +85,9 @@ def run(
 
             print_config(request.settings, as_json=as_json)
             return
-        signal.signal(signal.SIGTERM, _terminate)
-        prepared = prepare(request, max_events=max_events)
-        done = _execute(prepared, ending, run_dir, verify=verify, tolerance=tolerance)
+        with _stopped_by_sigterm():
+            prepared = prepare(request, max_events=max_events)
+            done = _execute(prepared, ending, run_dir, verify=verify, tolerance=tolerance)
         _finish(done, ending)
 
 
@@ -124,5 +126,15 @@ def _finish(done: Run, ending: Ending) -> None:
         raise typer.Exit(1)
 
 
-def _terminate(_number: int, _frame: FrameType | None) -> None:
-    raise Terminated
+@contextmanager
+def _stopped_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM stop the run as Ctrl-C does."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,128 @@
+"""A small project to run, and the command line run inside of the test's process."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+PROGRAM = '''\
+"""Sums of values between barriers."""
+import dgs
+
+VALUE, BARRIER = dgs.kind("value"), dgs.kind("barrier")
+
+
+class Sums(dgs.Program):
+    depends = dgs.Dependence((BARRIER, BARRIER, dgs.ALWAYS), (BARRIER, VALUE, dgs.ALWAYS))
+
+    def __init__(self, scale=1):
+        self.scale = scale
+
+    def init(self):
+        return 0
+
+    def update(self, state, event, emit):
+        if event.tag.kind == VALUE:
+            return state + self.scale * event.payload
+        emit(state)
+        return 0
+
+    def fork(self, state, left, right):
+        return state, 0
+
+    def join(self, left, right):
+        return left + right
+'''
+
+PLAN = """\
+version: 1
+name: sums
+program: {ref: "program.py:Sums"}
+streams:
+  - id: barriers
+    tags: {kind: barrier}
+    source: {csv: {path: barriers.csv}}
+  - id: left
+    tags: {kind: value}
+    source: {csv: {path: left.csv}}
+    payload: amount
+  - id: right
+    tags: {kind: value}
+    source: {csv: {path: right.csv}}
+    payload: amount
+optimizer: {max_leaves: 2}
+runtime: {kind: local}
+"""
+
+FILES = {
+    "program.py": PROGRAM,
+    "plan.yaml": PLAN,
+    "barriers.csv": "ts\n2\n4\n6\n",
+    "left.csv": "ts,amount\n1,1\n2,10\n3,100\n",
+    "right.csv": "ts,amount\n1,2\n4,20\n5,200\n",
+}
+SUMS = [3, 110, 220]
+"""What the sequential program gives: a value at the instant of a barrier belongs to the next window."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A directory with a program, its plan file and its data; the working directory of the test."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name in ("NO_COLOR", "DGS_DEBUG", "DGS_RUNTIME", "DGS_HOSTS", "DGS_OPTIMIZER"):
+        monkeypatch.delenv(name, raising=False)
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def edit(project):
+    """Replace a piece of a file of the project."""
+
+    def edit(name: str, old: str, new: str) -> None:
+        path = project / name
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new))
+
+    return edit
+
+
+@pytest.fixture
+def dgs(monkeypatch, capfd):
+    """Run a command line and return how it ended."""
+    from dgs.cli import main
+
+    def dgs(line: str) -> Done:
+        monkeypatch.setattr(sys, "argv", ["dgs", *shlex.split(line)])
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capfd.readouterr()
+        return Done(ended.value.code or 0, out, err)
+
+    return dgs
+
+
+@pytest.fixture
+def run_dirs(project):
+    """Return the directories of the runs so far."""
+
+    def run_dirs() -> list[Path]:
+        return sorted((project / ".dgs" / "runs").glob("*"))
+
+    return run_dirs

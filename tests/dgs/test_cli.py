@@ -1,0 +1,155 @@
+"""The other verbs, and what all have in common."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+
+import pytest
+
+from dgs.config import PlanFile
+from dgs.plan_file import parse
+
+HEAVY = ("numpy", "pyarrow", "networkx", "pydantic", "ruamel", "ray", "pyspark", "rich", "msgpack")
+
+
+def test_help_imports_nothing_heavy_and_is_quick():
+    script = f"import sys; from dgs.cli import app; print([m for m in {HEAVY} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run([sys.executable, "-m", "dgs", "--help"], capture_output=True, text=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert "Usage: dgs" in done.stdout
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.4
+
+
+@pytest.mark.parametrize("verb", ["run", "plan", "explain", "schema", "doctor"])
+def test_every_verb_has_help_and_json(dgs, verb):
+    done = dgs(f"{verb} --help")
+    assert done.code == 0
+    assert "--json" in done.out
+
+
+def test_version(dgs):
+    import dgs as package
+
+    assert dgs("--version").out == f"dgs {package.__version__}\n"
+
+
+def test_misspelt_verb_is_a_usage_error(dgs):
+    done = dgs("rum plan.yaml")
+    assert (done.code, done.out) == (2, "")
+
+
+def test_plan_prints_the_tree(project, dgs):
+    done = dgs("plan plan.yaml")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[0] == "w0: barrier from barriers"
+    assert len(done.out.splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("shape", "start"),
+    [
+        ("yaml", "plan:\n  id: w0"),
+        ("mermaid", "flowchart"),
+        ("dot", "graph plan"),
+        ("svg", "<svg "),
+        ("json", '{"plan":'),
+    ],
+)
+def test_plan_and_explain_print_other_formats(project, dgs, shape, start):
+    done = dgs(f"plan plan.yaml --format {shape}")
+    assert done.code == 0
+    assert done.out.startswith(start)
+    if shape != "json":
+        assert dgs(f"explain plan.yaml --format {shape}").out == done.out
+
+
+def test_plan_json_holds_the_plan_and_its_figures(project, dgs):
+    data = json.loads(dgs("plan plan.yaml --json --max-leaves 2").out)
+    assert (data["workers"], data["leaves"], data["depth"], data["optimizer"]) == (3, 2, 2, "greedy")
+    assert data["plan"]["id"] == "w0"
+
+
+def test_saved_plan_is_the_plan_that_is_printed(project, dgs):
+    shown = dgs("plan plan.yaml --format yaml").out
+    done = dgs("plan plan.yaml --save saved.yaml")
+    assert (done.code, done.out, done.err) == (0, "", "dgs: plan with 3 workers saved in saved.yaml\n")
+    assert parse((project / "saved.yaml").read_text(), "saved", {}).data == parse(shown, "shown", {}).data
+    assert dgs("plan plan.yaml --plan saved.yaml --format yaml").out == shown
+
+
+def test_plan_seed_makes_the_same_random_plan(project, dgs):
+    first, second = (dgs("plan plan.yaml --optimizer random --seed 7 --format yaml").out for _ in range(2))
+    assert first == second
+
+
+def test_compare_shows_every_optimizer(project, dgs):
+    done = dgs("plan plan.yaml --compare")
+    assert [line.split()[0] for line in done.out.splitlines()] == [
+        "optimizer",
+        "greedy",
+        "random",
+        "sequential",
+    ]
+    rows = {
+        row["optimizer"]: row for row in json.loads(dgs("plan plan.yaml --compare --json").out)["optimizers"]
+    }
+    assert rows["sequential"]["workers"] == 1
+    assert rows["greedy"]["leaves"] == 2
+    assert rows["greedy"]["leaf_share"] == pytest.approx(6 / 9, abs=0.1)
+
+
+def test_explain_says_why(project, dgs):
+    done = dgs("explain plan.yaml")
+    assert done.code == 0
+    assert "w0 owns barrier from barriers" in done.out
+    assert "barrier depends on value of w1, value of w2" in done.out
+
+
+def test_explain_json_lists_the_tags(project, dgs):
+    tags = json.loads(dgs("explain plan.yaml --json").out)["tags"]
+    assert [(tag["node"], tag["stream"]) for tag in tags] == [
+        ("w0", "barriers"),
+        ("w1", "left"),
+        ("w2", "right"),
+    ]
+    assert set(tags[0]["because"]) == {"w1", "w2"}
+
+
+@pytest.mark.parametrize(("shape", "start"), [("mermaid", "graph LR"), ("dot", "graph")])
+def test_explain_draws_the_dependence_graph(project, dgs, shape, start):
+    done = dgs(f"explain plan.yaml --dependence --format {shape}")
+    assert done.code == 0
+    assert done.out.startswith(start)
+    assert dgs("explain plan.yaml --dependence --format svg").code == 2
+
+
+def test_schema_is_a_json_schema_with_the_sections_of_a_plan_file(dgs):
+    schema = json.loads(dgs("schema").out)
+    assert set(schema["properties"]) == set(PlanFile.model_fields)
+    assert schema["additionalProperties"] is False
+    assert schema["$defs"]["RuntimeConfig"]["properties"]["linger"]["default"] == "5ms"
+    assert json.loads(dgs("schema --json").out) == schema
+
+
+def test_doctor_reports_every_check(project, dgs):
+    done = dgs("doctor --no-ray --json")
+    report = json.loads(done.out)
+    assert (done.code, report["ok"]) == (0, True)
+    names = {check["name"] for check in report["checks"]}
+    assert {"python", "pyarrow", "ray", "java", "shared memory", "ports", "directory"} <= names
+    assert "ok      python" in dgs("doctor --no-ray").out
+
+
+def test_doctor_exits_4_where_something_is_broken(project, dgs, monkeypatch):
+    from dgs import doctor
+
+    monkeypatch.setattr(doctor, "CORE", ("no-such-package-at-all",))
+    done = dgs("doctor --no-ray")
+    assert done.code == 4
+    assert "broken  no-such-package-at-all" in done.out
