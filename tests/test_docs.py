@@ -4,23 +4,22 @@ Per page, blocks run in order in a directory of their own. A block whose first l
 to that file (the comment stays, except in CSV), so that later blocks can use it.
 """
 
-import os
 import re
-import subprocess
-import sys
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from dgs import errors
+from dgs.cli.app import app
 from dgs.config import PlanFile
 from dgs.plan_file import parse
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+PAGES = [ROOT / "README.md", ROOT / "experiments" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 PACKAGES = ("dgs", "planner", "workers", "spark_bridge")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -63,25 +62,15 @@ def validate_yaml(block, page):
     PlanFile.model_validate(data if "version" in data else {**WHOLE, **data})
 
 
-def run_shell(block, directory):
-    """Run the `dgs` commands of a block; a comment at the end of a line says what else must hold: `# exit 2`."""
+def run_shell(block):
+    """Run the `dgs` commands of a block; a comment at the end of a line may say how it ends: `# exit 2`."""
     for line in block.text.splitlines():
         command, _, remark = line.partition("  #")
-        words = command.split()
-        if not words or words[0] != "dgs":
-            continue
-        expected = int(found[1]) if (found := re.search(r"exit (\d+)", remark)) else 0
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
-        done = subprocess.run(
-            [sys.executable, "-c", "from dgs.cli import main; main()", *words[1:]],
-            cwd=directory,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == expected, f"{command}\n{done.stdout}{done.stderr}"
+        verb, *arguments = command.split() or [""]
+        if verb == "dgs":
+            expected = int(found[1]) if (found := re.search(r"exit (\d+)", remark)) else 0
+            done = CliRunner().invoke(app, arguments)
+            assert done.exit_code == expected, f"{command}\n{done.output}"
 
 
 @every_page
@@ -95,7 +84,7 @@ def test_page_blocks_run(page, tmp_path, monkeypatch):
         elif block.language == "yaml":
             validate_yaml(block, page)
         elif block.language == "sh":
-            run_shell(block, tmp_path)
+            run_shell(block)
 
 
 @every_page
@@ -135,8 +124,6 @@ def test_errors_page_lists_every_code_with_its_name_and_exit_code():
 
 
 def test_cli_page_lists_every_verb():
-    from dgs.cli.app import app
-
     text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| `dgs (\w+)", text, re.MULTILINE)
     assert listed == [command.name or command.callback.__name__ for command in app.registered_commands]
