@@ -14,6 +14,7 @@ import dataclasses
 import datetime as dt
 import json
 import math
+import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from decimal import Decimal
@@ -28,16 +29,27 @@ from dgs.errors import CodecError
 from dgs.tags import Tag
 
 _fast = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+_UNSAFE = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
+"""What some readers take for the end of a line, and what UTF-8 cannot hold."""
 
 
 def as_json(value: Any) -> str:
-    """Return one line of JSON. Raises CodecError for a type it cannot write."""
+    """Return one line of JSON: one for every reader of lines. Raises CodecError for a type it cannot write."""
+    text = _encoded(value)
+    return text if text.isascii() else _UNSAFE.sub(_escape, text)
+
+
+def _encoded(value: Any) -> str:
     with suppress(TypeError, ValueError):  # most values are JSON as they are; asking first would cost more
         return _fast(value)
     try:
         return _fast(plain(value))
     except RecursionError:
         raise CodecError(problem="an output that contains itself cannot be written as JSON") from None
+
+
+def _escape(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
 
 
 def plain(value: Any) -> Any:

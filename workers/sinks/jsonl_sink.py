@@ -24,7 +24,7 @@ class JsonlSink:
         self._is_empty = False
         text = "\n".join(map(as_json, batch.to_list())) + "\n"
         with refusing(self._directory):
-            self._part.file.write(text.encode(errors="replace"))
+            self._part.file.write(text.encode())
 
     def close(self) -> None:
         """Give the file its final name; a host without outputs leaves no file."""

@@ -10,6 +10,7 @@ A value that has no place in a column of one type (mixed types, tuples of differ
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from dgs.columns import Column
 from workers.sinks.json_text import as_json, plain
 
 VALUE = "value"
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def table_of(values: Column) -> pa.Table:
@@ -101,4 +103,5 @@ def _combined(values: Column) -> Any:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else as_json(value)
+    is_text = isinstance(value, str) and not _SURROGATE.search(value)
+    return value if is_text else as_json(value)
