@@ -1,0 +1,102 @@
+"""What may arrive on a stream, read off plan.yaml and the program."""
+
+import subprocess
+import sys
+
+import pytest
+
+from dgs.config import StreamConfig
+from dgs.dependence import ALWAYS, Dependence
+from dgs.errors import PlanFileError
+from dgs.keyset import KeySet
+from dgs.program import Program
+from dgs.stream_tags import declared_tags, literal_tag, program_kinds
+from dgs.tags import Tag, kind
+from dgs.tagset import TagSet
+
+VIEW, SIDE, BARRIER = kind("view", key=str), kind("side", key=("l", "r")), kind("barrier")
+KEY = {"column": "k"}
+
+
+class Kinds(Program):
+    depends = Dependence((BARRIER, "loose", ALWAYS))
+    kinds = (VIEW, SIDE)
+
+
+def config(tags):
+    return StreamConfig(id="s", tags=tags, source={"memory": "s"})
+
+
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        ({"kind": "barrier"}, TagSet.of(BARRIER())),
+        ({"kind": "side", "key": "l"}, TagSet.of(SIDE("l"))),
+        ({"kind": "side", "key": KEY}, TagSet.of(SIDE("l"), SIDE("r"))),
+        ({"kind": "view", "key": "home"}, TagSet.of(VIEW("home"))),
+        ({"kind": "view", "key": KEY}, TagSet.from_kinds({"view": KeySet.all()})),
+        ({"kind": "loose"}, TagSet.of(Tag("loose"))),
+        ({"kind": "new", "key": 3}, TagSet.of(Tag("new", 3))),
+        ({"kind": {"column": "c"}, "key": KEY}, TagSet.of(VIEW, SIDE, BARRIER, "loose")),
+        ({"kind": {"column": "c"}, "key": KEY, "kinds": ["side", "barrier"]}, TagSet.of(SIDE, BARRIER)),
+        ({"kind": {"column": "c"}, "key": "l", "kinds": ["side", "barrier"]}, TagSet.of(SIDE("l"), BARRIER)),
+        (["barrier"], TagSet.of(BARRIER)),
+        (["view", {"kind": "side", "key": "r"}], TagSet.of(VIEW, SIDE("r"))),
+        ([{"kind": "side"}, "barrier"], TagSet.of(SIDE, BARRIER)),
+    ],
+)
+def test_declared_tags_are_those_that_may_arrive(tags, expected):
+    assert declared_tags(config(tags), Kinds()) == expected
+
+
+def test_kind_from_a_column_of_a_program_without_kinds_may_be_anything():
+    assert declared_tags(config({"kind": {"column": "c"}}), Program()) == TagSet.everything()
+
+
+@pytest.mark.parametrize(
+    ("tags", "problem"),
+    [
+        ({"kind": "barrier", "key": KEY}, "kind 'barrier' takes no key, but `key:` is given"),
+        (["barrier", {"kind": "barrier", "key": 1}], "kind 'barrier' takes no key, but `key:` is given"),
+        ({"kind": "view"}, "kind 'view' has keys: say `key: {column: NAME}` or give the key"),
+        ({"kind": "side", "key": "x"}, "'x' is not a key of kind 'side', whose keys are ['l', 'r']"),
+        ({"kind": "view", "key": 7}, "key 7 of kind 'view' must be str, not int"),
+        (
+            [{"kind": "view", "key": KEY}],
+            "a list of tags holds literal tags; for tags read from columns write one mapping",
+        ),
+    ],
+)
+def test_tags_that_contradict_the_program_are_refused(tags, problem):
+    with pytest.raises(PlanFileError) as caught:
+        declared_tags(config(tags), Kinds())
+    assert str(caught.value) == f"stream 's', tags: {problem}"
+
+
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        ({"kind": "barrier"}, Tag("barrier")),
+        ({"kind": "side", "key": "l"}, Tag("side", "l")),
+        (["barrier"], Tag("barrier")),
+        ([{"kind": "view", "key": "home"}], Tag("view", "home")),
+        (["view"], None),
+        (["side"], None),
+        (["barrier", {"kind": "side", "key": "l"}], None),
+        ({"kind": "view", "key": KEY}, None),
+        ({"kind": {"column": "c"}}, None),
+    ],
+)
+def test_literal_tag_is_the_one_that_the_plan_file_alone_says(tags, expected):
+    assert literal_tag(config(tags), Kinds()) == expected
+
+
+def test_program_kinds_are_all_that_the_program_names():
+    found = program_kinds(Kinds())
+    assert list(found) == ["barrier", "loose", "side", "view"]
+    assert found["side"].domain == ("l", "r")
+
+
+def test_import_loads_no_numpy():
+    code = "import sys, dgs.stream_tags; sys.exit(bool({'numpy', 'pyarrow', 'networkx'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

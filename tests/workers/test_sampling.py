@@ -1,0 +1,126 @@
+"""Rates for the planner: exact on regular streams, harmless on broken ones."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dgs.errors import MissingInputError, PlanFileError, UnknownColumnError
+from dgs.tags import Tag
+from dgs.tagset import TagSet
+from planner.topology import Machine
+from tests.workers.reading import Kinds, stream
+from workers.sampling import topology
+
+VALUE = Tag("value")
+
+
+def streams(*configs, memory=None, unit="ms", base_dir=None, **options):
+    found = topology(
+        list(configs),
+        [Machine("m", 2)],
+        program=Kinds(),
+        unit=unit,
+        base_dir=base_dir,
+        memory=memory or {},
+        **options,
+    )
+    return found.streams
+
+
+def one(config, items, **options):
+    (found,) = streams(config, memory={"data": items}, **options)
+    return found
+
+
+@given(
+    st.integers(2, 50),
+    st.integers(1, 1000),
+    st.sampled_from([("ns", 1e9), ("ms", 1e3), ("s", 1), ("h", 1 / 3600)]),
+)
+def test_rate_of_a_regular_stream_is_events_per_second(count, period, unit):
+    found = one(stream(), {"ts": [i * period for i in range(count)]}, unit=unit[0])
+    assert dict(found.rates) == {VALUE: pytest.approx(unit[1] / period)}
+
+
+def test_rate_without_a_unit_is_per_unit():
+    assert one(stream(), {"ts": [0, 4, 8]}, unit="none").rates == {VALUE: 0.25}
+
+
+def test_rate_of_calendar_times_without_a_unit_is_per_second():
+    items = {"ts": ["2020-01-01T00:00:00", "2020-01-01T00:00:10"]}
+    assert one(stream(), items, unit="none").rates == {VALUE: pytest.approx(0.1)}
+
+
+def test_rates_of_tags_are_their_shares():
+    items = [("value", 0, 0), (("side", "l"), 1, 0), ("value", 2, 0), ("value", 4, 0)]
+    found = one(stream(tags=["value", "side"]), items, unit="s")
+    assert found.rates == {VALUE: 0.5625, Tag("side", "l"): 0.1875}  # 3 intervals in 4 s, 3 to 1
+    assert found.other_rate == 0
+
+
+def test_counts_stand_in_for_rates_where_time_does_not_pass():
+    assert one(stream(), {"ts": [5, 5, 5]}).rates == {VALUE: 3.0}
+    assert one(stream(), {"ts": [5]}).rates == {VALUE: 1.0}
+
+
+def test_rate_of_the_plan_file_wins_and_tags_share_it():
+    items = [(("side", "l"), 1, 0), (("side", "l"), 2, 0), (("side", "r"), 3, 0)]
+    found = one(stream(tags=["side"], rate="60/s"), items)
+    assert found.rates == {Tag("side", "l"): 40.0, Tag("side", "r"): 20.0}
+
+
+def test_splits_share_equally_and_keep_the_tags():
+    found = streams(stream(split=4, location="m", rate="8/s"), memory={"data": [("value", 1, 0)]})
+    assert [(s.id, dict(s.rates), s.tags, s.location) for s in found] == [
+        (f"s/{i}", {VALUE: 2.0}, TagSet.of(VALUE), "m") for i in range(4)
+    ]
+
+
+def test_only_the_first_rows_are_read():
+    items = [("value", i, 0) for i in range(100)] + [("value", "broken", 0)]
+    assert one(stream(), items, rows=50).rates == {VALUE: pytest.approx(1000.0)}
+
+
+def test_keys_not_seen_yet_have_the_rate_of_the_keys_seen_once():
+    keys = ["a"] * 6 + ["b", "c"] + ["a"] * 100
+    config = stream(tags={"kind": "view", "key": {"column": "k"}}, rate="8/s")
+    found = one(config, {"ts": list(range(108)), "k": keys}, rows=8)
+    assert found.other_rate == 2.0
+    assert found.rates == {Tag("view", "a"): 4.5, Tag("view", "b"): 0.75, Tag("view", "c"): 0.75}
+    whole = one(config, {"ts": list(range(8)), "k": keys[:8]}, rows=9)
+    assert (whole.other_rate, sum(whole.rates.values())) == (0.0, 8.0)
+
+
+@pytest.mark.parametrize("items", [[("value", None, 0)], [("value", 5, 0), ("value", 1, 0)], [], [17]])
+def test_data_that_is_wrong_does_not_stop_the_planning(items):
+    found = one(stream(rate="5/s"), items)
+    assert found.rates == {VALUE: 5.0}
+
+
+def test_stream_that_shows_nothing_has_its_rate_for_tags_unknown():
+    found = one(stream(tags={"kind": "view", "key": {"column": "k"}}, rate="5/s"), [])
+    assert (found.rates, found.other_rate) == ({}, 5.0)
+
+
+def test_missing_file_stops_the_planning(tmp_path):
+    with pytest.raises(MissingInputError):
+        streams(stream({"csv": {"path": "none.csv"}}), base_dir=tmp_path)
+
+
+def test_column_that_is_not_there_stops_the_planning(tmp_path):
+    (tmp_path / "data.csv").write_text("ts\n1\n")
+    with pytest.raises(UnknownColumnError):
+        streams(stream({"csv": {"path": "data.csv"}}, payload="no"), base_dir=tmp_path)
+
+
+def test_calendar_times_and_bare_numbers_need_a_unit():
+    configs = [stream("data"), stream("bare", id="b")]
+    memory = {"data": [("value", "2020-01-01", 0)], "bare": [("value", 1, 0)]}
+    with pytest.raises(PlanFileError, match="stream 's' has calendar times and stream 'b' bare numbers"):
+        streams(*configs, memory=memory, unit="none")
+    assert len(streams(*configs, memory=memory, unit="ms")) == 2
+
+
+def test_machines_are_passed_on():
+    found = topology([], [Machine("m", 3)], program=Kinds(), unit="ms", base_dir=None, memory={})
+    assert found.machines == (Machine("m", 3),)
