@@ -79,8 +79,7 @@ class ProgramImportError(InvalidError):
     """The program named in plan.yaml cannot be imported."""
 
     code = "DGS302"
-    template = "cannot load program {ref!r}: {problem}"
-    fix = 'Write `program: {{ref: "file.py:Name"}}` or "package.module:Name"; paths are relative to the plan file'
+    template = "cannot load {ref!r}: {problem}"
 
 
 class ProgramError(InvalidError):
@@ -155,7 +154,7 @@ class OutputUnwritableError(ResourceError):
 
     code = "DGS402"
     template = "cannot write to {path}: {problem}"
-    fix = "Make the directory writable or name another one in `sinks:`"
+    fix = "Make the directory writable or name another one: in `sinks:`, or for the run itself with `--run-dir`"
 
 
 class MissingPackageError(ResourceError):

@@ -23,6 +23,8 @@ from dgs.plan_problems import did_you_mean
 from dgs.program import Program
 from dgs.user_code import user_trace
 
+SPELLING = 'Write "file.py:Name", relative to the plan file, or "package.module:Name"'
+
 
 def load_program(config: ProgramConfig, base_dir: Path) -> Program:
     """Return the program that a plan file names: a Program class (made with `args`), an instance, or a function making one.
@@ -55,7 +57,7 @@ def load_callable(ref: str, base_dir: Path) -> Any:
     """
     source, colon, name = ref.rpartition(":")
     if not colon or not source or not name:
-        raise _failure(ref, "it names no object inside of the module")
+        raise _failure(ref, f"it names no object inside of the module. {SPELLING}")
     module = _from_file(ref, base_dir / source) if source.endswith(".py") else _by_name(ref, source, base_dir)
     found: Any = module
     for part in name.split("."):
@@ -75,7 +77,7 @@ def module_name(path: Path) -> str:
 def _from_file(ref: str, path: Path) -> ModuleType:
     path = path.resolve()
     if not path.is_file():
-        raise _failure(ref, f"there is no file {path}")
+        raise _failure(ref, f"there is no file {path}. {SPELLING}")
     name, stamp = module_name(path), (path.stat().st_mtime_ns, path.stat().st_size)
     known = sys.modules.get(name)
     if known is not None and getattr(known, "__dgs_stamp__", None) == stamp:

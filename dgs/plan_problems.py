@@ -183,8 +183,9 @@ def show(data: Any) -> str:
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:
     """Return `; did you mean 'x'?` if one of the known words is close, else nothing."""
-    close = get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    by_lower = {name.lower(): name for name in known}
+    close = get_close_matches(word.lower(), list(by_lower), n=1, cutoff=0.6)
+    return f"; did you mean {by_lower[close[0]]!r}?" if close else ""
 
 
 def _unknown_key(key: str, annotations: list[Any]) -> str:

@@ -1,0 +1,53 @@
+"""Where `--max-events` cuts: against sorting all events."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dgs.config import StreamConfig
+from dgs.order import OrderKey
+from dgs.program import Program
+from workers import first_events
+
+STREAMS = st.lists(st.lists(st.integers(0, 6), max_size=8).map(sorted), min_size=1, max_size=4)
+
+
+def cutoff(times: list[list[int]], count: int, **options: object) -> OrderKey | None:
+    streams = [
+        StreamConfig(id=f"s{i}", tags=["n"], source={"memory": f"s{i}"}, **options) for i in range(len(times))
+    ]
+    memory = {f"s{i}": [("n", ts, None) for ts in stream] for i, stream in enumerate(times)}
+    return first_events.cutoff(streams, count, unit="ns", base_dir=Path(), program=Program(), memory=memory)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"split": 3}, {"on_disorder": {"sort_within": "2ns"}}], ids=["plain", "split", "sorted"]
+)
+@given(times=STREAMS, count=st.integers(0, 20), rows=st.integers(1, 5))
+def test_cutoff_is_the_key_at_that_position_of_all_sorted(options, times, count, rows):
+    keys = sorted(
+        OrderKey(ts, rank, seq) for rank, stream in enumerate(times) for seq, ts in enumerate(stream)
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(first_events, "BATCH_ROWS", rows)
+        assert cutoff(times, count, **options) == (keys[count] if count < len(keys) else None)
+
+
+def test_cutoff_reads_no_further_than_needed():
+    read = []
+
+    class Watched(list):
+        def __iter__(self):
+            for item in super().__iter__():
+                read.append(item)
+                yield item
+
+    stream = StreamConfig(id="s", tags=["n"], source={"memory": "s"})
+    memory = {"s": Watched(("n", ts, None) for ts in range(1000))}
+    key = first_events.cutoff([stream], 3, unit="none", base_dir=Path(), program=Program(), memory=memory)
+    assert key == OrderKey(3, 0, 3)
+    assert len(read) < 20
