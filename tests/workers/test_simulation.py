@@ -98,7 +98,7 @@ def test_simulated_seeds_reach_many_shapes():
         synchronised += any(lane.owner == "w0" for lane in run.lanes) and len(random_plan(work, seed)) > 1
         several_hosts += any(step.startswith("deliver") for step in run.trace)
         snapshots += len(run.snapshots)
-    assert {1, 3, 4, 5, 6} <= sizes
+    assert len(sizes) > 5
     assert synchronised > 20
     assert several_hosts > 20
     assert snapshots > 50
