@@ -53,7 +53,10 @@ class ImplTagSet:
         return itag.tag in self.stream(itag.stream)
 
     def __or__(self, other: ImplTagSet) -> ImplTagSet:
-        return self._combine(other, lambda a, b: a | b)
+        found = dict(self.streams)
+        for stream, tags in other.streams:
+            found[stream] = found[stream] | tags if stream in found else tags
+        return ImplTagSet.of(found)
 
     def __and__(self, other: ImplTagSet) -> ImplTagSet:
         return self._combine(other, lambda a, b: a & b)

@@ -35,6 +35,7 @@ class DependenceGraph:
 
     def __init__(self, vertices: Sequence[Atom], dependence: Dependence) -> None:
         self.atoms = vertices
+        self.dependence = dependence
         self._numbers: dict[Hub, int] = {}
         self.belongs: list[list[int]] = [[] for _ in vertices]
         self.asks: list[list[int]] = [[] for _ in vertices]

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from dgs.dependence import Dependence
 from dgs.impl_tags import ImplTagSet
+from dgs.tagset import TagSet
 from planner.plan import Plan, PlanNode
+from planner.unions import union_of
 from planner.violations import Violation
 
 LIMIT = 1000
@@ -22,7 +24,8 @@ LIMIT = 1000
 class _Group:
     """All that some workers own: a single worker (`owner`), or the two or more parts it is made of."""
 
-    tags: ImplTagSet
+    itags: ImplTagSet
+    tags: TagSet
     parts: tuple[_Group, ...] = ()
     owner: PlanNode | None = None
 
@@ -39,17 +42,15 @@ def independence_violations(plan: Plan, dependence: Dependence) -> list[Violatio
                 if len(pair) > 1 and len(found) < LIMIT:
                     found.extend(_clashes(node, pair[0], pair[1], dependence))
             level = [pair[0] if len(pair) == 1 else _joined(*pair) for pair in pairs]
-        groups[id(node)] = _joined(_Group(node.tags, owner=node), *level)
+        groups[id(node)] = _joined(_Group(node.tags, node.tags.tags(), owner=node), *level)
     return found[:LIMIT]
 
 
 def _joined(*parts: _Group) -> _Group:
     if len(parts) == 1:
         return parts[0]
-    tags = parts[0].tags
-    for part in parts[1:]:
-        tags = tags | part.tags
-    return _Group(tags, parts)
+    itags = union_of((part.itags for part in parts), ImplTagSet())
+    return _Group(itags, union_of((part.tags for part in parts), TagSet()), parts)
 
 
 def _clashes(above: PlanNode, left: _Group, right: _Group, dependence: Dependence) -> Iterator[Violation]:
@@ -57,21 +58,24 @@ def _clashes(above: PlanNode, left: _Group, right: _Group, dependence: Dependenc
     stack = [(left, right)]
     while stack:
         a, b = stack.pop()
-        shared = a.tags & b.tags
-        if not shared and not dependence.between(a.tags.tags(), b.tags.tags()):
+        if not _overlap(a.itags, b.itags) and not dependence.between(a.tags, b.tags):
             continue
         if a.owner is not None and b.owner is not None:
-            yield _violation(above, a.owner, b.owner, shared, dependence)
+            yield _violation(above, a.owner, b.owner, dependence)
         elif a.owner is not None:
             stack += [(a, part) for part in reversed(b.parts)]
         else:
             stack += [(part, b) for part in reversed(a.parts)]
 
 
-def _violation(
-    above: PlanNode, a: PlanNode, b: PlanNode, shared: ImplTagSet, dependence: Dependence
-) -> Violation:
-    names = (a.id, b.id)
+def _overlap(left: ImplTagSet, right: ImplTagSet) -> bool:
+    """Return whether the two share an implementation tag: only streams that both have are looked at."""
+    few, many = sorted((dict(left.streams), dict(right.streams)), key=len)
+    return any(stream in many and not tags.isdisjoint(many[stream]) for stream, tags in few.items())
+
+
+def _violation(above: PlanNode, a: PlanNode, b: PlanNode, dependence: Dependence) -> Violation:
+    names, shared = (a.id, b.id), a.tags & b.tags
     if shared:
         tags = tuple(f"{tags!r}@{stream}" for stream, tags in shared.streams)
         message = f"both {a.id} and {b.id} own {', '.join(tags)}, and neither is above the other"

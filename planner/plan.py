@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property
 
 from dgs.impl_tags import ImplTagSet
 from dgs.program import Program
+from planner.unions import union_of
 
 DEFAULT_STATE = "state"
 DEFAULT_FORK = "fork"
@@ -90,7 +91,7 @@ class PlanNode:
 
     def subtree_tags(self) -> ImplTagSet:
         """Return the implementation tags of the node and of all below it."""
-        return reduce(ImplTagSet.__or__, (node.tags for node in self.walk()))
+        return union_of((node.tags for node in self.walk()), ImplTagSet())
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ that nothing below depends on, groupings own none, and sometimes everything ends
 >>> graph = DependenceGraph([Atom("s", "k", i) for i in range(6)], Dependence())
 >>> trees = [random_tree(graph, seed=seed, max_leaves=6, max_fan_out=3) for seed in range(200)]
 >>> sorted({tree.leaf_count for tree in trees})
-[1, 2, 3, 4, 5, 6]
+[1, 2, 3, 4, 5]
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _divide(graph: DependenceGraph, node: _Node, draw: Random, bound: int) -> li
     if bound < 2 or draw.random() < STOP:  # noqa: PLR2004 - a fork has two sides
         return []
     order = draw.sample(node.own, len(node.own))
-    kept = draw.choice([0, 0, 1, draw.randint(0, len(order)), draw.randint(0, len(order))])
+    kept = draw.choice([0, 0, 1, draw.randint(0, len(order) // 2), draw.randint(0, len(order))])
     while True:
         parts = graph.components(order[kept:])
         if len(parts) > 1:
@@ -62,7 +62,7 @@ def _divide(graph: DependenceGraph, node: _Node, draw: Random, bound: int) -> li
         if kept >= len(order):
             return []
         kept += 1 + draw.randrange(1 + (len(order) - kept) // 8)
-    count = draw.randint(2, min(len(parts), bound))
+    count = draw.choice([2, draw.randint(2, min(len(parts), bound))])
     draw.shuffle(parts)
     groups = [_Node(list(parts[i])) for i in range(count)]
     for part in parts[count:]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from dgs.impl_tags import ImplTagSet
 from planner.plan import Plan, PlanNode
+from planner.unions import union_of
 from planner.violations import Violation
 
 
@@ -45,9 +46,7 @@ def coverage_violations(plan: Plan, everything: ImplTagSet) -> list[Violation]:
     found: list[Violation] = []
     totals: dict[int, ImplTagSet] = {}
     for node in reversed(list(plan.nodes())):
-        below = ImplTagSet()
-        for child in node.children:
-            below = below | totals.pop(id(child))
+        below = union_of((totals.pop(id(child)) for child in node.children), ImplTagSet())
         twice = node.tags & below
         if twice:
             found.extend(_owned_twice(node, twice))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dgs.program import ForkJoin, Program, StateType
-from dgs.tagset import TagSet, union
+from dgs.tagset import TagSet
 from planner.plan import ForkStep, Plan, PlanNode
+from planner.unions import union_of
 from planner.violations import Violation
 
 
@@ -17,7 +18,7 @@ def typing_violations(plan: Plan, program: Program) -> list[Violation]:
     tags: dict[int, TagSet] = {}
     for node in reversed(list(plan.nodes())):
         below = [tags.pop(id(child)) for child in node.children]
-        tags[id(node)] = union([node.tags.tags(), *below])
+        tags[id(node)] = union_of([node.tags.tags(), *below], TagSet())
         found.append([*rules.of_node(node, tags[id(node)]), *rules.of_forks(node, below)])
     initial = program.states()[0].name
     if plan.root.state_type != initial and plan.root.state_type in rules.types:
@@ -31,6 +32,7 @@ class _TypingRules:
         self._program = program
         self.types: dict[str, StateType] = {t.name: t for t in program.states()}
         self._forks: dict[str, ForkJoin] = {f.name: f for f in program.fork_joins()}
+        self._limited = {t.name for t in program.states() if t.handles != TagSet.everything()}
         self._accumulating = TagSet.of(*program.accumulating)
 
     def of_node(self, node: PlanNode, whole: TagSet) -> Iterator[Violation]:
@@ -90,7 +92,9 @@ class _TypingRules:
                 fix = f"Give {child.id} `state: {made}`, or use another fork"
                 yield Violation("V1", (node.id, child.id), (), message, fix)
             return
-        unhandled = self._unhandled(made, union(below[i] for i in side.leaves()))
+        if made not in self._limited:
+            return
+        unhandled = self._unhandled(made, union_of((below[i] for i in side.leaves()), TagSet()))
         if unhandled:
             message = f"fork {fork.name!r} of {node.id} makes a {made!r} that does not handle {unhandled!r} of the children it is for"
             yield Violation(
@@ -115,8 +119,7 @@ class _TypingRules:
             yield Violation("V1", (node.id, *names), tags, message, fix)
 
     def _unhandled(self, name: str, tags: TagSet) -> TagSet:
-        state = self.types.get(name)
-        return TagSet() if state is None or state.handles == TagSet.everything() else tags - state.handles
+        return tags - self.types[name].handles if name in self._limited else TagSet()
 
     def _advice(self, name: str) -> str:
         fitting = [fork.name for fork in self._forks.values() if fork.parent == name]
