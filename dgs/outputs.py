@@ -65,10 +65,15 @@ class OutputBatch:
         if columns.length(values) != len(rows):
             problem = f"emit_batch was given {columns.length(values)} values for {len(rows)} rows"
             raise ProgramError(program="update_batch", problem=problem)
-        first = np.flatnonzero(np.r_[True, rows[1:] != rows[:-1]]) if len(rows) else rows
-        index = np.arange(len(rows)) - np.repeat(first, np.diff(np.r_[first, len(rows)]))
+        repeated = rows[1:] == rows[:-1]
+        index = np.zeros(len(rows), dtype=np.int64)
+        if repeated.any():
+            first = np.flatnonzero(np.concatenate(([True], ~repeated)))
+            index = np.arange(len(rows)) - np.repeat(first, np.diff(np.append(first, len(rows))))
         codes = None if batch.codes is None else batch.codes[rows]
-        return cls(batch.stream, batch.rank, batch.ts[rows], batch.seq[rows], index, batch.tags, codes, values)
+        return cls(
+            batch.stream, batch.rank, batch.ts[rows], batch.seq[rows], index, batch.tags, codes, values
+        )
 
     def __len__(self) -> int:
         return len(self.ts)
