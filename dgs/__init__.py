@@ -31,7 +31,7 @@ _HOME = {
     "run": "dgs.api",
 }
 
-__all__ = sorted(_HOME)
+__all__ = list(_HOME)
 __version__ = "0.1.0"
 
 
