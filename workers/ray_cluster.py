@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +12,20 @@ from typing import Any
 from dgs.errors import RayUnavailableError
 
 OBJECT_STORE_BYTES = 256 * 2**20
+
+
+def secure_environment() -> None:
+    """Make clusters that this process starts listen on loopback only and ask for a token of its own.
+
+    Ray reads these settings when it is imported, so this comes first; after that it has no effect.
+    """
+    if "ray" in sys.modules:
+        return
+    os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # else Ray listens on every interface
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else it warns about its own defaults
+    if "RAY_AUTH_MODE" not in os.environ:
+        os.environ["RAY_AUTH_MODE"] = "token"
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 
 
 @contextmanager
@@ -21,11 +36,7 @@ def cluster(address: str, hosts: int) -> Iterator[Any]:
     RayUnavailableError if Ray is not installed or does not start.
     """
     if address == "local":
-        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # else Ray listens on every interface
-        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-        if "RAY_AUTH_MODE" not in os.environ:
-            os.environ["RAY_AUTH_MODE"] = "token"
-            os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+        secure_environment()
     try:
         import ray
     except ImportError as error:

@@ -1,0 +1,158 @@
+"""The local and the Ray runtime: the same state machines over real sources and processes, the same outputs."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import dgs
+from dgs import codec, sequential
+from dgs.errors import OutOfOrderError, UserCodeError, WorkerLostError
+from tests.programs import BARRIER, VALUE, EventWindow
+from tests.strategies import Workload, random_workload
+
+RAY_SEEDS = range(900, 906)
+LOCAL_SEEDS = range(500, 560)
+
+
+def check_workload(work: Workload, seed: int, runtime: dict[str, object]) -> dgs.Run:
+    run = dgs.run(
+        work.program,
+        streams=dict(zip(work.stream_ids, work.batches, strict=True)),
+        optimizer={"name": "random", "seed": seed, "max_leaves": 4},
+        runtime={"batch_rows": random.Random(seed).choice([1, 3, 1000]), **runtime},
+    )
+    expected = sequential.run(work.program, work.batches)
+    wanted = Counter(codec.encode(output.value) for output in expected.outputs)
+    assert Counter(map(codec.encode, run.outputs)) == wanted
+    assert codec.encode(run.state) == codec.encode(expected.state)
+    return run
+
+
+@pytest.mark.parametrize("seed", LOCAL_SEEDS)
+def test_local_runtime_gives_the_sequential_outputs_and_state(seed):
+    check_workload(random_workload(random.Random(seed)), seed, {"kind": "local", "buffer_bytes": "1KiB"})
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("seed", RAY_SEEDS)
+@pytest.mark.usefixtures("ray_cluster")
+def test_ray_runtime_gives_the_sequential_outputs_and_state(seed):
+    check_workload(random_workload(random.Random(seed)), seed, {"kind": "ray", "hosts": 2, "buffer_bytes": "1KiB"})
+
+
+RUNTIMES = [pytest.param("local"), pytest.param("ray", marks=pytest.mark.ray)]
+
+
+@pytest.fixture
+def runtime(request: pytest.FixtureRequest) -> Iterator[Callable[..., dgs.Run]]:
+    if request.param == "ray":
+        request.getfixturevalue("ray_cluster")
+
+    def run(program: dgs.Program, streams: dict[str, list[object]], **options: object) -> dgs.Run:
+        hosts = {"kind": request.param} if request.param == "local" else {"kind": "ray", "hosts": 2}
+        return dgs.run(program, streams=streams, runtime=hosts, **options)
+
+    yield run
+
+
+WINDOW = {
+    "barriers": [(BARRIER(), 10, 0), (BARRIER(), 20, 0)],
+    "a": [(VALUE(0), ts, ts) for ts in range(1, 25)],
+    "b": [(VALUE(1), ts, 100) for ts in (5, 10, 15)],
+}
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES, indirect=True)
+def test_runtime_reports_events_outputs_workers_and_hosts(runtime):
+    run = runtime(EventWindow(), WINDOW)
+    assert sorted(run.outputs) == sorted(o for o in sequential_values(EventWindow(), WINDOW))
+    assert run.report["events_in"] == 29
+    assert run.report["outputs"] == len(run.outputs)
+    assert sum(worker["events"] for worker in run.report["per_worker"].values()) == 29
+
+
+def sequential_values(program: dgs.Program, streams: dict[str, list[object]]) -> list[object]:
+    return dgs.run(program, streams=streams, runtime="local", optimizer="sequential").outputs
+
+
+class Scalar(EventWindow):
+    """Event windows one event at a time."""
+
+    update_batch = dgs.Program.update_batch
+
+
+class FailsInUpdate(Scalar):
+    def update(self, state, event, emit):
+        if event.ts == 15:
+            raise ValueError("fifteen")
+        return super().update(state, event, emit)
+
+
+class FailsInJoin(EventWindow):
+    def join(self, left, right):
+        raise ValueError("cannot join")
+
+
+class FailsInFork(EventWindow):
+    def fork(self, state, left, right):
+        raise ValueError("cannot fork")
+
+
+class FailsInInit(EventWindow):
+    def init(self):
+        raise ValueError("cannot start")
+
+
+class ForksInThree(EventWindow):
+    def fork(self, state, left, right):
+        return state, 0, 0
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES, indirect=True)
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        (FailsInUpdate(), ["update of program FailsInUpdate raised ValueError: fifteen", "row", "15"]),
+        (FailsInJoin(), ["join of program FailsInJoin raised ValueError: cannot join"]),
+        (FailsInFork(), ["fork of program FailsInFork raised ValueError: cannot fork"]),
+        (FailsInInit(), ["init of program FailsInInit raised ValueError: cannot start"]),
+    ],
+)
+def test_runtime_says_where_user_code_raised(runtime, program, said):
+    with pytest.raises(UserCodeError) as error:
+        runtime(program, WINDOW)
+    text = str(error.value)
+    assert all(part in text for part in said)
+    assert text.startswith("Traceback") or "File" in text.splitlines()[0] or "File" in text.splitlines()[1]
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES, indirect=True)
+def test_runtime_refuses_a_fork_into_three(runtime):
+    with pytest.raises(dgs.DgsError, match="fork must return two states"):
+        runtime(ForksInThree(), WINDOW)
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES, indirect=True)
+def test_runtime_stops_at_disorder(runtime):
+    streams = {**WINDOW, "a": [(VALUE(0), 5, 1), (VALUE(0), 4, 1)]}
+    with pytest.raises(OutOfOrderError) as error:
+        runtime(EventWindow(), streams)
+    assert (error.value.stream, error.value.row, error.value.ts, error.value.previous) == ("a", 1, 4, 5)
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("ray_cluster")
+def test_ray_runtime_notices_a_host_that_dies():
+    class Dies(Scalar):
+        def update(self, state, event, emit):
+            if event.ts == 15:
+                os._exit(1)
+            return super().update(state, event, emit)
+
+    with pytest.raises(WorkerLostError):
+        dgs.run(Dies(), streams=WINDOW, runtime={"kind": "ray", "hosts": 2})
