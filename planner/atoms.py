@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from math import gcd
 
 from dgs.dependence import SAME_KEY, Dependence
 from dgs.impl_tags import ImplTagSet
@@ -32,8 +33,11 @@ from dgs.tags import Key, Tag
 from dgs.tagset import TagSet
 from planner.topology import Stream, Topology
 
-CLASSES_PER_CPU = 4
-"""Hash classes per CPU: enough to balance leaves by rate, few enough to read in a plan."""
+CLASSES_PER_LEAF = 4
+"""Hash classes per leaf: enough to balance leaves by rate, few enough to read in a plan."""
+
+MAX_CLASSES = 4096
+"""More than any plan needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +114,7 @@ def _keys(same: list[Atom]) -> KeySet:
 
 def atoms(topology: Topology, program: Program, *, classes: int | None = None) -> list[Atom]:
     """Return the atoms of all streams, in the order of the streams; unbounded keys in `classes` hash classes."""
-    modulus = classes or CLASSES_PER_CPU * topology.cpus
+    modulus = classes or CLASSES_PER_LEAF * topology.cpus
     hot = _hot_keys(topology, program.dependence, modulus)
     found: list[Atom] = []
     for stream in topology.streams:
@@ -129,7 +133,7 @@ def _of_stream(stream: Stream, hot: dict[str, list[Key]], modulus: int) -> Itera
         pulled = [key for key in hot.get(kind, ()) if not keys.is_finite and key in keys]
         single = list(dict.fromkeys([*sorted(keys.extra, key=repr), *pulled]))
         hashed = keys - KeySet.of(single)
-        present = [c for c in range(modulus) if hashed & KeySet.hashed(modulus, [c])] if hashed else []
+        present = _classes_in(hashed, modulus)
         unlisted = sum(key not in listed for key in single) + len(present)
         share = stream.other_rate / kinds / unlisted if unlisted else 0.0
         for key in single:
@@ -137,6 +141,13 @@ def _of_stream(stream: Stream, hot: dict[str, list[Key]], modulus: int) -> Itera
         extra = _class_rates(listed, single, modulus) if present else {}
         for c in present:
             yield Atom(stream.id, kind, None, hashed, c, modulus, rate=share + extra.get(c, 0.0))
+
+
+def _classes_in(hashed: KeySet, modulus: int) -> list[int]:
+    """Return which of `modulus` classes hold keys of a set without keys outside of its own classes."""
+    step = gcd(hashed.modulus, modulus)
+    residues = {c % step for c in hashed.classes}
+    return [c for c in range(modulus) if c % step in residues]
 
 
 def _class_rates(listed: dict[Key, float], single: Collection[Key], modulus: int) -> dict[int, float]:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from dgs.errors import InternalError, UsageError
 from dgs.program import Program
 from planner.accumulation import one_sided
-from planner.atoms import CLASSES_PER_CPU, atoms
+from planner.atoms import CLASSES_PER_LEAF, MAX_CLASSES, atoms
 from planner.fan_out import bound_fan_out
 from planner.graph import DependenceGraph
 from planner.greedy import greedy_tree
@@ -93,7 +93,7 @@ def plan(
     Raises UsageError for an unknown optimizer or bound, NoPlanError if the initial state type does not handle all tags.
     """
     options = _options(topology, name, seed, max_leaves, max_fan_out)
-    classes = CLASSES_PER_CPU * max(options.max_leaves, topology.cpus)
+    classes = min(MAX_CLASSES, CLASSES_PER_LEAF * max(options.max_leaves, topology.cpus))
     graph = DependenceGraph(atoms(topology, program, classes=classes), program.dependence)
     tree = OPTIMIZERS[name](graph, program, options) if program.fork_joins() else leaf(graph.atoms)
     root = match(to_plan_node(fitted(tree, program)), program)

@@ -19,7 +19,7 @@ import base64
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NoReturn
 
-from dgs.errors import InvalidError
+from dgs.errors import CodecError, InvalidError
 from dgs.keyset import KeySet
 from dgs.program import Program
 from dgs.tags import Key
@@ -104,10 +104,17 @@ def _key_from_data(data: Any, item: Any) -> Key:
     if isinstance(data, Mapping):
         if set(data) != {"encoded"}:
             raise TagDataError(item=item, problem="a key is a scalar or a list")
-        from dgs import codec
-
-        return codec.decode(base64.b64decode(data["encoded"]))  # type: ignore[no-any-return]
+        return _decoded(data["encoded"], item)
     return data  # type: ignore[no-any-return]
+
+
+def _decoded(text: Any, item: Any) -> Key:
+    from dgs import codec
+
+    try:
+        return codec.decode(base64.b64decode(text, validate=True))  # type: ignore[no-any-return]
+    except (TypeError, ValueError, CodecError):
+        raise TagDataError(item=item, problem="`encoded` is not a key written by dgs") from None
 
 
 def _item_from_data(item: Any, program: Program, carried: TagSet | None) -> TagSet:

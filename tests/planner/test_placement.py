@@ -1,0 +1,102 @@
+"""Workers go near their inputs, within the CPUs there are, and evenly over host processes."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dgs.impl_tags import ImplTagSet
+from dgs.keyset import KeySet
+from dgs.tags import kind
+from dgs.tagset import TagSet
+from planner.optimizers import plan
+from planner.placement import assign_hosts, placed
+from planner.plan import Plan, PlanNode
+from planner.rates import node_rates, totals
+from planner.topology import Machine, Stream, Topology
+from tests.planner.instances import instances
+
+VALUE, VIEW = kind("value"), kind("view", key=str)
+
+
+def flat(count):
+    leaves = [PlanNode(f"l{i}", ImplTagSet.of({f"v{i}": TagSet.of(VALUE)})) for i in range(count)]
+    return Plan(PlanNode("root", ImplTagSet(), children=tuple(leaves)))
+
+
+def arriving(*locations, rate=10.0):
+    return [
+        Stream(f"v{i}", TagSet.of(VALUE), other_rate=rate + i, location=place)
+        for i, place in enumerate(locations)
+    ]
+
+
+def machines_of(made):
+    return [node.node for node in made.nodes()]
+
+
+def test_leaves_are_placed_where_their_events_arrive_and_parents_with_the_heaviest():
+    topology = Topology(arriving("a", "b", "b", "a"), [Machine("a", 2), Machine("b", 2)])
+    assert machines_of(placed(flat(4), topology)) == ["a", "a", "b", "b", "a"]
+
+
+def test_a_full_machine_passes_leaves_on():
+    topology = Topology(arriving("a", "a", "a", "a"), [Machine("a", 1), Machine("b", 3)])
+    assert Counter(machines_of(placed(flat(4), topology))[1:]) == {"a": 1, "b": 3}
+
+
+def test_unknown_locations_do_not_matter():
+    topology = Topology(arriving("moon", None), [Machine("a"), Machine("b")])
+    assert sorted(machines_of(placed(flat(2), topology))[1:]) == ["a", "b"]
+
+
+def test_one_machine_is_not_named():
+    assert machines_of(placed(flat(2), Topology(arriving("a", "a"), [Machine("a")]))) == [None, None, None]
+
+
+def test_hosts_are_balanced_by_rate():
+    hosts = assign_hosts(flat(4), 2, {"l0": 9.0, "l1": 1.0, "l2": 9.0, "l3": 1.0})
+    assert hosts["l0"] != hosts["l2"]
+
+
+def test_neighbours_share_a_host_where_that_costs_nothing():
+    assert assign_hosts(flat(6), 2) == {"root": 0, "l0": 0, "l1": 0, "l2": 0, "l3": 1, "l4": 1, "l5": 1}
+
+
+def test_more_hosts_than_leaves_leave_some_idle():
+    assert set(assign_hosts(flat(2), 5).values()) <= set(range(5))
+
+
+@settings(max_examples=60, deadline=None)
+@given(instances(), st.integers(0, 10**6), st.integers(1, 4))
+def test_every_node_has_a_host_and_parents_follow_a_child(instance, seed, count):
+    program, topology = instance
+    made = plan(program, topology, name="random", seed=seed)
+    hosts = assign_hosts(made, count, totals(node_rates(made, topology.streams)))
+    assert set(hosts) == {node.id for node in made.nodes()}
+    assert set(hosts.values()) <= set(range(count))
+    for node in made.nodes():
+        if node.children:
+            assert hosts[node.id] in {hosts[child.id] for child in node.children}
+
+
+@settings(max_examples=60, deadline=None)
+@given(instances(), st.integers(0, 10**6))
+def test_rates_of_nodes_add_up_to_those_of_known_tags(instance, seed):
+    program, topology = instance
+    made = plan(program, topology, name="random", seed=seed)
+    known = sum(sum(stream.rates.values()) for stream in topology.streams)
+    most = known + sum(stream.other_rate for stream in topology.streams)
+    assert known - 1e-6 <= sum(totals(node_rates(made, topology.streams)).values()) <= most + 1e-6
+
+
+def test_hash_classes_share_the_rate_of_unknown_keys():
+    quarter = ImplTagSet.of({"s": TagSet.from_kinds({"view": KeySet.hashed(4, [1])})})
+    rest = ImplTagSet.of({"s": TagSet.of(VIEW)}) - quarter
+    made = Plan(PlanNode("r", ImplTagSet(), children=(PlanNode("q", quarter), PlanNode("o", rest))))
+    found = node_rates(made, [Stream("s", TagSet.of(VIEW), other_rate=100.0)])
+    assert found["q"]["s"] == pytest.approx(25.0)
+    assert found["o"]["s"] == pytest.approx(75.0)
