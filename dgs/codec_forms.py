@@ -178,22 +178,28 @@ def _dict(value: dict[Any, Any], depth: int) -> Any:
         names = sorted(value)
         values = [value[name] for name in names]
         return dict(zip(names, _items(values, set(map(type, values)), depth), strict=True))
-    keys = _ordered(list(value), depth)
-    values = [value[key] for key in keys]
-    return {DICT: [_list(keys, depth + 2), _list(values, depth + 2)]}
+    keys, tree = _ordered(list(value), depth + 2)
+    return {DICT: [tree, _list([value[key] for key in keys], depth + 2)]}
 
 
 def _set(value: set[Any] | frozenset[Any], depth: int) -> Any:
     code = SET if type(value) is set else FROZENSET
-    return {code: _list(_ordered(list(value), depth), depth + 1)}
+    return {code: _ordered(list(value), depth + 1)[1]}
 
 
-def _ordered(values: list[Any], depth: int) -> list[Any]:
-    """Return the elements of a set in an order that depends on their values only: their own where they have one, else by bytes."""
+def _ordered(values: list[Any], depth: int) -> tuple[list[Any], Any]:
+    """Return elements of a set in an order that depends on their values only, and their tree.
+
+    It is their own order where they have one, else that of their bytes (each is made a tree once, or sets of sets of sets
+    would take for ever).
+    """
     if _have_order(values):
-        return sorted(values)
-    packed = [pack(plain(value, depth + 1)) for value in values]
-    return [values[i] for i in sorted(range(len(values)), key=packed.__getitem__)]
+        ordered = sorted(values)
+        return ordered, _list(ordered, depth)
+    trees = [plain(value, depth + 1) for value in values]
+    packed = list(map(pack, trees))
+    order = sorted(range(len(values)), key=packed.__getitem__)
+    return [values[i] for i in order], [trees[i] for i in order]
 
 
 def _have_order(values: list[Any]) -> bool:
