@@ -58,6 +58,11 @@ def test_rates_of_tags_are_their_shares():
     assert found.other_rate == 0
 
 
+def test_tags_that_are_not_declared_are_no_ones_rate():
+    items = [("value", 0, 0), ("barrier", 1, 0), ("value", 2, 0)]
+    assert one(stream(rate="6/s"), items).rates == {VALUE: 6.0}
+
+
 def test_counts_stand_in_for_rates_where_time_does_not_pass():
     assert one(stream(), {"ts": [5, 5, 5]}).rates == {VALUE: 3.0}
     assert one(stream(), {"ts": [5]}).rates == {VALUE: 1.0}

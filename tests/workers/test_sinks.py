@@ -260,6 +260,19 @@ def test_new_run_replaces_the_files_of_an_earlier_one_also_of_more_hosts(tmp_pat
     assert lines(tmp_path) + lines(tmp_path, "part-1.jsonl") == ["new 0", "new 1"]
 
 
+def test_earlier_file_of_a_host_that_still_writes_is_left_to_that_host(tmp_path):
+    hosts = [sink("jsonl", tmp_path, host) for host in range(2)]
+    for one in hosts:
+        one.write(batch(["old"]))
+        one.close()
+    first, second = (sink("jsonl", tmp_path, host) for host in range(2))
+    second.write(batch(["new"]))
+    first.close()
+    assert lines(tmp_path, "part-1.jsonl") == ["old"]
+    second.abort()
+    assert lines(tmp_path, "part-1.jsonl") == ["old"]
+
+
 def test_failed_run_leaves_the_files_of_an_earlier_one(tmp_path):
     write("jsonl", tmp_path, ["old"])
     one = sink("jsonl", tmp_path)

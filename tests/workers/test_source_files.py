@@ -181,9 +181,11 @@ def test_csv_without_header_and_with_another_delimiter(tmp_path):
     assert of_csv(tmp_path, "x 1\ny 2\n", config) == [(VALUE, 1, "x"), (VALUE, 2, "y")]
 
 
-def test_csv_quoted_line_breaks_belong_to_the_field(tmp_path):
-    found = of_csv(tmp_path, 'ts,a\n1,"x\ny"\n2,z\n', stream(csv(), payload="a"))
-    assert [payload for _, _, payload in found] == ["x\ny", "z"]
+def test_csv_quoted_line_breaks_belong_to_the_field(tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_reader, "BLOCK_BYTES", 64)
+    text = "ts,a\n" + "".join(f'{i},"{"x" * (i % 9)}\n\n,y"\n' for i in range(50))
+    found = of_csv(tmp_path, text, stream(csv(), payload="a"))
+    assert [payload for _, _, payload in found] == ["x" * (i % 9) + "\n\n,y" for i in range(50)]
 
 
 def test_csv_byte_order_mark_is_no_part_of_a_name(tmp_path):
@@ -240,9 +242,14 @@ def test_csv_wrong_values_in_columns_nobody_needs_do_no_harm(tmp_path, monkeypat
 # -- JSON lines --------------------------------------------------------------------------------------------------------
 
 
-def test_jsonl_payload_is_the_payload_field(tmp_path):
+@pytest.mark.parametrize("batch_rows", [1, 2, 100])
+def test_jsonl_payload_is_the_payload_field(tmp_path, batch_rows):
     lines = [{"ts": 1, "payload": [1, {"x": None}]}, {"ts": 2, "payload": "text"}, {"ts": 3}]
-    assert [p for _, _, p in of_lines(tmp_path, lines)] == [[1, {"x": None}], "text", None]
+    assert [p for _, _, p in of_lines(tmp_path, lines, batch_rows=batch_rows)] == [
+        [1, {"x": None}],
+        "text",
+        None,
+    ]
 
 
 @pytest.mark.parametrize("batch_rows", [1, 2, 100])

@@ -62,6 +62,13 @@ def test_payloads_come_out_as_they_went_in(payloads, batch_rows):
     assert [repr(payload) for _, _, payload in found] == [repr(payload) for payload in payloads]
 
 
+def test_records_of_different_fields_come_out_as_they_went_in():
+    records = [{"a": 1}, {"a": 2, "b": 3}, {}, {"b": 1}]
+    assert [
+        payload for _, _, payload in events(stream(), [(VALUE, 0, record) for record in records])
+    ] == records
+
+
 @pytest.mark.parametrize(
     ("items", "row", "said"),
     [

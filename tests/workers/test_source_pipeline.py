@@ -93,6 +93,12 @@ def test_source_ends_at_until(items, batch_rows, until, sort):
     assert rows(b for r in found for b in r.batches) == expected
 
 
+def test_source_does_not_read_on_when_it_has_come_to_until():
+    items = [("value", 5, 0), ("value", "broken", 0)]
+    found = readings(opened(stream(), items, batch_rows=1, until=OrderKey(5, 0, 1)))
+    assert [(sum(map(len, r.batches)), r.frontier) for r in found] == [(1, END)]
+
+
 def check_laws(found):
     """Frontiers never go back and hold; batches come in the order of their keys, on each implementation stream."""
     last = {}
@@ -163,6 +169,14 @@ def test_sort_within_keeps_ties_in_their_order_of_arrival():
         ]  # fmt: skip
 
 
+def test_sort_within_keeps_the_arrival_of_many_ties():
+    times = [5, 4, 4, 5, 3] * 400
+    found = read_all(
+        stream(on_disorder={"sort_within": "5ms"}, payload=[]), {"ts": times}, unit="ms", batch_rows=300
+    )
+    assert [(ts, seq) for _, _, ts, seq, _ in found] == sorted((ts, seq) for seq, ts in enumerate(times))
+
+
 def test_sort_within_keeps_the_tags_and_payloads_of_merged_batches():
     items = [("barrier", 9, None), ("value", 8, 1), (("cell", 4), 9, {"x": 1}), ("value", 7, 2.5)]
     found = read_all(stream(on_disorder={"sort_within": "5ms"}), items, unit="ms", batch_rows=1)
@@ -215,6 +229,12 @@ def test_drop_counts_and_dropped_rows_keep_their_numbers():
     assert source.drops == 1
 
 
+def test_drop_counts_every_row_of_a_batch():
+    source = opened(stream(on_disorder="drop"), {"ts": [5, 1, 2, 5, 3]})
+    readings(source)
+    assert source.drops == 3
+
+
 def test_dropped_event_does_not_move_the_floor():
     items = [("value", 5, 0), ("value", 1, 0), ("value", 2, 0), ("value", 5, 0)]
     assert [row[3] for row in read_all(stream(on_disorder="drop"), items, batch_rows=1)] == [0, 3]
@@ -254,6 +274,16 @@ def test_extreme_timestamps_are_ordered():
     items = [("value", MIN_TS, 0), ("value", MAX_TS - 1, 1)]
     assert len(read_all(stream(), items)) == 2
     assert len(read_all(stream(on_disorder={"sort_within": "1d"}), items, unit="ms")) == 2
+
+
+def test_delay_does_not_wrap_around_at_the_least_timestamp():
+    source = opened(
+        stream(on_disorder={"sort_within": "1d"}),
+        [("value", MIN_TS, 0), ("value", 0, 0)],
+        unit="ms",
+        batch_rows=1,
+    )
+    assert source.read().frontier == OrderKey(MIN_TS, 0, 0)
 
 
 def test_empty_stream_ends_at_once():

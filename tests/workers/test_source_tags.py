@@ -79,6 +79,12 @@ def test_tag_column_of_the_list_form_holds_kinds_pairs_or_tags():
     assert found == [Tag("barrier"), Tag("view", "a"), Tag("view", "b"), Tag("cell", 4)]
 
 
+def test_wrong_tag_is_found_behind_others_that_repeat():
+    with pytest.raises(MalformedRowError) as caught:
+        tags(stream(tags=PAGE), {"k": ["a", "b", "a", "b", 7, "a"]})
+    assert caught.value.row == 4
+
+
 @pytest.mark.parametrize(
     ("sections", "columns", "said"),
     [
