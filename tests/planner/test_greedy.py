@@ -135,3 +135,21 @@ def test_a_chain_of_ten_thousand_is_no_recursion():
     tree = greedy_tree(graph)
     assert tree.leaf_count == size // 2
     assert sum(1 for _ in tree.walk()) == size - 1
+
+
+def path(*names):
+    """Return a path graph: `rare` tags in the order a plan lists their streams, between frequent ends."""
+    atoms = [Atom(name, "x", i, rate=1 if name.startswith("rare") else 9) for i, name in enumerate(names)]
+    tags = [atom.tag for atom in atoms]
+    return DependenceGraph(atoms, Dependence.from_function(lambda a, b: abs(a.key - b.key) == 1, tags))
+
+
+def test_ties_are_broken_by_stream_at_the_first_level():
+    tree = greedy_tree(path("a", "rare-z", "b", "rare-y", "c"))
+    assert [atom.stream for atom in tree.own] == ["rare-y"]
+
+
+def test_ties_are_broken_by_the_order_of_streams_below():
+    tree = greedy_tree(path("a", "rare-z", "b", "rare-y", "c", "rare-a", "d"))
+    assert [atom.stream for atom in tree.own] == ["rare-a"]
+    assert [atom.stream for child in tree.children if child.children for atom in child.own] == ["rare-z"]
