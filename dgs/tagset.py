@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from dgs.keyset import KeySet
 from dgs.tags import Kind, Tag
+from dgs.unions import union_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +101,7 @@ class TagSet:
 
 def union(sets: Iterable[TagSet]) -> TagSet:
     """Return the union of any number of tag sets."""
-    total = TagSet()
-    for item in sets:
-        total = total | item
-    return total
+    return union_of(sets, TagSet())
 
 
 def _domain(item: Kind | str) -> KeySet:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from dgs.dependence import Dependence
 from dgs.impl_tags import ImplTagSet
 from dgs.tagset import TagSet
+from dgs.unions import union_of
 from planner.plan import Plan, PlanNode
-from planner.unions import union_of
 from planner.violations import Violation
 
 LIMIT = 1000

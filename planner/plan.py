@@ -19,7 +19,7 @@ from functools import cached_property
 
 from dgs.impl_tags import ImplTagSet
 from dgs.program import Program
-from planner.unions import union_of
+from dgs.unions import union_of
 
 DEFAULT_STATE = "state"
 DEFAULT_FORK = "fork"

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from dgs.impl_tags import ImplTagSet
+from dgs.unions import union_of
 from planner.plan import Plan, PlanNode
-from planner.unions import union_of
 from planner.violations import Violation
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from dgs.program import ForkJoin, Program, StateType
 from dgs.tagset import TagSet
+from dgs.unions import union_of
 from planner.plan import ForkStep, Plan, PlanNode
-from planner.unions import union_of
 from planner.violations import Violation
 
 
