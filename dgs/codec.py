@@ -20,8 +20,9 @@ from __future__ import annotations
 from typing import Any
 
 from dgs import codec_arrays, codec_model, codec_registry, codec_scalars
-from dgs.codec_forms import add_families, add_forms, add_text_type, pack, plain, unpack
 from dgs.codec_registry import register
+from dgs.codec_table import add_families, add_forms
+from dgs.codec_trees import add_text_type, pack, plain, too_deep, unpack
 from dgs.errors import CodecError
 from dgs.tags import Kind
 
@@ -40,9 +41,7 @@ def encode(value: Any) -> bytes:
     try:
         return pack(plain(value))
     except RecursionError as error:
-        raise CodecError(
-            problem="cannot encode a value that is nested too deeply or contains itself"
-        ) from error
+        raise too_deep() from error
     except (ValueError, UnicodeError, OverflowError) as error:
         raise CodecError(problem=f"cannot encode the value: {error}") from error
 

@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dgs.codec_forms import Form, plain, require
+from dgs.codec_table import Form, require
+from dgs.codec_trees import plain
 from dgs.errors import CodecError
 
 AnyArray = npt.NDArray[Any]

@@ -10,13 +10,13 @@ OrderKey(ts=5, rank=0, seq=7, path=())
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from dgs import columns
 from dgs.codec_arrays import viewed
-from dgs.codec_forms import Form
+from dgs.codec_table import Form
 from dgs.errors import CodecError
 from dgs.events import Event, EventBatch, Int64s
 from dgs.impl_tags import ImplTagSet
@@ -25,6 +25,8 @@ from dgs.order import Heartbeat, OrderKey
 from dgs.outputs import OutputBatch
 from dgs.tags import ImplTag, Tag
 from dgs.tagset import TagSet
+
+Word = TypeVar("Word")
 
 
 def _numbers(values: Int64s) -> bytes:
@@ -122,8 +124,66 @@ def _to_key(key: OrderKey) -> list[Any]:
 
 
 def _from_key(content: Any) -> OrderKey:
+    if not _all_of(int, content):
+        raise CodecError(problem="the parts of an order key are not integers")
     ts, rank, seq, *path = content
     return OrderKey(ts, rank, seq, tuple(path))
+
+
+def _all_of(one: type, parts: Any) -> bool:
+    return all(type(part) is one for part in parts)
+
+
+def _known(value: Word, holds: bool) -> Word:
+    """Return a value whose parts have the right types; code that gets it trusts them."""
+    if not holds:
+        raise CodecError(problem=f"the parts of {type(value).__name__} have the wrong types")
+    return value
+
+
+def _from_tag(content: Any) -> Tag:
+    tag = Tag(*content)
+    return _known(tag, type(tag.kind) is str and tag.key.__hash__ is not None)
+
+
+def _from_itag(content: Any) -> ImplTag:
+    itag = ImplTag(*content)
+    return _known(itag, type(itag.tag) is Tag and type(itag.stream) is str)
+
+
+def _from_keys(content: Any) -> KeySet:
+    keys = KeySet(*content)
+    sets = _all_of(frozenset, (keys.classes, keys.extra, keys.missing))
+    return _known(keys, sets and _all_of(int, (keys.modulus, *keys.classes)) and keys.modulus > 0)
+
+
+def _pairs_of(one: type, pairs: Any) -> bool:
+    """Whether it is a tuple of pairs of a text and a value of that type."""
+    if type(pairs) is not tuple or not _all_of(tuple, pairs):
+        return False
+    names, parts = zip(*pairs, strict=True) if pairs else ((), ())
+    return _all_of(str, names) and _all_of(one, parts)
+
+
+def _from_tags(content: Any) -> TagSet:
+    tags = TagSet(*content)
+    return _known(tags, _pairs_of(KeySet, tags.kinds) and type(tags.others) is bool)
+
+
+def _from_itags(content: Any) -> ImplTagSet:
+    itags = ImplTagSet(content)
+    return _known(itags, _pairs_of(TagSet, itags.streams))
+
+
+def _from_heartbeat(content: Any) -> Heartbeat:
+    beat = Heartbeat(*content)
+    return _known(beat, type(beat.stream) is str and type(beat.ts) is int)
+
+
+def _from_event(content: Any) -> Event:
+    event = Event(*content)
+    stamped = type(event.stream) is str and type(event.ts) is int
+    return _known(event, type(event.tag) is Tag and stamped)
 
 
 def _to_keys(keys: KeySet) -> list[Any]:
@@ -131,14 +191,14 @@ def _to_keys(keys: KeySet) -> list[Any]:
 
 
 FORMS = (
-    Form(50, (Tag,), lambda tag: [tag.kind, tag.key], lambda content: Tag(*content)),
-    Form(51, (ImplTag,), lambda itag: [itag.tag, itag.stream], lambda content: ImplTag(*content)),
-    Form(52, (KeySet,), _to_keys, lambda content: KeySet(*content)),
-    Form(53, (TagSet,), lambda tags: [tags.kinds, tags.others], lambda content: TagSet(*content)),
-    Form(54, (ImplTagSet,), lambda itags: itags.streams, ImplTagSet),
+    Form(50, (Tag,), lambda tag: [tag.kind, tag.key], _from_tag),
+    Form(51, (ImplTag,), lambda itag: [itag.tag, itag.stream], _from_itag),
+    Form(52, (KeySet,), _to_keys, _from_keys),
+    Form(53, (TagSet,), lambda tags: [tags.kinds, tags.others], _from_tags),
+    Form(54, (ImplTagSet,), lambda itags: itags.streams, _from_itags),
     Form(55, (OrderKey,), _to_key, _from_key, is_raw=True),
-    Form(56, (Heartbeat,), list, lambda content: Heartbeat(*content), is_raw=True),
-    Form(57, (Event,), list, lambda content: Event(*content)),
+    Form(56, (Heartbeat,), list, _from_heartbeat, is_raw=True),
+    Form(57, (Event,), list, _from_event),
     Form(58, (EventBatch,), _to_events, _from_events),
     Form(59, (OutputBatch,), _to_outputs, _from_outputs),
 )

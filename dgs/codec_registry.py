@@ -20,7 +20,7 @@ from collections.abc import Callable
 from enum import Enum, Flag
 from typing import Any, NamedTuple, TypeVar, overload
 
-from dgs.codec_forms import Form, set_form
+from dgs.codec_table import Form, set_form
 from dgs.errors import CodecError
 
 Cls = TypeVar("Cls", bound=type)

@@ -18,7 +18,7 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from dgs.codec_forms import Form, require
+from dgs.codec_table import Form, require
 from dgs.errors import CodecError
 
 FACTORIES = {one.__name__: one for one in (int, float, str, list, dict, set, tuple, bool)}

@@ -1,4 +1,4 @@
-"""The core of the codec: how any value becomes a tree of what msgpack itself carries, and back.
+"""Trees: how any value becomes a tree of what msgpack itself carries, and back.
 
 None, bool, int, float, str, bytes, lists, and dictionaries with text keys are msgpack's own. Everything else is a map of one
 entry `{code: content}` with an integer code from a closed table of *forms*; the content is again such a tree. (Extension
@@ -17,8 +17,7 @@ of equal types have equal bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from itertools import chain, repeat
 from math import nan
 from operator import itemgetter
@@ -26,6 +25,7 @@ from typing import Any
 
 import msgpack
 
+from dgs.codec_table import Form, add_forms, form_of, unknown, value_of
 from dgs.errors import CodecError
 
 DEEPEST = 250
@@ -43,63 +43,6 @@ _PLAIN = frozenset([str, int, bool, type(None), bytes])
 _PLAIN_OR_FLOAT = _PLAIN | {float}
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
-    """How values of some types travel. Law: `from_(to(value))` equals `value` and has its type.
-
-    `to` gives the content: any value that the codec carries, or, if `is_raw`, a tree for the packer as it is. `from_` gets
-    the decoded content, which may be anything: it may raise any exception.
-    """
-
-    code: int
-    types: tuple[type, ...]
-    to: Callable[[Any], Any]
-    from_: Callable[[Any], Any]
-    is_raw: bool = False
-
-
-_BY_TYPE: dict[type, Form] = {}
-_FROM: dict[int, Callable[[Any], Any]] = {}
-_FAMILIES: dict[type, Form] = {}
-
-
-def add_forms(forms: Iterable[Form]) -> None:
-    """Put forms into the closed table; values of subclasses are carried only where a form says so (`form_of_base`)."""
-    for form in forms:
-        if form.code in _FROM:
-            raise ValueError(f"code {form.code} is taken")
-        _FROM[form.code] = form.from_
-        for one in form.types:
-            set_form(one, form)
-
-
-def set_form(one: type, form: Form) -> None:
-    """Say that values of exactly this type travel in `form`."""
-    _BY_TYPE[one] = form
-
-
-def add_text_type(one: type) -> None:
-    """Say that values of this subclass of str travel as the text they are."""
-    _CONTAINERS[one] = lambda value, _depth: str(value)
-
-
-def form_of_base(one: type) -> Form | None:
-    """Return the form of the first base class that has one and answers for its subclasses, and remember it."""
-    for base in one.__mro__[1:]:
-        form = _FAMILIES.get(base)
-        if form is not None:
-            set_form(one, form)
-            return form
-    return None
-
-
-def add_families(forms: Iterable[Form]) -> None:
-    """Put forms into the table that hold for all subclasses of their types (the many array classes of Arrow)."""
-    for form in forms:
-        add_forms([form])
-        _FAMILIES.update(dict.fromkeys(form.types, form))
-
-
 def plain(value: Any, depth: int = 0) -> Any:
     """Return the tree that the packer is given for a value. Raises CodecError."""
     one = type(value)
@@ -108,24 +51,17 @@ def plain(value: Any, depth: int = 0) -> Any:
     if one is float:
         return value if value == value else nan  # noqa: PLR0124 - only NaN differs from itself
     if depth > DEEPEST:
-        raise CodecError(problem=f"cannot encode a value nested deeper than {DEEPEST} levels")
+        raise too_deep()
     if one in _CONTAINERS:
         return _CONTAINERS[one](value, depth)
-    form = _BY_TYPE.get(one) or form_of_base(one)
-    if form is None:
-        raise _unknown(one)
+    form = form_of(one)
     content = form.to(value)
     return {form.code: content if form.is_raw else plain(content, depth + 1)}
 
 
-def require(content: Any, one: type) -> Any:
-    """Return decoded content if it is of that type: so that no number in the data becomes so many bytes or digits."""
-    if type(content) is not one:
-        raise CodecError(problem=f"expected {one.__name__} in the data, found {type(content).__name__}")
-    return content
-
-
 def _list(values: list[Any], depth: int) -> Any:
+    if depth > DEEPEST:
+        raise too_deep()
     kinds = set(map(type, values))
     if len(kinds) == 1 and len(values) >= FEWEST_ROWS:
         if tuple in kinds and len(widths := set(map(len, values))) == 1 and (width := widths.pop()):
@@ -212,6 +148,18 @@ def _have_order(values: list[Any]) -> bool:
     return all(_have_order(_column(values, i)) for i in range(widths.pop()))
 
 
+def add_text_type(one: type) -> None:
+    """Say that values of this subclass of str travel as the text they are."""
+    _CONTAINERS[one] = lambda value, _depth: str(value)
+
+
+def too_deep() -> CodecError:
+    """Return the error for a value that is nested too deeply, or contains itself."""
+    return CodecError(
+        problem=f"cannot encode a value nested deeper than {DEEPEST} levels, or one that contains itself"
+    )
+
+
 def pack(tree: Any) -> bytes:
     """Return the bytes of a tree made by `plain`."""
     return msgpack.Packer(strict_types=True, default=_beyond).pack(tree)  # type: ignore[no-any-return]
@@ -219,7 +167,7 @@ def pack(tree: Any) -> bytes:
 
 def _beyond(value: Any) -> Any:
     if type(value) is not int:
-        raise _unknown(type(value))
+        raise unknown(type(value))
     size = value.bit_length() // 8 + 1
     return msgpack.ExtType(BIG_INT, value.to_bytes(size, "big", signed=True))
 
@@ -235,7 +183,7 @@ def _restored(entries: dict[Any, Any]) -> Any:
     if len(entries) == 1:
         ((code, content),) = entries.items()
         if type(code) is int:
-            return _FROM[code](content)
+            return value_of(code, content)
     return entries
 
 
@@ -243,12 +191,6 @@ def _big_int(code: int, data: bytes) -> int:
     if code != BIG_INT:
         raise CodecError(problem=f"extension type {code} is not one of the codec's")
     return int.from_bytes(data, "big", signed=True)
-
-
-def _unknown(one: type) -> CodecError:
-    name = f"{one.__module__}.{one.__qualname__}"
-    advice = f"register it: `dgs.codec.register({one.__qualname__}, to=..., from_=...)`"
-    return CodecError(problem=f"cannot encode a value of type {name}; {advice}", type=name)
 
 
 def _records(content: Any) -> list[dict[str, Any]]:

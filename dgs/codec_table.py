@@ -1,0 +1,93 @@
+"""The closed table of forms: how values of each type travel, and what stands for them in the data.
+
+A form has a code, the types it is for, and two functions. Types are looked up exactly; only the forms of a *family* hold for
+subclasses (the many array classes of Arrow). Data can name a code of this table and nothing else.
+
+>>> from dgs import codec
+>>> form = form_of(complex)
+>>> form.code, form.to(1 + 2j), form.from_([1.0, 2.0])
+(16, [1.0, 2.0], (1+2j))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, is_dataclass
+from enum import Enum
+from typing import Any
+
+from dgs.errors import CodecError
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How values of some types travel. Law: `from_(to(value))` equals `value` and has its type.
+
+    `to` gives the content: any value that the codec carries, or, if `is_raw`, a tree for the packer as it is. `from_` gets
+    the decoded content, which may be anything: it may raise any exception.
+    """
+
+    code: int
+    types: tuple[type, ...]
+    to: Callable[[Any], Any]
+    from_: Callable[[Any], Any]
+    is_raw: bool = False
+
+
+_BY_TYPE: dict[type, Form] = {}
+_FROM: dict[int, Callable[[Any], Any]] = {}
+_FAMILIES: dict[type, Form] = {}
+
+
+def add_forms(forms: Iterable[Form]) -> None:
+    """Put forms into the closed table; values of subclasses are not meant."""
+    for form in forms:
+        if form.code in _FROM:
+            raise ValueError(f"code {form.code} is taken")
+        _FROM[form.code] = form.from_
+        for one in form.types:
+            set_form(one, form)
+
+
+def set_form(one: type, form: Form) -> None:
+    """Say that values of exactly this type travel in `form`."""
+    _BY_TYPE[one] = form
+
+
+def add_families(forms: Iterable[Form]) -> None:
+    """Put forms into the table that hold for all subclasses of their types (the many array classes of Arrow)."""
+    for form in forms:
+        add_forms([form])
+        _FAMILIES.update(dict.fromkeys(form.types, form))
+
+
+def form_of(one: type) -> Form:
+    """Return the form of a type: its own, or that of the family it belongs to. Raises CodecError if there is none."""
+    form = _BY_TYPE.get(one)
+    if form is None:
+        form = next((_FAMILIES[base] for base in one.__mro__ if base in _FAMILIES), None)
+        if form is None:
+            raise unknown(one)
+        set_form(one, form)
+    return form
+
+
+def value_of(code: int, content: Any) -> Any:
+    """Return the value that stands in the data as `{code: content}`; raises anything if it is none."""
+    return _FROM[code](content)
+
+
+def require(content: Any, one: type) -> Any:
+    """Return decoded content if it is of that type: so that no number in the data becomes so many bytes or digits."""
+    if type(content) is not one:
+        raise CodecError(problem=f"expected {one.__name__} in the data, found {type(content).__name__}")
+    return content
+
+
+def unknown(one: type) -> CodecError:
+    """Return the error for values of a type that has no form."""
+    name = f"{one.__module__}.{one.__qualname__}"
+    by_itself = is_dataclass(one) or issubclass(one, Enum) or hasattr(one, "_fields")
+    how = one.__qualname__ if by_itself else f"{one.__qualname__}, to=..., from_=..."
+    advice = f"use a type that it carries, or register this one: `dgs.codec.register({how})`"
+    return CodecError(problem=f"the codec does not carry values of type {name}; {advice}", type=name)
