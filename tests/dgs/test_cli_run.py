@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -250,3 +251,31 @@ def test_signal_stops_the_run_and_keeps_partial_outputs(project, edit, run_dirs,
     assert err.startswith("dgs: sums was stopped; outputs so far are kept as .dgs/runs/")
     assert err.count("\n") == 1
     assert json.loads((run_dirs()[0] / "results.json").read_text())["status"] == "interrupted"
+
+
+def test_closed_stdout_ends_the_run_quietly(project):
+    (project / "barriers.csv").write_text("ts\n" + "".join(f"{ts}\n" for ts in range(100_000)))
+    line = f"{sys.executable} -m dgs run plan.yaml --set 'sinks=[stdout]' | head -1"
+    done = subprocess.run(["bash", "-c", line], cwd=project, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+def test_terminal_shows_progress_without_colours_when_asked(project):
+    master, slave = pty.openpty()
+    environ = {**os.environ, "NO_COLOR": "1", "TERM": "xterm"}
+    command = [sys.executable, "-m", "dgs", "run", "plan.yaml"]
+    done = subprocess.run(
+        command, cwd=project, stdout=subprocess.PIPE, stderr=slave, env=environ, text=True, check=True
+    )
+    os.close(slave)
+    shown = os.read(master, 1 << 16).decode()
+    os.close(master)
+    assert done.stdout == ""
+    assert "dgs: sums done: 9 events, 3 outputs" in shown
+    assert not re.search(r"\x1b\[[0-9;]*m", shown.replace("\x1b[0m", ""))
+
+
+@pytest.mark.ray
+def test_run_on_ray_gives_the_same(project, dgs):
+    report = json.loads(dgs("run plan.yaml --runtime ray --hosts 2 --verify --json").out)
+    assert (report["verified"], report["runtime"], report["hosts"]) == (True, "ray", 2)
