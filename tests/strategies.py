@@ -256,7 +256,7 @@ class _Diagrams:
         self, events: list[Event], pair: ForkJoin, tags: TagSet, depth: int
     ) -> tuple[wires.Parallel, list[Event]]:
         """Fork with random independent predicates; take the longest prefix of `events` that they cover."""
-        mine, yours = self.sides(pair, tags)
+        mine, yours = random_sides(self.rnd, self.program, pair, tags, self.tags)
         left, right = [], []
         while events and (events[0].tag in mine or events[0].tag in yours):
             tag = events[0].tag
@@ -272,17 +272,22 @@ class _Diagrams:
         )
         return diagram, events
 
-    def sides(self, pair: ForkJoin, tags: TagSet) -> tuple[TagSet, TagSet]:
-        """Return two independent predicates that imply `tags` and what the state types handle."""
-        program, left, right = self.program, TagSet(), TagSet()
-        accumulating = TagSet.of(*program.accumulating) if program.has_derived_fork else TagSet.everything()
-        for tag in self.rnd.sample(self.tags, len(self.tags)):
-            one = TagSet.of(tag)
-            for _ in range(2):
-                to_left = chance(self.rnd, 0.5)
-                other = right if to_left else left
-                handles = self.types[pair.left if to_left else pair.right].handles
-                allowed = one <= tags & handles and not program.dependence.between(one, other)
-                if allowed and (one <= accumulating or other <= accumulating):
-                    left, right = (left | one, right) if to_left else (left, right | one)
-        return left, right
+
+def random_sides(
+    rnd: random.Random, program: Program, pair: ForkJoin, tags: TagSet, seen: Sequence[Tag]
+) -> tuple[TagSet, TagSet]:
+    """Return two independent predicates over the tags `seen`, which imply `tags` and what the two state types handle."""
+    left, right = TagSet(), TagSet()
+    types = {one.name: one for one in program.states()}
+    accumulating = TagSet.of(*program.accumulating) if program.has_derived_fork else TagSet.everything()
+    distinct = list(dict.fromkeys(seen))
+    for tag in rnd.sample(distinct, len(distinct)):
+        one = TagSet.of(tag)
+        for _ in range(2):
+            to_left = chance(rnd, 0.5)
+            other = right if to_left else left
+            handles = types[pair.left if to_left else pair.right].handles
+            allowed = one <= tags & handles and not program.dependence.between(one, other)
+            if allowed and (one <= accumulating or other <= accumulating):
+                left, right = (left | one, right) if to_left else (left, right | one)
+    return left, right

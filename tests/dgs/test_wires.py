@@ -15,7 +15,7 @@ from tests.strategies import SUBJECTS, diagrams, workloads
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_execute_any_diagram_gives_the_sequential_outputs_and_state(subject, data):
     workload = data.draw(workloads(subject))
@@ -27,7 +27,7 @@ def test_execute_any_diagram_gives_the_sequential_outputs_and_state(subject, dat
     assert state == expected.state
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_execute_finds_the_difference_in_a_program_that_is_not_consistent(data):
     class Forgetful(History):
