@@ -26,10 +26,15 @@ SetOperation = Callable[[frozenset[Any], frozenset[Any]], frozenset[Any]]
 
 @lru_cache(maxsize=1 << 16, typed=True)
 def key_class(key: Key) -> int:
-    """Return the 64-bit stable hash of a key: of its codec bytes, the same in every process and version."""
-    from dgs import codec
+    """Return the 64-bit stable hash of a key: of its codec bytes, the same in every process and version.
 
-    return int.from_bytes(hashlib.blake2b(codec.encode(key), digest_size=8).digest(), "big")
+    Equal keys (1 and 1.0) have one hash, as they are one key everywhere else.
+    """
+    from dgs import codec
+    from dgs.equal_keys import representative
+
+    data = codec.encode(representative(key))
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big")
 
 
 @dataclass(frozen=True, slots=True)

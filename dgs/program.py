@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from types import FunctionType
 from typing import Any, ClassVar
 
 from dgs.dependence import Dependence, TagPredicate
@@ -143,7 +144,8 @@ class Program:
         declared = type(self).depends if "depends" not in vars(self) else vars(self)["depends"]
         if isinstance(declared, Dependence):
             return declared
-        return Dependence.from_function(self.depends, self._finite_tags())
+        is_plain = isinstance(declared, FunctionType) and declared.__code__.co_argcount == 2  # noqa: PLR2004 - (a, b)
+        return Dependence.from_function(declared if is_plain else self.depends, self._finite_tags())
 
     @cached_property
     def accumulating(self) -> frozenset[str]:

@@ -1,0 +1,48 @@
+"""Sets of implementation tags: the laws of sets, stream by stream."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dgs.impl_tags import ImplTagSet
+from dgs.tags import ImplTag
+from dgs.tagset import TagSet, union
+from tests.dgs.test_tagset import TAGS, tag_sets
+
+ITAGS = [ImplTag(tag, stream) for tag in TAGS for stream in ("s", "t", "unnamed")]
+itag_sets = st.builds(ImplTagSet.of, st.dictionaries(st.sampled_from("stu"), tag_sets, max_size=3))
+
+
+def listed(itags):
+    return {itag for itag in ITAGS if itag in itags}
+
+
+@given(itag_sets, itag_sets)
+def test_operations_agree_with_those_of_sets(a, b):
+    assert listed(a | b) == listed(a) | listed(b)
+    assert listed(a & b) == listed(a) & listed(b)
+    assert listed(a - b) == listed(a) - listed(b)
+
+
+@given(itag_sets, itag_sets)
+def test_sets_with_the_same_tags_are_equal_however_they_were_made(a, b):
+    assert a | b == b | a
+    assert (a | b) - b == a - b
+    assert a - (a - b) == a & b
+    assert a.isdisjoint(b) == (a & b == ImplTagSet())
+    assert bool(a) == (a != ImplTagSet())
+
+
+@given(itag_sets)
+def test_tags_are_those_of_all_streams(a):
+    assert a.tags() == union([a.stream("s"), a.stream("t"), a.stream("u")])
+    assert dict(a) == {name: tags for name, tags in a if tags == a.stream(name)}
+
+
+@given(st.sets(st.sampled_from(ITAGS)))
+def test_of_tags_holds_exactly_those(itags):
+    assert listed(ImplTagSet.of_tags(itags)) == itags
+
+
+def test_a_stream_without_tags_is_not_kept():
+    assert ImplTagSet.of(s=TagSet()) == ImplTagSet()
+    assert ImplTagSet.of(s=TagSet()).stream("s") == TagSet()
