@@ -1,0 +1,78 @@
+"""Columns: every kind of column does what a list of its rows would do."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dgs import columns
+
+ROWS = st.lists(st.integers(-9, 9), max_size=8)
+MAKE = {
+    "list": list,
+    "numpy": lambda rows: np.array(rows, dtype=np.int64),
+    "arrow": lambda rows: pa.array(rows, pa.int64()),
+    "chunked": lambda rows: pa.chunked_array([rows[:2], rows[2:]], pa.int64()),
+}
+LISTS = {
+    **{name: lambda rows: rows for name in MAKE},
+    "named": lambda rows: [{"a": row, "b": row} for row in rows],
+}
+MAKE["named"] = lambda rows: {"a": MAKE["numpy"](rows), "b": MAKE["list"](rows)}
+each_kind = pytest.mark.parametrize("name", MAKE)
+
+
+@each_kind
+@given(rows=ROWS)
+def test_to_list_and_length_are_those_of_the_rows(name, rows):
+    column = MAKE[name](rows)
+    assert columns.to_list(column) == LISTS[name](rows)
+    assert columns.length(column) == len(rows)
+
+
+@each_kind
+@given(rows=ROWS, data=st.data())
+def test_cut_is_a_slice(name, rows, data):
+    start = data.draw(st.integers(0, len(rows)))
+    stop = data.draw(st.integers(start, len(rows)))
+    assert columns.to_list(columns.cut(MAKE[name](rows), start, stop)) == LISTS[name](rows[start:stop])
+
+
+@each_kind
+@given(rows=ROWS, data=st.data())
+def test_take_gives_the_rows_in_the_order_asked(name, rows, data):
+    wanted = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=9) if rows else st.just([]))
+    taken = columns.take(MAKE[name](rows), np.array(wanted, dtype=np.intp))
+    assert columns.to_list(taken) == LISTS[name]([rows[i] for i in wanted])
+
+
+@each_kind
+@given(parts=st.lists(ROWS, min_size=1, max_size=4))
+def test_concat_puts_one_after_the_other(name, parts):
+    whole = columns.concat([MAKE[name](rows) for rows in parts])
+    assert columns.to_list(whole) == LISTS[name]([row for rows in parts for row in rows])
+
+
+@pytest.mark.parametrize("other", ["list", "numpy", "arrow", "chunked"])
+@each_kind
+def test_concat_of_mixed_columns_keeps_all_rows(name, other):
+    whole = columns.concat([MAKE[name]([1, 2, 3]), MAKE[other]([4, 5])])
+    assert columns.to_list(whole) == [*LISTS[name]([1, 2, 3]), *LISTS[other]([4, 5])]
+
+
+def test_concat_never_changes_a_value_to_fit_a_type():
+    whole = columns.concat([np.array([1, 2]), np.array([0.5])])
+    assert [(type(row), row) for row in columns.to_list(whole)] == [(int, 1), (int, 2), (float, 0.5)]
+    whole = columns.concat([{"a": [1]}, {"b": [2]}])
+    assert columns.to_list(whole) == [{"a": 1}, {"b": 2}]
+
+
+def test_cut_of_an_array_is_a_view():
+    array = np.arange(10)
+    assert np.shares_memory(columns.cut(array, 2, 5), array)
+
+
+@each_kind
+def test_nbytes_grows_with_the_rows(name):
+    assert columns.nbytes(MAKE[name](list(range(1000)))) >= 8000

@@ -1,0 +1,163 @@
+"""Errors: their sentence is made of their facts, they cross processes, and their codes are theirs alone."""
+
+import pickle
+import re
+import traceback
+
+import pytest
+
+from dgs import errors
+from dgs.errors import CodecError, DgsError, OutOfOrderError, UserCodeError
+from dgs.events import Event
+from dgs.order import OrderKey
+from dgs.program import Program
+from dgs.tags import Tag
+from dgs.user_code import LONGEST_REPR, user_error
+
+CLASSES = [c for c in vars(errors).values() if isinstance(c, type) and issubclass(c, DgsError)]
+FACT = re.compile(r"(?<!\{)\{([a-z_]+)")
+
+
+def with_facts(cls):
+    """Make an error with a value for every fact its sentence names."""
+    return cls(**{name: f"<{name}>" for name in FACT.findall(cls.template + cls.fix)})
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda c: c.__name__)
+def test_every_sentence_can_be_built_and_shows_all_facts(cls):
+    error = with_facts(cls)
+    text = str(error)
+    for name, value in error.facts.items():
+        assert value in text
+        assert getattr(error, name) == value
+    assert not re.search(r"[{}]{2}", text)
+    assert not text.endswith("..")
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda c: c.__name__)
+def test_every_error_survives_pickling(cls):
+    error = with_facts(cls)
+    back = pickle.loads(pickle.dumps(error))
+    assert (type(back), back.facts, str(back)) == (cls, error.facts, str(error))
+
+
+def test_codes_are_unique_and_exit_codes_are_those_of_the_documentation():
+    codes = [c.code for c in CLASSES]
+    assert len(set(codes)) == len(codes)
+    assert {c.exit_code for c in CLASSES} == {1, 2, 3, 4, 5, 70}
+    assert all(re.fullmatch(r"DGS\d{3}", code) for code in codes)
+
+
+def test_every_class_says_what_it_is_for():
+    assert all(c.__doc__ for c in CLASSES)
+
+
+def test_a_fact_that_is_not_there_is_an_attribute_error():
+    with pytest.raises(AttributeError):
+        OutOfOrderError(stream="s", row=1, ts=1, previous=2).colour  # noqa: B018
+    assert "nothing" in str(CodecError(problem="nothing"))
+
+
+class Broken(Program):
+    def update(self, state, event, emit):
+        return self.divide(state, event.payload)
+
+    def divide(self, a, b):
+        return a / b
+
+
+EVENT = Event(Tag("view", 7), "clicks", 12, 0)
+
+
+def told(error, **where):
+    return user_error(Broken(), "update", error, **where)
+
+
+def test_user_error_starts_with_the_users_traceback_and_ends_with_the_event():
+    try:
+        Broken().update(1, EVENT, print)
+    except ZeroDivisionError as error:
+        made = user_error(Broken(), "update", error, event=EVENT, key=OrderKey(12, 0, 3), worker="w3")
+    lines = str(made).splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert "return a / b" in str(made)
+    assert lines[-1] == (
+        "update of program Broken raised ZeroDivisionError: division by zero at event view(7) of stream 'clicks', "
+        "row 3, ts 12, payload 0, worker w3"
+    )
+    assert (made.stream, made.row, made.ts, made.worker, made.function) == ("clicks", 3, 12, "w3", "update")
+
+
+def test_user_error_leaves_out_our_own_frames_also_of_the_causes():
+    from dgs import sequential
+    from dgs.events import EventBatch
+
+    class Nested(Broken):
+        def init(self):
+            return 1
+
+        def divide(self, a, b):
+            try:
+                return Tag("x")[0]
+            except TypeError as error:
+                raise ValueError("of two") from error
+
+    batch = EventBatch.of("clicks", rank=0, tags=[Tag("view", 7)], ts=[12], payload=[0])
+    with pytest.raises(UserCodeError) as caught:
+        sequential.run(Nested(), [[batch]])
+    trace = caught.value.trace
+    assert "sequential.py" not in trace
+    assert "The above exception was the direct cause" in trace
+    assert trace.count("test_errors.py") >= 2
+    assert isinstance(caught.value.__cause__, ValueError)
+
+
+def test_user_error_survives_pickling_whatever_the_users_objects_are():
+    class Local:
+        def __reduce__(self):
+            raise TypeError("never")
+
+    made = told(ValueError(Local()), event=EVENT._replace(payload=Local(), tag=Tag("k", Local())))
+    back = pickle.loads(pickle.dumps(made))
+    assert str(back) == str(made)
+    assert all(isinstance(fact, (str, int, type(None))) for fact in back.facts.values())
+
+
+@pytest.mark.parametrize(
+    "payload", ["x" * 10_000, list(range(10_000)), dict.fromkeys(range(99), "y" * 99), [["z" * 999] * 99]]
+)
+def test_user_error_shortens_the_payload(payload):
+    made = told(KeyError("k"), event=EVENT._replace(payload=payload))
+    assert len(made.payload) <= LONGEST_REPR
+
+
+def test_user_error_copes_with_objects_that_cannot_be_shown():
+    class MuteError(Exception):
+        def __str__(self):
+            raise RuntimeError("no")
+
+    class Shy:
+        def __repr__(self):
+            raise RuntimeError("no")
+
+    made = told(MuteError(), event=EVENT._replace(payload=Shy()))
+    assert "MuteError" in str(made)
+    assert "Shy" in made.payload
+
+
+def test_user_error_of_an_exception_without_words_or_event():
+    made = told(KeyError())
+    assert str(made).splitlines()[-1] == "update of program Broken raised KeyError"
+    assert str(told(KeyError(), worker="w1")).endswith("raised KeyError in worker w1")
+
+
+def test_user_error_shows_braces_of_the_users_as_they_are():
+    assert "{not a fact}" in str(told(ValueError("{not a fact}")))
+
+
+def test_user_error_of_a_group_shows_its_members():
+    group = ExceptionGroup("several", [ValueError("first"), KeyError("second")])
+    made = told(group)
+    assert "first" in made.trace
+    assert "second" in made.trace
+    assert "".join(traceback.format_exception_only(group)).strip() in made.trace
