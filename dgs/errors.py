@@ -154,7 +154,9 @@ class OutputUnwritableError(ResourceError):
 
     code = "DGS402"
     template = "cannot write to {path}: {problem}"
-    fix = "Make the directory writable or name another one: in `sinks:`, or for the run itself with `--run-dir`"
+    fix = (
+        "Make the directory writable or name another one: in `sinks:`, or for the run itself with `--run-dir`"
+    )
 
 
 class MissingPackageError(ResourceError):

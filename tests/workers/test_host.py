@@ -31,7 +31,9 @@ def make_host(index: int, sources: tuple[str, ...], buffer_bytes: int = 10**6) -
     lanes = Lanes(PLAN, program.dependence)
     workers = [Worker(node, program, lanes) for node, host in HOME.items() if host == index]
     streams = {source: (source,) for source in sources}
-    return Host(index, workers, lanes, HOME, hosts=2, sources=streams, buffer_bytes=buffer_bytes, generation=3)
+    return Host(
+        index, workers, lanes, HOME, hosts=2, sources=streams, buffer_bytes=buffer_bytes, generation=3
+    )
 
 
 def values(stream: int, ts: list[int]) -> EventBatch:
@@ -73,7 +75,9 @@ def test_host_numbers_its_frames_and_keeps_the_order_of_messages():
 
 def test_host_names_stream_row_and_tag_of_an_event_nobody_owns():
     host = make_host(0, ("v0",))
-    batch = EventBatch.of("v0", rank=1, tags=[VALUE(0), VALUE(7)], codes=[0, 0, 1], ts=[1, 2, 3], seq=[10, 11, 12])
+    batch = EventBatch.of(
+        "v0", rank=1, tags=[VALUE(0), VALUE(7)], codes=[0, 0, 1], ts=[1, 2, 3], seq=[10, 11, 12]
+    )
     with pytest.raises(UnownedTagError) as unowned:
         host.ingest("v0", [batch], END)
     assert (unowned.value.stream, unowned.value.row, unowned.value.tag) == ("v0", 12, VALUE(7))

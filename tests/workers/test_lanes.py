@@ -61,8 +61,13 @@ def test_lanes_at_a_parent_are_connected_through_its_subtree():
     """R6: two increments of the root are ordered because the reads below depend on both."""
     inc, read = kind("inc", key=(0, 1)), kind("read", key=(0, 1))
     depends = Dependence((inc, read, SAME_KEY), (read, read, SAME_KEY))
-    leaves = (PlanNode("r", ImplTagSet.of(r=TagSet.of(read(0)))), PlanNode("x", ImplTagSet.of(x=TagSet.of(read(1)))))
-    root = PlanNode("root", ImplTagSet.of(a=TagSet.of(inc(0)), b=TagSet.of(inc(0)), c=TagSet.of(inc(1))), children=leaves)
+    leaves = (
+        PlanNode("r", ImplTagSet.of(r=TagSet.of(read(0)))),
+        PlanNode("x", ImplTagSet.of(x=TagSet.of(read(1)))),
+    )
+    root = PlanNode(
+        "root", ImplTagSet.of(a=TagSet.of(inc(0)), b=TagSet.of(inc(0)), c=TagSet.of(inc(1))), children=leaves
+    )
     lanes = Lanes(Plan(root), depends)
     a, b, c = (next(lane.id for lane in lanes.all if lane.stream == s) for s in "abc")
     assert lanes.ordered("root") == {a: (b,), b: (a,), c: ()}

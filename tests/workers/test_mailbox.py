@@ -72,7 +72,9 @@ def test_mailbox_releases_exactly_what_the_rule_allows(ordered, data):
             for step in steps:
                 now[lane] += step
                 ts.append(now[lane])
-            batch = EventBatch.of("s", rank=lane, tags=[Tag("t")], ts=ts, seq=range(seq[lane], seq[lane] + len(ts)))
+            batch = EventBatch.of(
+                "s", rank=lane, tags=[Tag("t")], ts=ts, seq=range(seq[lane], seq[lane] + len(ts))
+            )
             seq[lane] += len(ts)
             box.offer(lane, batch)
             model.buffers[lane] += [batch.key(row) for row in range(len(batch))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -42,14 +42,16 @@ def test_local_runtime_gives_the_sequential_outputs_and_state(seed):
 @pytest.mark.parametrize("seed", RAY_SEEDS)
 @pytest.mark.usefixtures("ray_cluster")
 def test_ray_runtime_gives_the_sequential_outputs_and_state(seed):
-    check_workload(random_workload(random.Random(seed)), seed, {"kind": "ray", "hosts": 2, "buffer_bytes": "1KiB"})
+    check_workload(
+        random_workload(random.Random(seed)), seed, {"kind": "ray", "hosts": 2, "buffer_bytes": "1KiB"}
+    )
 
 
 RUNTIMES = [pytest.param("local"), pytest.param("ray", marks=pytest.mark.ray)]
 
 
 @pytest.fixture
-def runtime(request: pytest.FixtureRequest) -> Iterator[Callable[..., dgs.Run]]:
+def runtime(request: pytest.FixtureRequest) -> Callable[..., dgs.Run]:
     if request.param == "ray":
         request.getfixturevalue("ray_cluster")
 
@@ -57,7 +59,7 @@ def runtime(request: pytest.FixtureRequest) -> Iterator[Callable[..., dgs.Run]]:
         hosts = {"kind": request.param} if request.param == "local" else {"kind": "ray", "hosts": 2}
         return dgs.run(program, streams=streams, runtime=hosts, **options)
 
-    yield run
+    return run
 
 
 WINDOW = {
