@@ -11,6 +11,7 @@ row). The functions here are all that the data path needs of them; none copies w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ import pyarrow as pa
 
 Column = Any
 """np.ndarray | pa.Array | pa.ChunkedArray | list | dict[str, Column]"""
+
+_WIDE = {kind: np.dtype(wide) for kind, wide in (("b", "i8"), ("i", "i8"), ("u", "i8"), ("f", "f8"))}
 
 Indices = npt.NDArray[np.intp]
 
@@ -76,6 +79,49 @@ def to_list(column: Column) -> list[Any]:
     if isinstance(column, np.ndarray):
         return column.tolist()  # type: ignore[no-any-return]
     return column.to_pylist()  # type: ignore[no-any-return]
+
+
+def numbers(column: Column) -> npt.NDArray[Any]:
+    """Return a column as an array with the arithmetic of Python's numbers: 64 bits wide, or of objects where that is not enough.
+
+    Only overflow remains: 64-bit integers wrap around.
+    """
+    if isinstance(column, np.ndarray):
+        wide = _WIDE.get(column.dtype.kind)
+        if wide is not None and column.dtype.itemsize <= wide.itemsize:
+            return column if column.dtype == np.uint64 else column.astype(wide, copy=False)
+    values = to_list(column)
+    with suppress(OverflowError):
+        for kind, dtype in ((int, np.int64), (float, np.float64)):
+            if set(map(type, values)) == {kind}:
+                return np.array(values, dtype=dtype)
+    objects = np.empty(len(values), dtype=object)
+    objects[:] = values
+    return objects
+
+
+def distinct(column: Column) -> tuple[list[Any], npt.NDArray[np.int64]]:
+    """Return the distinct values (null is one of them) in the order of their first rows, and which one each row has.
+
+    Lists count as tuples, which can be hashed.
+    """
+    if isinstance(column, np.ndarray) and column.dtype.kind in "biufUM":
+        column = pa.array(column)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if isinstance(column, pa.Array) and pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if isinstance(column, pa.Array) and not pa.types.is_nested(column.type):
+        coded = column.dictionary_encode(null_encoding="encode")
+        return coded.dictionary.to_pylist(), coded.indices.to_numpy().astype(np.int64)
+    seen: dict[Any, int] = {}
+    codes = [seen.setdefault(hashable(value), len(seen)) for value in to_list(column)]
+    return list(seen), np.array(codes, dtype=np.int64)
+
+
+def hashable(value: Any) -> Any:
+    """Return a value with lists as tuples."""
+    return tuple(map(hashable, value)) if isinstance(value, (list, tuple)) else value
 
 
 def nbytes(column: Column) -> int:

@@ -36,6 +36,7 @@ State = Any
 Emit = Callable[[Any], None]
 Update = Callable[[State, Any, Emit], State]
 UpdateBatch = Callable[[State, Any, Callable[..., None]], State]
+UpdateWindows = Callable[[Any, Any], Any]
 Fork = Callable[[State, TagSet, TagSet], tuple[State, State]]
 Join = Callable[[State, State], State]
 
@@ -44,13 +45,15 @@ Join = Callable[[State, State], State]
 class StateType:
     """A type of state: its name, the tags it can handle, and its own update (Definition 2.1, clauses 4 to 6).
 
-    Law: `update_batch(s, batch, emit_batch)` equals folding `update` over the batch in order, outputs included.
+    Law: `update_batch(s, batch, emit_batch)` equals folding `update` over the batch in order, outputs included, and
+    `update_windows(batch, cuts)[i]` equals folding it from the identity over window i, where kinds accumulate and emit nothing.
     """
 
     name: str
     handles: TagSet
     update: Update
     update_batch: UpdateBatch | None = None
+    update_windows: UpdateWindows | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,7 @@ class Program:
     `states` and `forks`: several state types and how they fork and join; the first type is the initial one.
     `version`: part of the program's fingerprint; raise it when old states no longer fit.
 
-    `fork`, `join`, `identity` and `update_batch` are optional: a program without fork and join runs as one worker.
+    `fork`, `join`, `identity`, `update_batch` and `update_windows` are optional: a program without fork and join runs as one worker.
     """
 
     depends: Dependence | TagPredicate = Dependence.everything()
@@ -98,6 +101,15 @@ class Program:
         """Process a batch of one stream: as folding `update` over it. `emit_batch(values, rows)`: see `dgs.outputs`."""
         raise NotImplementedError
 
+    def update_windows(self, batch: Any, cuts: Any) -> Any:
+        """Return the partial states of `len(cuts) + 1` windows of a batch, as a column or a list.
+
+        State i is the fold of `update` from the identity over rows `cuts[i - 1]` to `cuts[i]` (0 before the first cut and
+        `len(batch)` after the last; int64, non-decreasing), the identity if there are none. It is called only with batches
+        whose kinds all accumulate; only programs give it whose accumulating kinds emit nothing.
+        """
+        raise NotImplementedError
+
     def fork(self, state: State, left: TagSet, right: TagSet) -> tuple[State, State]:
         """Split a state: the left part will only see events of `left`, the right part only events of `right`."""
         raise NotImplementedError
@@ -113,7 +125,8 @@ class Program:
     def states(self) -> tuple[StateType, ...]:
         """Return the state types, the initial one first. Override for programs with several."""
         batch = self.update_batch if self.gives("update_batch") else None
-        return (StateType("state", TagSet.everything(), self.update, batch),)
+        windows = self.update_windows if self.gives("update_windows") else None
+        return (StateType("state", TagSet.everything(), self.update, batch, windows),)
 
     def fork_joins(self) -> tuple[ForkJoin, ...]:
         """Return the typed fork-join pairs. Override for programs with several state types."""

@@ -17,7 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 import dgs
+from dgs.columns import Column
+from dgs.monoids import SUM
+from dgs.vectorised import by_kind, one_by_one
 
 VALUE = dgs.kind("value")
 BARRIER = dgs.kind("barrier")
@@ -42,6 +48,19 @@ class EventWindow(dgs.Program):
             return state + event.payload  # type: ignore[no-any-return]
         emit(state)
         return 0
+
+    def update_batch(self, state: int, batch: dgs.EventBatch, emit_batch: Callable[..., None]) -> int:
+        """Add all the values between two barriers at once."""
+        for kind, run, emit in by_kind(batch, emit_batch):
+            if kind == VALUE:
+                state += SUM.fold(run.payload)
+            else:
+                state = one_by_one(self.update, state, run, emit)
+        return state
+
+    def update_windows(self, batch: dgs.EventBatch, cuts: npt.NDArray[np.int64]) -> Column:
+        """Return the sums of many windows of values."""
+        return SUM.windows(batch.payload, cuts)
 
     def identity(self) -> int:
         """Return the sum of no values."""

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 import dgs
+from dgs.vectorised import by_kind, by_tag, one_by_one
 
 PAGES = (0, 1)
 """The hot pages: as in the paper, all views are of two pages."""
@@ -51,6 +52,16 @@ class PageViewJoin(dgs.Program):
         else:
             emit({"page": page, "replaced": state.get(page)})
             state[page] = event.payload
+        return state
+
+    def update_batch(self, state: State, batch: dgs.EventBatch, emit_batch: Callable[..., None]) -> State:
+        """Join all views between two updates at once: what is known of a page is a constant for them."""
+        for kind, run, emit in by_kind(batch, emit_batch):
+            if kind == VIEW:
+                known = by_tag(run, [{"page": tag.key, "info": state.get(tag.key)} for tag in run.tags])
+                emit({"page": known["page"], "visitor": run.payload, "info": known["info"]})
+            else:
+                state = one_by_one(self.update, state, run, emit)
         return state
 
     def fork(self, state: State, left: dgs.TagSet, right: dgs.TagSet) -> tuple[State, State]:

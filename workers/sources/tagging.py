@@ -17,10 +17,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from dgs import columns
-from dgs.columns import Column
+from dgs.columns import distinct, hashable
 from dgs.config import ColumnRef, StreamConfig, TagConfig
 from dgs.errors import MalformedRowError
 from dgs.events import Codes
@@ -94,7 +92,7 @@ class Tagging:
             return Tag(name)
         if key is None:
             raise TagValueError(f"the key of kind {name!r} is missing or null")
-        return Tag(name, _checked(_hashable(key), declared))
+        return Tag(name, _checked(hashable(key), declared))
 
     def _each(
         self, found: Distinct, make: Callable[[Any], Tag], first: int
@@ -111,22 +109,6 @@ class Tagging:
         return tuple(tags), (None if len(tags) == 1 else place[codes])
 
 
-def distinct(column: Column) -> Distinct:
-    """Return the distinct values (null is one of them) in the order of their first rows, and which one each row has."""
-    if isinstance(column, np.ndarray):
-        column = pa.array(column)
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    if isinstance(column, pa.Array) and not pa.types.is_nested(column.type):
-        if not pa.types.is_dictionary(column.type):
-            column = column.dictionary_encode(null_encoding="encode")
-            return column.dictionary.to_pylist(), column.indices.to_numpy().astype(np.int64)
-        return distinct(column.dictionary_decode())
-    seen: dict[Any, int] = {}
-    codes = [seen.setdefault(_hashable(value), len(seen)) for value in columns.to_list(column)]
-    return list(seen), np.array(codes, dtype=np.int64)
-
-
 def _pairs(left: Distinct, right: Distinct) -> Distinct:
     width = max(len(right[0]), 1)
     both, rows, codes = np.unique(left[1] * width + right[1], return_index=True, return_inverse=True)
@@ -135,10 +117,6 @@ def _pairs(left: Distinct, right: Distinct) -> Distinct:
     place[order] = np.arange(len(order))
     values = [(left[0][pair // width], right[0][pair % width]) for pair in both[order].tolist()]
     return values, place[codes]
-
-
-def _hashable(value: Any) -> Any:
-    return tuple(map(_hashable, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _checked(key: Any, kind: Kind) -> Any:

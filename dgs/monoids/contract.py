@@ -1,0 +1,45 @@
+"""What a vectorised monoid is."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from dgs.columns import Column
+
+Cuts = npt.NDArray[np.int64]
+"""Rows where one window ends and the next begins, non-decreasing: n cuts make n + 1 windows, some of them empty."""
+
+
+class Monoid(Protocol):
+    """A commutative monoid of states, and how values become states, one at a time or many.
+
+    Laws: `join` is associative and commutative, and `identity()` neutral. `fold(column)` equals joining `lift(value)` for
+    each of its values, and `windows(column, cuts)[i]` equals `fold` of the rows of window i. Sums of floats fulfil the laws
+    up to rounding, as any that are computed in parallel. `join` owns both states and may change them.
+    """
+
+    def identity(self) -> Any:
+        """Return the state of no values."""
+
+    def lift(self, value: Any) -> Any:
+        """Return the state of one value."""
+
+    def join(self, left: Any, right: Any) -> Any:
+        """Return the state of the values of both states."""
+
+    def fold(self, column: Column) -> Any:
+        """Return the state of all values of a column."""
+
+    def windows(self, column: Column, cuts: Cuts) -> Column:
+        """Return the state of each window of a column."""
+
+    def result(self, state: Any) -> Any:
+        """Return what the state stands for: a sum, a mean, ...; None where no values have none."""
+
+
+def bounds(count: int, cuts: Cuts) -> tuple[Cuts, Cuts]:
+    """Return where each window starts and stops among `count` rows."""
+    return np.concatenate(([0], cuts)).astype(np.int64), np.concatenate((cuts, [count])).astype(np.int64)

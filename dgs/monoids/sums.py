@@ -1,0 +1,145 @@
+"""Sums, counts and means.
+
+Integers are summed exactly, whatever their size: a sum that may not fit into 64 bits is left to Python's integers. Sums of
+floats depend on the order of adding, in the last digits. NaN is absorbing.
+
+>>> SUM.fold(np.array([2**62, 2**62])), SUM.windows(np.array([1, 2, 3, 4]), np.array([1, 1, 3]))
+(9223372036854775808, array([1, 0, 5, 4]))
+>>> MEAN.result(MEAN.join(MEAN.fold([1, 2]), MEAN.lift(6)))
+3.0
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dgs import columns
+from dgs.columns import Column
+from dgs.monoids.contract import Cuts, bounds
+
+INT64_BITS = 63
+
+
+class Sum:
+    """The sum of numbers; 0 of none."""
+
+    def identity(self) -> int:
+        """Return 0."""
+        return 0
+
+    def lift(self, value: Any) -> Any:
+        """Return the value."""
+        return value
+
+    def join(self, left: Any, right: Any) -> Any:
+        """Return the sum of two sums."""
+        return left + right
+
+    def fold(self, column: Column) -> Any:
+        """Return the sum of a column of numbers."""
+        values = columns.numbers(column)
+        if _fits(values, len(values)):
+            return 0 + np.add.reduce(values).item()
+        return sum(values.tolist())
+
+    def windows(self, column: Column, cuts: Cuts) -> Column:
+        """Return the sum of each window: an array of integers, or a list."""
+        values = columns.numbers(column)
+        starts, stops = bounds(len(values), cuts)
+        if not _fits(values, len(values)):
+            listed = values.tolist()
+            return [sum(listed[i:j]) for i, j in zip(starts.tolist(), stops.tolist(), strict=True)]
+        sums = np.zeros(len(starts), dtype=values.dtype)
+        some = starts < stops
+        if some.all():
+            sums = np.add.reduceat(values, starts)
+        elif some.any():
+            sums[some] = np.add.reduceat(values, starts[some])
+        if values.dtype.kind != "f":
+            return sums
+        return [0 + total if any_ else 0 for total, any_ in zip(sums.tolist(), some.tolist(), strict=True)]
+
+    def result(self, state: Any) -> Any:
+        """Return the sum."""
+        return state
+
+
+def _fits(values: npt.NDArray[Any], count: int) -> bool:
+    """Return whether NumPy's sums of up to `count` of the values are exact (floats: as exact as they can be)."""
+    if values.dtype.kind == "f":
+        return count > 0
+    if values.dtype.kind not in "iu" or not count:
+        return False
+    # Where no value is negative, the bits of all together bound the largest: one pass instead of two.
+    bits: int = np.bitwise_or.reduce(values).item()
+    if bits < 0:
+        bits = max(int(values.max()), -int(values.min()))
+    return bool(bits * count < 2**INT64_BITS)
+
+
+class Count:
+    """How many values there are. Of events without payload, count any other column, such as `batch.ts`."""
+
+    def identity(self) -> int:
+        """Return 0."""
+        return 0
+
+    def lift(self, value: Any) -> int:  # noqa: ARG002 - any value is one value
+        """Return 1."""
+        return 1
+
+    def join(self, left: int, right: int) -> int:
+        """Return the sum of two counts."""
+        return left + right
+
+    def fold(self, column: Column) -> int:
+        """Return the length of a column."""
+        return columns.length(column)
+
+    def windows(self, column: Column, cuts: Cuts) -> Column:
+        """Return the length of each window."""
+        starts, stops = bounds(columns.length(column), cuts)
+        return stops - starts
+
+    def result(self, state: int) -> int:
+        """Return the count."""
+        return state
+
+
+Totals = tuple[Any, int]
+
+
+class Mean:
+    """The mean of numbers: their sum and their count."""
+
+    def identity(self) -> Totals:
+        """Return the sum and count of no numbers."""
+        return 0, 0
+
+    def lift(self, value: Any) -> Totals:
+        """Return the sum and count of one number."""
+        return value, 1
+
+    def join(self, left: Totals, right: Totals) -> Totals:
+        """Add sums and counts."""
+        return left[0] + right[0], left[1] + right[1]
+
+    def fold(self, column: Column) -> Totals:
+        """Return the sum and count of a column."""
+        return SUM.fold(column), COUNT.fold(column)
+
+    def windows(self, column: Column, cuts: Cuts) -> list[Totals]:
+        """Return the sum and count of each window."""
+        parts = (SUM.windows(column, cuts), COUNT.windows(column, cuts))
+        return list(zip(*map(columns.to_list, parts), strict=True))
+
+    def result(self, state: Totals) -> Any:
+        """Return the mean, None of no numbers."""
+        total, count = state
+        return total / count if count else None
+
+
+SUM, COUNT, MEAN = Sum(), Count(), Mean()

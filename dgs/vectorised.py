@@ -1,0 +1,118 @@
+"""What an `update_batch` is written with: runs of one kind, columns of constants per tag, and the way back to `update`.
+
+>>> from dgs.tags import Tag
+>>> batch = EventBatch.of("s", rank=0, tags=[Tag("view", "a"), Tag("view", "b")], codes=[0, 1, 0], ts=[1, 2, 3])
+>>> by_tag(batch, [{"page": tag.key, "info": number} for number, tag in enumerate(batch.tags)])
+{'page': array(['a', 'b', 'a'], dtype='<U1'), 'info': array([0, 1, 0])}
+>>> [(kind, len(run)) for kind, run, _ in by_kind(batch, print)]
+[('view', 3)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dgs.columns import Column, Indices
+from dgs.events import Codes, EventBatch
+
+EmitBatch = Callable[..., None]
+Emit = Callable[[Any], None]
+
+_NUMPY_TYPES: dict[type, type[np.generic]] = {
+    int: np.int64,
+    float: np.float64,
+    bool: np.bool_,
+    str: np.str_,
+}
+_ARROW_TYPES = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()}
+
+
+def by_kind(batch: EventBatch, emit_batch: EmitBatch) -> Iterator[tuple[str, EventBatch, EmitBatch]]:
+    """Yield the longest runs of events of one kind, in order: the kind, the run, and an `emit_batch` for its own rows.
+
+    A batch of one kind, which is the usual case, is one run.
+    """
+    kinds = [tag.kind for tag in batch.tags]
+    if not len(batch):
+        return
+    if batch.codes is None or kinds.count(kinds[0]) == len(kinds):
+        yield kinds[0], batch, emit_batch
+        return
+    names = list(dict.fromkeys(kinds))
+    kind_of = np.array([names.index(kind) for kind in kinds])[batch.codes]
+    starts = [0, *(np.flatnonzero(kind_of[1:] != kind_of[:-1]) + 1).tolist(), len(batch)]
+    for start, stop in pairwise(starts):
+        whole = stop - start == len(batch)
+        run, emit = (
+            (batch, emit_batch) if whole else (batch.cut(start, stop), _shifted(emit_batch, start, stop))
+        )
+        yield names[int(kind_of[start])], run, emit
+
+
+def _shifted(emit_batch: EmitBatch, start: int, stop: int) -> EmitBatch:
+    """Return an `emit_batch` whose row 0 is the given row of the whole batch."""
+
+    def emit(values: Column, rows: Indices | None = None) -> None:
+        emit_batch(values, np.arange(start, stop) if rows is None else rows + start)
+
+    return emit
+
+
+def one_by_one(
+    update: Callable[[Any, Any, Emit], Any], state: Any, batch: EventBatch, emit_batch: EmitBatch
+) -> Any:
+    """Fold the scalar `update` over a batch: for kinds that are too rare for more."""
+    values: list[Any] = []
+    rows: list[int] = []
+    for row, event in enumerate(batch.events()):
+        state = update(state, event, values.append)
+        rows += [row] * (len(values) - len(rows))
+    if values:
+        emit_batch(values, np.array(rows, dtype=np.intp))
+    return state
+
+
+def by_tag(batch: EventBatch, values: Sequence[Any]) -> Column:
+    """Return a column with, for each event, the value of its tag; `values[i]` is that of `batch.tags[i]`.
+
+    Records of the same names become columns by name. A value that all events share takes no memory.
+    """
+    codes = batch.codes
+    if codes is not None and (codes == codes[:1]).all():
+        values, codes = [values[int(codes[0])]] if len(codes) else values[:1], None
+    return _spread(list(values) if codes is not None else list(values[:1]), codes, len(batch))
+
+
+def _spread(values: list[Any], codes: Codes | Indices | None, count: int) -> Column:
+    types = set(map(type, values))
+    if types == {dict}:
+        names = values[0].keys()
+        if names and all(value.keys() == names for value in values) and all(type(n) is str for n in names):
+            indices = None if codes is None else codes.astype(np.intp, copy=False)
+            return {name: _spread([value[name] for value in values], indices, count) for name in names}
+    array = _as_array(values, types)
+    if isinstance(array, np.ndarray):
+        return np.broadcast_to(array, count) if codes is None else array.take(codes)
+    if array is not None:
+        return pa.nulls(count) if codes is None else array.take(pa.array(codes))
+    return values * count if codes is None else [values[code] for code in codes.tolist()]
+
+
+def _as_array(values: list[Any], types: set[type]) -> Any:
+    """Return values of one type, or that and None, as an array from which they come back as they were; else None."""
+    known = types - {type(None)}
+    if len(known) > 1 or not known <= _NUMPY_TYPES.keys():
+        return None
+    try:
+        if type(None) in types:
+            return pa.array(values, _ARROW_TYPES[next(iter(known))] if known else pa.null())
+        array = np.array(values, dtype=_NUMPY_TYPES[next(iter(known))])
+    except (OverflowError, UnicodeError, pa.ArrowException):
+        return None
+    # NumPy's texts end before their last NUL characters
+    return None if known == {str} and array.tolist() != values else array
