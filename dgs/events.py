@@ -91,6 +91,10 @@ class EventBatch:
         high = int(np.searchsorted(self.ts, key.ts, side="right"))
         return low + int(np.searchsorted(self.seq[low:high], key.seq, side="left"))
 
+    def count_up_to(self, key: OrderKey) -> int:
+        """Return how many events of the batch come before `key` or stand at it."""
+        return self.position_of(OrderKey(key.ts, key.rank, key.seq + 1))
+
     def cut(self, start: int, stop: int) -> EventBatch:
         """Return events `start` to `stop` as a view."""
         codes = None if self.codes is None else self.codes[start:stop]
@@ -104,6 +108,22 @@ class EventBatch:
         codes = None if self.codes is None else self.codes[rows]
         payload = None if self.payload is None else columns.take(self.payload, rows)
         return EventBatch(self.stream, self.rank, self.ts[rows], self.seq[rows], self.tags, codes, payload)
+
+    def keys_only(self) -> EventBatch:
+        """Return where the events stand in the order, and nothing else: without payload, all with the first tag."""
+        return EventBatch(self.stream, self.rank, self.ts, self.seq, self.tags[:1])
+
+    def positions_of(self, keys: EventBatch) -> Int64s:
+        """Return, for every event of `keys`, how many events of this batch come before it: int64[len(keys)]."""
+        low = np.searchsorted(self.ts, keys.ts, side="left")
+        if self.rank > keys.rank:
+            return low
+        high = np.searchsorted(self.ts, keys.ts, side="right")
+        if self.rank < keys.rank:
+            return high
+        for row in np.flatnonzero(low < high).tolist():  # ties within one stream, by row number
+            low[row] = self.position_of(keys.key(row))
+        return low
 
     def tag_list(self) -> list[Tag]:
         """Return the tag of every event."""

@@ -147,6 +147,37 @@ class EventWindow(Program):
         return left + right
 
 
+class WindowsAtOnce(EventWindow):
+    """Event windows that fold many windows in one call."""
+
+    def update_windows(self, batch: EventBatch, cuts: Any) -> Any:
+        values = np.asarray(columns.to_list(batch.payload), dtype=np.int64)
+        totals = np.concatenate(([0], np.cumsum(values)))
+        return np.diff(totals[np.concatenate(([0], cuts, [len(batch)]))])
+
+
+class EchoWindow(EventWindow):
+    """Event windows whose values are outputs too, twice if even: outputs of what accumulates."""
+
+    update_batch = Program.update_batch
+
+    def update(self, state: Any, event: Event, emit: Emit) -> Any:
+        if event.tag.kind == VALUE:
+            emit(("seen", event.payload))
+            if event.payload % 2 == 0:
+                emit(("even", event.payload))
+        return super().update(state, event, emit)
+
+
+class SumCounters(Counters):
+    """The map of counters whose increments accumulate; the fork is the user's, so that many reads may be apart."""
+
+    accumulates = (INC,)
+
+    def identity(self) -> dict[int, int]:
+        return {}
+
+
 class LastValueJoin(Program):
     """The page-view join: `view(k)` outputs its payload with the last payload of `update(k)`; updates output the old one."""
 

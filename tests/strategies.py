@@ -37,11 +37,14 @@ from tests.programs import (
     B,
     ChainHistory,
     Counters,
+    EchoWindow,
     EventWindow,
     History,
     LastValueJoin,
     Neighbours,
     SmartHome,
+    SumCounters,
+    WindowsAtOnce,
 )
 
 MOST_EVENTS = 12
@@ -124,6 +127,11 @@ SUBJECTS: dict[str, Subject] = {
     "chain_history": Subject(lambda _: ChainHistory(), lambda _: [ITEM(k) for k in range(6)], _number),
     "counters": Subject(lambda _: Counters(), _keyed(INC, READ), _small),
     "event_window": Subject(lambda _: EventWindow(), lambda rnd: [BARRIER(), *_keyed(VALUE)(rnd)], _small),
+    "windows_at_once": Subject(
+        lambda _: WindowsAtOnce(), lambda rnd: [BARRIER(), *_keyed(VALUE)(rnd)], _small
+    ),
+    "echo_window": Subject(lambda _: EchoWindow(), lambda rnd: [BARRIER(), *_keyed(VALUE)(rnd)], _small),
+    "sum_counters": Subject(lambda _: SumCounters(), _keyed(INC, READ), _small),
     "last_value_join": Subject(lambda _: LastValueJoin(), _keyed(UPDATE, VIEW), _number),
     "smart_home": Subject(lambda _: SmartHome(), lambda _: [MINUTE(), A(1), A(2), B()], _small),
     "neighbours": Subject(lambda _: Neighbours(), lambda _: [CELL(k) for k in range(5)], _small),

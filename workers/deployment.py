@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,7 +13,7 @@ from planner.plan import Plan
 from workers.host import Host
 from workers.job import Job
 from workers.lanes import Lanes
-from workers.worker import Worker
+from workers.build import make_worker
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,17 @@ class Deployment:
         mine = [(c, tuple(s for s in c.impl_streams if self.readers[s] == host)) for c in self.job.streams]
         return [(config, streams) for config, streams in mine if streams]
 
+    def fed_hosts(self, host: int, streams: Iterable[str]) -> tuple[int, ...]:
+        """Return the other hosts whose workers own tags of implementation streams that `host` reads."""
+        names = tuple(streams)
+        owners = (node.id for node in self.plan.nodes() if any(node.tags.stream(name) for name in names))
+        return tuple(sorted({self.home[owner] for owner in owners} - {host}))
+
+    @property
+    def credit_bytes(self) -> int:
+        """The bytes that may be on their way from one host to another: in all a quarter of what a host may buffer."""
+        return self.job.runtime.buffer_bytes // (4 * self.hosts)
+
     def rank(self, stream: str) -> int:
         """Return the rank of a declared stream: its position in the plan file."""
         return next(i for i, config in enumerate(self.job.streams) if config.id == stream)
@@ -79,7 +90,7 @@ class Deployment:
         mine = (node.id for node in self.plan.nodes() if self.home[node.id] == index)
         return Host(
             index,
-            [Worker(node_id, self.job.program, self.lanes) for node_id in mine],
+            [make_worker(node_id, self.job.program, self.lanes) for node_id in mine],
             self.lanes,
             self.home,
             hosts=self.hosts,

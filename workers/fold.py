@@ -6,6 +6,7 @@ as one OutputBatch per stream, each output with the row of its event.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,14 +15,17 @@ import numpy.typing as npt
 
 from dgs import columns
 from dgs.errors import DgsError, UserCodeError
-from dgs.events import Event, EventBatch
+from dgs.events import Event, EventBatch, Int64s
 from dgs.order import OrderKey
 from dgs.outputs import OutputBatch
-from dgs.program import Program, State, StateType
+from dgs.program import Emit, Program, State, StateType, Update
 from dgs.user_code import user_error
 from workers.mailbox import Run
 
 Rows = npt.NDArray[np.intp]
+
+NOTHING = object()
+"""In place of a state: there is none (yet, or any more)."""
 
 
 class Folder:
@@ -31,6 +35,7 @@ class Folder:
         self._program = program
         self._update = state_type.update
         self._update_batch = state_type.update_batch
+        self._update_windows = state_type.update_windows
         self._worker = worker
 
     def fold(self, state: State, run: Run) -> tuple[State, list[OutputBatch]]:
@@ -45,6 +50,55 @@ class Folder:
         else:
             state = self._fold_merged(state, run.batches, outputs)
         return state, outputs
+
+    def fold_windows(self, states: list[State], batch: EventBatch, keys: EventBatch) -> list[OutputBatch]:
+        """Fold a batch into the partial states of windows: `states[i]` gets its events below `keys[i]` and not before.
+
+        A state that is NOTHING is made from the identity when its first event comes. Returns the outputs.
+        """
+        cuts = batch.positions_of(keys)
+        starts = np.concatenate(([0], cuts[:-1]))
+        filled = np.flatnonzero(cuts > starts).tolist()
+        if self._update_windows is not None:
+            self._windows_at_once(states, batch, cuts, filled)
+            return []
+        outputs: list[OutputBatch] = []
+        for i in filled:
+            state = self._program.identity() if states[i] is NOTHING else states[i]
+            states[i] = self._fold_batch(state, batch.cut(int(starts[i]), int(cuts[i])), outputs)
+        return outputs
+
+    def _windows_at_once(
+        self, states: list[State], batch: EventBatch, cuts: Int64s, filled: list[int]
+    ) -> None:
+        function = "update_windows"
+        try:
+            partial = columns.to_list(self._update_windows(batch, cuts[:-1]))  # type: ignore[misc]
+            function = "join"
+            join = self._program.join
+            for i in filled:
+                states[i] = partial[i] if states[i] is NOTHING else join(states[i], partial[i])
+        except DgsError:
+            raise
+        except Exception as error:
+            raise self._failed(function, error, batch.cut(0, 1).events()[0], batch.key(0)) from error
+
+    def fold_joined(
+        self, state: State, batch: EventBatch, parts: list[list[State]]
+    ) -> tuple[State, list[OutputBatch]]:
+        """Fold events, each after joining the base state with the partial states of its window: one list per child."""
+        join, update = self._program.join, self._update
+        windows = zip(*parts, strict=True)
+
+        def joined_update(base: State, event: Event, emit: Emit) -> State:
+            for part in next(windows):
+                base = join(base, part)
+            return update(base, event, emit)
+
+        state, values, rows = self._loop(state, batch.events(), batch.key, joined_update)
+        if not values:
+            return state, []
+        return state, [OutputBatch.of_rows(batch, values, np.array(rows, dtype=np.intp))]
 
     def _fold_batch(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
         if self._update_batch is not None:
@@ -82,7 +136,11 @@ class Folder:
         return state
 
     def _loop(
-        self, state: State, events: list[Event], key_of: Callable[[int], OrderKey]
+        self,
+        state: State,
+        events: list[Event],
+        key_of: Callable[[int], OrderKey],
+        update: Update | None = None,
     ) -> tuple[State, list[Any], list[int]]:
         """Fold `update` over the events; return the state, the values emitted, and the event number of each value."""
         values: list[Any] = []
@@ -96,7 +154,7 @@ class Folder:
             values.append(value)
             rows.append(last - remaining.__length_hint__())
 
-        update = self._update
+        update = update or self._update
         try:
             for event in remaining:
                 state = update(state, event, emit)
@@ -104,8 +162,14 @@ class Folder:
             raise
         except Exception as error:
             row = last - remaining.__length_hint__()
-            raise self._failed("update", error, events[row], key_of(row)) from error
+            raise self._failed(self._culprit(error), error, events[row], key_of(row)) from error
         return state, values, rows
+
+    def _culprit(self, error: Exception) -> str:
+        """Return which of the user's functions raised, by the frames of the traceback: the loop itself keeps no note."""
+        frames = traceback.walk_tb(error.__traceback__)
+        codes = [frame.f_code for frame, _ in frames]
+        return "join" if getattr(self._program.join, "__code__", None) in codes else "update"
 
     def _failed(self, function: str, error: Exception, event: Event, key: OrderKey) -> UserCodeError:
         return user_error(self._program, function, error, event=event, key=key, worker=self._worker)
@@ -125,8 +189,24 @@ def _merge_order(batches: list[EventBatch]) -> tuple[Rows, Rows, Rows]:
 
 def _segments(batches: list[EventBatch]) -> Iterator[EventBatch]:
     """Yield the merged events as the longest cuts of single batches that are in order."""
+    for number, start, stop in _stretches(batches):
+        yield batches[number].cut(start, stop)
+
+
+def in_order(run: Run) -> Iterator[tuple[int, EventBatch]]:
+    """Yield the events of a run in OrderKey order, in the longest stretches of one lane."""
+    if len(set(run.lanes)) == 1:
+        yield from zip(run.lanes, run.batches, strict=True)
+        return
+    for number, start, stop in _stretches(run.batches):
+        yield run.lanes[number], run.batches[number].cut(start, stop)
+
+
+def _stretches(batches: list[EventBatch]) -> Iterator[tuple[int, int, int]]:
+    """Yield (batch, start, stop) of the longest stretches of single batches, in OrderKey order."""
     _, part, row = _merge_order(batches)
-    starts = np.flatnonzero(np.r_[True, part[1:] != part[:-1]])
-    stops = np.r_[starts[1:], len(part)]
+    starts = np.flatnonzero(np.concatenate(([True], part[1:] != part[:-1])))
+    stops = np.append(starts[1:], len(part))
     for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
-        yield batches[part[start]].cut(int(row[start]), int(row[start]) + stop - start)
+        first = int(row[start])
+        yield int(part[start]), first, first + stop - start

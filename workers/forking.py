@@ -16,50 +16,59 @@ from planner.plan import ForkStep, PlanNode
 
 
 class Forking:
-    """The fork tree of one node with the program's functions and the TagSets of the subtrees."""
+    """The fork tree of one node with the program's functions and the TagSets of the subtrees.
 
-    def __init__(self, program: Program, node: PlanNode, worker: str) -> None:
-        self.is_leaf = node.is_leaf
+    Only the children at the positions `takers` have a part of the state; a child whose subtree accumulates is never a side
+    of a fork, and its partial states are joined last.
+    """
+
+    def __init__(self, program: Program, node: PlanNode, takers: Sequence[int]) -> None:
         self._program = program
-        self._worker = worker
+        self._worker = node.id
         self._functions = {pair.name: pair for pair in program.fork_joins()}
-        self._tree = node.fork_tree
+        self._tree = None if node.fork_tree is None else _contracted(node.fork_tree, frozenset(takers))
+        self._others = [i for i in range(len(node.children)) if i not in takers]
         tags = [child.subtree_tags().tags() for child in node.children]
         self._tags: dict[ForkStep, tuple[TagSet, TagSet]] = {}
-        for step in self._tree.steps() if self._tree is not None else ():
+        for step in self._tree.steps() if isinstance(self._tree, ForkStep) else ():
             left, right = (union(tags[i] for i in _positions(side)) for side in (step.left, step.right))
             self._tags[step] = (left, right)
 
-    def fork(self, state: State) -> list[State]:
-        """Return the children's parts of a state, in their order. The state is not used again (R9)."""
-        if self._tree is None:
-            raise InternalError(problem=f"worker {self._worker} is a leaf and cannot fork")
-        parts: dict[int, State] = {}
-        pending: list[tuple[int | ForkStep, State]] = [(self._tree, state)]
+    def fork(self, state: State) -> list[tuple[int, State]]:
+        """Return the parts of a state with the positions of their takers. The state is not used again (R9)."""
+        parts: list[tuple[int, State]] = []
+        pending: list[tuple[int | ForkStep | None, State]] = [(self._tree, state)]
         while pending:
             step, whole = pending.pop()
-            if isinstance(step, int):
-                parts[step] = whole
-                continue
-            left, right = self._call("fork", step, whole, *self._tags[step])
-            pending += [(step.right, right), (step.left, left)]
-        return [parts[i] for i in range(len(parts))]
+            if isinstance(step, ForkStep):
+                left, right = self._call("fork", step.fork, whole, *self._tags[step])
+                pending += [(step.right, right), (step.left, left)]
+            elif step is not None:
+                parts.append((step, whole))
+        return parts
 
     def join(self, states: Sequence[State]) -> State:
-        """Return the whole state of the children's parts. The parts are not used again (R9)."""
+        """Return the whole state of all children's parts. The parts are not used again (R9)."""
 
         def joined(step: int | ForkStep) -> State:
             if isinstance(step, int):
                 return states[step]
-            return self._call("join", step, joined(step.left), joined(step.right))
+            return self._call("join", step.fork, joined(step.left), joined(step.right))
 
         if self._tree is None:
-            raise InternalError(problem=f"worker {self._worker} is a leaf and cannot join")
-        return joined(self._tree)
+            raise InternalError(problem=f"no child of worker {self._worker} has a state to join")
+        whole = joined(self._tree)
+        for position in self._others:
+            whole = self.joined_with(whole, states[position])
+        return whole
 
-    def _call(self, function: str, step: ForkStep, *args: Any) -> Any:
+    def joined_with(self, state: State, partial: State) -> State:
+        """Return a state joined with the partial state of a subtree that accumulates."""
+        return self._call("join", next(iter(self._functions)), state, partial)
+
+    def _call(self, function: str, pair: str, *args: Any) -> Any:
         try:
-            result = getattr(self._functions[step.fork], function)(*args)
+            result = getattr(self._functions[pair], function)(*args)
         except DgsError:
             raise
         except Exception as error:
@@ -68,6 +77,16 @@ class Forking:
             problem = f"fork must return two states, it returned {type(result).__name__}"
             raise ProgramError(program=self._program.name, problem=problem)
         return result
+
+
+def _contracted(step: int | ForkStep, takers: frozenset[int]) -> int | ForkStep | None:
+    """Return the fork tree over the takers alone: steps with one side left fall away."""
+    if isinstance(step, int):
+        return step if step in takers else None
+    left, right = _contracted(step.left, takers), _contracted(step.right, takers)
+    if left is None or right is None:
+        return right if left is None else left
+    return ForkStep(step.fork, left, right)
 
 
 def _positions(side: int | ForkStep) -> list[int]:

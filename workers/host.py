@@ -16,9 +16,10 @@ from dgs.errors import FrameGapError, UnownedTagError
 from dgs.events import EventBatch
 from dgs.order import BEGIN, END, OrderKey
 from dgs.outputs import OutputBatch
+from workers.effects import Send, Snapshot
 from workers.lanes import Lanes, Router
 from workers.messages import Events, Frame, Message, Progress
-from workers.worker import Send, Snapshot, Worker
+from workers.worker import Worker
 
 
 @dataclass(frozen=True, slots=True)

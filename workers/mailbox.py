@@ -32,6 +32,9 @@ class Run:
     lanes: tuple[int, ...]
     batches: list[EventBatch]
 
+    def __len__(self) -> int:
+        return sum(map(len, self.batches))
+
 
 class Mailbox:
     """Buffers and frontiers of one worker. `ordered` gives for each lane the others that it must wait for."""
@@ -63,10 +66,12 @@ class Mailbox:
         self.nbytes += batch.nbytes
 
     def request(self, request: JoinRequest) -> None:
-        """Take a join request of the parent. R4: they are answered in this order."""
-        if self._requests and request.number != self._requests[-1].number + 1:
+        """Take join requests of the parent. R4: they are answered in this order."""
+        if self._requests and request.number != self._requests[-1].number + len(self._requests[-1]):
             raise InternalError(problem=f"join request {request.number} after {self._requests[-1].number}")
         self._requests.append(request)
+        if request.lane is not None and request.keys is not None:
+            self.advance(request.lane, request.keys.key(len(request) - 1))
 
     def advance(self, lane: int, frontier: OrderKey) -> None:
         """Note that everything of `lane` below `frontier` has arrived. Frontiers never go back."""
@@ -84,43 +89,51 @@ class Mailbox:
         """Whether all own lanes have ended and nothing is buffered."""
         return all(self._frontier[lane] >= END and not self._events[lane] for lane in self.own)
 
-    def take_request(self) -> JoinRequest | None:
-        """Remove and return the parent's next request if all that is ordered before it is done (R4: only the next)."""
+    def take_requests(self, most: int = 1, *, beside_events: bool = False) -> JoinRequest | None:
+        """Remove and return the parent's next requests, at most so many, that may be acted upon now; None if none may.
+
+        R4: only the next ones in the parent's order. A request may be acted upon when all that is ordered before it has
+        arrived and gone; with `beside_events`, own events before it may still be buffered: the caller takes them.
+        """
         if not self._requests:
             return None
-        request = self._requests[0]
-        if request.lane is not None and request.key is not None:
-            ready = self._may_release(request.lane, request.key)
+        front = self._requests[0]
+        if front.lane is None or front.keys is None:
+            ready = 0 if front.is_final and not self.is_done else 1
         else:
-            ready = request.key is None or self.is_done
-        return self._requests.popleft() if ready else None
+            bounds = [self._bound(other, beside_events) for other in self._ordered[front.lane]]
+            ready = front.keys.count_up_to(min(bounds, default=END))
+        ready = min(ready, most)
+        if not ready:
+            return None
+        self._requests.popleft()
+        if ready < len(front):
+            self._requests.appendleft(front.cut(ready, len(front)))
+        return front.cut(0, ready)
 
-    def next_event(self) -> tuple[int, OrderKey] | None:
-        """Return the lane and key of the lowest own event that may be released alone, for a worker with children."""
-        best: tuple[int, OrderKey] | None = None
-        for lane in self.own:
-            head = self._heads[lane]
-            if self._events[lane] and (best is None or head < best[1]) and self._may_release(lane, head):
-                best = lane, head
-        return best
-
-    def take_event(self, lane: int) -> EventBatch:
-        """Remove the first event of an own lane, as a batch of one."""
-        return self._take(lane, 1)[0]
-
-    def _may_release(self, lane: int, key: OrderKey) -> bool:
-        """Return whether every lane ordered with this one has arrived up to `key` and holds nothing before it."""
-        return all(
-            self._frontier[other] >= key and self._heads.get(other, END) >= key and self._asked(other) >= key
-            for other in self._ordered[lane]
-        )
+    def _bound(self, lane: int, beside_events: bool) -> OrderKey:
+        """Return the highest key before which nothing of `lane` is missing or waiting here."""
+        if beside_events:
+            return min(self._frontier[lane], self._asked(lane))
+        return self.below(lane)
 
     def _asked(self, lane: int) -> OrderKey:
         """Return the key of the first join request of an ancestor's lane that waits here, END if there is none."""
-        return next((r.key for r in self._requests if r.lane == lane and r.key is not None), END)
+        for request in self._requests:
+            if request.lane == lane and request.keys is not None:
+                return request.keys.key(0)
+        return END
+
+    def take_windows(self, request: JoinRequest) -> list[EventBatch]:
+        """Remove and return the own events before the last of these requests, of the lanes ordered with theirs."""
+        if request.lane is None or request.keys is None:
+            return []
+        last = request.keys.key(len(request) - 1)
+        own = [lane for lane in self._ordered[request.lane] if lane in self._heads]
+        return [batch for lane in own for batch in self._take_below(lane, last)]
 
     def release(self) -> list[Run]:
-        """Remove and return, for a leaf, all own events that may be processed now, in the longest possible runs.
+        """Remove and return all own events that may go now, in the longest possible runs.
 
         A lane may go up to the frontiers of the lanes it depends on, or to the first join request of an ancestor's lane;
         and no further than the first event of a dependent lane that has to stay.

@@ -6,7 +6,7 @@ Sources and parents speak to a worker with `Events`, `Progress`, `JoinRequest` a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,24 +32,38 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class JoinRequest:
-    """A parent asks for the state (R4: children answer in the order of `number`).
+    """A parent asks for the state, once or many times (R4: children answer in the order of the numbers).
 
-    With a lane: the state of everything ordered before the event of that lane at `key`. Without a lane the request is
-    *keyless*: with `key` None it waits for nothing but its turn, with `key` END for everything.
+    With a lane: the states before each of the lane's events in `keys`, a batch without payload; the requests are numbered
+    `number`, `number + 1`, .... Without a lane it is one *keyless* request: it waits for its turn and for no event, or,
+    if `is_final`, for everything to end.
     """
 
     number: int
     lane: int | None
-    key: OrderKey | None
+    keys: EventBatch | None
+    is_final: bool = False
+
+    def __len__(self) -> int:
+        return 1 if self.keys is None else len(self.keys)
+
+    def cut(self, start: int, stop: int) -> JoinRequest:
+        """Return the requests `start` to `stop` of these."""
+        if self.keys is None or (start == 0 and stop == len(self)):
+            return self
+        return JoinRequest(self.number + start, self.lane, self.keys.cut(start, stop))
 
 
 @dataclass(frozen=True, slots=True)
 class JoinAnswer:
-    """A child hands up its state, with the position of every lane of its subtree folded into it (R5)."""
+    """A child hands up its states for the requests `number`, `number + 1`, ....
+
+    `positions` are those of every lane of its subtree as the last of the states has them (R5).
+    """
 
     child: str
     number: int
-    state: Any
+    states: Sequence[Any]
     positions: Mapping[int, OrderKey]
 
 

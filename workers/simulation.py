@@ -21,9 +21,10 @@ from dgs.order import END, OrderKey, after_event, after_heartbeat
 from dgs.outputs import OutputBatch
 from dgs.program import Program
 from planner.plan import Plan
+from workers.build import make_worker
+from workers.effects import Snapshot
 from workers.host import Host
 from workers.lanes import Lane, Lanes
-from workers.worker import Snapshot, Worker
 
 MOST_HOSTS = 4
 SNAPSHOT_CHANCE = 0.02
@@ -77,7 +78,11 @@ class Simulation:
         self._hosts = [
             Host(
                 index,
-                [Worker(node.id, program, self._lanes) for node in plan.nodes() if home[node.id] == index],
+                [
+                    make_worker(node.id, program, self._lanes)
+                    for node in plan.nodes()
+                    if home[node.id] == index
+                ],
                 self._lanes,
                 home,
                 hosts=hosts,

@@ -11,10 +11,10 @@ from dgs.order import BEGIN, END, OrderKey
 from dgs.tagset import TagSet
 from planner.plan import Plan, PlanNode
 from tests.programs import BARRIER, VALUE, EventWindow
+from workers.build import make_worker
 from workers.host import Host
 from workers.lanes import Lanes
 from workers.messages import Frame, Progress
-from workers.worker import Worker
 
 PLAN = Plan(
     PlanNode(
@@ -26,10 +26,16 @@ PLAN = Plan(
 HOME = {"root": 0, "leaf0": 0, "leaf1": 1}
 
 
+class Ordinary(EventWindow):
+    """Event windows whose leaves wait for a state before they process anything."""
+
+    accumulates = ()
+
+
 def make_host(index: int, sources: tuple[str, ...], buffer_bytes: int = 10**6) -> Host:
-    program = EventWindow()
+    program = Ordinary()
     lanes = Lanes(PLAN, program.dependence)
-    workers = [Worker(node, program, lanes) for node, host in HOME.items() if host == index]
+    workers = [make_worker(node, program, lanes) for node, host in HOME.items() if host == index]
     streams = {source: (source,) for source in sources}
     return Host(
         index, workers, lanes, HOME, hosts=2, sources=streams, buffer_bytes=buffer_bytes, generation=3

@@ -50,6 +50,10 @@ class OneByOne:
                     moved = True
 
 
+def requests(lane: int, ts: list[int], seq: int = 0) -> EventBatch:
+    return EventBatch.of("p", rank=lane, tags=[Tag("t")], ts=ts, seq=range(seq, seq + len(ts)))
+
+
 def released(box: Mailbox) -> list[tuple[int, OrderKey]]:
     keys = []
     for run in box.release():
@@ -81,12 +85,11 @@ def test_mailbox_releases_exactly_what_the_rule_allows(ordered, data):
             model.frontiers[lane] = after_event(model.buffers[lane][-1])
         elif lane >= OWN and data.draw(st.booleans()):
             now[lane] += steps[0]
-            key, number = OrderKey(now[lane], lane, seq[lane]), number + 1
-            seq[lane] += 1
-            box.request(JoinRequest(number, lane, key))
-            box.advance(lane, key)
-            model.buffers[lane].append(key)
-            model.frontiers[lane] = max(model.frontiers[lane], key)
+            keys = requests(lane, [now[lane]] * len(steps), seq[lane])
+            box.request(JoinRequest(number + 1, lane, keys))
+            number, seq[lane] = number + len(keys), seq[lane] + len(keys)
+            model.buffers[lane] += [keys.key(row) for row in range(len(keys))]
+            model.frontiers[lane] = max(model.frontiers[lane], model.buffers[lane][-1])
         else:
             now[lane] += steps[0]
             frontier = OrderKey(now[lane], lane, seq[lane])
@@ -108,23 +111,36 @@ def test_mailbox_never_merges_independent_lanes():
 def test_mailbox_answers_requests_in_their_order_only():
     """R4: a later request waits although nothing that it depends on is missing."""
     box = Mailbox([0], {0: (1,), 1: (0,), 2: ()})
-    box.request(JoinRequest(1, 1, OrderKey(5, 1, 0)))
-    box.request(JoinRequest(2, 2, OrderKey(1, 2, 0)))
-    assert box.take_request() is None
+    box.request(JoinRequest(1, 1, requests(1, [5, 7])))
+    box.request(JoinRequest(3, 2, requests(2, [1])))
+    assert box.take_requests() is None
     box.advance(0, OrderKey(6, 0, 0))
-    assert [box.take_request().number, box.take_request().number] == [1, 2]
+    assert box.take_requests().number == 1
+    assert box.take_requests() is None
+    box.advance(0, OrderKey(8, 0, 0))
+    assert [box.take_requests().number, box.take_requests().number] == [2, 3]
+
+
+def test_mailbox_gives_many_requests_at_once_up_to_what_has_arrived():
+    box = Mailbox([0], {0: (1,), 1: (0,)})
+    box.request(JoinRequest(1, 1, requests(1, [5, 7, 9])))
+    box.offer(0, EventBatch.of("s", rank=0, tags=[Tag("t")], ts=[1, 6, 7, 8]))
+    taken = box.take_requests(10, beside_events=True)
+    assert (taken.number, len(taken)) == (1, 2)
+    assert [batch.ts.tolist() for batch in box.take_windows(taken)] == [[1, 6, 7]]
+    assert box.below(0) == OrderKey(8, 0, 3)
 
 
 def test_mailbox_answers_a_request_without_lane_at_once_or_at_the_end():
     box = Mailbox([0], {0: ()})
     box.offer(0, EventBatch.of("s", rank=0, tags=[Tag("t")], ts=[1]))
     box.request(JoinRequest(1, None, None))
-    box.request(JoinRequest(2, None, END))
-    assert box.take_request().number == 1
+    box.request(JoinRequest(2, None, None, is_final=True))
+    assert box.take_requests().number == 1
     box.advance(0, END)
-    assert box.take_request() is None
+    assert box.take_requests() is None
     box.release()
-    assert box.take_request().number == 2
+    assert box.take_requests().number == 2
 
 
 def test_mailbox_refuses_events_below_its_frontier():
@@ -141,14 +157,4 @@ def test_mailbox_counts_the_bytes_it_holds():
     assert box.nbytes == batch.nbytes
     box.advance(1, END)
     box.release()
-    assert box.nbytes == 0
-
-
-def test_mailbox_takes_single_events_of_a_lane_in_order():
-    box = Mailbox([0], {0: ()})
-    box.offer(0, EventBatch.of("s", rank=0, tags=[Tag("t")], ts=[1, 1, 4], payload=["a", "b", "c"]))
-    taken = []
-    while (ready := box.next_event()) is not None:
-        taken += [event.payload for event in box.take_event(ready[0]).events()]
-    assert taken == ["a", "b", "c"]
     assert box.nbytes == 0

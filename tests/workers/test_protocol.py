@@ -16,11 +16,12 @@ from dgs.tags import Tag
 from dgs.tagset import TagSet
 from planner.plan import Plan, PlanNode
 from tests.programs import INC, READ, Counters, History
+from workers.build import make_worker
+from workers.effects import Snapshot
 from workers.host import Host
 from workers.lanes import Lanes
 from workers.mailbox import Mailbox
 from workers.simulation import simulate
-from workers.worker import Snapshot, Worker
 
 SEEDS = 200
 
@@ -82,7 +83,7 @@ JOIN_ORDER_STREAMS = ("r1", "r2", "ia1", "ia2", "ib1", "ib2")
 def one_host(plan: Plan, streams: tuple[str, ...]) -> Host:
     program = Counters()
     lanes = Lanes(plan, program.dependence)
-    workers = [Worker(n.id, program, lanes) for n in plan.nodes()]
+    workers = [make_worker(n.id, program, lanes) for n in plan.nodes()]
     home = {n.id: 0 for n in plan.nodes()}
     host = Host(
         0,

@@ -100,7 +100,21 @@ class FailsInJoin(EventWindow):
         raise ValueError("cannot join")
 
 
-class FailsInFork(EventWindow):
+class Forking(EventWindow):
+    """Event windows that do not accumulate, so that states are forked."""
+
+    accumulates = ()
+
+    def fork(self, state, left, right):
+        return state, 0
+
+
+class FailsInJoinAfterFork(Forking):
+    def join(self, left, right):
+        raise ValueError("cannot join")
+
+
+class FailsInFork(Forking):
     def fork(self, state, left, right):
         raise ValueError("cannot fork")
 
@@ -110,7 +124,7 @@ class FailsInInit(EventWindow):
         raise ValueError("cannot start")
 
 
-class ForksInThree(EventWindow):
+class ForksInThree(Forking):
     def fork(self, state, left, right):
         return state, 0, 0
 
@@ -121,6 +135,7 @@ class ForksInThree(EventWindow):
     [
         (FailsInUpdate(), ["update of program FailsInUpdate raised ValueError: fifteen", "row", "15"]),
         (FailsInJoin(), ["join of program FailsInJoin raised ValueError: cannot join"]),
+        (FailsInJoinAfterFork(), ["join of program FailsInJoinAfterFork raised ValueError: cannot join"]),
         (FailsInFork(), ["fork of program FailsInFork raised ValueError: cannot fork"]),
         (FailsInInit(), ["init of program FailsInInit raised ValueError: cannot start"]),
     ],
