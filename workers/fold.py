@@ -1,17 +1,16 @@
 """Running the user's update over released runs: the only place where single events exist.
 
-A run of one lane is folded batch by batch; a run of several dependent lanes is merged by OrderKey first. Outputs come back
-as one OutputBatch per stream, each output with the row of its event.
+A run is folded stretch by stretch, or merged by OrderKey where its lanes alternate densely. Outputs come back as one
+OutputBatch per stream and stretch, each output with the row of its event.
 """
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dgs import columns
 from dgs.errors import DgsError, UserCodeError
@@ -20,9 +19,7 @@ from dgs.order import OrderKey
 from dgs.outputs import OutputBatch
 from dgs.program import Emit, Program, State, StateType, Update
 from dgs.user_code import user_error
-from workers.mailbox import Run
-
-Rows = npt.NDArray[np.intp]
+from workers.runs import Rows, Run
 
 NOTHING = object()
 """In place of a state: there is none (yet, or any more)."""
@@ -41,14 +38,10 @@ class Folder:
     def fold(self, state: State, run: Run) -> tuple[State, list[OutputBatch]]:
         """Return the state after the run and the outputs. Raises UserCodeError if the user's code raises."""
         outputs: list[OutputBatch] = []
-        if len(set(run.lanes)) == 1:
-            for batch in run.batches:
-                state = self._fold_batch(state, batch, outputs)
-        elif self._update_batch is not None:
-            for batch in _segments(run.batches):
-                state = self._fold_batch(state, batch, outputs)
-        else:
-            state = self._fold_merged(state, run.batches, outputs)
+        if run.is_dense:
+            return self._fold_merged(state, run, outputs), outputs
+        for _, batch in run.stretches():
+            state = self._fold_batch(state, batch, outputs)
         return state, outputs
 
     def fold_windows(self, states: list[State], batch: EventBatch, keys: EventBatch) -> list[OutputBatch]:
@@ -121,8 +114,9 @@ class Folder:
             first = batch.cut(0, 1).events()[0]
             raise self._failed("update_batch", error, first, batch.key(0)) from error
 
-    def _fold_merged(self, state: State, batches: list[EventBatch], outputs: list[OutputBatch]) -> State:
-        order, part, row = _merge_order(batches)
+    def _fold_merged(self, state: State, run: Run, outputs: list[OutputBatch]) -> State:
+        batches = run.batches
+        order, part, row = run.merge_order()
         events = [event for batch in batches for event in batch.events()]
         merged = [events[i] for i in order.tolist()]
         state, values, at = self._loop(state, merged, lambda i: batches[part[i]].key(int(row[i])))
@@ -173,40 +167,3 @@ class Folder:
 
     def _failed(self, function: str, error: Exception, event: Event, key: OrderKey) -> UserCodeError:
         return user_error(self._program, function, error, event=event, key=key, worker=self._worker)
-
-
-def _merge_order(batches: list[EventBatch]) -> tuple[Rows, Rows, Rows]:
-    """Return the permutation that merges the batches by OrderKey, and for each merged event its batch and row."""
-    ts = np.concatenate([batch.ts for batch in batches])
-    sizes = [len(batch) for batch in batches]
-    rank = np.repeat([batch.rank for batch in batches], sizes)
-    seq = np.concatenate([batch.seq for batch in batches])
-    order = np.lexsort((seq, rank, ts))
-    part = np.repeat(np.arange(len(batches)), sizes)[order]
-    row = order - np.cumsum([0, *sizes[:-1]])[part]
-    return order, part, row
-
-
-def _segments(batches: list[EventBatch]) -> Iterator[EventBatch]:
-    """Yield the merged events as the longest cuts of single batches that are in order."""
-    for number, start, stop in _stretches(batches):
-        yield batches[number].cut(start, stop)
-
-
-def in_order(run: Run) -> Iterator[tuple[int, EventBatch]]:
-    """Yield the events of a run in OrderKey order, in the longest stretches of one lane."""
-    if len(set(run.lanes)) == 1:
-        yield from zip(run.lanes, run.batches, strict=True)
-        return
-    for number, start, stop in _stretches(run.batches):
-        yield run.lanes[number], run.batches[number].cut(start, stop)
-
-
-def _stretches(batches: list[EventBatch]) -> Iterator[tuple[int, int, int]]:
-    """Yield (batch, start, stop) of the longest stretches of single batches, in OrderKey order."""
-    _, part, row = _merge_order(batches)
-    starts = np.flatnonzero(np.concatenate(([True], part[1:] != part[:-1])))
-    stops = np.append(starts[1:], len(part))
-    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
-        first = int(row[start])
-        yield int(part[start]), first, first + stop - start

@@ -15,12 +15,12 @@ from dgs.order import BEGIN, OrderKey
 from dgs.program import Program
 from planner.plan import PlanNode
 from workers.effects import Effect, Send
-from workers.fold import NOTHING, in_order
+from workers.fold import NOTHING
 from workers.forking import Forking
 from workers.lanes import Lanes
-from workers.mailbox import Run
 from workers.messages import Forked, JoinAnswer, JoinRequest, Progress
 from workers.pending import Pending, Synchronisation
+from workers.runs import Run
 from workers.worker import Worker, is_accumulating
 
 MOST_REQUESTS = 4096
@@ -67,7 +67,7 @@ class Inner(Worker):
             entries = [
                 Synchronisation(lane, batch, None, asks=not self._goes_into_base(lane))
                 for run in self.mailbox.release()
-                for lane, batch in in_order(run)
+                for lane, batch in run.stretches()
             ]
             request = self._take_requests(MOST_REQUESTS if self._accumulates else 1)
             if request is not None:

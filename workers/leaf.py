@@ -8,8 +8,8 @@ from dgs.errors import InternalError
 from dgs.order import OrderKey
 from workers.effects import Effect
 from workers.fold import NOTHING
-from workers.mailbox import Run
 from workers.messages import JoinAnswer, JoinRequest
+from workers.runs import Run
 from workers.worker import Worker
 
 MOST_WINDOWS = 4096

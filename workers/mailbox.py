@@ -17,23 +17,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from dgs.errors import InternalError
 from dgs.events import EventBatch
 from dgs.order import BEGIN, END, OrderKey
 from workers.messages import JoinRequest
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """Events that may be processed now: per batch the lane it is of. Of several lanes: to be merged by OrderKey."""
-
-    lanes: tuple[int, ...]
-    batches: list[EventBatch]
-
-    def __len__(self) -> int:
-        return sum(map(len, self.batches))
+from workers.runs import Run
 
 
 class Mailbox:
@@ -143,7 +132,9 @@ class Mailbox:
         for group in self._groups:
             parts = [(lane, batch) for lane in group for batch in self._take_below(lane, limits[lane])]
             if parts:
-                runs.append(Run(tuple(lane for lane, _ in parts), [batch for _, batch in parts]))
+                runs.append(
+                    Run(tuple(lane for lane, _ in parts), [batch for _, batch in parts], self._ordered)
+                )
         return runs
 
     def _limits(self) -> dict[int, OrderKey]:

@@ -12,9 +12,10 @@ from tests.workers.test_simulation import check_seed
 from workers.effects import Effect
 from workers.inner import Inner
 from workers.lanes import Lanes
-from workers.mailbox import Mailbox, Run
+from workers.mailbox import Mailbox
 from workers.messages import JoinAnswer, JoinRequest
 from workers.pending import Pending, Synchronisation
+from workers.runs import Run
 
 SEEDS = range(30_000, 31_500)
 

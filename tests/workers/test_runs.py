@@ -1,0 +1,78 @@
+"""Runs are processed in orders that dependent lanes agree with."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dgs.events import EventBatch
+from dgs.tags import Tag
+from workers.runs import Run
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> Run:
+    count = draw(st.integers(1, 4))
+    pairs = draw(st.lists(st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)), max_size=6))
+    ordered = {
+        i: tuple(j for j in range(count) if i != j and ((i, j) in pairs or (j, i) in pairs))
+        for i in range(count)
+    }
+    lanes, batches = [], []
+    for lane in range(count):
+        ts, seq = 0, 0
+        for _ in range(draw(st.integers(0, 2))):
+            times = []
+            for step in draw(st.lists(st.integers(0, 2), min_size=1, max_size=6)):
+                ts += step
+                times.append(ts)
+            lanes.append(lane)
+            batches.append(
+                EventBatch.of(
+                    "s",
+                    rank=lane % 3,
+                    tags=[Tag("t")],
+                    ts=times,
+                    seq=range(seq * 4 + lane, seq * 4 + lane + len(times)),
+                )
+            )
+            seq += len(times)
+    return Run(tuple(lanes), batches, ordered)
+
+
+@given(runs())
+def test_stretches_keep_the_order_of_dependent_lanes(run):
+    seen = [(lane, batch.key(row)) for lane, batch in run.stretches() for row in range(len(batch))]
+    whole = [
+        (lane, b.key(row)) for lane, b in zip(run.lanes, run.batches, strict=True) for row in range(len(b))
+    ]
+    assert sorted(seen) == sorted(whole)
+    for i, (lane, key) in enumerate(seen):
+        for other, later in seen[i + 1 :]:
+            assert key < later or (other != lane and other not in run.ordered[lane])
+
+
+@given(runs())
+def test_merge_order_is_the_total_order(run):
+    if not run.batches:
+        return
+    order, part, row = run.merge_order()
+    keys = [run.batches[p].key(r) for p, r in zip(part.tolist(), row.tolist(), strict=True)]
+    assert keys == sorted(b.key(r) for b in run.batches for r in range(len(b)))
+    assert sorted(order.tolist()) == list(range(len(run)))
+
+
+def batch(rank: int, ts: list[int]) -> EventBatch:
+    return EventBatch.of("s", rank=rank, tags=[Tag("t")], ts=ts)
+
+
+def test_independent_lanes_are_one_stretch_each_although_another_lane_depends_on_both():
+    views = [batch(1, list(range(100))), batch(2, list(range(100)))]
+    run = Run((0, 1, 2), [batch(0, [50]), *views], {0: (1, 2), 1: (0,), 2: (0,)})
+    assert [(lane, len(b)) for lane, b in run.stretches()] == [(1, 50), (2, 50), (0, 1), (1, 50), (2, 50)]
+    assert not run.is_dense
+
+
+def test_lanes_that_alternate_are_merged():
+    run = Run((0, 1), [batch(0, list(range(100))), batch(1, list(range(100)))], {0: (1,), 1: (0,)})
+    assert run.is_dense
