@@ -15,12 +15,11 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
-from dgs import columns
-from dgs.columns import Column
 from dgs.errors import DgsError
 from dgs.outputs import OutputBatch
 from workers.sinks.part_file import PartFile, refusing
-from workers.sinks.tables import fitted, flat, table_of
+from workers.sinks.tables import fitted, flat, table_of_parts
+from workers.sinks.waiting import Waiting
 
 ROWS_PER_BLOCK = 65_536
 
@@ -63,16 +62,14 @@ class TableSink:
         self._parts = [PartFile(directory, f"part-{host}", suffix)]
         self._writer: TableWriter | None = None
         self._schema: pa.Schema | None = None
-        self._waiting: list[Column] = []
-        self._rows = 0
+        self._waiting = Waiting()
 
     def write(self, batch: OutputBatch) -> None:
         """Collect the outputs; write them when there are enough."""
         if not len(batch):
             return
-        self._waiting.append(batch.values)
-        self._rows += len(batch)
-        if self._rows >= ROWS_PER_BLOCK:
+        self._waiting.add(batch.values)
+        if self._waiting.rows >= ROWS_PER_BLOCK:
             self._flush()
 
     def close(self) -> None:
@@ -91,10 +88,9 @@ class TableSink:
             part.abort()
 
     def _flush(self) -> None:
-        if not self._waiting:
+        if not self._waiting.rows:
             return
-        values, self._waiting, self._rows = columns.concat(self._waiting), [], 0
-        table = self._shape(table_of(values))
+        table = self._shape(table_of_parts(*self._waiting.take()))
         fits = None if self._schema is None else fitted(table, self._schema)
         if fits is None:
             self._begin_file(table.schema)

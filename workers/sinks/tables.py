@@ -11,12 +11,15 @@ A value that has no place in a column of one type (mixed types, tuples of differ
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from dgs.columns import Column
+from dgs import columns
+from dgs.columns import Column, Indices
 from workers.sinks.json_text import as_json, plain
 
 VALUE = "value"
@@ -25,12 +28,23 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 def table_of(values: Column) -> pa.Table:
     """Return a column of outputs as a table."""
-    if isinstance(values, dict) and values and all(isinstance(name, str) for name in values):
+    if isinstance(values, dict) and _is_record(values):
         return pa.table({name: _arrow(part) for name, part in values.items()})
-    if isinstance(values, list) and _are_records(values):
+    if isinstance(values, list) and _is_record(values):
         names = list(dict.fromkeys(name for value in values for name in value))
         return pa.table({name: _arrow([value.get(name) for value in values]) for name in names})
     return pa.table({VALUE: _arrow(values)})
+
+
+def table_of_parts(parts: Sequence[Column], order: Indices | None) -> pa.Table:
+    """Return columns of different forms, one after the other, as one table, its rows taken in the given order."""
+    if order is None:
+        return table_of(columns.concat(parts))
+    if all(_is_record(part) for part in parts):
+        with suppress(pa.ArrowException):  # no type for both: the values decide, one by one
+            tables = map(table_of, parts)
+            return pa.concat_tables(tables, promote_options="permissive").take(pa.array(order))
+    return table_of(columns.take(columns.concat([columns.to_list(part) for part in parts]), order))
 
 
 def flat(table: pa.Table) -> pa.Table:
@@ -56,7 +70,7 @@ def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table | None:
     if not set(table.column_names) <= set(schema.names):
         return None
     try:
-        columns = [
+        arrays = [
             _widened(table.column(field.name), field.type)
             if field.name in table.column_names
             else pa.nulls(len(table), field.type)
@@ -64,7 +78,7 @@ def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table | None:
         ]
     except pa.ArrowException:
         return None
-    return None if any(column is None for column in columns) else pa.table(columns, schema=schema)
+    return None if any(array is None for array in arrays) else pa.table(arrays, schema=schema)
 
 
 def _widened(column: Any, kind: pa.DataType) -> Any:
@@ -77,8 +91,13 @@ def _widened(column: Any, kind: pa.DataType) -> Any:
     return None
 
 
-def _are_records(values: list[Any]) -> bool:
-    return all(type(value) is dict and value and all(type(name) is str for name in value) for value in values)
+def _is_record(values: Column) -> bool:
+    """Return whether all values are dictionaries with texts as names."""
+    if isinstance(values, dict):
+        return bool(values) and all(isinstance(name, str) for name in values)
+    return isinstance(values, list) and all(
+        type(value) is dict and value and all(type(name) is str for name in value) for value in values
+    )
 
 
 def _arrow(values: Column) -> Any:
@@ -86,8 +105,9 @@ def _arrow(values: Column) -> Any:
         return values
     if isinstance(values, dict):
         return pa.StructArray.from_arrays([_combined(part) for part in values.values()], names=list(values))
-    if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "biufM":
-        return pa.array(values)
+    if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "biufMU":
+        with suppress(UnicodeError):
+            return pa.array(values)
     listed = values.tolist() if isinstance(values, np.ndarray) else values
     try:
         if not any(isinstance(value, (set, frozenset)) for value in listed):
