@@ -1,6 +1,7 @@
 """The least and the greatest value: of numbers, texts, dates, whatever is ordered.
 
-The state of no values is None. NaN is absorbing: it is less than nothing and greater than nothing, and not to be overlooked.
+The state of no values is None. Of values that are equal, such as 1 and 1.0, either may stay. NaN is absorbing: it is neither
+less nor greater than anything, and not to be overlooked.
 
 >>> MIN.windows(np.array([5, 3, 4]), np.array([0, 2])), MAX.fold(["b", "a"])
 ([None, 3, 4], 'b')

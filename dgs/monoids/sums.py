@@ -31,8 +31,8 @@ class Sum:
         return 0
 
     def lift(self, value: Any) -> Any:
-        """Return the value."""
-        return value
+        """Return the value as a number: True counts 1."""
+        return 0 + value
 
     def join(self, left: Any, right: Any) -> Any:
         """Return the sum of two sums."""
@@ -42,7 +42,8 @@ class Sum:
         """Return the sum of a column of numbers."""
         values = columns.numbers(column)
         if _fits(values, len(values)):
-            return 0 + np.add.reduce(values).item()
+            with np.errstate(all="ignore"):  # infinities cancel to NaN, as they do in Python
+                return 0 + np.add.reduce(values).item()
         return sum(values.tolist())
 
     def windows(self, column: Column, cuts: Cuts) -> Column:
@@ -54,10 +55,11 @@ class Sum:
             return [sum(listed[i:j]) for i, j in zip(starts.tolist(), stops.tolist(), strict=True)]
         sums = np.zeros(len(starts), dtype=values.dtype)
         some = starts < stops
-        if some.all():
-            sums = np.add.reduceat(values, starts)
-        elif some.any():
-            sums[some] = np.add.reduceat(values, starts[some])
+        with np.errstate(all="ignore"):
+            if some.all():
+                sums = np.add.reduceat(values, starts)
+            elif some.any():
+                sums[some] = np.add.reduceat(values, starts[some])
         if values.dtype.kind != "f":
             return sums
         return [0 + total if any_ else 0 for total, any_ in zip(sums.tolist(), some.tolist(), strict=True)]
@@ -121,7 +123,7 @@ class Mean:
 
     def lift(self, value: Any) -> Totals:
         """Return the sum and count of one number."""
-        return value, 1
+        return 0 + value, 1
 
     def join(self, left: Totals, right: Totals) -> Totals:
         """Add sums and counts."""
