@@ -33,7 +33,7 @@ def execute(
     from workers.runtime import run_job
 
     started = time.time()
-    job = _job(prepared, directory, collect=collect or verify)
+    job = job_of(prepared, directory, collect=collect or verify)
     if directory is not None:
         directory.write_plan(prepared.config, plan_data(prepared), prepared.request.base_dir)
     try:
@@ -64,7 +64,8 @@ def sinks_of(prepared: Prepared, directory: RunDirectory | None) -> tuple[SinkCo
     return (SinkConfig(jsonl=FileSink(path=str(directory.outputs))),)
 
 
-def _job(prepared: Prepared, directory: RunDirectory | None, *, collect: bool) -> Job:
+def job_of(prepared: Prepared, directory: RunDirectory | None, *, collect: bool) -> Job:
+    """Return what a runtime is asked to do."""
     from workers.job import Job
 
     config, request = prepared.config, prepared.request
@@ -90,7 +91,7 @@ def _differences(prepared: Prepared, result: JobResult, tolerance: float | None)
     from dgs import sequential
     from dgs.verify import compare
 
-    streams = [_batches(prepared, rank, config) for rank, config in enumerate(prepared.config.streams)]
+    streams = [batches(prepared, rank, config) for rank, config in enumerate(prepared.config.streams)]
     expected = sequential.run(prepared.program, streams)
     got = (value for batch in result.outputs for value in batch.to_list())
     comparison = compare((output.value for output in expected.outputs), got, tolerance=tolerance)
@@ -101,7 +102,7 @@ def _differences(prepared: Prepared, result: JobResult, tolerance: float | None)
     return lines
 
 
-def _batches(prepared: Prepared, rank: int, config: StreamConfig) -> Iterator[EventBatch]:
+def batches(prepared: Prepared, rank: int, config: StreamConfig) -> Iterator[EventBatch]:
     """Yield all batches of a declared stream, in its order: not dealt to its splits."""
     from dgs.order import END
     from workers.sources import open_source

@@ -1,0 +1,157 @@
+"""`python -m experiments.bench`: the applications on all engines, the cost of synchronising, memory.
+
+The table shows medians, and their ratios to a plain Python loop and to NumPy by hand. Outputs of every run are compared
+with those of the sequential program: the exit code is 1 if any differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dgs.measuring import Sample, measured, medians
+from experiments.bench import memory, plot, report, sync
+from experiments.bench.applications import APPLICATIONS, application, available
+from experiments.bench.engines import Shapes, contestants
+
+ENGINES = ("loop", "numpy", "local", "ray")
+QUICK_APPS = ("event-window", "page-view", "fraud", "fraud-cyclic")
+
+Apps = Annotated[
+    list[str] | None, typer.Option("--app", help=f"One of {', '.join(APPLICATIONS)}. Repeatable.")
+]
+Engines = Annotated[
+    list[str] | None, typer.Option("--engine", help=f"One of {', '.join(ENGINES)}. Repeatable.")
+]
+Leaves = Annotated[list[int] | None, typer.Option("--leaves", min=1, help="Leaves of the plans. Repeatable.")]
+Hosts = Annotated[list[int] | None, typer.Option("--hosts", min=1, help="Ray hosts. Repeatable.")]
+Repeat = Annotated[int | None, typer.Option("--repeat", min=1, help="Repetitions (7; with --quick 3).")]
+Events = Annotated[
+    int | None,
+    typer.Option(min=10_000, help="Events per stream, event by event (250,000; with --quick 25,000)."),
+]
+LargeEvents = Annotated[
+    int | None,
+    typer.Option(min=10_000, help="Events per stream, vectorised (2,500,000; with --quick 250,000)."),
+]
+BatchRows = Annotated[
+    int | None, typer.Option(min=1, help="`runtime.batch_rows` (default: the runtime's own).")
+]
+Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write every sample.")]
+Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the medians as SVG.")]
+Sync = Annotated[bool, typer.Option("--sync", help="Measure the cost of synchronising instead.")]
+Memory = Annotated[
+    bool, typer.Option("--memory", help="Measure the memory of a run of 100 million events instead.")
+]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="Small data, few repetitions, local only: under a minute.")
+]
+
+
+def main(
+    *,
+    apps: Apps = None,
+    engines: Engines = None,
+    leaves: Leaves = None,
+    hosts: Hosts = None,
+    repeat: Repeat = None,
+    events: Events = None,
+    large_events: LargeEvents = None,
+    batch_rows: BatchRows = None,
+    json: Json = None,
+    plot_file: Plot = None,
+    sync_only: Sync = False,
+    memory_only: Memory = False,
+    quick: Quick = False,
+) -> None:
+    """Measure the applications: engines x {scalar, vectorised} x leaves x hosts, repetitions interleaved."""
+    about = report.surroundings(
+        {name: value for name, value in locals().items() if name not in ("json", "plot_file")}
+    )
+    if memory_only:
+        memory.report(about, json)
+        return
+    shapes = Shapes(
+        engines=_engines(engines, quick=quick),
+        leaves=leaves or (1, 4),
+        hosts=hosts or (1, 2),
+        settings={"runtime.batch_rows": batch_rows} if batch_rows else None,
+    )
+    small, large = (
+        events or (25_000 if quick else 250_000),
+        large_events or (250_000 if quick else 2_500_000),
+    )
+    with _ray_started(shapes):
+        if sync_only:
+            sampling = sync.samples(shapes, repetitions=repeat or (3 if quick else 5), quick=quick)
+        else:
+            names = apps or (QUICK_APPS if quick else available())
+            sampling = _samples(
+                names, shapes, (small, large), repeat or (3 if quick else 7), patience=2 if quick else 30
+            )
+        samples = list(sampling)
+    _finish(samples, about, json, plot_file, title="synchronising" if sync_only else "applications")
+
+
+def _samples(
+    names: list[str] | tuple[str, ...],
+    shapes: Shapes,
+    sizes: tuple[int, int],
+    repetitions: int,
+    *,
+    patience: float,
+) -> Iterator[Sample]:
+    for name in names:
+        report.console().print(f"{name} ...", highlight=False)
+        small = application(name, events=sizes[0])
+        large = small if name == "flights" else application(name, events=sizes[1])
+        yield from measured(contestants(small, large, shapes), repetitions=repetitions, patience=patience)
+
+
+def _finish(
+    samples: list[Sample], about: dict[str, object], json: Path | None, drawing: Path | None, *, title: str
+) -> None:
+    rows = medians(samples)
+    report.print_table(title, rows)
+    if json is not None:
+        report.write_json(json, about, samples, targets=[*report.verdicts(rows), *sync.verdicts(rows)])
+    if drawing is not None:
+        drawing.write_text(plot.as_svg(rows), encoding="utf-8")
+    for line in sync.verdicts(rows):
+        report.console().print(line)
+    wrong = [row for row in rows if row["problem"]]
+    for row in wrong:
+        report.console().print(f"{row['app']} {row['engine']} {row['mode']}: {row['problem']}", markup=False)
+    if wrong:
+        raise typer.Exit(1)
+
+
+def _engines(asked: list[str] | None, *, quick: bool) -> tuple[str, ...]:
+    if unknown := set(asked or ()) - set(ENGINES):
+        raise typer.BadParameter(
+            f"there is no engine {', '.join(sorted(unknown))}: there are {', '.join(ENGINES)}"
+        )
+    if asked:
+        return tuple(asked)
+    has_ray = find_spec("ray") is not None and not quick
+    return tuple(name for name in ENGINES if name != "ray" or has_ray)
+
+
+@contextmanager
+def _ray_started(shapes: Shapes) -> Iterator[None]:
+    """Start Ray once for all runs."""
+    with ExitStack() as stack:
+        if "ray" in shapes.engines:
+            from workers.ray_cluster import cluster
+
+            stack.enter_context(cluster("local", max(shapes.hosts)))
+        yield
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,145 @@
+"""What a run of the benchmarks leaves: a table on the terminal, a JSON file with every sample, a drawing."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from dgs.measuring import Sample, medians
+from experiments.bench.targets import Ratios
+
+PACKAGES = ("dgs", "numpy", "pyarrow", "ray", "msgpack", "bytewax", "apache-flink")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def surroundings(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return where and with what was measured: machine, versions, commit, options."""
+    return {
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "machine": {
+            "system": platform.platform(),
+            "processor": _processor(),
+            "cpus": os.cpu_count(),
+            "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+            "load": os.getloadavg()[0],
+        },
+        "versions": {"python": platform.python_version(), **_versions()},
+        "commit": _commit(),
+        "options": dict(options),
+    }
+
+
+def write_json(path: Path, about: Mapping[str, Any], samples: Sequence[Sample], **more: Any) -> None:
+    """Write everything that was measured."""
+    rows = [sample.row() for sample in samples]
+    data = {**about, "rows": rows, "medians": medians(samples), **more}
+    path.write_text(json.dumps(data, indent=1, default=str) + "\n", encoding="utf-8")
+
+
+def print_table(title: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Print the medians, with their ratios to the baselines and the targets they are held against."""
+    from rich.table import Table
+
+    rows = list(rows)
+    ratios = Ratios(rows)
+    table = Table(title=title, title_justify="left")
+    for name in ("app", "engine", "mode"):
+        table.add_column(name, no_wrap=True)
+    for name in ("leaves", "hosts", "events", "ms", "wall ms", "M events/s", "x loop", "x numpy"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("us/sync", justify="right")
+    table.add_column("target")
+    before = None
+    for row in rows:
+        if before is not None and before != row["app"]:
+            table.add_section()
+        before = row["app"]
+        table.add_row(*_cells(row, ratios))
+    console().print(table)
+
+
+def verdicts(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield how each row stands to its target."""
+    ratios = Ratios(rows)
+    for row in rows:
+        if verdict := ratios.verdict(row):
+            name = f"{row['app']} on {row['engine']}, {row['mode']}, {row['leaves']} leaves, {row['hosts']} hosts"
+            yield f"target {verdict} ({name})"
+
+
+def _cells(row: Mapping[str, Any], ratios: Ratios) -> list[str]:
+    verdict = ratios.verdict(row)
+    judged = "" if verdict is None else f"[{'green' if verdict.is_met else 'yellow'}]{verdict}"
+    return [
+        row["app"],
+        row["engine"],
+        row["mode"],
+        str(row["leaves"]),
+        str(row["hosts"]),
+        f"{row['events']:,.0f}",
+        f"{row['seconds'] * 1e3:,.1f}",
+        f"{row['wall_seconds'] * 1e3:,.1f}",
+        f"{row['eps'] / 1e6:,.2f}",
+        _ratio(ratios.to("loop", row)),
+        _ratio(ratios.to("numpy", row)),
+        _per_synchronisation(row),
+        f"[red]WRONG: {row['problem'].splitlines()[0][:60]}" if row["problem"] else judged,
+    ]
+
+
+def _per_synchronisation(row: Mapping[str, Any]) -> str:
+    count = row["figures"].get("synchronisations")
+    return f"{row['seconds'] / count * 1e6:,.1f}" if count else "-"
+
+
+def _ratio(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.2f}" if value < 100 else f"{value:,.0f}"  # noqa: PLR2004
+
+
+def console() -> Any:
+    """Return the console for tables: wide enough for them where the output is no terminal."""
+    from rich.console import Console
+
+    return Console() if sys.stdout.isatty() else Console(width=160)
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+
+
+def _commit() -> str | None:
+    """Return the commit that was measured, with a plus sign if files differ from it."""
+    git = ["git", "-C", str(ROOT)]
+    try:
+        commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)  # noqa: S603
+        changed = subprocess.run(  # noqa: S603
+            [*git, "status", "--porcelain", "--untracked-files=no"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return commit.stdout.strip() + ("+" if changed.stdout.strip() else "")

@@ -1,0 +1,158 @@
+"""What synchronising costs: values per barrier, leaves below a root, heartbeats (Figure 10 of the paper), target 3.
+
+- `window-N`: four streams with N values each per barrier, on four leaves, beside a NumPy loop over the windows
+  (`numpy`) and one `reduceat` over all windows (`numpy-reduceat`).
+- `joins-window`, `joins-fraud`: L streams on L leaves with ten events each between two synchronisations, so that next to
+  nothing but synchronising is done. Windows accumulate, and many are in flight; a rule of fraud detection waits for the
+  one before.
+- `beats-N`: the event window with N heartbeats of the barrier stream per barrier.
+
+>>> app = windows(values=100, events=1_000)
+>>> app.name, app.events, len(app.columns["barriers"]["ts"])
+('window-100', 4010, 10)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from dgs.measuring import Contestant, Measured, Sample, measured
+from dgs.order import Heartbeat
+from experiments.bench.applications import STREAMS, Application, of_one_key
+from experiments.bench.baselines import loops, numpy_by_hand, window_sums, window_sums_at_once
+from experiments.bench.engines import Shapes, runtimes
+from experiments.event_window import program as window_program
+from experiments.fraud_detection import program as fraud_program
+
+VALUES = (100, 1_000, 10_000, 100_000)
+LEAVES = (1, 2, 4, 8, 16, 32, 64)
+BEATS = (0, 1, 10, 100, 1_000)
+FEW = 10
+"""Events per leaf between two synchronisations where only these are measured."""
+
+
+def samples(shapes: Shapes, *, repetitions: int, quick: bool) -> Iterator[Sample]:
+    """Yield the samples of all sweeps, repetitions interleaved within each."""
+    small, large = (20_000, 100_000) if quick else (200_000, 1_000_000)
+    patience = 1.0 if quick else 20.0
+    for values in VALUES[:3] if quick else VALUES:
+        group = _per_barrier(windows(values, small), windows(values, large), shapes)
+        yield from measured(group, repetitions=repetitions, patience=patience)
+    joins = [_joins(leaves, shapes, quick=quick) for leaves in ((1, 4, 16) if quick else LEAVES)]
+    yield from measured(chain.from_iterable(joins), repetitions=repetitions, patience=patience)
+    beats = [_heartbeats(count, small, shapes) for count in ((0, 10, 100) if quick else BEATS)]
+    yield from measured(chain.from_iterable(beats), repetitions=repetitions, patience=patience)
+
+
+def windows(values: int, events: int, streams: int = STREAMS, name: str | None = None) -> Application:
+    """Return the event window over streams of `events` values with `values` of them per barrier and stream."""
+    data = _columns("barriers", "values", values, events, streams)
+    tags = {"barriers": window_program.BARRIER(), "values": window_program.VALUE()}
+    return of_one_key(name or f"window-{values}", window_program.EventWindow(), data, tags)
+
+
+def rules(values: int, events: int, streams: int, name: str) -> Application:
+    """Return fraud detection over streams of `events` transactions with `values` of them per rule and stream."""
+    data = _columns("rules", "transactions", values, events, streams)
+    tags = {"rules": fraud_program.RULE(), "transactions": fraud_program.TRANSACTION()}
+    return of_one_key(name, fraud_program.FraudDetection(), data, tags)
+
+
+def _columns(first: str, others: str, values: int, events: int, streams: int) -> dict[str, dict[str, Any]]:
+    ends = np.arange(values, events + 1, values, dtype=np.int64)
+    data = {first: {"ts": ends, "payload": np.arange(len(ends), dtype=np.int64)}}
+    for number in range(streams):
+        random = np.random.default_rng([values, number])
+        ts = np.arange(events, dtype=np.int64)  # one value per unit of time: no window is empty
+        data[f"{others}-{number}"] = {"ts": ts, "payload": random.integers(0, 10_000, events)}
+    return data
+
+
+def _per_barrier(small: Application, large: Application, shapes: Shapes) -> Iterator[Contestant]:
+    found: list[Contestant] = []
+    if "loop" in shapes.engines:
+        found += [one for one in loops(small) if one.engine == "loop"]
+    if "numpy" in shapes.engines:
+        found += [
+            numpy_by_hand(large, window_sums),
+            numpy_by_hand(large, window_sums_at_once, name="numpy-reduceat"),
+        ]
+    found += runtimes(small, "scalar", STREAMS, shapes)
+    found += runtimes(large, "vectorised", STREAMS, shapes)
+    return _counted(found, {"scalar": small, "vectorised": large})
+
+
+def _joins(leaves: int, shapes: Shapes, *, quick: bool) -> Iterator[Contestant]:
+    events = FEW * (200 if quick else 2_000)
+    for app in (
+        windows(FEW, events, leaves, name="joins-window"),
+        rules(FEW, events, leaves, name="joins-fraud"),
+    ):
+        yield from _counted(runtimes(app, "vectorised", leaves, shapes), {"vectorised": app})
+
+
+def _heartbeats(beats: int, events: int, shapes: Shapes) -> Iterator[Contestant]:
+    app = windows(10_000, events, name=f"beats-{beats}")
+    barriers = app.columns["barriers"]
+    items: list[Any] = []
+    for ts, payload in zip(barriers["ts"].tolist(), barriers["payload"].tolist(), strict=True):
+        step = max(1, 10_000 // (beats + 1))
+        items += [Heartbeat("barriers", ts - 10_000 + step * (number + 1)) for number in range(beats)]
+        items.append((window_program.BARRIER(), ts, payload))
+    app = replace(app, feeds={"barriers": items})
+    return _counted(runtimes(app, "vectorised", STREAMS, shapes), {"vectorised": app})
+
+
+def _counted(group: Iterable[Contestant], apps: Mapping[str, Application]) -> Iterator[Contestant]:
+    """Let every run say how many synchronisations there were."""
+    for contestant in group:
+        first = next(iter(apps[contestant.mode].streams.values()))
+        yield replace(contestant, run=_counting(contestant, sum(map(len, first))))
+
+
+def _counting(contestant: Contestant, synchronisations: int) -> Any:
+    def run() -> Measured:
+        done = contestant.run()
+        return replace(done, figures={**done.figures, "synchronisations": synchronisations})
+
+    return run
+
+
+def verdicts(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield how the medians stand to target 3, as far as they were measured."""
+    of = {(row["app"], row["engine"], row["mode"], row["leaves"], row["hosts"]): row for row in rows}
+    yield from _pace(of)
+    for name in ("joins-window", "joins-fraud"):
+        few, many = of.get((name, "ray", "vectorised", 4, 2)), of.get((name, "ray", "vectorised", 64, 2))
+        if few is not None:
+            yield _said(f"{name}, 4 leaves on two hosts: ms each", _each(few) * 1e3, most=0.3)
+        if few is not None and many is not None:
+            yield _said(f"{name}, 64 leaves to 4", _each(many) / _each(few), most=3)
+
+
+def _pace(of: Mapping[Any, Mapping[str, Any]]) -> Iterator[str]:
+    for engine, hosts in (("local", 1), ("ray", 2)):
+        sparse = of.get(("window-10000", engine, "scalar", STREAMS, hosts))
+        dense = of.get(("window-100", engine, "scalar", STREAMS, hosts))
+        if sparse is not None and dense is not None:
+            yield _said(f"{engine} scalar, 10,000 to 100 values", sparse["eps"] / dense["eps"], most=2)
+        columns = of.get(("window-100", engine, "vectorised", STREAMS, hosts))
+        by_hand = of.get(("window-100", "numpy", "vectorised", 1, 1))
+        if columns is not None and by_hand is not None:
+            ratio = columns["eps"] / by_hand["eps"]
+            yield _said(f"{engine} vectorised at 100 values to a NumPy loop", ratio, least=2)
+
+
+def _each(row: Mapping[str, Any]) -> float:
+    return float(row["seconds"] / row["figures"]["synchronisations"])
+
+
+def _said(what: str, value: float, *, most: float | None = None, least: float | None = None) -> str:
+    met = value <= most if most is not None else value >= (least or 0)
+    bound = f"at most {most:g}" if most is not None else f"at least {least:g}"
+    return f"target 3 {'met' if met else 'missed'}: {what}: {value:.2f} ({bound})"

@@ -1,0 +1,77 @@
+"""What is to be reached, as ratios within one run on one machine: targets 1 to 3 of docs/performance.md.
+
+>>> rows = [
+...     {"app": "fraud", "engine": "numpy", "mode": "vectorised", "leaves": 1, "hosts": 1, "eps": 100.0, "problem": None},
+...     {"app": "fraud", "engine": "ray", "mode": "vectorised", "leaves": 4, "hosts": 2, "eps": 40.0, "problem": None},
+... ]
+>>> [(verdict.wanted, verdict.ratio, verdict.is_met) for verdict in map(Ratios(rows).verdict, rows) if verdict]
+[(0.3, 0.4, True)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Row = Mapping[str, Any]
+
+VECTORISED = 0.5
+"""Of the NumPy version by hand, on the local runtime and on two Ray hosts."""
+VECTORISED_FORKING = 0.3
+"""The same for fraud detection on Ray, which must wait for each fork."""
+SCALAR = {1: 1.0, 2: 1.8}
+"""Of the plain loop, by the number of hosts."""
+TWO = 2
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Which target a row is held against, and what it reaches of it."""
+
+    target: int
+    wanted: float
+    ratio: float
+
+    @property
+    def is_met(self) -> bool:
+        """Whether the ratio is enough."""
+        return self.ratio >= self.wanted
+
+    def __str__(self) -> str:
+        return f"{self.target}: {'met' if self.is_met else 'missed'}, {self.ratio:.2f} of {self.wanted:g}"
+
+
+class Ratios:
+    """The medians of a run against its baselines."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._eps = {(row["app"], row["engine"]): row["eps"] for row in rows if row["mode"] is not None}
+
+    def to(self, baseline: str, row: Row) -> float | None:
+        """Return the speed of a row as a multiple of a baseline's on the same application, None if that was not run."""
+        of = self._eps.get((row["app"], baseline))
+        return row["eps"] / of if of else None
+
+    def verdict(self, row: Row) -> Verdict | None:
+        """Return how a row stands to its target, None if there is none for it."""
+        wanted = _wanted(row)
+        if wanted is None:
+            return None
+        target, least, baseline = wanted
+        ratio = self.to(baseline, row)
+        if ratio is None:
+            return None
+        return Verdict(target, least, 0.0 if row["problem"] else ratio)
+
+
+def _wanted(row: Row) -> tuple[int, float, str] | None:
+    engine, hosts = row["engine"], row["hosts"]
+    if engine not in ("local", "ray"):
+        return None
+    if row["mode"] == "scalar":
+        return 2, SCALAR.get(hosts, SCALAR[TWO]), "loop"
+    if engine == "ray" and hosts < TWO:
+        return None
+    waits = engine == "ray" and row["app"].startswith("fraud")
+    return 1, VECTORISED_FORKING if waits else VECTORISED, "numpy"
