@@ -285,6 +285,7 @@ class RuntimeConfig(Section):
     kind: Literal["ray", "local"] = "ray"
     hosts: int | None = Field(default=None, ge=1)
     address: str = "local"
+    transport: Literal["direct", "ray"] = "direct"
     buffer_bytes: Size = 256 * 2**20
     batch_rows: int = Field(default=16384, ge=1)
     linger: Duration = 5 * 10**6

@@ -167,6 +167,14 @@ class MissingPackageError(ResourceError):
     fix = "Install it with `pip install {package}`"
 
 
+class ChannelUnavailableError(ResourceError):
+    """A host cannot listen for the others, or not reach one of them."""
+
+    code = "DGS404"
+    template = "host {host} has no channel to the others: {problem}"
+    fix = "Let the machines connect to each other, or set `transport: ray` under `runtime:`"
+
+
 class RunError(DgsError):
     """The run failed."""
 

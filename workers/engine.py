@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
+from collections.abc import Callable
 from typing import Any
 
 from dgs.errors import DgsError
@@ -16,16 +17,27 @@ from dgs.outputs import OutputBatch
 from dgs.user_code import user_error
 from workers.central import Central
 from workers.deployment import Deployment
+from workers.effects import Snapshot
 from workers.messages import Frame
 from workers.sinks import Sink, is_central, open_sink
 from workers.sources import Source, open_source
-from workers.worker import Snapshot
+
+
+def _nothing(host: int) -> int:  # noqa: ARG001 - the signature of Transport.in_flight
+    """Return the bytes in flight to a host where there is no other."""
+    return 0
 
 
 class Engine:
-    """Drives the state machines of one host over real sources and sinks."""
+    """Drives the state machines of one host over real sources and sinks.
 
-    def __init__(self, deployment: Deployment, index: int) -> None:
+    `in_flight` tells the bytes on their way to a host. A source whose events go there waits while they are too many: a
+    host that is busy takes nothing, so without this the queues to it would grow for as long as it is.
+    """
+
+    def __init__(
+        self, deployment: Deployment, index: int, *, in_flight: Callable[[int], int] = _nothing
+    ) -> None:
         job = deployment.job
         self.index = index
         self.host = deployment.make_host(index)
@@ -38,6 +50,12 @@ class Engine:
         self._inbox: deque[Frame] = deque()
         self._sinks: list[Sink] = []
         self._sources: dict[str, Source] = {}
+        self._in_flight = in_flight
+        self._credit_bytes = deployment.credit_bytes
+        self._fed = {
+            config.id: deployment.fed_hosts(index, streams)
+            for config, streams in deployment.local_streams(index)
+        }
         self._program = job.program
         self._root = deployment.plan.root.id if deployment.root_host == index else None
         self._open(deployment)
@@ -83,7 +101,7 @@ class Engine:
         while self._inbox:
             self.host.receive(self._inbox.popleft())
         name = self.host.next_source()
-        if name is not None:
+        if name is not None and not self._is_congested(name):
             reading = self._sources[name].read()
             self.counts["events"] += sum(map(len, reading.batches))
             self.host.ingest(name, reading.batches, reading.frontier)
@@ -97,6 +115,10 @@ class Engine:
         sent = list(self.host.frames())
         self.outbox += sent
         return busy or bool(sent)
+
+    def _is_congested(self, source: str) -> bool:
+        """Whether too much is on its way to a host that a source feeds. Its acknowledgement wakes this one."""
+        return any(self._in_flight(host) > self._credit_bytes for host in self._fed[source])
 
     def _output(self, batch: OutputBatch) -> None:
         if self.first_output is None:

@@ -1,24 +1,37 @@
-"""The Ray actor around one engine: a loop in one thread, arriving frames in another, questions of the driver in a third."""
+"""The Ray actor around one engine: a loop in one thread, Ray's frames in another, questions of the driver in a third."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from queue import Empty, SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ray
 
 from dgs import codec
-from dgs.errors import DgsError
+from dgs.errors import DgsError, InternalError
 from workers.deployment import Deployment
 from workers.engine import Engine
 from workers.job import Job
-from workers.messages import Frame
+from workers.transport import Transport
+from workers.transport_ray import RayTransport
+
+if TYPE_CHECKING:
+    from workers.transport_direct import Secret
 
 IDLE_SECONDS = 0.5
 """How long an idle host sleeps when nothing arrives. A frame or a stop wakes it at once."""
+
+ENDING_SECONDS = 5.0
+"""How long closing waits for the loop to finish what it is at. A host that does not is killed by the driver."""
+
+LOOPBACK = "127.0.0.1"
+
+
+def _node_address() -> str:
+    """Return the address by which Ray knows this machine."""
+    return str(ray.util.get_node_ip_address())  # type: ignore[no-untyped-call]
 
 
 class HostActor:
@@ -26,68 +39,78 @@ class HostActor:
 
     def __init__(self, job: Job, hosts: int, index: int) -> None:
         self._job, self._hosts, self._index = job, hosts, index
-        self._frames: SimpleQueue[bytes | None] = SimpleQueue()
-        self._early: dict[tuple[int, int], Frame] = {}
-        self._next = dict.fromkeys(range(hosts), 1)
         self._lock = threading.Lock()
         self._ready: list[bytes] = []
         self._stopping = False
+        self._ended = threading.Event()
+        self._ended.set()
+        self._transport: Transport | None = None
         self._engine: Engine | None = None
 
     @ray.method(concurrency_group="control")
-    def open(self, actors: list[Any]) -> Any:
-        """Load the program, make the workers, open sources and sinks."""
-        return self._guarded(lambda: self._open(actors))
+    def node(self) -> str:
+        """Return the id of the machine that this host is on."""
+        return str(ray.get_runtime_context().get_node_id())
 
-    def _open(self, actors: list[Any]) -> None:
+    @ray.method(concurrency_group="control")
+    def open(self, actors: list[Any], secret: Secret | None, is_one_node: bool) -> Any:
+        """Load the program, make the workers, open sources and sinks. Return the address for the other hosts."""
+        return self._guarded(lambda: self._open(actors, secret, is_one_node=is_one_node))
+
+    def _open(self, actors: list[Any], secret: Secret | None, *, is_one_node: bool) -> str:
         if self._job.program_ref is not None:
             from dgs.loading import load_program
 
             self._job = replace(self._job, program=load_program(self._job.program_ref, self._job.base_dir))
-        self._send = [actor.deliver.options(num_returns=0).remote for actor in actors]
-        self._engine = Engine(Deployment(self._job, self._hosts), self._index)
+        deployment = Deployment(self._job, self._hosts)
+        if secret is None:
+            posts = [actor.deliver.options(num_returns=0).remote for actor in actors]
+            self._transport = RayTransport(self._index, posts, bound=deployment.credit_bytes)
+        else:
+            from workers.transport_direct import DirectTransport
+
+            interface = LOOPBACK if is_one_node else _node_address()
+            self._transport = DirectTransport(
+                self._index, self._hosts, secret, interface=interface, bound=deployment.credit_bytes
+            )
+        self._engine = Engine(deployment, self._index, in_flight=self._transport.in_flight)
+        return self._transport.address
+
+    @ray.method(concurrency_group="control")
+    def connect(self, addresses: list[str]) -> Any:
+        """Reach all hosts, once all of them are open."""
+        return self._guarded(lambda: self._channel().connect(addresses))
 
     @ray.method(concurrency_group="frames")
-    def deliver(self, frame: bytes) -> None:
-        """Take a frame of another host."""
-        self._frames.put(frame)
+    def deliver(self, *letter: Any) -> None:
+        """Take a frame of another host that came through Ray."""
+        transport = self._channel()
+        if isinstance(transport, RayTransport):
+            transport.deliver(*letter)
 
     @ray.method(concurrency_group="loop")
     def run(self) -> Any:
         """Work until the root is done (returns its final state, encoded) or until told to stop (returns None)."""
-        return self._guarded(self._run)
+        self._ended.clear()
+        try:
+            return self._guarded(self._run)
+        finally:
+            self._ended.set()
 
     def _run(self) -> bytes | None:
-        engine = self._running()
+        engine, transport = self._running(), self._channel()
+        busy = True
         while engine.final is None and not self._stopping:
-            self._receive(wait=False)
+            for frame in transport.receive(0 if busy else IDLE_SECONDS):
+                engine.take(frame)
             busy = engine.step()
             for target, frame in engine.take_frames():
-                self._send[target](codec.encode(frame))
+                transport.send(target, frame)
             if batches := engine.take_outputs():
                 encoded = [codec.encode(batch) for batch in batches]
                 with self._lock:
                     self._ready += encoded
-            if not busy:
-                self._receive(wait=True)
         return None if engine.final is None else codec.encode(engine.final.state)
-
-    def _receive(self, *, wait: bool) -> None:
-        """Hand the frames that have arrived to the engine; with `wait`, sleep until one comes."""
-        try:
-            while (data := self._frames.get(block=wait, timeout=IDLE_SECONDS if wait else None)) is not None:
-                self._take_in_order(codec.decode(data))
-                wait = False
-        except Empty:
-            return
-
-    def _take_in_order(self, frame: Frame) -> None:
-        """Put frames back into the order in which they were sent: Ray may start one-way calls out of order."""
-        sender = frame.sender
-        self._early[sender, frame.sequence] = frame
-        while (ready := self._early.pop((sender, self._next[sender]), None)) is not None:
-            self._running().take(ready)
-            self._next[sender] += 1
 
     @ray.method(concurrency_group="control")
     def poll(self) -> tuple[int, int, list[bytes]]:
@@ -101,7 +124,8 @@ class HostActor:
     def stop(self) -> None:
         """End the loop: the root is done."""
         self._stopping = True
-        self._frames.put(None)
+        if self._transport is not None:
+            self._transport.wake()
 
     @ray.method(concurrency_group="control")
     def figures(self) -> dict[str, Any]:
@@ -110,17 +134,30 @@ class HostActor:
 
     @ray.method(concurrency_group="control")
     def close(self, complete: bool) -> Any:
-        """Close sources and sinks."""
+        """End the loop, then close sources, sinks and the channel to the other hosts."""
+        return self._guarded(lambda: self._close(complete=complete))
+
+    def _close(self, *, complete: bool) -> None:
         self._stopping = True
-        self._frames.put(None)
-        if self._engine is None:
-            return None
-        return self._guarded(lambda: self._running().close(complete=complete))
+        if self._transport is not None:
+            self._transport.wake()
+        has_ended = self._ended.wait(ENDING_SECONDS)
+        try:
+            if self._engine is not None:
+                self._engine.close(complete=complete)
+        finally:
+            if self._transport is not None and has_ended:  # its sockets belong to the loop until then
+                self._transport.close()
 
     def _running(self) -> Engine:
         if self._engine is None:
-            raise RuntimeError("the host was not opened")
+            raise InternalError(problem="the host was not opened")
         return self._engine
+
+    def _channel(self) -> Transport:
+        if self._transport is None:
+            raise InternalError(problem="the host was not opened")
+        return self._transport
 
     def _guarded(self, action: Callable[[], Any]) -> Any:
         try:

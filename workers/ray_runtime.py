@@ -1,6 +1,7 @@
-"""The Ray runtime: every host is a Ray actor. Ray starts, places and watches them, and carries their frames.
+"""The Ray runtime: every host is a Ray actor. Ray starts, places and watches them, and introduces them to each other.
 
-Ray's own restarts and retries are off (R12): a host that dies ends the run. Frames and outputs are bytes of our codec.
+Ray's own restarts and retries are off (R12): a host that dies ends the run. Frames and outputs are bytes of our codec;
+frames travel over a `Transport`, which `runtime.transport` chooses.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dgs import codec
-from dgs.errors import DgsError, InternalError, WorkerLostError
+from dgs.errors import DgsError, InternalError, MissingPackageError, WorkerLostError
 from workers.central import Central, merged_figures
 from workers.deployment import Deployment
 from workers.job import Job, JobResult, Progress
 from workers.ray_cluster import cluster
+
+if TYPE_CHECKING:
+    from workers.transport_direct import Secret
 
 POLL_SECONDS = 0.05
 CLOSE_SECONDS = 30.0
@@ -25,12 +29,14 @@ CLOSE_SECONDS = 30.0
 def run_ray(job: Job, progress: Progress | None = None) -> JobResult:
     """Run a job on Ray and return its result.
 
-    Raises RayUnavailableError if Ray is absent or does not start, WorkerLostError if a host dies, and any DgsError that a
-    host raises; outputs are then left as `.partial`.
+    Raises RayUnavailableError if Ray is absent or does not start, MissingPackageError if ZeroMQ is absent and
+    `runtime.transport` is `direct`, WorkerLostError if a host dies, and any DgsError that a host raises; outputs are then
+    left as `.partial`.
     """
     hosts = host_count(job)
+    secret = _secret(job, hosts)
     with cluster(job.runtime.address, hosts) as ray:
-        driver = _Driver(ray, job, hosts, progress)
+        driver = _Driver(ray, job, hosts, secret, progress)
         complete = False
         try:
             result = driver.run()
@@ -45,13 +51,27 @@ def host_count(job: Job) -> int:
     return min(job.runtime.hosts or os.cpu_count() or 1, len(job.plan))
 
 
+def _secret(job: Job, hosts: int) -> Secret | None:
+    """Return the key of the run for hosts that talk directly, None for those that talk through Ray or to nobody."""
+    if job.runtime.transport == "ray" or hosts == 1:
+        return None
+    try:
+        from workers.transport_direct import new_secret
+    except ImportError as error:
+        raise MissingPackageError(feature="`transport: direct`", package="pyzmq") from error
+    return new_secret()
+
+
 class _Driver:
     """Watches the hosts of one run: collects outputs and figures, and ends the run when the root has or a host fails."""
 
-    def __init__(self, ray: Any, job: Job, hosts: int, progress: Progress | None) -> None:
+    def __init__(
+        self, ray: Any, job: Job, hosts: int, secret: Secret | None, progress: Progress | None
+    ) -> None:
         from workers.ray_host import HostActor
 
         self._ray = ray
+        self._secret = secret
         self._progress = progress
         self._deployment = Deployment(job, hosts)
         self._central = Central(job)
@@ -63,7 +83,7 @@ class _Driver:
         self._actors = [actor.remote(shipped, hosts, index) for index in range(hosts)]
 
     def run(self) -> JobResult:
-        self._call_all(lambda actor: actor.open.remote(self._actors))
+        self._open()
         started = time.time()
         loops = {actor.run.remote(): index for index, actor in enumerate(self._actors)}
         final: bytes | None = None
@@ -86,6 +106,12 @@ class _Driver:
             self._central.outputs,
             merged_figures(figures, seconds=seconds, started=started),
         )
+
+    def _open(self) -> None:
+        """Open all hosts, then let them reach each other."""
+        is_one_node = len(set(self._call_all(lambda actor: actor.node.remote()))) == 1
+        addresses = self._call_all(lambda actor: actor.open.remote(self._actors, self._secret, is_one_node))
+        self._call_all(lambda actor: actor.connect.remote(addresses))
 
     def _poll(self) -> None:
         """Collect outputs and counts of all hosts."""

@@ -1,0 +1,104 @@
+"""The channel between the hosts of a run: frames as bytes, first in first out per sender, and how much is on its way.
+
+Two implementations: `transport_direct` (sockets of our own, the default) and `transport_ray` (calls of Ray actors). Neither
+ever drops a frame or blocks a sender; what is on its way is bounded because hosts stop reading their sources: `Credits`
+counts, in both directions of every edge, bytes sent and bytes taken, and acknowledgements are cumulative and ride on frames.
+
+>>> ours, theirs = Credits(hosts=2, bound=1000), Credits(hosts=2, bound=1000)
+>>> ours.sent(1, 700)
+>>> theirs.received(0, 700)
+>>> ours.in_flight(1), theirs.owed()            # over a quarter of the bound: host 0 must hear of it at once
+(700, [0])
+>>> ours.acknowledged(1, theirs.acknowledge(0))
+>>> ours.in_flight(1), theirs.owed()
+(0, [])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from dgs import codec
+from dgs.errors import CodecError
+from workers.messages import Frame
+
+
+class Transport(Protocol):
+    """Carries frames between the hosts of a run, numbered from 0.
+
+    Laws: frames of one sender come out of `receive` in the order in which they were sent, each once. A stranger's bytes
+    never do. `send` neither blocks nor drops. All methods but `wake` and `close` belong to one thread.
+    """
+
+    address: str
+
+    def connect(self, addresses: Sequence[str]) -> None:
+        """Reach all hosts, given the addresses of all. Raises ChannelUnavailableError."""
+
+    def send(self, host: int, frame: Frame) -> None:
+        """Send a frame to another host."""
+
+    def receive(self, timeout: float) -> list[Frame]:
+        """Return what has arrived; if nothing has, wait for a frame, a `wake`, an acknowledgement, or `timeout` seconds.
+
+        Raises WorkerLostError if a host cannot be reached any more.
+        """
+
+    def in_flight(self, host: int) -> int:
+        """Return how many bytes were sent to a host and are not known to have been taken there."""
+
+    def wake(self) -> None:
+        """End the wait of `receive`, now or the next one; from any thread."""
+
+    def close(self) -> None:
+        """Close sockets; nothing may be sent or received after it. From any thread, while none is in another method."""
+
+
+class Credits:
+    """The bytes on the edges of one host, to and from each of the others.
+
+    `bound` is what a sender may have in flight before it stops reading. A receiver owes an acknowledgement once it took a
+    quarter of that since the last: so a sender at its bound always hears of it, without a message of its own per frame.
+    """
+
+    def __init__(self, *, hosts: int, bound: int) -> None:
+        self._owing = bound // 4
+        self._sent = [0] * hosts
+        self._acknowledged = [0] * hosts
+        self._received = [0] * hosts
+        self._told = [0] * hosts
+
+    def sent(self, host: int, size: int) -> None:
+        """Note that a frame of `size` bytes went to a host."""
+        self._sent[host] += size
+
+    def received(self, host: int, size: int) -> None:
+        """Note that a frame of `size` bytes of a host was taken."""
+        self._received[host] += size
+
+    def acknowledged(self, host: int, total: int) -> None:
+        """Note that a host has taken `total` bytes of ours so far. Acknowledgements may come late and out of order."""
+        self._acknowledged[host] = max(self._acknowledged[host], total)
+
+    def acknowledge(self, host: int) -> int:
+        """Return how many bytes of a host were taken so far; the caller tells it."""
+        self._told[host] = self._received[host]
+        return self._received[host]
+
+    def owed(self) -> list[int]:
+        """Return the hosts that must be told at once, with or without a frame."""
+        counts = enumerate(zip(self._received, self._told, strict=True))
+        return [host for host, (received, told) in counts if received - told > self._owing]
+
+    def in_flight(self, host: int) -> int:
+        """Return how many bytes sent to a host are not known to have been taken."""
+        return self._sent[host] - self._acknowledged[host]
+
+
+def decoded(body: bytes, sender: int) -> Frame:
+    """Return the frame of the bytes that came from a host. Raises CodecError if they are none of its frames."""
+    frame = codec.decode(body)
+    if not isinstance(frame, Frame) or frame.sender != sender:
+        raise CodecError(problem=f"{len(body)} bytes from host {sender} are not a frame of that host")
+    return frame
