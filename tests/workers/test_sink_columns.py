@@ -45,7 +45,9 @@ def columns_of(draw, size, depth=2):
         names = draw(st.lists(TEXTS, min_size=1, max_size=3, unique=True))
         return {name: draw(columns_of(size, depth - 1)) for name in names}
     if form == "list":
-        return draw(st.lists(OBJECTS, min_size=size, max_size=size))
+        field = draw(st.sampled_from([INT64S | st.none(), FLOATS, TEXTS, st.integers(), OBJECTS]))
+        records = st.fixed_dictionaries({"a": field}, optional={"b": st.integers(0, 9)})
+        return draw(st.lists(draw(st.sampled_from([OBJECTS, field, records])), min_size=size, max_size=size))
     kind, values = draw(st.sampled_from(list(TYPES.items())))
     if form == "struct":
         fields = pa.struct([("a", kind), ("b", pa.int64())])

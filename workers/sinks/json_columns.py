@@ -10,6 +10,7 @@ b'{"page":"a","visitor":4,"info":null}\n"ok"\n{"page":"b","visitor":5,"info":{"x
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ Texts = Any
 NOT_AS_IT_IS = '["\\\\\\x00-\\x1f\\x{85}\\x{2028}\\x{2029}]'
 """What a text of JSON must escape, or what some readers take for the end of a line."""
 NULL = "null"
+_ARROW_TYPES = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()}
 
 
 def json_lines(parts: Sequence[Column], order: Indices | None = None) -> bytes:
@@ -78,7 +80,25 @@ def _pieces(column: Column) -> list[Texts]:
         column = column.combine_chunks()
     if isinstance(column, pa.Array):
         return _arrow(column)
-    return [_one_by_one(column)]
+    return _listed(column) if isinstance(column, list) else [_one_by_one(column)]
+
+
+def _listed(values: list[Any]) -> list[Texts]:
+    """Return the pieces of a list, as columns where its values are of one type: records, or plain values and None."""
+    types = set(map(type, values))
+    if types == {dict}:
+        names = list(values[0])
+        if (
+            names
+            and all(type(name) is str for name in names)
+            and all(list(value) == names for value in values)
+        ):
+            return _record({name: [value[name] for value in values] for name in names})
+    known = types - {type(None)}
+    if len(known) == 1 and known <= _ARROW_TYPES.keys():
+        with suppress(OverflowError, UnicodeError, pa.ArrowException):
+            return _arrow(pa.array(values, _ARROW_TYPES[known.pop()]))
+    return [_one_by_one(values)]
 
 
 def _record(column: dict[str, Column]) -> list[Texts]:
