@@ -31,7 +31,10 @@ def values(*, stream: int, events: int = 250_000, seed: int = 1) -> Iterator[Col
     for start in range(0, events, WINDOW):
         count = min(WINDOW, events - start)
         yield {
-            "ts": start + np.sort(random.integers(0, WINDOW, count)),
+            "ts": start
+            + np.sort(random.integers(0, WINDOW, count, dtype=np.uint16)).astype(
+                np.int64
+            ),  # short sorts fast
             "payload": random.integers(0, 1000, count),
         }
 

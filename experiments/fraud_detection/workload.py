@@ -33,7 +33,10 @@ def transactions(*, stream: int, events: int = 250_000, seed: int = 1) -> Iterat
     for start in range(0, events, PERIOD):
         count = min(PERIOD, events - start)
         yield {
-            "ts": start + np.sort(random.integers(0, PERIOD, count)),
+            "ts": start
+            + np.sort(random.integers(0, PERIOD, count, dtype=np.uint16)).astype(
+                np.int64
+            ),  # short sorts fast
             "payload": random.integers(0, AMOUNTS, count),
         }
 
