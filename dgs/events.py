@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -133,9 +133,18 @@ class EventBatch:
         return [tags[code] for code in self.codes.tolist()]
 
     def events(self) -> list[Event]:
-        """Return the events as Python objects: the one place where they come into being."""
+        """Return the events as Python objects."""
+        return list(self.stream_of_events()[0])
+
+    def stream_of_events(self) -> tuple[Iterator[Event], Any]:
+        """Return the events as Python objects made one at a time, and a counter whose length hint is how many are left.
+
+        This is the one place where single events come into being. Making them one at a time keeps the garbage collector
+        out of it: of a list of all of them it would visit every one, again and again.
+        """
         n = len(self)
         tags = repeat(self.tags[0], n) if self.codes is None else self.tag_list()
         payload = repeat(None, n) if self.payload is None else columns.to_list(self.payload)
-        rows = zip(tags, repeat(self.stream, n), self.ts.tolist(), payload, strict=True)
-        return list(map(tuple.__new__, repeat(Event, n), rows))
+        times = iter(self.ts.tolist())
+        rows = zip(tags, repeat(self.stream, n), times, payload, strict=True)
+        return map(tuple.__new__, repeat(Event, n), rows), times

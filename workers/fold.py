@@ -7,7 +7,8 @@ OutputBatch per stream and stretch, each output with the row of its event.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,25 @@ from workers.runs import Rows, Run
 
 NOTHING = object()
 """In place of a state: there is none (yet, or any more)."""
+
+
+EVENTS_AT_ONCE = 4096
+"""Events are turned into Python objects so many at a time: their columns stay in the cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Mixed:
+    """Events of several batches in one order, to find one of them again."""
+
+    cuts: dict[int, EventBatch]
+    part: Rows
+    row: Rows
+    first: dict[int, int]
+
+    def cut(self, start: int, _stop: int) -> EventBatch:
+        number = int(self.part[start])
+        row = int(self.row[start]) - self.first[number]
+        return self.cuts[number].cut(row, row + 1)
 
 
 class Folder:
@@ -88,7 +108,8 @@ class Folder:
                 base = join(base, part)
             return update(base, event, emit)
 
-        state, values, rows = self._loop(state, batch.events(), batch.key, joined_update)
+        events, left = batch.stream_of_events()
+        state, values, rows = self._loop(state, events, left, len(batch), batch, joined_update)
         if not values:
             return state, []
         return state, [OutputBatch.of_rows(batch, values, np.array(rows, dtype=np.intp))]
@@ -96,9 +117,12 @@ class Folder:
     def _fold_batch(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
         if self._update_batch is not None:
             return self._fold_columns(state, batch, outputs)
-        state, values, rows = self._loop(state, batch.events(), batch.key)
-        if values:
-            outputs.append(OutputBatch.of_rows(batch, values, np.array(rows, dtype=np.intp)))
+        for start in range(0, len(batch), EVENTS_AT_ONCE):
+            part = batch.cut(start, min(len(batch), start + EVENTS_AT_ONCE))
+            events, left = part.stream_of_events()
+            state, values, rows = self._loop(state, events, left, len(part), part)
+            if values:
+                outputs.append(OutputBatch.of_rows(part, values, np.array(rows, dtype=np.intp)))
         return state
 
     def _fold_columns(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
@@ -115,48 +139,64 @@ class Folder:
             raise self._failed("update_batch", error, first, batch.key(0)) from error
 
     def _fold_merged(self, state: State, run: Run, outputs: list[OutputBatch]) -> State:
-        batches = run.batches
         order, part, row = run.merge_order()
-        events = [event for batch in batches for event in batch.events()]
-        merged = [events[i] for i in order.tolist()]
-        state, values, at = self._loop(state, merged, lambda i: batches[part[i]].key(int(row[i])))
-        if values:
-            emitted = np.array(at, dtype=np.intp)
-            for number in np.unique(part[emitted]).tolist():
-                mine = np.flatnonzero(part[emitted] == number)
-                outputs.append(
-                    OutputBatch.of_rows(batches[number], columns.take(values, mine), row[emitted[mine]])
-                )
+        for start in range(0, len(order), EVENTS_AT_ONCE):
+            parts, rows = part[start : start + EVENTS_AT_ONCE], row[start : start + EVENTS_AT_ONCE]
+            state = self._fold_mixed(state, run.batches, parts, rows, outputs)
+        return state
+
+    def _fold_mixed(
+        self, state: State, batches: list[EventBatch], part: Rows, row: Rows, outputs: list[OutputBatch]
+    ) -> State:
+        """Fold events of several batches: the next one is of batch `part[i]`, in whose row order they come."""
+        cuts: dict[int, EventBatch] = {}
+        for number in np.unique(part).tolist():
+            mine = row[part == number]
+            cuts[number] = batches[number].cut(int(mine[0]), int(mine[-1]) + 1)
+        numbers = iter(part.tolist())
+        streams = {number: cut.stream_of_events()[0] for number, cut in cuts.items()}
+        events = (next(streams[number]) for number in numbers)
+        first = {number: int(row[part == number][0]) for number in cuts}
+
+        state, values, at = self._loop(state, events, numbers, len(part), _Mixed(cuts, part, row, first))
+        emitted = np.array(at, dtype=np.intp)
+        for number in np.unique(part[emitted]).tolist() if values else ():
+            mine = np.flatnonzero(part[emitted] == number)
+            rows = row[emitted[mine]] - first[number]
+            outputs.append(OutputBatch.of_rows(cuts[number], columns.take(values, mine), rows))
         return state
 
     def _loop(
         self,
         state: State,
-        events: list[Event],
-        key_of: Callable[[int], OrderKey],
+        events: Iterator[Event],
+        left: Any,
+        count: int,
+        source: EventBatch | _Mixed,
         update: Update | None = None,
     ) -> tuple[State, list[Any], list[int]]:
-        """Fold `update` over the events; return the state, the values emitted, and the event number of each value."""
+        """Fold `update` over the events; return the state, the values emitted, and the event number of each value.
+
+        The length hint of `left` says how many events are still to come, so that emit knows which one is being processed at
+        no cost per event. `source` finds an event again when the user's code raises.
+        """
         values: list[Any] = []
         rows: list[int] = []
-        remaining: Any = iter(
-            events
-        )  # its length hint tells emit which event is being processed, at no cost per event
-        last = len(events) - 1
+        last = count - 1
 
         def emit(value: Any) -> None:
             values.append(value)
-            rows.append(last - remaining.__length_hint__())
+            rows.append(last - left.__length_hint__())
 
         update = update or self._update
         try:
-            for event in remaining:
+            for event in events:
                 state = update(state, event, emit)
         except DgsError:
             raise
         except Exception as error:
-            row = last - remaining.__length_hint__()
-            raise self._failed(self._culprit(error), error, events[row], key_of(row)) from error
+            at = source.cut(last - left.__length_hint__(), count - left.__length_hint__())
+            raise self._failed(self._culprit(error), error, at.events()[0], at.key(0)) from error
         return state, values, rows
 
     def _culprit(self, error: Exception) -> str:
