@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 from dgs.api.preparing import Prepared
 from dgs.columns import Column
 from dgs.config import ProgramConfig
+from dgs.errors import DgsError
 from dgs.measuring import Contestant, Expected, Measured
 from dgs.program import Program
 from dgs.scalar import is_vectorised, without_batches
+from dgs.user_code import user_error
 
 if TYPE_CHECKING:
     from dgs.events import Event, EventBatch
@@ -37,11 +39,20 @@ def merged(streams: Iterable[list[Event]]) -> list[Event]:
 
 
 def folded(program: Program, events: Iterable[Event]) -> list[Any]:
-    """Return the outputs of the sequential program over events in their total order: a plain loop."""
+    """Return the outputs of the sequential program over events in their total order: a plain loop.
+
+    Raises UserCodeError if `init` or `update` raises.
+    """
     outputs: list[Any] = []
-    state, update, emit = program.init(), program.states()[0].update, outputs.append
-    for event in events:
-        state = update(state, event, emit)
+    update, emit, event = program.states()[0].update, outputs.append, None
+    try:
+        state = program.init()
+        for event in events:
+            state = update(state, event, emit)
+    except DgsError:
+        raise
+    except Exception as error:
+        raise user_error(program, "init" if event is None else "update", error, event=event) from error
     return outputs
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from dgs.cli.bench import bench
 from dgs.cli.doctor import doctor
 from dgs.cli.explain import explain
 from dgs.cli.plan import plan
@@ -22,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for verb in (run, plan, explain, schema, doctor):
+for verb in (run, plan, explain, bench, schema, doctor):
     app.command()(verb)
 
 

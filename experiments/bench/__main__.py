@@ -6,8 +6,9 @@ with those of the sequential program: the exit code is 1 if any differ.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -20,6 +21,20 @@ from experiments.bench.applications import APPLICATIONS, application, available
 from experiments.bench.engines import Shapes, contestants
 
 ENGINES = ("loop", "numpy", "local", "ray")
+
+
+@dataclass(frozen=True)
+class Size:
+    """Events per stream, event by event and vectorised; repetitions; seconds after which a run is not repeated."""
+
+    events: int
+    large_events: int
+    repetitions: int
+    patience: float
+
+
+FULL = Size(250_000, 2_500_000, repetitions=7, patience=30)
+QUICK = Size(25_000, 250_000, repetitions=3, patience=2)
 QUICK_APPS = ("event-window", "page-view", "fraud", "fraud-cyclic")
 
 Apps = Annotated[
@@ -70,47 +85,38 @@ def main(
     quick: Quick = False,
 ) -> None:
     """Measure the applications: engines x {scalar, vectorised} x leaves x hosts, repetitions interleaved."""
-    about = report.surroundings(
-        {name: value for name, value in locals().items() if name not in ("json", "plot_file")}
-    )
+    asked = {name: value for name, value in locals().items() if name not in ("json", "plot_file")}
+    about = report.surroundings(asked)
     if memory_only:
         memory.report(about, json)
         return
+    size = QUICK if quick else FULL
     shapes = Shapes(
-        engines=_engines(engines, quick=quick),
+        engines=_chosen(engines, ENGINES, _engines_here(quick=quick), "engine"),
         leaves=leaves or (1, 4),
         hosts=hosts or (1, 2),
         settings={"runtime.batch_rows": batch_rows} if batch_rows else None,
     )
-    small, large = (
-        events or (25_000 if quick else 250_000),
-        large_events or (250_000 if quick else 2_500_000),
-    )
+    names = _chosen(apps, available(), QUICK_APPS if quick else available(), "application")
+    size = replace(size, events=events or size.events, large_events=large_events or size.large_events)
+    size = replace(size, repetitions=repeat or size.repetitions)
     with _ray_started(shapes):
-        if sync_only:
-            sampling = sync.samples(shapes, repetitions=repeat or (3 if quick else 5), quick=quick)
-        else:
-            names = apps or (QUICK_APPS if quick else available())
-            sampling = _samples(
-                names, shapes, (small, large), repeat or (3 if quick else 7), patience=2 if quick else 30
-            )
-        samples = list(sampling)
+        found = (
+            sync.samples(shapes, size.repetitions, quick=quick)
+            if sync_only
+            else _samples(names, shapes, size)
+        )
+        samples = list(found)
     _finish(samples, about, json, plot_file, title="synchronising" if sync_only else "applications")
 
 
-def _samples(
-    names: list[str] | tuple[str, ...],
-    shapes: Shapes,
-    sizes: tuple[int, int],
-    repetitions: int,
-    *,
-    patience: float,
-) -> Iterator[Sample]:
+def _samples(names: Sequence[str], shapes: Shapes, size: Size) -> Iterator[Sample]:
     for name in names:
         report.console().print(f"{name} ...", highlight=False)
-        small = application(name, events=sizes[0])
-        large = small if name == "flights" else application(name, events=sizes[1])
-        yield from measured(contestants(small, large, shapes), repetitions=repetitions, patience=patience)
+        small = application(name, events=size.events)
+        large = small if name == "flights" else application(name, events=size.large_events)
+        group = contestants(small, large, shapes)
+        yield from measured(group, repetitions=size.repetitions, patience=size.patience)
 
 
 def _finish(
@@ -131,13 +137,16 @@ def _finish(
         raise typer.Exit(1)
 
 
-def _engines(asked: list[str] | None, *, quick: bool) -> tuple[str, ...]:
-    if unknown := set(asked or ()) - set(ENGINES):
-        raise typer.BadParameter(
-            f"there is no engine {', '.join(sorted(unknown))}: there are {', '.join(ENGINES)}"
-        )
-    if asked:
-        return tuple(asked)
+def _chosen(
+    asked: list[str] | None, there_are: Sequence[str], default: Sequence[str], what: str
+) -> tuple[str, ...]:
+    if unknown := set(asked or ()) - set(there_are):
+        message = f"there is no {what} {', '.join(sorted(unknown))}: there are {', '.join(there_are)}"
+        raise typer.BadParameter(message)
+    return tuple(asked or default)
+
+
+def _engines_here(*, quick: bool) -> tuple[str, ...]:
     has_ray = find_spec("ray") is not None and not quick
     return tuple(name for name in ENGINES if name != "ray" or has_ray)
 

@@ -91,7 +91,9 @@ def _cells(row: Mapping[str, Any], ratios: Ratios) -> list[str]:
         _ratio(ratios.to("loop", row)),
         _ratio(ratios.to("numpy", row)),
         _per_synchronisation(row),
-        f"[red]WRONG: {row['problem'].splitlines()[0][:60]}" if row["problem"] else judged,
+        f"[red]{'WRONG' if row['events'] else 'FAILED'}: {row['problem'].splitlines()[0][:60]}"
+        if row["problem"]
+        else judged,
     ]
 
 

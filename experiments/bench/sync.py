@@ -36,7 +36,7 @@ FEW = 10
 """Events per leaf between two synchronisations where only these are measured."""
 
 
-def samples(shapes: Shapes, *, repetitions: int, quick: bool) -> Iterator[Sample]:
+def samples(shapes: Shapes, repetitions: int, *, quick: bool) -> Iterator[Sample]:
     """Yield the samples of all sweeps, repetitions interleaved within each."""
     small, large = (20_000, 100_000) if quick else (200_000, 1_000_000)
     patience = 1.0 if quick else 20.0

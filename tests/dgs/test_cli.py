@@ -26,7 +26,7 @@ def test_help_imports_nothing_heavy_and_is_quick():
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.4
 
 
-@pytest.mark.parametrize("verb", ["run", "plan", "explain", "schema", "doctor"])
+@pytest.mark.parametrize("verb", ["run", "plan", "explain", "bench", "schema", "doctor"])
 def test_every_verb_has_help_and_json(dgs, verb):
     done = dgs(f"{verb} --help")
     assert done.code == 0

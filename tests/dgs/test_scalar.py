@@ -1,0 +1,45 @@
+"""Programs without their vectorised methods."""
+
+from dgs import Program, StateType, TagSet
+from dgs.scalar import is_vectorised, without_batches
+
+
+class Scaled(Program):
+    def __init__(self, scale):
+        self.scale = scale
+
+    def init(self):
+        return 0
+
+    def update(self, state, event, emit):
+        return state + self.scale
+
+    def update_batch(self, state, batch, emit_batch):
+        raise AssertionError
+
+
+class Typed(Scaled):
+    def states(self):
+        return (StateType("own", TagSet.everything(), self.update, self.update_batch),)
+
+
+def test_copy_keeps_what_the_program_was_made_with():
+    slower = without_batches(Scaled(3))
+    assert isinstance(slower, Scaled)
+    assert slower.states()[0].update(1, None, None) == 4
+
+
+def test_original_stays_vectorised():
+    program = Scaled(3)
+    without_batches(program)
+    assert is_vectorised(program)
+
+
+def test_states_of_its_own_lose_their_batches_too():
+    assert is_vectorised(Typed(1))
+    (state,) = without_batches(Typed(1)).states()
+    assert (state.name, state.update_batch) == ("own", None)
+
+
+def test_optional_methods_count_as_not_given():
+    assert not without_batches(Scaled(1)).gives("update_batch")
