@@ -14,6 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from experiments.bench.applications import APPLICATIONS
+
 Row = Mapping[str, Any]
 
 VECTORISED = 0.5
@@ -46,7 +48,7 @@ class Ratios:
     """The medians of a run against its baselines."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
-        self._eps = {(row["app"], row["engine"]): row["eps"] for row in rows if row["mode"] is not None}
+        self._eps = {(row["app"], row["engine"]): row["eps"] for row in rows}
 
     def to(self, baseline: str, row: Row) -> float | None:
         """Return the speed of a row as a multiple of a baseline's on the same application, None if that was not run."""
@@ -67,7 +69,9 @@ class Ratios:
 
 def _wanted(row: Row) -> tuple[int, float, str] | None:
     engine, hosts = row["engine"], row["hosts"]
-    if engine not in ("local", "ray"):
+    if (
+        engine not in ("local", "ray") or row["app"] not in APPLICATIONS
+    ):  # the sweeps have a target of their own
         return None
     if row["mode"] == "scalar":
         return 2, SCALAR.get(hosts, SCALAR[TWO]), "loop"

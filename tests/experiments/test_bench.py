@@ -136,6 +136,11 @@ def test_baselines_and_one_ray_host_have_no_vectorised_target():
     assert [Ratios(rows).verdict(one) for one in rows] == [None, None]
 
 
+def test_sweeps_have_no_target_of_the_applications():
+    rows = [row(app="window-100", engine="numpy", eps=1.0), row(app="window-100", eps=1.0)]
+    assert Ratios(rows).verdict(rows[1]) is None
+
+
 def test_sweeps_have_the_expected_outputs():
     shapes = replace(LOCAL, leaves=(4,))
     groups = [
