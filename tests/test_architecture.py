@@ -22,6 +22,7 @@ LAZY = re.compile(r"dgs/(cli|api|check)/|dgs/(api|testing)\.py")
 HOMES = {
     "networkx": re.compile(r"planner/"),
     "ray": re.compile(r"workers/ray_\w+\.py"),
+    "zmq": re.compile(r"workers/transport_direct\.py"),
     "msgpack": re.compile(r"dgs/codec\w*\.py"),
     "ruamel": re.compile(r"dgs/plan_file\.py"),
     "pyspark": re.compile(r"spark_bridge/"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 from collections import Counter
 from collections.abc import Callable
 
@@ -11,11 +12,12 @@ import pytest
 
 import dgs
 from dgs import codec, sequential
-from dgs.errors import OutOfOrderError, UserCodeError, WorkerLostError
+from dgs.errors import MissingPackageError, OutOfOrderError, UserCodeError, WorkerLostError
 from tests.programs import BARRIER, VALUE, EventWindow
 from tests.strategies import Workload, random_workload
 
-RAY_SEEDS = range(900, 906)
+RAY_SEEDS = range(900, 904)
+TRANSPORTS = ("direct", "ray")
 LOCAL_SEEDS = range(500, 560)
 
 
@@ -40,11 +42,11 @@ def test_local_runtime_gives_the_sequential_outputs_and_state(seed):
 
 @pytest.mark.ray
 @pytest.mark.parametrize("seed", RAY_SEEDS)
+@pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.usefixtures("ray_cluster")
-def test_ray_runtime_gives_the_sequential_outputs_and_state(seed):
-    check_workload(
-        random_workload(random.Random(seed)), seed, {"kind": "ray", "hosts": 2, "buffer_bytes": "1KiB"}
-    )
+def test_ray_runtime_gives_the_sequential_outputs_and_state(seed, transport):
+    runtime = {"kind": "ray", "hosts": 2, "buffer_bytes": "1KiB", "transport": transport}
+    check_workload(random_workload(random.Random(seed)), seed, runtime)
 
 
 RUNTIMES = [pytest.param("local"), pytest.param("ray", marks=pytest.mark.ray)]
@@ -163,8 +165,9 @@ def test_runtime_stops_at_disorder(runtime):
 
 
 @pytest.mark.ray
+@pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.usefixtures("ray_cluster")
-def test_ray_runtime_notices_a_host_that_dies():
+def test_ray_runtime_notices_a_host_that_dies(transport):
     class Dies(Scalar):
         def update(self, state, event, emit):
             if event.ts == 15:
@@ -172,4 +175,11 @@ def test_ray_runtime_notices_a_host_that_dies():
             return super().update(state, event, emit)
 
     with pytest.raises(WorkerLostError):
-        dgs.run(Dies(), streams=WINDOW, runtime={"kind": "ray", "hosts": 2})
+        dgs.run(Dies(), streams=WINDOW, runtime={"kind": "ray", "hosts": 2, "transport": transport})
+
+
+def test_ray_runtime_needs_zeromq_only_for_the_direct_transport(monkeypatch):
+    monkeypatch.delitem(sys.modules, "workers.transport_direct", raising=False)
+    monkeypatch.setitem(sys.modules, "zmq", None)
+    with pytest.raises(MissingPackageError, match="pyzmq"):
+        dgs.run(EventWindow(), streams=WINDOW, runtime={"kind": "ray", "hosts": 2})
