@@ -23,6 +23,7 @@ from dgs.impl_tags import ImplTagSet
 from dgs.keyset import KeySet
 from dgs.order import Heartbeat, OrderKey
 from dgs.outputs import OutputBatch
+from dgs.row_numbers import RowNumbers
 from dgs.tags import ImplTag, Tag
 from dgs.tagset import TagSet
 
@@ -37,17 +38,15 @@ def _from_numbers(data: bytes) -> Int64s:
     return np.frombuffer(data, "<i8") if data else np.empty(0, np.int64)
 
 
-def _counted(values: Int64s) -> int | bytes:
+def _counted(values: Int64s | RowNumbers) -> int | bytes:
     """Return the first number if the others count on from it, else all."""
+    if isinstance(values, RowNumbers):
+        return values.first if values.count else b""
     return int(values[0]) if len(values) and (np.diff(values) == 1).all() else _numbers(values)
 
 
-def _from_counted(content: int | bytes, rows: int) -> Int64s:
-    return (
-        np.arange(content, content + rows, dtype=np.int64)
-        if isinstance(content, int)
-        else _from_numbers(content)
-    )
+def _from_counted(content: int | bytes, rows: int) -> Int64s | RowNumbers:
+    return RowNumbers(content, rows) if isinstance(content, int) else _from_numbers(content)
 
 
 def _codes(values: Any) -> bytes | None:

@@ -287,7 +287,7 @@ class RuntimeConfig(Section):
     address: str = "local"
     transport: Literal["direct", "ray"] = "direct"
     buffer_bytes: Size = 256 * 2**20
-    batch_rows: int = Field(default=16384, ge=1)
+    batch_rows: int | None = Field(default=None, ge=1)
     linger: Duration = 5 * 10**6
     stop_timeout: Duration = 10 * 10**9
 

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from dgs import columns
 from dgs.columns import Column
 from dgs.order import OrderKey
+from dgs.row_numbers import RowNumbers
 from dgs.tags import Tag
 
 Int64s = npt.NDArray[np.int64]
@@ -39,14 +40,14 @@ class Event(NamedTuple):
 class EventBatch:
     """Events of one stream in its order, columnar.
 
-    `ts` int64[n] non-decreasing; `seq` int64[n] increasing, the raw row numbers; `tags` the distinct tags and `codes`
+    `ts` int64[n] non-decreasing; `seq` int64[n] increasing, the raw row numbers (RowNumbers where none is missing); `tags` the distinct tags and `codes`
     int32[n] which one each event has (None: all have `tags[0]`); `payload` a column of n rows, or None for no payloads.
     """
 
     stream: str
     rank: int
     ts: Int64s
-    seq: Int64s
+    seq: Int64s | RowNumbers
     tags: tuple[Tag, ...]
     codes: Codes | None = None
     payload: Column = None

@@ -19,6 +19,7 @@ from dgs import columns
 from dgs.columns import Column
 from dgs.errors import ProgramError
 from dgs.events import Codes, EventBatch, Int64s
+from dgs.row_numbers import RowNumbers
 from dgs.tags import Tag
 
 
@@ -33,7 +34,7 @@ class OutputBatch:
     stream: str
     rank: int
     ts: Int64s
-    seq: Int64s
+    seq: Int64s | RowNumbers
     index: Int64s
     tags: tuple[Tag, ...]
     codes: Codes | None
@@ -61,7 +62,8 @@ class OutputBatch:
     def of_rows(cls, batch: EventBatch, values: Column, rows: columns.Indices | None = None) -> OutputBatch:
         """Make the outputs of a batch: `rows` is the event row of each value, non-decreasing; None: one value per event."""
         if rows is None:
-            rows = np.arange(len(batch))
+            return cls._one_each(batch, values)
+        rows = np.asarray(rows, dtype=np.intp)
         if columns.length(values) != len(rows):
             problem = f"emit_batch was given {columns.length(values)} values for {len(rows)} rows"
             raise ProgramError(program="update_batch", problem=problem)
@@ -74,6 +76,16 @@ class OutputBatch:
         return cls(
             batch.stream, batch.rank, batch.ts[rows], batch.seq[rows], index, batch.tags, codes, values
         )
+
+    @classmethod
+    def _one_each(cls, batch: EventBatch, values: Column) -> OutputBatch:
+        """Make outputs of one value per event: all views."""
+        count = columns.length(values)
+        if count != len(batch):
+            problem = f"emit_batch was given {count} values for {len(batch)} rows"
+            raise ProgramError(program="update_batch", problem=problem)
+        index = np.zeros(count, dtype=np.int64)
+        return cls(batch.stream, batch.rank, batch.ts, batch.seq, index, batch.tags, batch.codes, values)
 
     def __len__(self) -> int:
         return len(self.ts)

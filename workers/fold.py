@@ -58,18 +58,62 @@ class Folder:
     def fold(self, state: State, run: Run) -> tuple[State, list[OutputBatch]]:
         """Return the state after the run and the outputs. Raises UserCodeError if the user's code raises."""
         outputs: list[OutputBatch] = []
+        if (windowed := self._as_windows(run)) is not None:
+            return self._fold_as_windows(state, *windowed, outputs), outputs
         if run.is_dense:
             return self._fold_merged(state, run, outputs), outputs
         for _, batch in run.stretches():
             state = self._fold_batch(state, batch, outputs)
         return state, outputs
 
-    def fold_windows(self, states: list[State], batch: EventBatch, keys: EventBatch) -> list[OutputBatch]:
+    def _as_windows(self, run: Run) -> tuple[list[EventBatch], list[EventBatch]] | None:
+        """Split a run into the events of the one lane that does not accumulate and those that do; None if there are more."""
+        if self._update_windows is None or len(set(run.lanes)) == 1:
+            return None
+        cutting: list[tuple[int, EventBatch]] = []
+        summed: list[tuple[int, EventBatch]] = []
+        for lane, batch in zip(run.lanes, run.batches, strict=True):
+            accumulates = all(tag.kind in self._program.accumulating for tag in batch.tags)
+            (summed if accumulates else cutting).append((lane, batch))
+        if len({lane for lane, _ in cutting}) != 1:
+            return None
+        return [batch for _, batch in cutting], [batch for _, batch in summed]
+
+    def _fold_as_windows(
+        self,
+        state: State,
+        cutting: list[EventBatch],
+        summed: list[EventBatch],
+        outputs: list[OutputBatch],
+    ) -> State:
+        """Fold what accumulates window by window, in one call a batch, and join at the events between the windows."""
+        for batch in cutting:
+            partial: list[State] = [NOTHING] * len(batch)
+            rest = []
+            for part in summed:
+                below = part.position_of(batch.key(len(batch) - 1))
+                if below:
+                    self.fold_windows(partial, part.cut(0, below), batch)
+                if below < len(part):
+                    rest.append(part.cut(below, len(part)))
+            state, made = self.fold_joined(state, batch, [partial])
+            outputs += made
+            summed = rest
+        for part in summed:
+            last = [state]
+            self.fold_windows(last, part, None)
+            (state,) = last
+        return state
+
+    def fold_windows(
+        self, states: list[State], batch: EventBatch, keys: EventBatch | None
+    ) -> list[OutputBatch]:
         """Fold a batch into the partial states of windows: `states[i]` gets its events below `keys[i]` and not before.
 
-        A state that is NOTHING is made from the identity when its first event comes. Returns the outputs.
+        The last window gets the rest; without keys it is the only one. A state that is NOTHING is made when its first event
+        comes. Returns the outputs.
         """
-        cuts = batch.positions_of(keys)
+        cuts = np.array([len(batch)]) if keys is None else batch.positions_of(keys)
         starts = np.concatenate(([0], cuts[:-1]))
         filled = np.flatnonzero(cuts > starts).tolist()
         if self._update_windows is not None:
@@ -105,7 +149,8 @@ class Folder:
 
         def joined_update(base: State, event: Event, emit: Emit) -> State:
             for part in next(windows):
-                base = join(base, part)
+                if part is not NOTHING:
+                    base = join(base, part)
             return update(base, event, emit)
 
         events, left = batch.stream_of_events()

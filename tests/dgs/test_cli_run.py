@@ -169,7 +169,7 @@ def test_show_config_prints_values_with_their_origins(project, dgs, monkeypatch,
     assert "  kind: ray  # --runtime\n" in done.out
     assert "  linger: 10ms  # environment variable DGS_RUNTIME__LINGER\n" in done.out
     assert "name: sums  # plan.yaml:2:7\n" in done.out
-    assert "  batch_rows: 16384  # default\n" in done.out
+    assert "  buffer_bytes: 256MiB  # default\n" in done.out
     assert "# --set streams.left.rate\n" in done.out
     assert not run_dirs()
     (project / "shown.yaml").write_text(done.out)

@@ -53,10 +53,19 @@ class Clock:
 
         Raises MalformedRowError naming the first row whose time is null, of another type, mixed, or out of range.
         """
+        if self._is_plain(column):
+            self.is_calendar = False
+            return np.asarray(column)
         try:
             return self._convert(_as_arrow(column))
         except (UntypableError, *_ARROW_FAILURES):
             return self._row_by_row(column, first)
+
+    def _is_plain(self, column: Column) -> bool:
+        """Whether a column is times already, as those of tables in memory usually are."""
+        if not (isinstance(column, np.ndarray) and column.dtype == np.int64 and self._column == self._plan):
+            return False
+        return self.is_calendar is not True and (not len(column) or int(column.max()) < MAX_TS)
 
     def _row_by_row(self, column: Column, first: int) -> Int64s:
         """Convert where the column as a whole is no time: find the row to blame, or types that differ from row to row."""

@@ -32,7 +32,7 @@ def dealt(
         if wanted is None or streams[0] in wanted:
             yield replace(batch, stream=streams[0])
         return
-    which = (batch.seq // BLOCK) % len(streams)
+    which = (np.asarray(batch.seq) // BLOCK) % len(streams)
     for number, stream in enumerate(streams):
         if wanted is not None and stream not in wanted:
             continue

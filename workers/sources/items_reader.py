@@ -25,6 +25,8 @@ from workers.sources.rows import Arrivals, Beats, RawRows
 from workers.sources.tagging import TagValueError
 
 ITEM_LENGTH = 3
+SINGLES_AT_ONCE = 16_384
+"""Single items that are collected to one batch, at most."""
 
 
 class ItemsReader:
@@ -44,7 +46,7 @@ class ItemsReader:
         for item in self._items:
             if isinstance(item, tuple) and not isinstance(item, EventBatch):
                 waiting.append(item)
-                if len(waiting) >= self._batch_rows:
+                if len(waiting) >= min(self._batch_rows, SINGLES_AT_ONCE):
                     yield self._singles(waiting)
                     waiting = []
                 continue

@@ -23,6 +23,10 @@ from workers.sources.parquet_reader import ParquetReader
 from workers.sources.pipeline import PipelineSource
 from workers.sources.rows import Arrivals, RawRows
 
+ROWS_AT_ONCE = {"csv": 16_384, "jsonl": 16_384, "parquet": 65_536, "memory": 262_144, "generator": 262_144}
+"""Rows read at a time by kind of source: few of text, which takes a while to parse and the first output should not wait
+for; many of columns that are there already, to forget what a batch costs."""
+
 _KEY_TYPES = {int: "int", float: "float", str: "str", bool: "bool"}
 
 
@@ -34,7 +38,7 @@ def open_source(
     base_dir: Path,
     program: Program,
     memory: AnyMapping[str, Any],
-    batch_rows: int,
+    batch_rows: int | None,
     until: OrderKey | None = None,
     streams: Collection[str] | None = None,
 ) -> Source:
@@ -42,11 +46,13 @@ def open_source(
 
     `rank`: the position of the stream in plan.yaml. `unit`: the plan's unit of time. `memory`: the data of `memory` sources
     by name. `until`: leave out events at or above this key and end there. `streams`: which implementation streams are
-    wanted (others are read and left out); None for all.
+    wanted (others are read and left out); None for all. `batch_rows`: how many rows to read at a time; None for what suits
+    the kind of source.
 
     Raises MissingInputError, PlanFileError, ProgramImportError at once; what is wrong with the rows shows in `read`.
     """
     policy = _policy(config, unit)
+    batch_rows = batch_rows or ROWS_AT_ONCE[config.source.kind]
     _, arrivals = open_arrivals(
         config, unit=unit, base_dir=base_dir, program=program, memory=memory, batch_rows=batch_rows
     )

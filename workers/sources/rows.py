@@ -11,11 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from dgs import columns
 from dgs.columns import Column
 from dgs.events import Codes, Int64s
+from dgs.row_numbers import RowNumbers
 from dgs.tags import Tag
 
 
@@ -72,6 +71,6 @@ class Arrivals:
         return len(self.ts)
 
     @property
-    def seq(self) -> Int64s:
+    def seq(self) -> RowNumbers:
         """The raw row numbers of the events."""
-        return np.arange(self.first, self.first + len(self.ts), dtype=np.int64)
+        return RowNumbers(self.first, len(self.ts))

@@ -1,0 +1,64 @@
+"""Consecutive row numbers that take no memory: what `seq` is where no row was left out.
+
+>>> numbers = RowNumbers(10, 5)
+>>> numbers[2], numbers[1:3], numbers[np.array([0, 4])].tolist(), len(numbers)
+(12, RowNumbers(first=11, count=2), [10, 14], 5)
+>>> np.concatenate([numbers, numbers[:1]]).tolist()
+[10, 11, 12, 13, 14, 10]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+Int64s = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class RowNumbers:
+    """`first`, `first + 1`, ..., `count` of them. Where an array is needed it becomes one (int64[count])."""
+
+    first: int
+    count: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    @overload
+    def __getitem__(self, rows: int) -> int: ...
+    @overload
+    def __getitem__(self, rows: slice) -> RowNumbers: ...
+    @overload
+    def __getitem__(self, rows: npt.NDArray[Any]) -> Int64s: ...
+
+    def __getitem__(self, rows: Any) -> Any:
+        if isinstance(rows, slice):
+            start, stop, step = rows.indices(self.count)
+            if step == 1:
+                return RowNumbers(self.first + start, max(0, stop - start))
+            return np.asarray(self)[rows]
+        if isinstance(rows, np.ndarray):
+            picked = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+            return (picked + self.first).astype(np.int64, copy=False)
+        return self.first + range(self.count)[rows]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return np.arange(self.first, self.first + self.count, dtype=np.int64 if dtype is None else dtype)
+
+    def tolist(self) -> list[int]:
+        """Return the numbers as Python integers."""
+        return list(range(self.first, self.first + self.count))
+
+    @property
+    def dtype(self) -> np.dtype[np.int64]:
+        """The type of the array that this stands for."""
+        return np.dtype(np.int64)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held: none."""
+        return 0
