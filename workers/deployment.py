@@ -10,10 +10,10 @@ from dgs.config import StreamConfig
 from dgs.impl_tags import ImplTagSet
 from planner.placement import assign_hosts
 from planner.plan import Plan
+from workers.build import make_worker
 from workers.host import Host
 from workers.job import Job
 from workers.lanes import Lanes
-from workers.build import make_worker
 
 
 @dataclass(frozen=True)

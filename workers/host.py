@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dgs.errors import FrameGapError, UnownedTagError
-from dgs.events import EventBatch
+from dgs.events import Codes, EventBatch
 from dgs.order import BEGIN, END, OrderKey
 from dgs.outputs import OutputBatch
 from workers.effects import Send, Snapshot
 from workers.lanes import Lanes, Router
 from workers.messages import Events, Frame, Message, Progress
+from workers.runs import Rows
 from workers.worker import Worker
 
 
@@ -28,6 +29,23 @@ class Peer:
 
     low: OrderKey = BEGIN
     load: int = 0
+
+
+FEW_LANES = 8
+"""Up to so many lanes, a pass over a batch for each is cheaper than sorting it."""
+
+
+def _rows_by_lane(lanes: list[int | None], codes: Codes) -> Iterator[tuple[int | None, Rows]]:
+    """Yield each lane that has events in a batch, with their rows: `lanes` is the lane of each tag code."""
+    distinct = list(dict.fromkeys(lanes))
+    group = np.array([distinct.index(lane) for lane in lanes], dtype=np.int32)[codes]
+    if len(distinct) <= FEW_LANES:
+        found = ((lane, np.flatnonzero(group == i)) for i, lane in enumerate(distinct))
+    else:
+        order = np.argsort(group, kind="stable")
+        bounds = np.searchsorted(group[order], np.arange(len(distinct) + 1))
+        found = ((lane, order[bounds[i] : bounds[i + 1]]) for i, lane in enumerate(distinct))
+    yield from ((lane, rows) for lane, rows in found if len(rows))
 
 
 class Host:
@@ -97,10 +115,11 @@ class Host:
         if len(set(lanes)) == 1 and lanes[0] is not None:
             yield lanes[0], batch
             return
-        of_event = np.array([-1 if lane is None else lane for lane in lanes])[batch.codes]
-        for lane in np.unique(of_event).tolist():
-            rows = np.flatnonzero(of_event == lane)
-            yield self._owned(None if lane < 0 else lane, batch, int(rows[0])), batch.take(rows)
+        for lane, rows in _rows_by_lane(lanes, batch.codes):
+            part = batch.take(rows)
+            if lanes.count(lane) == 1:  # all have one tag: no code for each is needed
+                part = replace(part, tags=(batch.tags[lanes.index(lane)],), codes=None)
+            yield self._owned(lane, batch, int(rows[0])), part
 
     def _owned(self, lane: int | None, batch: EventBatch, row: int) -> int:
         if lane is None:

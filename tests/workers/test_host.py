@@ -14,7 +14,7 @@ from tests.programs import BARRIER, VALUE, EventWindow
 from workers.build import make_worker
 from workers.host import Host
 from workers.lanes import Lanes
-from workers.messages import Frame, Progress
+from workers.messages import Events, Frame, Progress
 
 PLAN = Plan(
     PlanNode(
@@ -120,3 +120,27 @@ def test_host_does_not_feed_a_host_that_is_full():
     assert host.next_source() is None
     host.receive(frame(2, low=BEGIN, load=3))
     assert host.next_source() == "v1"
+
+
+@pytest.mark.parametrize("keys", [3, 40])
+def test_host_gives_every_event_of_a_mixed_batch_to_its_owner(keys):
+    """Few lanes and many are split in two ways."""
+    leaves = tuple(PlanNode(f"leaf{i}", ImplTagSet.of(v=TagSet.of(VALUE(i)))) for i in range(keys))
+    plan = Plan(PlanNode("root", ImplTagSet.of(b=TagSet.of(BARRIER)), children=leaves))
+    program = Ordinary()
+    lanes = Lanes(plan, program.dependence)
+    home = {node.id: 0 for node in plan.nodes()}
+    workers = [make_worker(node.id, program, lanes) for node in plan.nodes()]
+    host = Host(0, workers, lanes, home, hosts=1, sources={"v": ("v",)}, buffer_bytes=10**6)
+    codes = [i * 7 % keys for i in range(200)]
+    batch = EventBatch.of(
+        "v", rank=1, tags=[VALUE(i) for i in range(keys)], codes=codes, ts=range(200), payload=codes
+    )
+    host.ingest("v", [batch], END)
+    got = {}
+    for target, message in host._queue:
+        if isinstance(message, Events):
+            got[target] = [(e.tag, e.ts, e.payload) for e in message.batch.events()]
+    assert got == {
+        f"leaf{k}": [(VALUE(k), ts, k) for ts in range(200) if codes[ts] == k] for k in range(keys)
+    }
