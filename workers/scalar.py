@@ -1,0 +1,136 @@
+"""The loop around a scalar `update`: the only place where single events exist while a program runs."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dgs import columns
+from dgs.errors import DgsError, UserCodeError
+from dgs.events import Event, EventBatch
+from dgs.order import OrderKey
+from dgs.outputs import OutputBatch
+from dgs.program import Program, State, Update
+from dgs.user_code import user_error
+from workers.runs import Rows, Run
+
+EVENTS_AT_ONCE = 4096
+"""Events are turned into Python objects so many at a time: their columns stay in the cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """Events to come, one at a time.
+
+    The length hint of `left` says how many are still to come, so that emit knows which one is being processed at no cost
+    per event. `find` gives the event of a number again, as a batch of one, when the user's code raises.
+    """
+
+    events: Iterator[Event]
+    left: Any
+    count: int
+    find: Callable[[int], EventBatch]
+
+    @classmethod
+    def of(cls, batch: EventBatch) -> Feed:
+        """Return the events of one batch."""
+        events, left = batch.stream_of_events()
+        return cls(events, left, len(batch), lambda row: batch.cut(row, row + 1))
+
+    @property
+    def current(self) -> int:
+        """The number of the event that is being processed."""
+        return self.count - 1 - int(self.left.__length_hint__())
+
+
+class ScalarLoop:
+    """Folds a user's `update` event by event. Law: equal to calling it on each event in OrderKey order."""
+
+    def __init__(self, program: Program, update: Update, worker: str) -> None:
+        self._program = program
+        self._update = update
+        self._worker = worker
+
+    def fold(
+        self, state: State, feed: Feed, update: Update | None = None
+    ) -> tuple[State, list[Any], list[int]]:
+        """Return the state after the events, the values emitted, and the event number of each value.
+
+        `update` stands in for the user's own. Raises UserCodeError if the user's code raises.
+        """
+        values: list[Any] = []
+        rows: list[int] = []
+        left, last = feed.left, feed.count - 1
+
+        def emit(value: Any) -> None:
+            values.append(value)
+            rows.append(last - left.__length_hint__())
+
+        update = update or self._update
+        try:
+            for event in feed.events:
+                state = update(state, event, emit)
+        except DgsError:
+            raise
+        except Exception as error:
+            raise self.failed(self._culprit(error), error, feed.find(feed.current)) from error
+        return state, values, rows
+
+    def fold_batch(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
+        """Return the state after a batch; add its outputs."""
+        for start in range(0, len(batch), EVENTS_AT_ONCE):
+            part = batch.cut(start, min(len(batch), start + EVENTS_AT_ONCE))
+            state, values, rows = self.fold(state, Feed.of(part))
+            if values:
+                outputs.append(OutputBatch.of_rows(part, values, np.array(rows, dtype=np.intp)))
+        return state
+
+    def fold_merged(self, state: State, run: Run, outputs: list[OutputBatch]) -> State:
+        """Return the state after a run of several lanes merged by OrderKey; add its outputs."""
+        _, part, row = run.merge_order()
+        for start in range(0, len(part), EVENTS_AT_ONCE):
+            some = slice(start, start + EVENTS_AT_ONCE)
+            state = self._fold_mixed(state, run.batches, part[some], row[some], outputs)
+        return state
+
+    def _fold_mixed(
+        self, state: State, batches: list[EventBatch], part: Rows, row: Rows, outputs: list[OutputBatch]
+    ) -> State:
+        """Fold events of several batches: event i is row `row[i]` of batch `part[i]`; each batch comes in its order."""
+        first: dict[int, int] = {}
+        cuts: dict[int, EventBatch] = {}
+        for number in np.unique(part).tolist():
+            mine = row[part == number]
+            first[number] = int(mine[0])
+            cuts[number] = batches[number].cut(first[number], int(mine[-1]) + 1)
+        streams = {number: cut.stream_of_events()[0] for number, cut in cuts.items()}
+        left = iter(part.tolist())
+        feed = Feed(
+            (next(streams[number]) for number in left),
+            left,
+            len(part),
+            lambda i: batches[int(part[i])].cut(int(row[i]), int(row[i]) + 1),
+        )
+        state, values, at = self.fold(state, feed)
+        emitted = np.array(at, dtype=np.intp)
+        for number in np.unique(part[emitted]).tolist() if values else ():
+            mine = np.flatnonzero(part[emitted] == number)
+            rows = row[emitted[mine]] - first[number]
+            outputs.append(OutputBatch.of_rows(cuts[number], columns.take(values, mine), rows))
+        return state
+
+    def failed(self, function: str, error: Exception, event: EventBatch) -> UserCodeError:
+        """Return the error for user code that raised at the first event of a batch."""
+        key: OrderKey = event.key(0)
+        return user_error(
+            self._program, function, error, event=event.events()[0], key=key, worker=self._worker
+        )
+
+    def _culprit(self, error: Exception) -> str:
+        """Return which of the user's functions raised, by the frames of the traceback: the loop itself keeps no note."""
+        codes = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+        return "join" if getattr(self._program.join, "__code__", None) in codes else "update"
