@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from dgs.errors import InternalError
 from dgs.events import EventBatch
 from dgs.order import END, OrderKey
 
@@ -55,6 +56,8 @@ class Run:
         while heads:
             lane = min(heads, key=heads.__getitem__)
             limit = min((heads[other] for other in self.ordered.get(lane, ()) if other in heads), default=END)
+            if limit == heads[lane]:
+                raise InternalError(problem=f"two lanes have an event at {limit}")
             yield from ((lane, batch) for batch in _take_below(left[lane], limit))
             if left[lane]:
                 heads[lane] = left[lane][0].key(0)

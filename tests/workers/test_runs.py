@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dgs.errors import InternalError
 from dgs.events import EventBatch
 from dgs.tags import Tag
 from workers.runs import Run
@@ -33,7 +35,7 @@ def runs(draw: st.DrawFn) -> Run:
                     rank=lane % 3,
                     tags=[Tag("t")],
                     ts=times,
-                    seq=range(seq * 4 + lane, seq * 4 + lane + len(times)),
+                    seq=range(seq * 4 + lane, (seq + len(times)) * 4 + lane, 4),
                 )
             )
             seq += len(times)
@@ -71,6 +73,11 @@ def test_independent_lanes_are_one_stretch_each_although_another_lane_depends_on
     run = Run((0, 1, 2), [batch(0, [50]), *views], {0: (1, 2), 1: (0,), 2: (0,)})
     assert [(lane, len(b)) for lane, b in run.stretches()] == [(1, 50), (2, 50), (0, 1), (1, 50), (2, 50)]
     assert not run.is_dense
+
+
+def test_two_dependent_lanes_with_one_key_are_a_broken_invariant():
+    with pytest.raises(InternalError, match="two lanes have an event"):
+        list(Run((0, 1), [batch(0, [5]), batch(0, [5])], {0: (1,), 1: (0,)}).stretches())
 
 
 def test_lanes_that_alternate_are_merged():
