@@ -20,6 +20,10 @@ NOTHING = object()
 """In place of a state: there is none (yet, or any more)."""
 
 
+FEW_EVENTS = 32
+"""So many events are folded one by one even where there is an `update_batch`: a call of it costs more."""
+
+
 class Folder:
     """Folds the update of one state type over runs. Law: equal to calling `update` on each event in OrderKey order."""
 
@@ -134,7 +138,7 @@ class Folder:
         return state, [OutputBatch.of_rows(batch, values, np.array(rows, dtype=np.intp))]
 
     def _fold_batch(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
-        if self._update_batch is not None:
+        if self._update_batch is not None and len(batch) > FEW_EVENTS:
             return self._fold_columns(state, batch, outputs)
         return self._loop.fold_batch(state, batch, outputs)
 

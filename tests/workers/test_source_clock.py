@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dgs.errors import MalformedRowError, PlanFileError
 from dgs.order import MAX_TS
+from tests.workers.reading import read_all, stream
 from workers.sources.clock import Clock
 
 NANOSECONDS = {
@@ -149,3 +150,11 @@ def test_bare_and_calendar_times_do_not_mix_across_batches(first, second):
 def test_unit_of_a_column_needs_the_unit_of_the_plan():
     with pytest.raises(PlanFileError, match=r"stream 's': `ts: \{unit: s\}` needs the plan's own unit"):
         Clock("s", plan_unit="none", column_unit="s")
+
+
+@pytest.mark.parametrize("on_disorder", ["error", "drop"])
+@pytest.mark.parametrize("ts", [[1, MAX_TS], [MAX_TS, 1], [1, MAX_TS, 2]])
+def test_reserved_time_is_refused_wherever_it_stands_in_a_plain_column(ts, on_disorder):
+    config = stream(tags={"kind": "value"}, on_disorder=on_disorder, payload=[])
+    with pytest.raises(MalformedRowError, match="reserved"):
+        read_all(config, [{"ts": np.array(ts, dtype=np.int64)}])

@@ -62,10 +62,13 @@ class Clock:
             return self._row_by_row(column, first)
 
     def _is_plain(self, column: Column) -> bool:
-        """Whether a column is times already, as those of tables in memory usually are."""
+        """Whether a column is times already, as those of tables in memory usually are.
+
+        If it is in order its last time is its greatest; if not, the ordering looks for the reserved time.
+        """
         if not (isinstance(column, np.ndarray) and column.dtype == np.int64 and self._column == self._plan):
             return False
-        return self.is_calendar is not True and (not len(column) or int(column.max()) < MAX_TS)
+        return self.is_calendar is not True and (not len(column) or int(column[-1]) < MAX_TS)
 
     def _row_by_row(self, column: Column, first: int) -> Int64s:
         """Convert where the column as a whole is no time: find the row to blame, or types that differ from row to row."""

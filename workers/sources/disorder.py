@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from dgs.errors import OutOfOrderError
+from dgs.errors import MalformedRowError, OutOfOrderError
 from dgs.events import EventBatch, Int64s
 from dgs.order import END, MAX_TS, MIN_TS, OrderKey, after_event
 from workers.sources.reorder import SortedChunks
@@ -83,6 +83,10 @@ class _Checked:
 
     def late(self, arrivals: Arrivals) -> tuple[Int64s, Int64s]:
         """Return the indices of the events in disorder, and the floor before each event; move the floor."""
+        if len(arrivals) and int(arrivals.ts.max()) == MAX_TS:
+            row = arrivals.first + int(arrivals.ts.argmax())
+            problem = f"timestamp {MAX_TS} is reserved for the end of a stream"
+            raise MalformedRowError(stream=self.stream, row=row, problem=problem)
         before, self.floor = floors(arrivals.ts, arrivals.beats, delay=self.delay, floor=self.floor)
         return np.flatnonzero(arrivals.ts < before), before
 
