@@ -36,6 +36,8 @@ class RowNumbers:
     def __getitem__(self, rows: npt.NDArray[Any]) -> Int64s: ...
 
     def __getitem__(self, rows: Any) -> Any:
+        if type(rows) is int and 0 <= rows < self.count:
+            return self.first + rows
         if isinstance(rows, slice):
             start, stop, step = rows.indices(self.count)
             if step == 1:

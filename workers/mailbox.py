@@ -36,6 +36,7 @@ class Mailbox:
         self._start = dict.fromkeys(self.own, 0)  # events of the first batch that are gone already
         self._heads = dict.fromkeys(self.own, END)
         self._requests: deque[JoinRequest] = deque()
+        self._answered = 0  # requests of the first entry that are gone already
         self._groups = _groups(self.own, ordered)
         self.nbytes = 0
 
@@ -86,19 +87,20 @@ class Mailbox:
         """
         if not self._requests:
             return None
-        front = self._requests[0]
+        front, done = self._requests[0], self._answered
         if front.lane is None or front.keys is None:
             ready = 0 if front.is_final and not self.is_done else 1
         else:
             bounds = [self._bound(other, beside_events) for other in self._ordered[front.lane]]
-            ready = front.keys.count_up_to(min(bounds, default=END))
+            ready = front.keys.count_up_to(min(bounds, default=END)) - done
         ready = min(ready, most)
         if not ready:
             return None
-        self._requests.popleft()
-        if ready < len(front):
-            self._requests.appendleft(front.cut(ready, len(front)))
-        return front.cut(0, ready)
+        self._answered = done + ready
+        if self._answered == len(front):
+            self._requests.popleft()
+            self._answered = 0
+        return front.cut(done, done + ready)
 
     def _bound(self, lane: int, beside_events: bool) -> OrderKey:
         """Return the highest key before which nothing of `lane` is missing or waiting here."""
@@ -108,9 +110,11 @@ class Mailbox:
 
     def _asked(self, lane: int) -> OrderKey:
         """Return the key of the first join request of an ancestor's lane that waits here, END if there is none."""
+        first = self._answered
         for request in self._requests:
             if request.lane == lane and request.keys is not None:
-                return request.keys.key(0)
+                return request.keys.key(first)
+            first = 0
         return END
 
     def take_windows(self, request: JoinRequest) -> list[EventBatch]:

@@ -40,6 +40,8 @@ class Run:
     @property
     def is_dense(self) -> bool:
         """Whether dependent lanes alternate so often that merging is cheaper than processing stretches."""
+        if len(self.batches) == 1:
+            return False
         sizes: dict[int, int] = {}
         for lane, batch in zip(self.lanes, self.batches, strict=True):
             sizes[lane] = sizes.get(lane, 0) + len(batch)
@@ -49,6 +51,9 @@ class Run:
 
     def stretches(self) -> Iterator[tuple[int, EventBatch]]:
         """Yield the events in an order that dependent lanes agree with, in stretches of one lane as long as can be."""
+        if len(set(self.lanes)) == 1:
+            yield from zip(self.lanes, self.batches, strict=True)
+            return
         left: dict[int, deque[EventBatch]] = {}
         for lane, batch in zip(self.lanes, self.batches, strict=True):
             left.setdefault(lane, deque()).append(batch)

@@ -83,7 +83,8 @@ class ScalarLoop:
     def fold_batch(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
         """Return the state after a batch; add its outputs."""
         for start in range(0, len(batch), EVENTS_AT_ONCE):
-            part = batch.cut(start, min(len(batch), start + EVENTS_AT_ONCE))
+            whole = len(batch) <= EVENTS_AT_ONCE
+            part = batch if whole else batch.cut(start, min(len(batch), start + EVENTS_AT_ONCE))
             state, values, rows = self.fold(state, Feed.of(part))
             if values:
                 outputs.append(OutputBatch.of_rows(part, values, np.array(rows, dtype=np.intp)))

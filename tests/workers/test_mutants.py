@@ -31,6 +31,8 @@ def answers_requests_in_any_order(patch: pytest.MonkeyPatch) -> None:
 
     def any_ready(box: Mailbox, most: int = 1, *, beside_events: bool = False) -> JoinRequest | None:
         for _ in range(len(box._requests)):
+            box._requests[0] = box._requests[0].cut(box._answered, len(box._requests[0]))
+            box._answered = 0
             box._requests.rotate(-1)
             if (ready := original(box, most, beside_events=beside_events)) is not None:
                 return ready
