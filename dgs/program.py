@@ -162,12 +162,26 @@ class Program:
 
     @cached_property
     def accumulating(self) -> frozenset[str]:
-        """The kinds that really may accumulate: named, pairwise independent, with an identity and a join."""
+        """The kinds that really may accumulate: named, pairwise independent, with a join and an identity neutral in it."""
         kinds = frozenset(map(str, self.accumulates))
         some = TagSet.of(*self.accumulates)
         if not (self.gives("identity") and self.gives("join")) or self.dependence.between(some, some):
             return frozenset()
-        return kinds
+        return kinds if kinds and self._identity_is_neutral() else frozenset()
+
+    def _identity_is_neutral(self) -> bool:
+        """Whether joining the identity on either side leaves the initial state as it is, by its codec bytes.
+
+        User code that raises, or a state that cannot be encoded, is no answer: that shows with its place when it runs.
+        """
+        from dgs import codec
+
+        try:
+            plain = codec.encode(self.init())
+            joined = (self.join(self.identity(), self.init()), self.join(self.init(), self.identity()))
+            return all(codec.encode(state) == plain for state in joined)
+        except Exception:  # noqa: BLE001 - whatever it is, it will be raised again where it can be explained
+            return True
 
     @cached_property
     def has_derived_fork(self) -> bool:

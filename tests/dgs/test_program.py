@@ -2,6 +2,7 @@
 
 import pytest
 
+import dgs
 from dgs.dependence import ALWAYS, SAME_KEY, Dependence
 from dgs.errors import AsymmetricDependenceError, ProgramError
 from dgs.program import Program
@@ -169,3 +170,16 @@ def test_kind_finds_declarations_wherever_they_are():
 def test_what_a_program_does_not_give_raises(method):
     with pytest.raises(NotImplementedError):
         getattr(Nothing(), method)()
+
+
+@pytest.mark.parametrize("identity", [1, -1])
+def test_program_whose_identity_is_not_neutral_runs_as_an_ordinary_one(identity):
+    class Biased(EventWindow):
+        def identity(self):
+            return identity
+
+    assert Biased().accumulating == frozenset()
+    assert Biased().fork_joins() == ()
+    streams = {"b": [(BARRIER(), 5, 0)], "v": [(VALUE(0), 1, 3)], "w": [(VALUE(1), 2, 4)]}
+    run = dgs.run(Biased(), streams=streams)
+    assert (run.outputs, len(run.plan)) == ([7], 1)
