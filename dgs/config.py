@@ -11,90 +11,13 @@ Law: `model_validate(model_dump(...))` gives an equal section (units are written
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    GetJsonSchemaHandler,
-    PlainSerializer,
-    WithJsonSchema,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema, PydanticCustomError
 
-NANOSECONDS = {
-    "ns": 1,
-    "us": 10**3,
-    "ms": 10**6,
-    "s": 10**9,
-    "m": 60 * 10**9,
-    "h": 3600 * 10**9,
-    "d": 86400 * 10**9,
-}
-BYTES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
-TimeUnit = Literal["ns", "us", "ms", "s", "m", "h", "d", "none"]
-
-
-def parse_duration(text: Any) -> int:
-    """Return a duration such as `10ms` in nanoseconds. Raises ValueError without a known unit."""
-    return _with_unit(text, NANOSECONDS, "a duration with a unit, such as 10ms, 5s or 2h")
-
-
-def parse_size(text: Any) -> int:
-    """Return a size such as `256MiB` in bytes. Raises ValueError without a known unit."""
-    return _with_unit(text, BYTES, "a size with a unit, such as 64KiB or 256MiB")
-
-
-def parse_rate(text: Any) -> float:
-    """Return a rate such as `3/h` in events per second. Raises ValueError without a known unit."""
-    number = r"([0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
-    match = re.fullmatch(rf"\s*{number}\s*([kKM]?)\s*/\s*(ms|s|m|h|d)\s*", str(text))
-    if not match:
-        raise ValueError(f"expected a rate such as 100/s, 2k/s or 3/h, got {text!r}")
-    scale = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6}[match[2]]
-    return float(match[1]) * scale / (NANOSECONDS[match[3]] / 10**9)
-
-
-def _with_unit(text: Any, units: dict[str, int], expected: str) -> int:
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*", str(text))
-    if isinstance(text, bool) or not match or match[2] not in units:
-        raise ValueError(f"expected {expected}, got {text!r}")
-    return int(float(match[1]) * units[match[2]])
-
-
-def _show(value: int, units: dict[str, int]) -> str:
-    """Return a value in the largest unit that divides it."""
-    unit = max((u for u in units if value % units[u] == 0), key=lambda u: units[u])
-    return f"{value // units[unit]}{unit}" if value else f"0{next(iter(units))}"
-
-
-def _written(pattern: str, example: str) -> WithJsonSchema:
-    return WithJsonSchema({"type": "string", "pattern": pattern, "examples": [example]})
-
-
-Duration = Annotated[
-    int,
-    BeforeValidator(lambda value: 0 if str(value) == "0" else parse_duration(value)),
-    PlainSerializer(lambda value: _show(value, NANOSECONDS), return_type=str),
-    _written(r"^[0-9]+(\.[0-9]+)? ?(ns|us|ms|s|m|h|d)$", "10ms"),
-]
-Size = Annotated[
-    int,
-    BeforeValidator(parse_size),
-    PlainSerializer(lambda value: _show(value, BYTES), return_type=str),
-    _written(r"^[0-9]+(\.[0-9]+)? ?([KMG]i?)?B$", "256MiB"),
-]
-Rate = Annotated[
-    float,
-    BeforeValidator(parse_rate),
-    PlainSerializer(lambda value: f"{value!r}/s", return_type=str),
-    _written(r"^[0-9.]+ ?[kKM]? ?/ ?(ms|s|m|h|d)$", "3/h"),
-]
+from dgs.units import Duration, Rate, Size, TimeUnit
 
 
 class Section(BaseModel):

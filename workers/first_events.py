@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from dgs.config import StreamConfig, TimeUnit
+from dgs.config import StreamConfig
 from dgs.events import EventBatch
 from dgs.order import BEGIN, END, OrderKey
 from dgs.program import Program
+from dgs.units import TimeUnit
 from workers.sources import Source, open_source
 
 BATCH_ROWS = 16384

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dgs.config import ProgramConfig, RuntimeConfig, SinkConfig, StreamConfig, TimeUnit
+from dgs.config import ProgramConfig, RuntimeConfig, SinkConfig, StreamConfig
 from dgs.order import OrderKey
 from dgs.outputs import OutputBatch
 from dgs.program import Program
 from dgs.tags import Tag
+from dgs.units import TimeUnit
 from planner.plan import Plan
 
 

@@ -23,12 +23,13 @@ from typing import Any
 
 import numpy as np
 
-from dgs.config import NANOSECONDS, StreamConfig, TimeUnit
+from dgs.config import StreamConfig
 from dgs.errors import PlanFileError, RunError, UserCodeError
 from dgs.order import MAX_TS, MIN_TS
 from dgs.program import Program
 from dgs.stream_tags import declared_tags, literal_tag
 from dgs.tags import Tag
+from dgs.units import NANOSECONDS, TimeUnit
 from planner.topology import Machine, Stream, Topology
 from workers.sources.opening import open_arrivals
 from workers.sources.rows import Arrivals

@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dgs.columns import Column
-from dgs.config import NANOSECONDS, TimeUnit
 from dgs.errors import MalformedRowError, PlanFileError
 from dgs.events import Int64s
 from dgs.order import MAX_TS
+from dgs.units import NANOSECONDS, TimeUnit
 
 _ZONE = r"\d[T ]\d{2}.*(Z|[+-]\d{2}(:?\d{2})?)$"
 _ARROW_FAILURES = (pa.ArrowException, ValueError, TypeError, OverflowError)

@@ -1,6 +1,7 @@
 """From named columns to events: which columns are the time, the tag and the payload of a stream.
 
 >>> from dgs.config import StreamConfig
+from dgs.units import
 >>> from dgs.program import Program
 >>> clicks = StreamConfig(id="clicks", tags={"kind": "click"}, source={"memory": "clicks"}, payload="page")
 >>> mapping = Mapping(clicks, Program(), plan_unit="none")
@@ -15,10 +16,11 @@ from collections.abc import Collection, Generator, Iterable
 import numpy as np
 
 from dgs.columns import Column
-from dgs.config import StreamConfig, TimeColumn, TimeUnit
+from dgs.config import StreamConfig, TimeColumn
 from dgs.errors import MalformedRowError, UnknownColumnError
 from dgs.events import EventBatch
 from dgs.program import Program
+from dgs.units import TimeUnit
 from workers.sources.clock import Clock, UntypableError, datetimes
 from workers.sources.payloads import settled
 from workers.sources.rows import NO_BEATS, Arrivals, Beats, RawRows

@@ -7,10 +7,11 @@ from collections.abc import Mapping as AnyMapping
 from pathlib import Path
 from typing import Any
 
-from dgs.config import NANOSECONDS, ColumnRef, SortWithin, StreamConfig, TagConfig, TimeUnit
+from dgs.config import ColumnRef, SortWithin, StreamConfig, TagConfig
 from dgs.errors import MissingInputError, PlanFileError, UsageError
 from dgs.order import OrderKey
 from dgs.program import Program
+from dgs.units import NANOSECONDS, TimeUnit
 from workers.sources.contract import Source
 from workers.sources.csv_reader import CsvReader
 from workers.sources.disorder import ordering
