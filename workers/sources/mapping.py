@@ -1,7 +1,6 @@
 """From named columns to events: which columns are the time, the tag and the payload of a stream.
 
 >>> from dgs.config import StreamConfig
-from dgs.units import
 >>> from dgs.program import Program
 >>> clicks = StreamConfig(id="clicks", tags={"kind": "click"}, source={"memory": "clicks"}, payload="page")
 >>> mapping = Mapping(clicks, Program(), plan_unit="none")
