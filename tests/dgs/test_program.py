@@ -5,7 +5,7 @@ import pytest
 import dgs
 from dgs.dependence import ALWAYS, SAME_KEY, Dependence
 from dgs.errors import AsymmetricDependenceError, ProgramError
-from dgs.program import Program
+from dgs.program import Program, StateType
 from dgs.tags import Tag, kind
 from dgs.tagset import TagSet
 from tests.programs import (
@@ -183,3 +183,11 @@ def test_program_whose_identity_is_not_neutral_runs_as_an_ordinary_one(identity)
     streams = {"b": [(BARRIER(), 5, 0)], "v": [(VALUE(0), 1, 3)], "w": [(VALUE(1), 2, 4)]}
     run = dgs.run(Biased(), streams=streams)
     assert (run.outputs, len(run.plan)) == ([7], 1)
+
+
+def test_nothing_accumulates_in_a_program_of_several_state_types():
+    class Typed(EventWindow):
+        def states(self):
+            return (StateType("whole", TagSet.everything(), self.update),)
+
+    assert Typed().accumulating == frozenset()
