@@ -165,7 +165,9 @@ class Program:
         """The kinds that really may accumulate: named, pairwise independent, with a join and an identity neutral in it."""
         kinds = frozenset(map(str, self.accumulates))
         some = TagSet.of(*self.accumulates)
-        if type(self).states is not Program.states:  # partial states are of the one type that `identity` makes
+        if (
+            type(self).states is not Program.states
+        ):  # partial states are of the one type that `identity` makes
             return frozenset()
         if not (self.gives("identity") and self.gives("join")) or self.dependence.between(some, some):
             return frozenset()
