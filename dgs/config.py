@@ -12,32 +12,71 @@ Law: `model_validate(model_dump(...))` gives an equal section (units are written
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, model_validator
-from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
-from dgs.units import Duration, Rate, Size, TimeUnit
+from dgs.config_base import Choice, Section
+from dgs.config_runtime import (
+    SINKS_WITHOUT_OPTIONS,
+    CallableSink,
+    CheckpointConfig,
+    FileSink,
+    RestartsConfig,
+    RuntimeConfig,
+    SinkConfig,
+    SqliteSink,
+)
+from dgs.config_sources import (
+    ColumnRef,
+    ColumnTypes,
+    CsvSource,
+    GeneratorSource,
+    JsonlSource,
+    LogSource,
+    ParquetSource,
+    SocketSource,
+    SourceConfig,
+    TimeColumn,
+    Ts,
+)
+from dgs.units import Duration, Rate, TimeUnit
 
-
-class Section(BaseModel):
-    """A section of plan.yaml: immutable, no unknown keys."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ColumnRef(Section):
-    """A value that is read from a column of each row."""
-
-    column: str
-
-
-class TimeColumn(Section):
-    """The column with the event time; `unit` where it differs from the plan's."""
-
-    column: str
-    unit: TimeUnit | None = None
-
+__all__ = [
+    "SINKS_WITHOUT_OPTIONS",
+    "CallableSink",
+    "CheckpointConfig",
+    "Choice",
+    "ColumnRef",
+    "ColumnTypes",
+    "CsvSource",
+    "FileSink",
+    "GeneratorSource",
+    "HeartbeatConfig",
+    "JsonlSource",
+    "LogSource",
+    "MachineConfig",
+    "OptimizerConfig",
+    "ParquetSource",
+    "PlanFile",
+    "ProgramConfig",
+    "RestartsConfig",
+    "RuntimeConfig",
+    "Section",
+    "SinkConfig",
+    "SocketSource",
+    "SortWithin",
+    "SourceConfig",
+    "SqliteSink",
+    "StreamConfig",
+    "TagConfig",
+    "TagsConfig",
+    "TimeColumn",
+    "TimeConfig",
+    "Ts",
+    "json_schema",
+]
 
 Scalar = int | float | str | bool
 
@@ -55,90 +94,6 @@ class TagConfig(Section):
 
 TagsConfig = TagConfig | list[TagConfig | str]
 """Either how to make the tag of each event, or the list of literal tags that events bring along themselves."""
-
-
-def _ts(value: Any) -> Any:
-    return {"column": value} if isinstance(value, str) else value
-
-
-Ts = Annotated[
-    TimeColumn,
-    BeforeValidator(_ts, json_schema_input_type=str | TimeColumn),
-]
-ColumnTypes = dict[str, Literal["int", "float", "str", "bool", "datetime"]]
-
-
-class CsvSource(Section):
-    """CSV files: a path or glob, `.gz` allowed. `NA` and empty are null; `columns` gives types where inference will not do."""
-
-    path: str
-    ts: Ts = TimeColumn(column="ts")
-    columns: ColumnTypes = {}
-    header: list[str] | None = None
-    delimiter: str = ","
-
-
-class JsonlSource(Section):
-    """JSON lines: a path or glob, `.gz` allowed. With `heartbeats: true`, lines of `kind: heartbeat` are heartbeats."""
-
-    path: str
-    ts: Ts = TimeColumn(column="ts")
-    heartbeats: bool = False
-
-
-class ParquetSource(Section):
-    """Parquet files: a path or glob."""
-
-    path: str
-    ts: Ts = TimeColumn(column="ts")
-
-
-class GeneratorSource(Section):
-    """A Python callable that yields sorted batches: Arrow tables, dictionaries of columns, or EventBatch.
-
-    `ref` is "file.py:name" or "package.module:name"; `args` are passed by keyword.
-    """
-
-    ref: str
-    args: dict[str, Any] = {}
-    ts: Ts = TimeColumn(column="ts")
-
-
-class Choice(Section):
-    """A section of which exactly one key is given: its kind."""
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, json_schema_extra={"minProperties": 1, "maxProperties": 1}
-    )
-
-    @model_validator(mode="after")
-    def _exactly_one(self) -> Self:
-        given = [name for name in type(self).model_fields if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise ValueError(
-                f"exactly one of {', '.join(type(self).model_fields)} is needed, got {', '.join(given) or 'none'}"
-            )
-        return self
-
-    @property
-    def kind(self) -> str:
-        """The key that is given, such as `csv`."""
-        return next(name for name in type(self).model_fields if getattr(self, name) is not None)
-
-    @property
-    def details(self) -> Any:
-        """The section of that key."""
-        return getattr(self, self.kind)
-
-
-class SourceConfig(Choice):
-    """Where the events of a stream come from: exactly one of these. `memory` names data given from Python."""
-
-    csv: CsvSource | None = None
-    jsonl: JsonlSource | None = None
-    parquet: ParquetSource | None = None
-    generator: GeneratorSource | None = None
-    memory: str | None = None
 
 
 class SortWithin(Section):
@@ -202,57 +157,6 @@ class OptimizerConfig(Section):
     max_fan_out: int = Field(default=8, ge=2)
 
 
-class RuntimeConfig(Section):
-    """Who runs the plan: `ray` (host processes), or `local` (this process)."""
-
-    kind: Literal["ray", "local"] = "ray"
-    hosts: int | None = Field(default=None, ge=1)
-    address: str = "local"
-    transport: Literal["direct", "ray"] = "direct"
-    buffer_bytes: Size = 256 * 2**20
-    batch_rows: int | None = Field(default=None, ge=1)
-    linger: Duration = 5 * 10**6
-    stop_timeout: Duration = 10 * 10**9
-
-
-class FileSink(Section):
-    """A directory that receives one file per host."""
-
-    path: str
-
-
-SINKS_WITHOUT_OPTIONS = ("stdout", "memory", "none")
-
-
-class SinkConfig(Choice):
-    """Where outputs go: exactly one of these. `stdout`, `memory` and `none` may be written as a plain name."""
-
-    jsonl: FileSink | None = None
-    parquet: FileSink | None = None
-    csv: FileSink | None = None
-    stdout: Literal[True] | None = None
-    memory: Literal[True] | None = None
-    none: Literal[True] | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_name(cls, value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        if value not in SINKS_WITHOUT_OPTIONS:
-            raise ValueError(
-                f"expected one of {', '.join(SINKS_WITHOUT_OPTIONS)} or a mapping such as {{jsonl: {{path: out}}}},"
-                f" got {value!r}"
-            )
-        return {value: True}
-
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        return {"anyOf": [{"enum": list(SINKS_WITHOUT_OPTIONS)}, handler(schema)]}
-
-
 class PlanFile(Section):
     """A whole plan.yaml. `plan`, when given, is what `dgs plan` wrote; the planner reads it."""
 
@@ -265,7 +169,10 @@ class PlanFile(Section):
     optimizer: OptimizerConfig = OptimizerConfig()
     plan: dict[str, Any] | None = None
     runtime: RuntimeConfig = RuntimeConfig()
+    checkpoint: CheckpointConfig | None = None
     sinks: list[SinkConfig] = []
+    on_error: Literal["stop", "skip"] = "stop"
+    delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
 
     @model_validator(mode="after")
     def _consistent(self) -> PlanFile:

@@ -90,6 +90,13 @@ class OutputBatch:
     def __len__(self) -> int:
         return len(self.ts)
 
+    def take(self, rows: columns.Indices) -> OutputBatch:
+        """Return some of the outputs, in the order of `rows`."""
+        codes = None if self.codes is None else self.codes[rows]
+        values = columns.take(self.values, rows)
+        ts, seq, index = self.ts[rows], self.seq[rows], self.index[rows]
+        return OutputBatch(self.stream, self.rank, ts, seq, index, self.tags, codes, values)
+
     def to_list(self) -> list[Any]:
         """Return the values as Python objects."""
         return columns.to_list(self.values)

@@ -28,6 +28,14 @@ class Snapshot:
     state: Any
     positions: dict[int, OrderKey]
     is_final: bool
+    epoch: int
 
 
-Effect = Send | OutputBatch | Snapshot
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The worker has output everything of an epoch: what comes later belongs to the next one."""
+
+    epoch: int
+
+
+Effect = Send | OutputBatch | Closed | Snapshot

@@ -106,11 +106,11 @@ class Engine:
             self.counts["events"] += sum(map(len, reading.batches))
             self.host.ingest(name, reading.batches, reading.frontier)
             busy = True
-        for effect in self.host.pump():
+        for _, effect in self.host.pump():
             busy = True
             if isinstance(effect, Snapshot):
                 self.final = effect if effect.is_final else self.final
-            else:
+            elif isinstance(effect, OutputBatch):
                 self._output(effect)
         sent = list(self.host.frames())
         self.outbox += sent

@@ -16,7 +16,7 @@ from dgs.errors import FrameGapError, UnownedTagError
 from dgs.events import Codes, EventBatch
 from dgs.order import BEGIN, END, OrderKey
 from dgs.outputs import OutputBatch
-from workers.effects import Send, Snapshot
+from workers.effects import Closed, Send, Snapshot
 from workers.lanes import Lanes, Router
 from workers.messages import Events, Frame, Message, Progress
 from workers.runs import Rows
@@ -142,8 +142,8 @@ class Host:
         """Let a worker act at the next pump although no message came: it was started or asked for a snapshot."""
         self._awake[worker] = None
 
-    def pump(self) -> Iterator[OutputBatch | Snapshot]:
-        """Let the workers do all they can; yield their outputs and the root's snapshots."""
+    def pump(self) -> Iterator[tuple[str, OutputBatch | Closed | Snapshot]]:
+        """Let the workers do all they can; yield, each with its worker, outputs, ends of epochs, the root's snapshots."""
         while self._queue or self._awake:
             while self._queue:
                 target, message = self._queue.popleft()
@@ -155,7 +155,7 @@ class Host:
                 if isinstance(effect, Send):
                     self._send(effect.target, effect.message)
                 else:
-                    yield effect
+                    yield worker.id, effect
 
     def _send(self, target: str, message: Message) -> None:
         host = self._home[target]

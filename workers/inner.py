@@ -89,7 +89,9 @@ class Inner(Worker):
         if entry.events is not None:
             asked = JoinRequest(first, entry.lane, entry.events.keys_only())
         elif entry.request is not None:
-            asked = JoinRequest(first, entry.lane, entry.request.keys, is_final=entry.request.is_final)
+            asked = JoinRequest(
+                first, entry.lane, entry.request.keys, entry.request.is_final, entry.request.epoch
+            )
         else:
             raise InternalError(problem=f"worker {self.id}: a synchronisation without a cause")
         for child in self.children:

@@ -75,6 +75,11 @@ class Mailbox:
         return min(self._frontier[lane], self._heads.get(lane, END), self._asked(lane))
 
     @property
+    def lanes(self) -> Iterable[int]:
+        """All lanes: the own ones, and those of ancestors."""
+        return self._frontier.keys()
+
+    @property
     def is_done(self) -> bool:
         """Whether all own lanes have ended and nothing is buffered."""
         return all(self._frontier[lane] >= END and not self._events[lane] for lane in self.own)

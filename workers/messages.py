@@ -36,13 +36,14 @@ class JoinRequest:
 
     With a lane: the states before each of the lane's events in `keys`, a batch without payload; the requests are numbered
     `number`, `number + 1`, .... Without a lane it is one *keyless* request: it waits for its turn and for no event, or,
-    if `is_final`, for everything to end.
+    if `is_final`, for everything to end. It closes `epoch`: what a worker outputs before its answer belongs to that epoch.
     """
 
     number: int
     lane: int | None
     keys: EventBatch | None
     is_final: bool = False
+    epoch: int = 0
 
     def __len__(self) -> int:
         return 1 if self.keys is None else len(self.keys)

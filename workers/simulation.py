@@ -161,11 +161,11 @@ class Simulation:
             self._stale[self._reader[what]] = None
 
     def _act(self, host: Host) -> None:
-        for effect in host.pump():
+        for _, effect in host.pump():
             if isinstance(effect, OutputBatch):
                 self.result.outputs.append(effect)
                 self.result.trace.append(f"output {effect.stream} {effect.ts.tolist()} {effect.seq.tolist()}")
-            else:
+            elif isinstance(effect, Snapshot):
                 self._keep(effect)
         for target, frame in host.frames():
             self._edges.setdefault((host.index, target), deque()).append(codec.encode(frame))

@@ -8,7 +8,7 @@ sent from here. Leaves and workers with children differ in what they do with rel
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dgs.errors import DgsError, InternalError
@@ -16,7 +16,7 @@ from dgs.order import OrderKey
 from dgs.program import Program
 from dgs.user_code import user_error
 from planner.plan import PlanNode
-from workers.effects import Effect, Send, Snapshot
+from workers.effects import Closed, Effect, Send, Snapshot
 from workers.fold import NOTHING, Folder
 from workers.lanes import Lanes
 from workers.mailbox import Mailbox
@@ -40,11 +40,18 @@ class Worker(ABC):
         self._state: Any = self._identity() if self._accumulates else NOTHING
         self._has_state = self._accumulates  # here or at the children, not at the parent
         self._snapshots_wanted = 0
+        self._epoch = 0  # at the root: the last one that was closed
         self._is_finished = False
 
-    def start(self, state: Any) -> None:
-        """Give the root its first state."""
+    def start(self, state: Any, epoch: int = 0) -> None:
+        """Give the root its first state: the initial one, or that of a checkpoint, which closed `epoch`."""
         self._receive_state(state)
+        self._epoch = epoch
+
+    def resume(self, positions: Mapping[int, OrderKey]) -> None:
+        """Start where a checkpoint ended: everything of a lane below its position is in the state already."""
+        for lane in self.mailbox.lanes:
+            self.mailbox.advance(lane, positions[lane])
 
     def snapshot(self) -> None:
         """Ask the root for the state: a keyless request, which waits for its turn but for no event."""
@@ -89,18 +96,24 @@ class Worker(ABC):
             return None
         if self._snapshots_wanted:
             self._snapshots_wanted -= 1
-            return JoinRequest(0, None, None)
+            return self._keyless(is_final=False)
         if self.mailbox.is_done:
             self._is_finished = True
-            return JoinRequest(0, None, None, is_final=True)
+            return self._keyless(is_final=True)
         return None
+
+    def _keyless(self, *, is_final: bool) -> JoinRequest:
+        self._epoch += 1
+        return JoinRequest(0, None, None, is_final=is_final, epoch=self._epoch)
 
     def _answer(self, request: JoinRequest, states: Sequence[Any]) -> Iterator[Effect]:
         """Hand the states up with their positions (R5). At the root: show the state to the runtime, and go on with it."""
+        if request.epoch:
+            yield Closed(request.epoch)
         if self.parent is not None:
             yield Send(self.parent, JoinAnswer(self.id, request.number, states, self._positions()))
             return
-        yield Snapshot(states[0], self._positions(), is_final=request.is_final)
+        yield Snapshot(states[0], self._positions(), request.is_final, request.epoch)
         if not request.is_final:
             self._receive_state(states[0])
 

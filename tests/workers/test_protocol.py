@@ -12,12 +12,12 @@ from dgs.errors import StalledError
 from dgs.events import EventBatch
 from dgs.impl_tags import ImplTagSet
 from dgs.order import END, after_heartbeat
+from dgs.outputs import OutputBatch
 from dgs.tags import Tag
 from dgs.tagset import TagSet
 from planner.plan import Plan, PlanNode
 from tests.programs import INC, READ, Counters, History
 from workers.build import make_worker
-from workers.effects import Snapshot
 from workers.host import Host
 from workers.lanes import Lanes
 from workers.mailbox import Mailbox
@@ -111,8 +111,8 @@ def test_join_order_plan_gives_the_sequential_outputs_whichever_heartbeat_is_las
     outputs = []
 
     def pump() -> None:
-        for effect in host.pump():
-            outputs.extend([] if isinstance(effect, Snapshot) else effect.to_list())
+        for _, effect in host.pump():
+            outputs.extend(effect.to_list() if isinstance(effect, OutputBatch) else [])
 
     for stream, batches in arrivals:
         host.ingest(stream, batches, batches[0].key(0))

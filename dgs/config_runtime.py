@@ -1,0 +1,100 @@
+"""The schema of `runtime:`, `checkpoint:` and `sinks:` in plan.yaml.
+
+>>> RuntimeConfig.model_validate({"kind": "local", "buffer_bytes": "1MiB"}).buffer_bytes
+1048576
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, GetJsonSchemaHandler, model_validator
+from pydantic_core import CoreSchema
+
+from dgs.config_base import Choice, Section
+from dgs.units import Duration, Size
+
+
+class RestartsConfig(Section):
+    """How often a run whose host died is restarted from its last checkpoint; the pause before doubles each time."""
+
+    max: int = Field(default=5, ge=0)
+    backoff: Duration = 10**9
+
+
+class RuntimeConfig(Section):
+    """Who runs the plan: `ray` (host processes), or `local` (this process)."""
+
+    kind: Literal["ray", "local"] = "ray"
+    hosts: int | None = Field(default=None, ge=1)
+    address: str = "local"
+    transport: Literal["direct", "ray"] = "direct"
+    buffer_bytes: Size = 256 * 2**20
+    batch_rows: int | None = Field(default=None, ge=1)
+    linger: Duration = 5 * 10**6
+    stop_timeout: Duration = 10 * 10**9
+    stall_after: Duration = 10 * 10**9
+    restarts: RestartsConfig = RestartsConfig()
+
+
+class CheckpointConfig(Section):
+    """Where and when checkpoints are taken. `dir`: default in the run directory. `when`: a function of the state, "file.py:name"."""
+
+    dir: str | None = None
+    every: Duration = 5 * 10**9
+    keep: int = Field(default=5, ge=1)
+    when: str | None = None
+
+
+class FileSink(Section):
+    """A directory that receives one file per host."""
+
+    path: str
+
+
+class SqliteSink(Section):
+    """A table of a SQLite database: every output once, at once, by its id."""
+
+    path: str
+    table: str = Field(default="outputs", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+
+
+class CallableSink(Section):
+    """A Python function that is called with each batch of outputs. It sees every output at least once, with its id."""
+
+    ref: str
+    args: dict[str, Any] = {}
+
+
+SINKS_WITHOUT_OPTIONS = ("stdout", "memory", "none")
+
+
+class SinkConfig(Choice):
+    """Where outputs go: exactly one of these. `stdout`, `memory` and `none` may be written as a plain name."""
+
+    jsonl: FileSink | None = None
+    parquet: FileSink | None = None
+    csv: FileSink | None = None
+    sqlite: SqliteSink | None = None
+    callable: CallableSink | None = None
+    stdout: Literal[True] | None = None
+    memory: Literal[True] | None = None
+    none: Literal[True] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        if value not in SINKS_WITHOUT_OPTIONS:
+            raise ValueError(
+                f"expected one of {', '.join(SINKS_WITHOUT_OPTIONS)} or a mapping such as {{jsonl: {{path: out}}}},"
+                f" got {value!r}"
+            )
+        return {value: True}
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"anyOf": [{"enum": list(SINKS_WITHOUT_OPTIONS)}, handler(schema)]}
