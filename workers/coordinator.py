@@ -21,6 +21,7 @@ from workers.checkpoints.contract import Checkpoint, ResumePoint, StagedFile
 from workers.epochs import HostReport, RootReport
 from workers.lanes import Lane
 from workers.positions import Positions
+from workers.sources.dealing import BLOCK
 
 
 class Coordinator:
@@ -32,11 +33,12 @@ class Coordinator:
         lanes: Sequence[Lane],
         point: ResumePoint,
         splits: Mapping[str, int] | None = None,
+        block: int = BLOCK,
     ) -> None:
         self._hosts = hosts
         self._lanes = lanes
         self._point = point
-        self._splits = splits
+        self._dealing = (splits, block)
         self._roots: dict[int, RootReport] = {}
         self._reports: dict[int, dict[int, HostReport]] = {}
         self._carried: tuple[StagedFile, ...] = ()
@@ -65,7 +67,7 @@ class Coordinator:
         return None
 
     def _checkpoint(self, root: RootReport, reports: Sequence[HostReport]) -> Checkpoint:
-        positions = Positions.of(self._lanes, root.positions, self._splits).over(self._point.positions)
+        positions = Positions.of(self._lanes, root.positions, *self._dealing).over(self._point.positions)
         ends = {stream: end for report in reports for stream, end in report.ends.items()}
         files = self._carried + tuple(file for report in reports for file in report.files)
         self._carried = ()

@@ -98,7 +98,11 @@ class Positions:
 
     @classmethod
     def of(
-        cls, lanes: Iterable[Lane], keys: Mapping[int, OrderKey], splits: Mapping[str, int] | None = None
+        cls,
+        lanes: Iterable[Lane],
+        keys: Mapping[int, OrderKey],
+        splits: Mapping[str, int] | None = None,
+        block: int = BLOCK,
     ) -> Positions:
         """Return the positions of the lanes of a plan. `splits`: into how many each declared stream is split (default 1)."""
         parts: dict[str, dict[tuple[int, OrderKey], list[TagSet]]] = {}
@@ -111,6 +115,7 @@ class Positions:
                     Layer(
                         (splits or {}).get(stream, 1),
                         tuple(Part(split, union(tags), key) for (split, key), tags in found.items()),
+                        block,
                     ),
                 )
                 for stream, found in parts.items()

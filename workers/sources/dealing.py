@@ -23,7 +23,7 @@ BLOCK = 1024
 
 
 def dealt(
-    batch: EventBatch, streams: tuple[str, ...], wanted: Collection[str] | None
+    batch: EventBatch, streams: tuple[str, ...], wanted: Collection[str] | None, *, block: int = BLOCK
 ) -> Iterator[EventBatch]:
     """Yield the events of each wanted implementation stream, those that have any, in the order of the streams."""
     if not len(batch):
@@ -32,7 +32,7 @@ def dealt(
         if wanted is None or streams[0] in wanted:
             yield replace(batch, stream=streams[0])
         return
-    which = (np.asarray(batch.seq) // BLOCK) % len(streams)
+    which = (np.asarray(batch.seq) // block) % len(streams)
     for number, stream in enumerate(streams):
         if wanted is not None and stream not in wanted:
             continue
