@@ -51,6 +51,7 @@ class Engine:
         self._sinks: list[Sink] = []
         self._sources: dict[str, Source] = {}
         self._in_flight = in_flight
+        self._waits: list[float] = []
         self._credit_bytes = deployment.credit_bytes
         self._fed = {
             config.id: deployment.fed_hosts(index, streams)
@@ -98,9 +99,10 @@ class Engine:
     def step(self) -> bool:
         """Act on what has arrived, and read from one source if that is allowed. Return whether anything was done."""
         busy = bool(self._inbox)
+        self._waits = []
         while self._inbox:
             self.host.receive(self._inbox.popleft())
-        name = self.host.next_source()
+        name = self.host.next_source(self._is_ready)
         if name is not None and not self._is_congested(name):
             reading = self._sources[name].read()
             self.counts["events"] += sum(map(len, reading.batches))
@@ -115,6 +117,21 @@ class Engine:
         sent = list(self.host.frames())
         self.outbox += sent
         return busy or bool(sent)
+
+    def _is_ready(self, source: str) -> bool:
+        """Whether a source has something to read. How long the others will have nothing is noted for `idle_seconds`."""
+        wait = self._sources[source].wait
+        if wait > 0:
+            self._waits.append(wait)
+        return wait <= 0
+
+    @property
+    def idle_seconds(self) -> float | None:
+        """How long to sleep after a step that did nothing: until a live source may bring something; None if none will.
+
+        A frame of another host, or an acknowledgement, must end the sleep.
+        """
+        return min(self._waits, default=None)
 
     def _is_congested(self, source: str) -> bool:
         """Whether too much is on its way to a host that a source feeds. Its acknowledgement wakes this one."""

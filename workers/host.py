@@ -7,7 +7,7 @@ host and pump. A host also knows which of its sources may be read next (R11). Li
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -46,6 +46,11 @@ def _rows_by_lane(lanes: list[int | None], codes: Codes) -> Iterator[tuple[int |
         bounds = np.searchsorted(group[order], np.arange(len(distinct) + 1))
         found = ((lane, order[bounds[i] : bounds[i + 1]]) for i, lane in enumerate(distinct))
     yield from ((lane, rows) for lane, rows in found if len(rows))
+
+
+def _always(source: str) -> bool:  # noqa: ARG001 - asked of every source
+    """Every source is ready."""
+    return True
 
 
 class Host:
@@ -192,22 +197,24 @@ class Host:
         """The lowest frontier of the local sources, END when all have ended."""
         return min(self._sources.values(), default=END)
 
-    def next_source(self) -> str | None:
-        """Return the source to read from: the one that is furthest behind; None if none may be read now.
+    def next_source(self, is_ready: Callable[[str], bool] = _always) -> str | None:
+        """Return the source to read from: of those that are ready the one that is furthest behind; None for none now.
 
-        R11: over `buffer_bytes`, here or where its events go, a source has to wait, unless it is the globally lowest one:
-        what the others hold may be waiting for it.
+        A live source that has nothing does not keep others from being read. R11: over `buffer_bytes`, here or where its
+        events go, a source has to wait, unless it is the globally lowest one: what the others hold may be waiting for it.
+        If that one is not ready, nobody reads.
         """
-        low = self.low
-        if low >= END:
+        in_turn = sorted(self._sources, key=self._sources.__getitem__)
+        source = next((name for name in in_turn if self._sources[name] < END and is_ready(name)), None)
+        if source is None:
             return None
-        source = next(s for s, frontier in self._sources.items() if frontier == low)
         is_full = self.load > self._buffer_bytes or any(
             self._peers[host].load > self._buffer_bytes for host in self._feeds[source]
         )
         if not is_full:
             return source
-        if all(peer.low >= low for peer in self._peers.values()):
+        others = (self.low, *(peer.low for peer in self._peers.values()))
+        if all(low >= self._sources[source] for low in others):
             self.starved_reads += 1
             return source
         return None

@@ -22,7 +22,9 @@ def run_local(job: Job, progress: Progress | None = None) -> JobResult:
     try:
         while engine.final is None:
             if not engine.step():
-                raise StalledError(reason=engine.waits_for())
+                if engine.idle_seconds is None:
+                    raise StalledError(reason=engine.waits_for())
+                time.sleep(min(engine.idle_seconds, PROGRESS_EVERY))
             central.write(engine.take_outputs())
             if progress is not None and time.time() - reported > PROGRESS_EVERY:
                 reported = time.time()

@@ -34,6 +34,11 @@ def _node_address() -> str:
     return str(ray.util.get_node_ip_address())  # type: ignore[no-untyped-call]
 
 
+def _idle(engine: Engine) -> float:
+    """Return how long a host that has nothing to do sleeps: until a live source may bring something, at the latest."""
+    return IDLE_SECONDS if engine.idle_seconds is None else min(engine.idle_seconds, IDLE_SECONDS)
+
+
 class HostActor:
     """One host of a run. Methods return a DgsError instead of raising it, so that it crosses processes whole."""
 
@@ -101,7 +106,7 @@ class HostActor:
         engine, transport = self._running(), self._channel()
         busy = True
         while engine.final is None and not self._stopping:
-            for frame in transport.receive(0 if busy else IDLE_SECONDS):
+            for frame in transport.receive(0 if busy else _idle(engine)):
                 engine.take(frame)
             busy = engine.step()
             for target, frame in engine.take_frames():

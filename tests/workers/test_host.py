@@ -113,6 +113,25 @@ def test_host_that_is_full_reads_only_if_it_is_furthest_behind_of_all():
     assert host.starved_reads == 1
 
 
+def test_host_reads_others_while_the_source_that_is_furthest_behind_has_nothing():
+    host = make_host(0, ("b", "v0"))
+    host.ingest("b", [], OrderKey(5, 0, 0))
+    assert host.next_source(lambda source: source != "v0") == "b"
+    assert host.next_source(lambda source: False) is None
+
+
+def test_host_that_is_full_reads_no_other_source_while_the_lowest_has_nothing():
+    host = make_host(0, ("b", "v0"), buffer_bytes=10)
+    host.receive(frame(1, low=OrderKey(30, 2, 0)))
+    host.ingest("b", [], OrderKey(2, 0, 0))
+    host.ingest("v0", [values(0, [3, 4, 5])], OrderKey(5, 1, 3))
+    list(host.pump())
+    assert host.load > 10
+    assert host.next_source(lambda source: source != "b") is None
+    assert host.starved_reads == 0
+    assert host.next_source() == "b"
+
+
 def test_host_does_not_feed_a_host_that_is_full():
     host = make_host(0, ("v1",), buffer_bytes=10)
     host.receive(frame(1, low=BEGIN, load=11))

@@ -39,8 +39,18 @@ class Source(Protocol):
     def drops(self) -> int:
         """How many events `on_disorder: drop` has left out so far."""
 
+    @property
+    def wait(self) -> float:
+        """Seconds until there may be something to read: 0 now, always 0 for what is there (files, memory).
+
+        A live source that cannot know says how soon to ask again.
+        """
+
     def read(self) -> Reading:
-        """Read on. Not to be called again after a frontier of END. Raises RunError for rows that are no events."""
+        """Read on. Not to be called again after a frontier of END. Raises RunError for rows that are no events.
+
+        Never blocks: a live source that is read too early brings no events and its old frontier.
+        """
 
     def close(self) -> None:
         """Release files. May be called at any time, also twice."""

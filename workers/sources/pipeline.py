@@ -51,6 +51,11 @@ class PipelineSource:
         """How many events were left out because they came too late."""
         return self._order.drops
 
+    @property
+    def wait(self) -> float:
+        """Files, memory and plain generators are always ready."""
+        return 0.0
+
     def read(self) -> Reading:
         """Read on: one piece of what the reader delivers."""
         if self._ended:

@@ -1,0 +1,139 @@
+"""The engine of one host: which source it reads when live ones have nothing, and how long its driver may sleep."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dgs.config import RuntimeConfig, StreamConfig
+from dgs.errors import StalledError
+from dgs.events import EventBatch
+from dgs.impl_tags import ImplTagSet
+from dgs.order import END, after_event
+from dgs.tagset import TagSet
+from planner.plan import Plan, PlanNode
+from tests.programs import BARRIER, VALUE, EventWindow
+from workers import engine as engine_module
+from workers.deployment import Deployment
+from workers.engine import Engine
+from workers.host import Host
+from workers.job import Job
+from workers.local import PROGRESS_EVERY, run_local
+from workers.sources import Reading, Source
+
+RANKS = {"b": 0, "v": 1}
+
+
+class Scripted:
+    """A source that follows a script: how long it has nothing, then what it brings. `wait` never elapses by itself."""
+
+    drops = 0
+
+    def __init__(self, stream: str, *script: float | Reading) -> None:
+        self.stream = stream
+        self.script = list(script)
+
+    @property
+    def wait(self) -> float:
+        return self.script[0] if self.script and isinstance(self.script[0], float) else 0.0
+
+    def read(self) -> Reading:
+        reading = self.script.pop(0)
+        assert isinstance(reading, Reading), "read although it said that it has nothing"
+        return reading
+
+    def elapse(self) -> None:
+        assert isinstance(self.script.pop(0), float)
+
+    def close(self) -> None:
+        pass
+
+
+def values(*ts: int) -> Reading:
+    batch = EventBatch.of("v", rank=1, tags=[VALUE(0)], ts=ts, payload=list(ts))
+    return Reading((batch,), after_event(batch.key(len(batch) - 1)))
+
+
+def barrier(ts: int) -> Reading:
+    batch = EventBatch.of("b", rank=0, tags=[BARRIER()], ts=[ts])
+    return Reading((batch,), after_event(batch.key(0)))
+
+
+ENDED = Reading((), END)
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    leaf = PlanNode("leaf", ImplTagSet.of(v=TagSet.of(VALUE(0))))
+    plan = Plan(PlanNode("root", ImplTagSet.of(b=TagSet.of(BARRIER)), children=(leaf,)))
+    streams = tuple(StreamConfig(id=name, source={"memory": name}, tags={"kind": "x"}) for name in RANKS)
+    return Job(EventWindow(), plan, streams, tmp_path, tmp_path, RuntimeConfig(), collect=True)
+
+
+def opened(monkeypatch: pytest.MonkeyPatch, *sources: Scripted) -> None:
+    found: dict[str, Source] = {source.stream: source for source in sources}
+    monkeypatch.setattr(engine_module, "open_source", lambda config, **_: found[config.id])
+
+
+def test_engine_reads_what_there_is_while_a_live_source_has_nothing(monkeypatch, job):
+    quiet = Scripted("b", 0.25, barrier(10), ENDED)
+    opened(monkeypatch, quiet, Scripted("v", values(1, 2), values(20), ENDED))
+    engine = Engine(Deployment(job, hosts=1), 0)
+    while engine.step():
+        pass
+    assert engine.counts["events"] == 3
+    assert engine.idle_seconds == 0.25
+    quiet.elapse()
+    while engine.final is None and engine.step():
+        pass
+    assert [value for batch in engine.take_outputs() for value in batch.values] == [3]
+    assert engine.final is not None
+
+
+def test_engine_says_the_shortest_wait_of_its_live_sources(monkeypatch, job):
+    opened(monkeypatch, Scripted("b", 0.25, ENDED), Scripted("v", 0.01, values(1), 0.5, ENDED))
+    engine = Engine(Deployment(job, hosts=1), 0)
+    engine.step()  # the workers of this host start
+    assert not engine.step()
+    assert engine.idle_seconds == 0.01
+
+
+def test_engine_has_no_wait_when_nothing_live_is_left(monkeypatch, job):
+    opened(monkeypatch, Scripted("b", ENDED), Scripted("v", ENDED))
+    engine = Engine(Deployment(job, hosts=1), 0)
+    while engine.step():
+        pass
+    assert engine.final is not None
+    assert engine.idle_seconds is None
+
+
+def test_engine_that_is_full_waits_for_the_lowest_source_though_others_have_more(monkeypatch, job):
+    tight = RuntimeConfig(buffer_bytes="1B")
+    opened(monkeypatch, Scripted("b", 0.25, ENDED), Scripted("v", values(1, 2), values(20), ENDED))
+    engine = Engine(Deployment(Job(**{**vars(job), "runtime": tight}), hosts=1), 0)
+    while engine.step():
+        pass
+    assert engine.counts["events"] == 2
+    assert engine.idle_seconds == 0.25
+
+
+def test_local_run_sleeps_while_live_sources_have_nothing(monkeypatch, job):
+    quiet = Scripted("b", 0.01, barrier(10), 60.0, ENDED)
+    opened(monkeypatch, quiet, Scripted("v", values(1, 2), ENDED))
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        quiet.elapse()
+
+    monkeypatch.setattr("workers.local.time.sleep", sleep)
+    assert [value for batch in run_local(job).outputs for value in batch.values] == [3]
+    assert slept == [0.01, PROGRESS_EVERY]
+
+
+def test_local_run_is_stuck_only_if_no_source_can_bring_anything(monkeypatch, job):
+    opened(monkeypatch, Scripted("b", ENDED), Scripted("v", values(1), ENDED))
+    monkeypatch.setattr(Host, "pump", lambda self: iter(()))
+    with pytest.raises(StalledError, match="host 0"):
+        run_local(job)
