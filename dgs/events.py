@@ -12,28 +12,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dgs import columns
 from dgs.columns import Column
+from dgs.event import Event, event_of_row
 from dgs.order import OrderKey
 from dgs.row_numbers import RowNumbers
 from dgs.tags import Tag
 
+__all__ = ["Codes", "Event", "EventBatch", "Int64s"]
+
 Int64s = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
-
-
-class Event(NamedTuple):
-    """One event: its tag, the stream it came from, its timestamp (int64, the user's unit) and its payload."""
-
-    tag: Tag
-    stream: str
-    ts: int
-    payload: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +81,10 @@ class EventBatch:
     def position_of(self, key: OrderKey) -> int:
         """Return how many events of the batch come before `key` in the total order."""
         if self.rank != key.rank:
-            return int(np.searchsorted(self.ts, key.ts, side="right" if self.rank < key.rank else "left"))
-        low = int(np.searchsorted(self.ts, key.ts, side="left"))
-        high = int(np.searchsorted(self.ts, key.ts, side="right"))
-        return low + int(np.searchsorted(self.seq[low:high], key.seq, side="left"))
+            return int(self.ts.searchsorted(key.ts, side="right" if self.rank < key.rank else "left"))
+        low = int(self.ts.searchsorted(key.ts, side="left"))
+        high = int(self.ts.searchsorted(key.ts, side="right"))
+        return low if low == high else low + int(np.searchsorted(self.seq[low:high], key.seq, side="left"))
 
     def count_up_to(self, key: OrderKey) -> int:
         """Return how many events of the batch come before `key` or stand at it."""
@@ -116,10 +110,10 @@ class EventBatch:
 
     def positions_of(self, keys: EventBatch) -> Int64s:
         """Return, for every event of `keys`, how many events of this batch come before it: int64[len(keys)]."""
-        low = np.searchsorted(self.ts, keys.ts, side="left")
+        low: Int64s = self.ts.searchsorted(keys.ts, side="left")
         if self.rank > keys.rank:
             return low
-        high = np.searchsorted(self.ts, keys.ts, side="right")
+        high: Int64s = self.ts.searchsorted(keys.ts, side="right")
         if self.rank < keys.rank:
             return high
         for row in np.flatnonzero(low < high).tolist():  # ties within one stream, by row number
@@ -144,8 +138,8 @@ class EventBatch:
         out of it: of a list of all of them it would visit every one, again and again.
         """
         n = len(self)
-        tags = repeat(self.tags[0], n) if self.codes is None else self.tag_list()
+        codes = self.codes
+        tags = repeat(self.tags[0], n) if codes is None else map(self.tags.__getitem__, codes.tolist())
         payload = repeat(None, n) if self.payload is None else columns.to_list(self.payload)
         times = iter(self.ts.tolist())
-        rows = zip(tags, repeat(self.stream, n), times, payload, strict=True)
-        return map(tuple.__new__, repeat(Event, n), rows), times
+        return map(event_of_row, zip(tags, repeat(self.stream, n), times, payload, strict=True)), times
