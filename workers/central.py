@@ -26,11 +26,11 @@ class Central:
         """Return whether hosts must send their outputs here."""
         return job.collect or any(is_central(config) for config in job.sinks)
 
-    def write(self, batches: Iterable[OutputBatch]) -> None:
-        """Take outputs of a host."""
-        for batch in batches:
+    def write(self, batches: Iterable[tuple[int, OutputBatch]]) -> None:
+        """Take outputs of a host, each with its epoch."""
+        for epoch, batch in batches:
             for sink in self._sinks:
-                sink.write(batch)
+                sink.write(batch, epoch)
             if self._collect:
                 self.outputs.append(batch)
 

@@ -20,7 +20,11 @@ from workers.deployment import Deployment
 from workers.effects import Snapshot
 from workers.messages import Frame
 from workers.sinks import Sink, is_central, open_sink
+from workers.sinks.publishing import publish
 from workers.sources import Source, open_source
+
+ONE_EPOCH = 0
+"""The epoch of all outputs of a run without checkpoints."""
 
 
 def _nothing(host: int) -> int:  # noqa: ARG001 - the signature of Transport.in_flight
@@ -42,7 +46,7 @@ class Engine:
         self.index = index
         self.host = deployment.make_host(index)
         self.outbox: list[tuple[int, Frame]] = []
-        self.outputs: list[OutputBatch] = []
+        self.outputs: list[tuple[int, OutputBatch]] = []
         self.final: Snapshot | None = None
         self.counts: Counter[str] = Counter()
         self.first_output: float | None = None
@@ -142,12 +146,12 @@ class Engine:
             self.first_output = time.time()
         self.counts["outputs"] += len(batch)
         for sink in self._sinks:
-            sink.write(batch)
+            sink.write(batch, ONE_EPOCH)
         if self._keep_outputs:
-            self.outputs.append(batch)
+            self.outputs.append((ONE_EPOCH, batch))
 
-    def take_outputs(self) -> list[OutputBatch]:
-        """Remove and return the outputs that the caller wants to see."""
+    def take_outputs(self) -> list[tuple[int, OutputBatch]]:
+        """Remove and return the outputs that the caller wants to see, each with its epoch."""
         taken, self.outputs = self.outputs, []
         return taken
 
@@ -162,6 +166,7 @@ class Engine:
             source.close()
         for sink in self._sinks:
             if complete:
+                publish(sink.stage(ONE_EPOCH).files)
                 sink.close()
             else:
                 sink.abort()

@@ -171,7 +171,7 @@ def test_jsonl_sink_writes_every_output_once_and_in_order(tmp_path_factory, size
     sink, expected = JsonlSink(folder, 0), []
     for number, size in enumerate(sizes):
         values = {"n": np.arange(size)} if number % 2 else [[number, i] for i in range(size)]
-        sink.write(batch(values))
+        sink.write(batch(values), epoch=1)
         expected += to_list(values)
     sink.close()
     path = folder / "part-0.jsonl"
@@ -182,16 +182,16 @@ def test_jsonl_sink_writes_every_output_once_and_in_order(tmp_path_factory, size
 
 def test_jsonl_sink_leaves_waiting_outputs_when_aborted(tmp_path):
     sink = JsonlSink(tmp_path, 0)
-    sink.write(batch(["kept"]))
+    sink.write(batch(["kept"]), epoch=1)
     sink.abort()
     assert (tmp_path / "part-0.jsonl.partial").read_text() == '"kept"\n'
 
 
 def test_parquet_sink_keeps_rare_records_among_columns(tmp_path):
     sink = parquet_sink(tmp_path, 0)
-    sink.write(batch({"page": np.array([1, 1]), "info": pa.array([None, 2])}))
-    sink.write(batch([{"page": 1, "replaced": 2}]))
-    sink.write(batch({"page": np.array([1]), "info": pa.array([3])}))
+    sink.write(batch({"page": np.array([1, 1]), "info": pa.array([None, 2])}), epoch=1)
+    sink.write(batch([{"page": 1, "replaced": 2}]), epoch=1)
+    sink.write(batch({"page": np.array([1]), "info": pa.array([3])}), epoch=1)
     sink.close()
     assert pq.read_table(tmp_path / "part-0.parquet").to_pydict() == {
         "page": [1, 1, 1, 1],

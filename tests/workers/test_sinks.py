@@ -42,7 +42,7 @@ def sink(form, folder, host=0):
 def write(form, folder, *columns, host=0):
     one = sink(form, folder, host)
     for values in columns:
-        one.write(batch(values))
+        one.write(batch(values), epoch=1)
     one.close()
 
 
@@ -225,7 +225,7 @@ def test_parquet_holds_every_record_once_in_order(tmp_path_factory, batches, row
 @pytest.mark.parametrize("form", FILES)
 def test_files_are_partial_until_the_run_is_complete(tmp_path, form):
     one = sink(form, tmp_path, host=3)
-    one.write(batch([1, 2]))
+    one.write(batch([1, 2]), epoch=1)
     assert names(tmp_path) == [f"part-3.{form}.partial"]
     one.close()
     assert names(tmp_path) == [f"part-3.{form}"]
@@ -235,7 +235,7 @@ def test_files_are_partial_until_the_run_is_complete(tmp_path, form):
 def test_abort_leaves_partial_files_with_what_was_written(tmp_path, form):
     write(form, tmp_path, [7])
     one = sink(form, tmp_path)
-    one.write(batch([1, 2]))
+    one.write(batch([1, 2]), epoch=1)
     one.abort()
     assert names(tmp_path) == [f"part-0.{form}", f"part-0.{form}.partial"]
     assert (tmp_path / "out" / f"part-0.{form}.partial").stat().st_size > 0
@@ -247,13 +247,13 @@ def test_new_run_replaces_the_files_of_an_earlier_one_also_of_more_hosts(tmp_pat
     assert len(names(tmp_path)) == 1  # one after the other they are four runs
     hosts = [sink("jsonl", tmp_path, host) for host in range(4)]
     for host, one in enumerate(hosts):
-        one.write(batch([f"old {host}"]))
+        one.write(batch([f"old {host}"]), epoch=1)
     for one in hosts:
         one.close()
     assert names(tmp_path) == [f"part-{host}.jsonl" for host in range(4)]
     hosts = [sink("jsonl", tmp_path, host) for host in range(2)]
     for host, one in enumerate(hosts):
-        one.write(batch([f"new {host}"]))
+        one.write(batch([f"new {host}"]), epoch=1)
     for one in reversed(hosts):
         one.close()
     assert names(tmp_path) == ["part-0.jsonl", "part-1.jsonl"]
@@ -263,10 +263,10 @@ def test_new_run_replaces_the_files_of_an_earlier_one_also_of_more_hosts(tmp_pat
 def test_earlier_file_of_a_host_that_still_writes_is_left_to_that_host(tmp_path):
     hosts = [sink("jsonl", tmp_path, host) for host in range(2)]
     for one in hosts:
-        one.write(batch(["old"]))
+        one.write(batch(["old"]), epoch=1)
         one.close()
     first, second = (sink("jsonl", tmp_path, host) for host in range(2))
-    second.write(batch(["new"]))
+    second.write(batch(["new"]), epoch=1)
     first.close()
     assert lines(tmp_path, "part-1.jsonl") == ["old"]
     second.abort()
@@ -276,7 +276,7 @@ def test_earlier_file_of_a_host_that_still_writes_is_left_to_that_host(tmp_path)
 def test_failed_run_leaves_the_files_of_an_earlier_one(tmp_path):
     write("jsonl", tmp_path, ["old"])
     one = sink("jsonl", tmp_path)
-    one.write(batch(["new"]))
+    one.write(batch(["new"]), epoch=1)
     one.abort()
     assert lines(tmp_path) == ["old"]
 
@@ -284,7 +284,7 @@ def test_failed_run_leaves_the_files_of_an_earlier_one(tmp_path):
 def test_complete_run_removes_the_leavings_of_failed_ones(tmp_path):
     hosts = [sink("jsonl", tmp_path, host) for host in range(3)]
     for one in hosts:
-        one.write(batch(["failed"]))
+        one.write(batch(["failed"]), epoch=1)
         one.abort()
     write("jsonl", tmp_path, ["good"])
     assert names(tmp_path) == ["part-0.jsonl"]
@@ -307,7 +307,7 @@ def test_files_of_others_are_left_alone(tmp_path):
 
 def test_two_runs_cannot_write_to_one_directory(tmp_path):
     one = sink("jsonl", tmp_path)
-    one.write(batch([1]))
+    one.write(batch([1]), epoch=1)
     with pytest.raises(OutputUnwritableError, match="another run is writing to it"):
         sink("jsonl", tmp_path)
     one.close()
@@ -356,7 +356,7 @@ def test_disk_that_is_full_is_an_output_error(tmp_path, form, monkeypatch):
     part.file.close()
     monkeypatch.setattr(part, "file", Full())
     with pytest.raises(OutputUnwritableError, match="No space left on device"):
-        one.write(batch(list(range(100_000))))
+        one.write(batch(list(range(100_000))), epoch=1)
 
 
 def test_text_that_utf8_cannot_hold_is_written_escaped(tmp_path):
@@ -370,7 +370,7 @@ def test_file_sinks_without_a_path_write_to_the_output_directory(tmp_path):
     one = open_sink(
         SinkConfig(jsonl={"path": ""}), output_dir=tmp_path / "out", base_dir=tmp_path / "no", host=0
     )
-    one.write(batch([1]))
+    one.write(batch([1]), epoch=1)
     one.close()
     assert lines(tmp_path) == [1]
 
@@ -380,23 +380,23 @@ def test_file_sinks_without_a_path_write_to_the_output_directory(tmp_path):
 
 def test_memory_keeps_the_batches(tmp_path):
     one, given_batch = sink("memory", tmp_path), batch([1])
-    one.write(given_batch)
+    one.write(given_batch, epoch=1)
     one.close()
     assert one.batches == [given_batch]
 
 
 def test_none_counts(tmp_path):
     one = sink("none", tmp_path)
-    one.write(batch([1, 2]))
-    one.write(batch([3]))
+    one.write(batch([1, 2]), epoch=1)
+    one.write(batch([3]), epoch=1)
     one.abort()
     assert one.count == 3
 
 
 def test_stdout_prints_a_line_per_output(tmp_path, capsys):
     one = sink("stdout", tmp_path)
-    one.write(batch([("a", 1), None]))
-    one.write(batch(np.array([2.5])))
+    one.write(batch([("a", 1), None]), epoch=1)
+    one.write(batch(np.array([2.5])), epoch=1)
     one.close()
     assert capsys.readouterr().out == '["a",1]\nnull\n2.5\n'
 

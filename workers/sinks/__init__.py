@@ -7,8 +7,8 @@
 True
 """
 
-from workers.sinks.contract import Sink
+from workers.sinks.contract import Sink, Staged
 from workers.sinks.opening import is_central, open_sink
 from workers.sinks.simple_sinks import MemorySink
 
-__all__ = ["MemorySink", "Sink", "is_central", "open_sink"]
+__all__ = ["MemorySink", "Sink", "Staged", "is_central", "open_sink"]

@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from dgs.outputs import OutputBatch
+from workers.checkpoints.contract import StagedFile
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """What a sink has of an epoch that is over: durable files without final names, and outputs it has not accepted (R7)."""
+
+    files: tuple[StagedFile, ...] = ()
+    unaccepted: tuple[OutputBatch, ...] = ()
 
 
 class Sink(Protocol):
-    """A place for outputs. `write` may be called any number of times, then either `close` or `abort`, once.
+    """A place for outputs. `write` and `stage` any number of times, then either `close` or `abort`, once.
 
-    Law: what `close` leaves behind is exactly what was written since the sink was opened, nothing of earlier runs.
+    Outputs of two successive epochs may be written in turns: the workers of a host close an epoch at different moments.
+    A run without checkpoints has one epoch, whatever its number.
+
+    Law: when all staged files are published (`workers.sinks.publishing`) and the sink is closed, what is left behind is
+    exactly what was written since the run began, nothing of earlier runs.
     """
 
-    def write(self, batch: OutputBatch) -> None:
+    def write(self, batch: OutputBatch, epoch: int) -> None:
         """Take outputs. Raises OutputUnwritableError."""
 
+    def stage(self, epoch: int) -> Staged:
+        """Make everything of an epoch durable: no more of it will come. Raises OutputUnwritableError."""
+
     def close(self) -> None:
-        """Give the outputs their final names: the run is complete."""
+        """Release everything: the run is complete, and all that was staged is published."""
 
     def abort(self) -> None:
-        """Leave the outputs so far, recognisably incomplete (`.partial`): the run has failed."""
+        """Leave what is not committed, recognisably incomplete (`.partial`): the run has failed."""

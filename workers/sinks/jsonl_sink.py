@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dgs.errors import DgsError
 from dgs.outputs import OutputBatch
+from workers.sinks.contract import Staged
 from workers.sinks.json_columns import json_lines
 from workers.sinks.part_file import PartFile, refusing
 from workers.sinks.waiting import Waiting
@@ -23,7 +24,7 @@ class JsonlSink:
         self._is_empty = True
         self._waiting = Waiting()
 
-    def write(self, batch: OutputBatch) -> None:
+    def write(self, batch: OutputBatch, epoch: int) -> None:  # noqa: ARG002 - one epoch so far
         """Collect the outputs; write them when there are enough."""
         if not len(batch):
             return
@@ -31,6 +32,10 @@ class JsonlSink:
         self._waiting.add(batch.values)
         if self._waiting.rows >= ROWS_AT_ONCE:
             self._flush()
+
+    def stage(self, epoch: int) -> Staged:  # noqa: ARG002 - one epoch so far
+        """Nothing to do."""
+        return Staged()
 
     def close(self) -> None:
         """Write what is left and give the file its final name; a host without outputs leaves no file."""

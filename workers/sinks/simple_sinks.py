@@ -3,7 +3,7 @@
 >>> from dgs.tags import Tag
 >>> batch = OutputBatch.of("s", rank=0, tags=[Tag("a")], ts=[1, 2], seq=[0, 1], index=[0, 0], values=["x", "y"])
 >>> sink = NoneSink()
->>> sink.write(batch)
+>>> sink.write(batch, epoch=1)
 >>> sink.count
 2
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 
 from dgs.outputs import OutputBatch
+from workers.sinks.contract import Staged
 from workers.sinks.json_text import as_json
 
 
@@ -22,9 +23,13 @@ class MemorySink:
     def __init__(self) -> None:
         self.batches: list[OutputBatch] = []
 
-    def write(self, batch: OutputBatch) -> None:
+    def write(self, batch: OutputBatch, epoch: int) -> None:  # noqa: ARG002 - there is nothing to stage
         """Keep the outputs."""
         self.batches.append(batch)
+
+    def stage(self, epoch: int) -> Staged:  # noqa: ARG002 - there is nothing to stage
+        """Nothing to do."""
+        return Staged()
 
     def close(self) -> None:
         """Nothing to do."""
@@ -39,9 +44,13 @@ class NoneSink:
     def __init__(self) -> None:
         self.count = 0
 
-    def write(self, batch: OutputBatch) -> None:
+    def write(self, batch: OutputBatch, epoch: int) -> None:  # noqa: ARG002 - there is nothing to stage
         """Count the outputs."""
         self.count += len(batch)
+
+    def stage(self, epoch: int) -> Staged:  # noqa: ARG002 - there is nothing to stage
+        """Nothing to do."""
+        return Staged()
 
     def close(self) -> None:
         """Nothing to do."""
@@ -53,9 +62,13 @@ class NoneSink:
 class StdoutSink:
     """Prints one line of JSON per output."""
 
-    def write(self, batch: OutputBatch) -> None:
+    def write(self, batch: OutputBatch, epoch: int) -> None:  # noqa: ARG002 - there is nothing to stage
         """Print the outputs."""
         sys.stdout.writelines(as_json(value) + "\n" for value in batch.to_list())
+
+    def stage(self, epoch: int) -> Staged:  # noqa: ARG002 - there is nothing to stage
+        """Nothing to do."""
+        return Staged()
 
     def close(self) -> None:
         """Flush."""

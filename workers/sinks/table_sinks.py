@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from dgs.errors import DgsError
 from dgs.outputs import OutputBatch
+from workers.sinks.contract import Staged
 from workers.sinks.part_file import PartFile, refusing
 from workers.sinks.tables import fitted, flat, table_of_parts
 from workers.sinks.waiting import Waiting
@@ -64,13 +65,17 @@ class TableSink:
         self._schema: pa.Schema | None = None
         self._waiting = Waiting()
 
-    def write(self, batch: OutputBatch) -> None:
+    def write(self, batch: OutputBatch, epoch: int) -> None:  # noqa: ARG002 - one epoch so far
         """Collect the outputs; write them when there are enough."""
         if not len(batch):
             return
         self._waiting.add(batch.values)
         if self._waiting.rows >= ROWS_PER_BLOCK:
             self._flush()
+
+    def stage(self, epoch: int) -> Staged:  # noqa: ARG002 - one epoch so far
+        """Nothing to do."""
+        return Staged()
 
     def close(self) -> None:
         """Write what is left and give the files their final names; a host without outputs leaves no file."""
