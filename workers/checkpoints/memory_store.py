@@ -1,0 +1,47 @@
+"""The last checkpoint, in memory: for runs without a directory of checkpoints that restart when a host dies.
+
+>>> from workers.positions import Positions
+>>> store = MemoryStore()
+>>> store.begin().generation, store.begin().state
+(1, None)
+>>> store.commit(Checkpoint(epoch=1, state=b"seven", positions=Positions()))
+>>> point = store.begin()
+>>> point.generation, point.epoch, point.state
+(3, 1, b'seven')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from workers.checkpoints.contract import Checkpoint, ResumePoint, StagedFile
+from workers.checkpoints.resuming import resume_point
+
+Publish = Callable[[Sequence[StagedFile]], None]
+
+
+class MemoryStore:
+    """A CheckpointStore that lasts as long as the driver. `publish` gives staged files their final names."""
+
+    def __init__(self, publish: Publish | None = None) -> None:
+        self._publish = publish or (lambda _files: None)
+        self._generation = 0
+        self._newest: Checkpoint | None = None
+        self._with_state: Checkpoint | None = None
+
+    def begin(self) -> ResumePoint:
+        """Begin a generation from the last checkpoint."""
+        self._generation += 1
+        if self._newest is not None:
+            self._publish(self._newest.files)
+        return resume_point(self._generation, self._newest, self._with_state)
+
+    def commit(self, checkpoint: Checkpoint) -> None:
+        """Keep the checkpoint in place of the one before and publish its files."""
+        self._newest = checkpoint
+        if checkpoint.state is not None:
+            self._with_state = checkpoint
+        self._publish(checkpoint.files)
+
+    def close(self) -> None:
+        """Do nothing: nobody else can have it."""
