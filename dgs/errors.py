@@ -7,6 +7,8 @@
     ├── InvalidError             exit 3   a file, program or plan is wrong; nothing was started
     ├── ResourceError            exit 4   Ray, Java, a port, a directory is not to be had
     ├── RunError                 exit 5   the run failed
+    ├── SourceChangedError       exit 6   nothing to resume from: the source is not what it was
+    ├── CheckpointError          exit 6   a checkpoint or log is refused, damaged, or cannot be written
     ├── UserCodeError            exit 1   update, fork, join or emit raised
     └── InternalError            exit 70  a bug in dgs
 
@@ -175,6 +177,14 @@ class ChannelUnavailableError(ResourceError):
     fix = "Let the machines connect to each other, or set `transport: ray` under `runtime:`"
 
 
+class OwnedLogError(ResourceError):
+    """An event log belongs to another writer."""
+
+    code = "DGS410"
+    template = "event log {path}: stream {stream!r} is written by {owner!r}, not by {writer!r}"
+    fix = "One writer owns a log: use a log of its own, or take it over for good"
+
+
 class RunError(DgsError):
     """The run failed."""
 
@@ -231,6 +241,91 @@ class FrameGapError(RunError):
 
     code = "DGS507"
     template = "host {host}: frame {expected} of host {sender} is missing, {got} came instead"
+
+
+class CheckpointError(DgsError):
+    """A checkpoint or log is refused, damaged, or cannot be written."""
+
+    code = "DGS600"
+    exit_code = 6
+
+
+class CheckpointRefusedError(CheckpointError):
+    """A run cannot begin from what is in the directory: it is of another program, or nothing valid is left."""
+
+    code = "DGS601"
+    template = "cannot resume from {path}: {problem}"
+    fix = "{advice}"
+
+
+class IncompatibleCheckpointError(CheckpointRefusedError):
+    """A file is of another version of its format, or a state of another version of the program."""
+
+    code = "DGS602"
+    template = "{path}: its {what} has version {found}, and this is version {expected}"
+
+
+class CheckpointFailedError(CheckpointError):
+    """A checkpoint could not be made durable; the one before is still good."""
+
+    code = "DGS603"
+    template = "epoch {epoch} could not be committed to {path}: {problem}"
+    fix = "Free space or mend the disk; what was committed before is safe, and a run can be resumed from it"
+
+
+class FencedError(CheckpointError):
+    """A newer generation of the run has begun: this one must not commit any more (rule R10)."""
+
+    code = "DGS604"
+    template = "generation {generation} may not commit to {path}: generation {newest} has begun"
+
+
+class CheckpointBusyError(CheckpointError):
+    """Another run has the directory of checkpoints open."""
+
+    code = "DGS605"
+    template = "{path} is in use by {holder}"
+    fix = "Wait for that run or stop it, or use another directory"
+
+
+class CorruptFileError(CheckpointError):
+    """A file is torn, damaged, or not the one that its name says."""
+
+    code = "DGS606"
+    template = "{path} is damaged: {problem}"
+
+
+class ReplayMismatchError(RunError):
+    """A batch that is in an event log already was written again with other rows."""
+
+    code = "DGS510"
+    template = "event log {path}, stream {stream!r}: batch {batch!r} was written before, with other rows ({problem})"
+    fix = "A batch that is repeated must have the rows it had: read the same input again, or use a new log"
+
+
+class DamagedLogError(RunError):
+    """A segment of an event log is torn, altered or missing: it got its name when it was whole, so this is damage."""
+
+    code = "DGS511"
+    template = "event log: {path} is damaged: {problem}"
+    fix = "Restore the file from a copy; without it the events in it are lost"
+
+
+class ClosedLogError(RunError):
+    """The stream of an event log has been closed, and something else is to be appended."""
+
+    code = "DGS512"
+    template = "event log {path}: stream {stream!r} is closed"
+    fix = "Write to a new log; what has ended does not go on"
+
+
+class SourceChangedError(DgsError):
+    """What was read before the checkpoint is not what the source gives now."""
+
+    code = "DGS610"
+    exit_code = 6
+    template = "stream {stream!r}: the source has changed since the checkpoint: {problem}"
+    fix = "Bring back what was read (a file may grow, and new ones may follow it), or start anew without the checkpoint"
 
 
 class UserCodeError(DgsError):

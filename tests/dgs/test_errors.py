@@ -44,7 +44,7 @@ def test_every_error_survives_pickling(cls):
 def test_codes_are_unique_and_exit_codes_are_those_of_the_documentation():
     codes = [c.code for c in CLASSES]
     assert len(set(codes)) == len(codes)
-    assert {c.exit_code for c in CLASSES} == {1, 2, 3, 4, 5, 70}
+    assert {c.exit_code for c in CLASSES} == {1, 2, 3, 4, 5, 6, 70}
     assert all(re.fullmatch(r"DGS\d{3}", code) for code in codes)
 
 
