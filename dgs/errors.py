@@ -7,7 +7,6 @@
     ├── InvalidError             exit 3   a file, program or plan is wrong; nothing was started
     ├── ResourceError            exit 4   Ray, Java, a port, a directory is not to be had
     ├── RunError                 exit 5   the run failed
-    ├── SourceChangedError       exit 6   nothing to resume from: the source is not what it was
     ├── CheckpointError          exit 6   a checkpoint or log is refused, damaged, or cannot be written
     ├── UserCodeError            exit 1   update, fork, join or emit raised
     └── InternalError            exit 70  a bug in dgs
@@ -303,27 +302,18 @@ class ReplayMismatchError(RunError):
     fix = "A batch that is repeated must have the rows it had: read the same input again, or use a new log"
 
 
-class DamagedLogError(RunError):
-    """A segment of an event log is torn, altered or missing: it got its name when it was whole, so this is damage."""
-
-    code = "DGS511"
-    template = "event log: {path} is damaged: {problem}"
-    fix = "Restore the file from a copy; without it the events in it are lost"
-
-
 class ClosedLogError(RunError):
     """The stream of an event log has been closed, and something else is to be appended."""
 
-    code = "DGS512"
+    code = "DGS511"
     template = "event log {path}: stream {stream!r} is closed"
     fix = "Write to a new log; what has ended does not go on"
 
 
-class SourceChangedError(DgsError):
+class SourceChangedError(CheckpointError):
     """What was read before the checkpoint is not what the source gives now."""
 
     code = "DGS610"
-    exit_code = 6
     template = "stream {stream!r}: the source has changed since the checkpoint: {problem}"
     fix = "Bring back what was read (a file may grow, and new ones may follow it), or start anew without the checkpoint"
 
