@@ -79,9 +79,10 @@ class Program:
     `kinds`: the kinds of the program with their key domains, where the rules of `depends` do not name them already.
     `accumulates`: kinds for which `update(s, e) == join(s, update(identity(), e))`, with the same outputs for every s.
     `states` and `forks`: several state types and how they fork and join; the first type is the initial one.
-    `version`: part of the program's fingerprint; raise it when old states no longer fit.
+    `version`: part of the program's identity; raise it when old states no longer fit, and give `migrate`.
 
-    `fork`, `join`, `identity`, `update_batch` and `update_windows` are optional: a program without fork and join runs as one worker.
+    `fork`, `join`, `identity`, `update_batch`, `update_windows` and `migrate` are optional: a program without fork and join runs
+    as one worker.
     """
 
     depends: Dependence | TagPredicate = Dependence.everything()
@@ -120,6 +121,13 @@ class Program:
 
     def identity(self) -> State:
         """Return the state that is neutral in `join`, on both sides."""
+        raise NotImplementedError
+
+    def migrate(self, state: State, from_version: int) -> State:
+        """Return what this version of the program has in place of `state`, which version `from_version` saved.
+
+        A run that resumes from a checkpoint calls it where nothing but `version` differs: it may read the same events on.
+        """
         raise NotImplementedError
 
     def states(self) -> tuple[StateType, ...]:
