@@ -22,6 +22,9 @@ from dgs.events import Codes, EventBatch, Int64s
 from dgs.row_numbers import RowNumbers
 from dgs.tags import Tag
 
+_FIRST = np.zeros(1, dtype=np.int64)
+"""The usual index of an output: there is one an event."""
+
 
 @dataclass(frozen=True, slots=True)
 class OutputBatch:
@@ -64,14 +67,15 @@ class OutputBatch:
         if rows is None:
             return cls._one_each(batch, values)
         rows = np.asarray(rows, dtype=np.intp)
-        if columns.length(values) != len(rows):
-            problem = f"emit_batch was given {columns.length(values)} values for {len(rows)} rows"
+        count = len(rows)
+        if columns.length(values) != count:
+            problem = f"emit_batch was given {columns.length(values)} values for {count} rows"
             raise ProgramError(program="update_batch", problem=problem)
+        index = columns.constant(_FIRST, count)
         repeated = rows[1:] == rows[:-1]
-        index = np.zeros(len(rows), dtype=np.int64)
-        if repeated.any():
+        if np.count_nonzero(repeated):
             first = np.flatnonzero(np.concatenate(([True], ~repeated)))
-            index = np.arange(len(rows)) - np.repeat(first, np.diff(np.append(first, len(rows))))
+            index = np.arange(count) - np.repeat(first, np.diff(np.append(first, count)))
         codes = None if batch.codes is None else batch.codes[rows]
         return cls(
             batch.stream, batch.rank, batch.ts[rows], batch.seq[rows], index, batch.tags, codes, values
@@ -84,7 +88,7 @@ class OutputBatch:
         if count != len(batch):
             problem = f"emit_batch was given {count} values for {len(batch)} rows"
             raise ProgramError(program="update_batch", problem=problem)
-        index = np.zeros(count, dtype=np.int64)
+        index = columns.constant(_FIRST, count)
         return cls(batch.stream, batch.rank, batch.ts, batch.seq, index, batch.tags, batch.codes, values)
 
     def __len__(self) -> int:

@@ -38,14 +38,14 @@ class RowNumbers:
     def __getitem__(self, rows: Any) -> Any:
         if type(rows) is int and 0 <= rows < self.count:
             return self.first + rows
+        if type(rows) is np.ndarray:
+            picked = rows.nonzero()[0] if rows.dtype.kind == "b" else rows
+            return (picked + self.first).astype(np.int64, copy=False)
         if isinstance(rows, slice):
             start, stop, step = rows.indices(self.count)
             if step == 1:
                 return RowNumbers(self.first + start, max(0, stop - start))
             return np.asarray(self)[rows]
-        if isinstance(rows, np.ndarray):
-            picked = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
-            return (picked + self.first).astype(np.int64, copy=False)
         return self.first + range(self.count)[rows]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:

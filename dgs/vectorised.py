@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from dgs import columns
 from dgs.columns import Column, Indices
 from dgs.events import Codes, EventBatch
 
@@ -37,9 +38,9 @@ def by_kind(batch: EventBatch, emit_batch: EmitBatch) -> Iterator[tuple[str, Eve
 
     A batch of one kind, which is the usual case, is one run.
     """
-    kinds = [tag.kind for tag in batch.tags]
     if not len(batch):
         return
+    kinds = [tag.kind for tag in batch.tags]
     if batch.codes is None or kinds.count(kinds[0]) == len(kinds):
         yield kinds[0], batch, emit_batch
         return
@@ -97,7 +98,7 @@ def _spread(values: list[Any], codes: Codes | Indices | None, count: int) -> Col
             return {name: _spread([value[name] for value in values], indices, count) for name in names}
     array = _as_array(values, types)
     if isinstance(array, np.ndarray):
-        return np.broadcast_to(array, count) if codes is None else array.take(codes)
+        return columns.constant(array, count) if codes is None else array.take(codes)
     if array is not None:
         return pa.nulls(count) if codes is None else array.take(pa.array(codes))
     return values * count if codes is None else [values[code] for code in codes.tolist()]

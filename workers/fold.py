@@ -6,6 +6,8 @@ OutputBatch per stream and stretch, each output with the row of its event.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from dgs import columns
@@ -138,9 +140,26 @@ class Folder:
         return state, [OutputBatch.of_rows(batch, values, np.array(rows, dtype=np.intp))]
 
     def _fold_batch(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
-        if self._update_batch is not None and len(batch) > FEW_EVENTS:
+        count = len(batch)
+        if self._update_batch is not None and count > FEW_EVENTS:
             return self._fold_columns(state, batch, outputs)
+        if count == 1:
+            return self._fold_one(state, batch, outputs)
         return self._loop.fold_batch(state, batch, outputs)
+
+    def _fold_one(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
+        """Fold a single event, as where a worker waits for the others at every event."""
+        values: list[Any] = []
+        try:
+            state = self._update(state, batch.events()[0], values.append)
+        except DgsError:
+            raise
+        except Exception as error:
+            raise self._loop.failed("update", error, batch) from error
+        if values:
+            rows = np.zeros(len(values), dtype=np.intp) if len(values) > 1 else None
+            outputs.append(OutputBatch.of_rows(batch, values, rows))
+        return state
 
     def _fold_columns(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
         def emit_batch(values: columns.Column, rows: Rows | None = None) -> None:

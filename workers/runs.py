@@ -6,21 +6,24 @@ where another lane has an event that must come between; where lanes alternate de
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise, repeat
+from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
 
 from dgs.errors import InternalError
 from dgs.events import EventBatch
-from dgs.order import END, OrderKey
+from dgs.order import OrderKey
 
 SHORT_STRETCH = 16
 """Stretches of fewer events on average cost more than merging does."""
 
 Rows = npt.NDArray[np.intp]
+_Stretch = tuple[tuple[int, int, int], int, EventBatch, int, int]
+"""The key of its first event, its lane, its batch, and where in the batch it begins and ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +57,14 @@ class Run:
         if len(set(self.lanes)) == 1:
             yield from zip(self.lanes, self.batches, strict=True)
             return
-        left: dict[int, deque[EventBatch]] = {}
+        lanes: dict[int, _Lane] = {}
         for lane, batch in zip(self.lanes, self.batches, strict=True):
-            left.setdefault(lane, deque()).append(batch)
-        heads = {lane: batches[0].key(0) for lane, batches in left.items()}
-        while heads:
-            lane = min(heads, key=heads.__getitem__)
-            limit = min((heads[other] for other in self.ordered.get(lane, ()) if other in heads), default=END)
-            if limit == heads[lane]:
-                raise InternalError(problem=f"two lanes have an event at {limit}")
-            yield from ((lane, batch) for batch in _take_below(left[lane], limit))
-            if left[lane]:
-                heads[lane] = left[lane][0].key(0)
-            else:
-                del heads[lane]
+            lanes.setdefault(lane, _Lane(lane)).add(batch)
+        for lane, one in lanes.items():
+            for other in self.ordered.get(lane, ()):
+                if lane < other and other in lanes:
+                    _cut_each_other(one, lanes[other])
+        yield from _by_first_key([stretch for one in lanes.values() for stretch in one.stretches()])
 
     def merge_order(self) -> tuple[Rows, Rows, Rows]:
         """Return the permutation that merges the batches by OrderKey, and for each merged event its batch and row."""
@@ -80,13 +77,59 @@ class Run:
         return order, part, order - np.cumsum([0, *sizes[:-1]])[part]
 
 
-def _take_below(batches: deque[EventBatch], limit: OrderKey) -> Iterator[EventBatch]:
-    """Remove and yield the events below a key from the left of a queue."""
-    while batches:
-        batch = batches.popleft()
-        count = batch.position_of(limit)
-        if count:
-            yield batch.cut(0, count) if count < len(batch) else batch
-        if count < len(batch):
-            batches.appendleft(batch.cut(count, len(batch)))
-            return
+class _Lane:
+    """The events of one lane, in batches, and the rows (counted over all of them) where stretches begin."""
+
+    __slots__ = ("batches", "count", "lane", "starts")
+
+    def __init__(self, lane: int) -> None:
+        self.lane = lane
+        self.batches: list[EventBatch] = []
+        self.starts: list[Rows] = []
+        self.count = 0
+
+    def add(self, batch: EventBatch) -> None:
+        """Take the next batch of the lane: a stretch is never of two."""
+        self.batches.append(batch)
+        self.starts.append(np.array([self.count]))
+        self.count += len(batch)
+
+    def places_of(self, keys: EventBatch) -> Rows:
+        """Return, for every event of `keys`, how many events of the lane come before it."""
+        places = np.zeros(len(keys), dtype=np.intp)
+        for batch in self.batches:
+            first, last = keys.position_of(batch.key(0)), keys.position_of(batch.key(len(batch) - 1))
+            places[first:last] += batch.positions_of(keys.cut(first, last))
+            places[last:] += len(batch)
+        return places
+
+    def stretches(self) -> Iterator[_Stretch]:
+        """Yield the stretches."""
+        starts = np.unique(np.concatenate(self.starts))
+        offset = 0
+        for batch in self.batches:
+            stop = offset + len(batch)
+            rows = starts[starts.searchsorted(offset) : starts.searchsorted(stop)] - offset
+            keys = zip(batch.ts[rows].tolist(), repeat(batch.rank), batch.seq[rows].tolist(), strict=False)
+            for key, (row, end) in zip(keys, pairwise([*rows.tolist(), len(batch)]), strict=True):
+                yield key, self.lane, batch, row, end
+            offset = stop
+
+
+def _cut_each_other(one: _Lane, other: _Lane) -> None:
+    """Let stretches begin where two lanes alternate: found by searching for the events of the smaller one in the larger."""
+    small, large = (one, other) if one.count < other.count else (other, one)
+    places = np.concatenate([large.places_of(batch) for batch in small.batches])
+    large.starts.append(places[places < large.count])
+    small.starts.append(np.flatnonzero(places[1:] != places[:-1]) + 1)
+
+
+def _by_first_key(stretches: list[_Stretch]) -> Iterator[tuple[int, EventBatch]]:
+    """Yield stretches in the order of their first events: of two dependent lanes, the one that is cut off comes first."""
+    stretches.sort(key=itemgetter(0))
+    before: tuple[int, int, int] | None = None
+    for key, lane, batch, start, stop in stretches:
+        if key == before:
+            raise InternalError(problem=f"two lanes have an event at {OrderKey(*key)}")
+        before = key
+        yield lane, batch if stop - start == len(batch) else batch.cut(start, stop)

@@ -41,10 +41,12 @@ class Sum:
     def fold(self, column: Column) -> Any:
         """Return the sum of a column of numbers."""
         values = columns.numbers(column)
-        if _fits(values, len(values)):
-            with np.errstate(all="ignore"):  # infinities cancel to NaN, as they do in Python
-                return 0 + np.add.reduce(values).item()
-        return sum(values.tolist())
+        if not _fits(values, len(values)):
+            return sum(values.tolist())
+        if values.dtype.kind != "f":
+            return np.add.reduce(values).item()
+        with np.errstate(all="ignore"):  # infinities cancel to NaN, as they do in Python
+            return 0 + np.add.reduce(values).item()
 
     def windows(self, column: Column, cuts: Cuts) -> Column:
         """Return the sum of each window: an array of integers, or a list."""
