@@ -137,7 +137,7 @@ class Folder:
         state, values, rows = self._loop.fold(state, Feed.of(batch), joined_update)
         if not values:
             return state, []
-        return state, [OutputBatch.of_rows(batch, values, np.array(rows, dtype=np.intp))]
+        return state, [OutputBatch.of_rows(batch, values, rows)]
 
     def _fold_batch(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
         count = len(batch)
