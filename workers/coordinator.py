@@ -4,7 +4,7 @@ A checkpoint is complete when the root's snapshot of its epoch and the reports o
 make durable, or an epoch that was not worth saving, stays staged and is committed with the next one.
 
 >>> from workers.checkpoints import ResumePoint
->>> coordinator = Coordinator(hosts=1, lanes=(), point=ResumePoint(generation=1))
+>>> coordinator = Coordinator(hosts=[0], lanes=(), point=ResumePoint(generation=1))
 >>> coordinator.root_reports(RootReport(1, b"state", {}, is_final=True))
 >>> coordinator.complete() is None
 True
@@ -15,7 +15,7 @@ Checkpoint(epoch=1, state=b'state', positions=Positions(streams={}), files=(), o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from workers.checkpoints.contract import Checkpoint, ResumePoint, StagedFile
 from workers.epochs import HostReport, RootReport
@@ -25,17 +25,20 @@ from workers.sources.dealing import BLOCK
 
 
 class Coordinator:
-    """Collects the reports of one generation. `splits`: into how many each declared stream is dealt."""
+    """Collects the reports of one generation: of the root, and of the `hosts` that have workers.
+
+    `splits`: into how many each declared stream is dealt, in blocks of `block` rows.
+    """
 
     def __init__(
         self,
-        hosts: int,
+        hosts: Collection[int],
         lanes: Sequence[Lane],
         point: ResumePoint,
         splits: Mapping[str, int] | None = None,
         block: int = BLOCK,
     ) -> None:
-        self._hosts = hosts
+        self._hosts = frozenset(hosts)
         self._lanes = lanes
         self._point = point
         self._dealing = (splits, block)
@@ -56,7 +59,7 @@ class Coordinator:
         """Remove and return the next checkpoint that is complete, None if none is."""
         for epoch in sorted(self._roots):
             reports = self._reports.get(epoch, {})
-            if len(reports) < self._hosts:
+            if not self._hosts <= reports.keys():
                 return None
             root = self._roots.pop(epoch)
             del self._reports[epoch]

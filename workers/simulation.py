@@ -1,45 +1,54 @@
-"""The seeded scheduler: the same hosts and workers under random delivery orders, reproducible from a seed.
+"""The seeded scheduler: the same hosts, workers and coordinator under random delivery orders and faults, from a seed.
 
-One random number generator decides how workers are spread over hosts, how streams are cut into batches and heartbeats, and
-which of all possible steps happens next: a host reads, acts on what has arrived, or receives the next frame of an edge.
-Nothing depends on clocks, hash seeds or the process: a seed and a trace say everything.
+One random number generator decides how workers are spread over hosts, how streams are cut into batches and heartbeats, which
+of all possible steps happens next, and which faults strike. Nothing depends on clocks, hash seeds or the process: a seed and a
+trace say everything.
 """
 
 from __future__ import annotations
 
 import hashlib
 import random
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from dgs import codec
-from dgs.errors import StalledError
+from dgs.errors import FencedError, FrameGapError, StalledError
 from dgs.events import EventBatch
-from dgs.order import END, OrderKey, after_event, after_heartbeat
 from dgs.outputs import OutputBatch
 from dgs.program import Program
 from planner.plan import Plan
-from workers.build import make_worker
-from workers.effects import Snapshot
-from workers.host import Host
-from workers.lanes import Lane, Lanes
+from workers.checkpoints import Checkpoint, CheckpointStore, ResumePoint, StagedFile
+from workers.faults import NO_FAULTS, CrashedError, Faults
+from workers.positions import Positions
+from workers.simulated_generation import Generation, Layout
+from workers.simulated_store import KeptCheckpoints, KeptStore
 
-MOST_HOSTS = 4
 SNAPSHOT_CHANCE = 0.02
+ZOMBIE_CHANCE = 0.2
+
+Layouts = Callable[[random.Random], Layout]
+StoreFactory = Callable[["Simulation"], CheckpointStore]
 
 
 @dataclass
 class Simulated:
-    """What a simulated run gave: all outputs, the final state, every snapshot on the way, and a digest of the trace."""
+    """What a simulated run gave.
+
+    `outputs`: what sinks have accepted or published, in that order; `snapshots`: state (codec bytes) and positions of every
+    snapshot on the way; `commits`: the checkpoints that became durable; `state`: the final one; `trace`: a line per step.
+    """
 
     outputs: list[OutputBatch] = field(default_factory=list)
-    snapshots: list[tuple[bytes, dict[int, OrderKey]]] = field(default_factory=list)
+    snapshots: list[tuple[bytes, Positions]] = field(default_factory=list)
+    commits: list[Checkpoint] = field(default_factory=list)
+    layouts: list[Layout] = field(default_factory=list)
     state: Any = None
-    positions: dict[int, OrderKey] = field(default_factory=dict)
-    lanes: tuple[Lane, ...] = ()
     steps: int = 0
+    crashes: int = 0
     is_complete: bool = False
     trace: list[str] = field(default_factory=list)
 
@@ -54,137 +63,179 @@ class Simulated:
 
 
 class Simulation:
-    """One run of a program under a plan. `streams`: the events of each stream in rank order.
+    """One run of a program, over as many generations as the faults make of it. `streams`: the events of each in rank order.
 
-    `buffer_bytes`: when given, hosts read by the rules of R11 with that bound; else any stream may be read at any time.
+    `plan`: one plan, or a function that gives each generation its own. `buffer_bytes`: when given, hosts read by the rules of
+    R11 with that bound; else any stream may be read at any time. `store`: where checkpoints go (default: in memory).
     """
 
     def __init__(
         self,
         program: Program,
-        plan: Plan,
+        plan: Plan | Layouts,
         streams: Mapping[str, Sequence[EventBatch]],
         *,
         seed: int,
         buffer_bytes: int | None = None,
+        faults: Faults = NO_FAULTS,
+        store: StoreFactory | None = None,
     ) -> None:
-        self._random = random.Random(seed)  # noqa: S311 - reproducible, not secret
-        self._lanes = Lanes(plan, program.dependence)
-        self._obeys_bounds = buffer_bytes is not None
-        hosts = self._random.randint(1, MOST_HOSTS)
-        home = {node.id: self._random.randrange(hosts) for node in plan.nodes()}
-        reader = {stream: self._random.randrange(hosts) for stream in streams}
-        self._readings = {stream: deque(self._cut(batches)) for stream, batches in streams.items()}
-        self._hosts = [
-            Host(
-                index,
-                [
-                    make_worker(node.id, program, self._lanes)
-                    for node in plan.nodes()
-                    if home[node.id] == index
-                ],
-                self._lanes,
-                home,
-                hosts=hosts,
-                sources={stream: (stream,) for stream in streams if reader[stream] == index},
-                buffer_bytes=buffer_bytes or 0,
-            )
-            for index in range(hosts)
-        ]
-        self._edges: dict[tuple[int, int], deque[bytes]] = {}
-        self._reader = reader
-        self._stale = dict.fromkeys(range(hosts))
-        self._root = plan.root.id
-        self._root_host = self._hosts[home[plan.root.id]]
-        self._root_host.workers[self._root].start(program.init())
-        self._root_host.wake(self._root)
-        self.result = Simulated(lanes=self._lanes.all)
-
-    def _cut(self, batches: Sequence[EventBatch]) -> Iterator[tuple[list[EventBatch], OrderKey]]:
-        """Yield the events of a stream in readings of random size, with random heartbeats in between, and its end."""
-        for whole in batches:
-            start = 0
-            while start < len(whole):
-                stop = min(len(whole), start + self._random.choice([1, 1, 2, 5, 1000]))
-                yield [whole.cut(start, stop)], after_event(whole.key(stop - 1))
-                start = stop
-                later = int(whole.ts[stop]) if stop < len(whole) else None
-                if later is not None and later > int(whole.ts[stop - 1]) and self._random.random() < 0.3:  # noqa: PLR2004
-                    yield (
-                        [],
-                        after_heartbeat(self._random.randint(int(whole.ts[stop - 1]), later - 1), whole.rank),
-                    )
-        yield [], END
+        self.random = random.Random(seed)  # noqa: S311 - reproducible, not secret
+        self.program, self.streams, self.buffer_bytes, self.faults = program, streams, buffer_bytes, faults
+        self.is_transactional = self.random.random() < 0.5  # noqa: PLR2004 - half of the seeds
+        self.result = Simulated()
+        self._layout = plan if callable(plan) else lambda _: Layout(plan)
+        self._staged: dict[str, list[OutputBatch]] = {}
+        self._published: set[str] = set()
+        self._marks = _Seen()
+        self._generation = 0
+        self._zombies: list[Generation] = []
+        self._store = store or _on_a_good_disk()
 
     def run(self, most_steps: int = 10**6) -> Simulated:
         """Run to the end. Raises StalledError if nothing can move, or not enough moves, before the program is done."""
         while not self.result.is_complete:
-            choices = list(self._choices())
-            if not choices or self.result.steps >= most_steps:
-                raise StalledError(
-                    reason=f"after {self.result.steps} steps {len(choices)} steps are possible"
-                )
-            self._do(*self._random.choice(choices))
-            self.result.steps += 1
-            if self._random.random() < SNAPSHOT_CHANCE:
-                self._root_host.workers[self._root].snapshot()
-                self._root_host.wake(self._root)
-                self._stale[self._root_host.index] = None
+            store, point = self._begin()
+            self._generation = point.generation
+            self._staged.clear()
+            layout = self._layout(self.random)
+            self.result.layouts.append(layout)
+            generation = Generation(self, layout, store, point, self.result.trace)
+            try:
+                self._drive(generation, most_steps)
+            except (CrashedError, FrameGapError) as error:
+                self._crash(generation, type(error).__name__)
         return self.result
 
-    def _choices(self) -> Iterator[tuple[str, Any]]:
-        for index in self._stale:
-            yield "act", index
-        for edge, frames in self._edges.items():
-            if frames:
-                yield "deliver", edge
-        if self._obeys_bounds:
-            for host in self._hosts:
-                if (source := host.next_source()) is not None:
-                    yield "read", source
-            return
-        for stream, readings in self._readings.items():
-            if readings:
-                yield "read", stream
+    def _begin(self) -> tuple[CheckpointStore, ResumePoint]:
+        while True:
+            store = self._store(self)
+            try:
+                return store, store.begin()
+            except CrashedError:
+                self.result.crashes += 1
+                self.result.trace.append("crash at the start")
 
-    def _do(self, action: str, what: Any) -> None:
-        self.result.trace.append(f"{action} {what}")
-        if action == "act":
-            del self._stale[what]
-            self._act(self._hosts[what])
-        elif action == "deliver":
-            self._hosts[what[1]].receive(codec.decode(self._edges[what].popleft()))
-            self._stale[what[1]] = None
-        else:
-            batches, frontier = self._readings[what].popleft()
-            self._hosts[self._reader[what]].ingest(what, batches, frontier)
-            self._stale[self._reader[what]] = None
-
-    def _act(self, host: Host) -> None:
-        for _, effect in host.pump():
-            if isinstance(effect, OutputBatch):
-                self.result.outputs.append(effect)
-                self.result.trace.append(f"output {effect.stream} {effect.ts.tolist()} {effect.seq.tolist()}")
-            elif isinstance(effect, Snapshot):
-                self._keep(effect)
-        for target, frame in host.frames():
-            self._edges.setdefault((host.index, target), deque()).append(codec.encode(frame))
-
-    def _keep(self, snapshot: Snapshot) -> None:
-        if snapshot.is_final:
-            self.result.state, self.result.positions = snapshot.state, snapshot.positions
+    def _drive(self, generation: Generation, most_steps: int) -> None:
+        """Take steps until the generation is done or struck down."""
+        while not generation.is_done:
+            self._wake_a_zombie()
+            steps = list(generation.steps())
+            if not steps and generation.has_lost_frames:
+                raise FrameGapError(host=0, sender=0, expected=0, got=0)
+            if not steps or self.result.steps >= most_steps:
+                reason = f"after {self.result.steps} steps {len(steps)} steps are possible"
+                raise StalledError(reason=reason)
+            self.result.steps += 1
+            if self._strikes(generation):
+                continue
+            generation.do(*self.random.choice(steps))
+            if self.random.random() < SNAPSHOT_CHANCE:
+                generation.request_snapshot()
+        if generation.final is not None and generation.final.state is not None:
+            self.result.state = codec.decode(generation.final.state)
             self.result.is_complete = True
-        else:
-            self.result.snapshots.append((codec.encode(snapshot.state), dict(snapshot.positions)))
+
+    def _strikes(self, generation: Generation) -> bool:
+        """Let a fault strike, perhaps; return whether that took the place of a step."""
+        faults, rnd = self.faults, self.random
+        if self.result.crashes < faults.crashes and rnd.random() < faults.crash_chance:
+            raise CrashedError
+        edges = generation.busy_edges() if faults.loss or faults.repetition else []
+        if edges and rnd.random() < faults.repetition:
+            generation.repeat(rnd.choice(edges))
+            return True
+        if edges and self.result.crashes < faults.crashes and rnd.random() < faults.loss:
+            generation.lose(rnd.choice(edges))
+            return True
+        return False
+
+    def _crash(self, generation: Generation, why: str) -> None:
+        """Forget the generation, unless it walks on as a zombie that does not know it is dead."""
+        self.result.crashes += 1
+        self.result.trace.append(f"crash: {why}")
+        if self.random.random() < self.faults.zombie_chance:
+            self._zombies.append(generation)
+
+    def _wake_a_zombie(self) -> None:
+        if not self._zombies or self.random.random() > ZOMBIE_CHANCE:
+            return
+        zombie = self.random.choice(self._zombies)
+        steps = list(zombie.steps())
+        if not steps or zombie.is_fenced:
+            self._zombies.remove(zombie)
+            return
+        try:
+            zombie.do(*self.random.choice(steps))
+        except FrameGapError:
+            self._zombies.remove(zombie)
+
+    def write(self, path: str, batch: OutputBatch) -> None:
+        """Append to a staged file."""
+        self._staged.setdefault(path, []).append(batch)
+
+    def has_staged(self, path: str) -> bool:
+        """Return whether there is such a file."""
+        return path in self._staged
+
+    def publish(self, files: Sequence[StagedFile]) -> None:
+        """Give staged files their final names: readers see them now. Doing it twice does it once."""
+        for file in files:
+            if file.final not in self._published:
+                self._published.add(file.final)
+                self.result.outputs += self._staged.pop(file.path)
+
+    def accept(self, generation: int, batch: OutputBatch, splits: int) -> None:
+        """Let the idempotent sink take outputs: what is at or below its marks has come before (R8)."""
+        if generation != self._generation:
+            raise FencedError(path="the sink", generation=generation, newest=self._generation)
+        new = self._marks.accept(batch, splits)
+        if len(new):
+            self.result.outputs.append(new)
+
+    def saw_snapshot(self, state: bytes, positions: Positions) -> None:
+        """Note a snapshot, for the oracle."""
+        self.result.snapshots.append((state, positions))
+
+    def committed(self, checkpoint: Checkpoint) -> None:
+        """Note a commit, for the oracle."""
+        self.result.commits.append(checkpoint)
+
+
+class _Seen:
+    """Remembers the id of every output."""
+
+    def __init__(self) -> None:
+        self._ids: set[tuple[int, int, int, int]] = set()
+
+    def accept(self, batch: OutputBatch, _splits: int) -> OutputBatch:
+        """Return the outputs that are new."""
+        columns = (batch.ts.tolist(), np.asarray(batch.seq).tolist(), batch.index.tolist())
+        rows = []
+        for row, one in enumerate(zip(*columns, strict=True)):
+            if (batch.rank, *one) not in self._ids:
+                self._ids.add((batch.rank, *one))
+                rows.append(row)
+        return batch.take(np.array(rows, dtype=np.intp))
+
+
+def _on_a_good_disk() -> StoreFactory:
+    kept = KeptCheckpoints()
+    return lambda simulation: KeptStore(kept, simulation.publish)
 
 
 def simulate(
     program: Program,
-    plan: Plan,
+    plan: Plan | Layouts,
     streams: Mapping[str, Sequence[EventBatch]],
     *,
     seed: int,
     buffer_bytes: int | None = None,
+    faults: Faults = NO_FAULTS,
+    store: StoreFactory | None = None,
 ) -> Simulated:
-    """Run a program under a plan with the delivery order of `seed`."""
-    return Simulation(program, plan, streams, seed=seed, buffer_bytes=buffer_bytes).run()
+    """Run a program with the plans, the delivery order and the faults of `seed`."""
+    simulation = Simulation(
+        program, plan, streams, seed=seed, buffer_bytes=buffer_bytes, faults=faults, store=store
+    )
+    return simulation.run()

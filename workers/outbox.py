@@ -1,0 +1,45 @@
+"""Outputs that travelled in a checkpoint (R7): to whom they belong under the plan and the dealing of now.
+
+>>> from dgs.tags import Tag
+>>> batch = OutputBatch.of("a/1", rank=0, tags=[Tag("x")], ts=[5, 6], seq=[0, 2], index=[0, 0], values=["p", "q"])
+>>> [(part.stream, part.to_list()) for part in dealt_outputs(batch, lambda name: (f"{name}/0", f"{name}/1"), block=2)]
+[('a/0', ['p']), ('a/1', ['q'])]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from dgs.errors import UnownedTagError
+from dgs.outputs import OutputBatch
+from workers.lanes import Router
+from workers.positions import declared
+from workers.sources.dealing import BLOCK
+
+
+def dealt_outputs(
+    batch: OutputBatch, impl_streams: Callable[[str], tuple[str, ...]], *, block: int = BLOCK
+) -> Iterator[OutputBatch]:
+    """Yield the outputs by the implementation streams of now."""
+    streams = impl_streams(declared(batch.stream)[0])
+    which = (np.asarray(batch.seq) // block) % len(streams)
+    for number, stream in enumerate(streams):
+        rows = np.flatnonzero(which == number)
+        if len(rows):
+            yield replace(batch.take(rows), stream=stream)
+
+
+def owners(batch: OutputBatch, router: Router) -> Iterator[tuple[int, OutputBatch]]:
+    """Yield the outputs by the lane of their event. Raises UnownedTagError."""
+    codes = np.zeros(len(batch), dtype=np.int32) if batch.codes is None else batch.codes
+    lanes = [router.lane(batch.stream, tag) for tag in batch.tags]
+    of_row = [lanes[code] for code in codes.tolist()]
+    for lane in dict.fromkeys(of_row):
+        rows = np.array([row for row, its in enumerate(of_row) if its == lane], dtype=np.intp)
+        if lane is None:
+            tag = batch.tags[int(codes[rows[0]])]
+            raise UnownedTagError(stream=batch.stream, row=int(batch.seq[int(rows[0])]), tag=tag)
+        yield lane, batch.take(rows)
