@@ -15,7 +15,9 @@ from dgs.outputs import OutputBatch
 from workers.sinks import json_columns
 from workers.sinks.json_columns import json_lines
 from workers.sinks.json_text import as_json
-from workers.sinks.jsonl_sink import JsonlSink
+from workers.sinks.jsonl_sink import jsonl_sink
+from workers.sinks.places import PartNames, Place
+from workers.sinks.publishing import publish
 from workers.sinks.table_sinks import parquet_sink
 from workers.sinks.tables import table_of, table_of_parts
 from workers.sinks.waiting import Waiting
@@ -168,11 +170,12 @@ def batch(values):
 @given(st.lists(st.sampled_from([1, 7, 1500]), max_size=4))
 def test_jsonl_sink_writes_every_output_once_and_in_order(tmp_path_factory, sizes):
     folder = tmp_path_factory.mktemp("out")
-    sink, expected = JsonlSink(folder, 0), []
+    sink, expected = jsonl_sink(PartNames(Place(folder, "jsonl"), 0)), []
     for number, size in enumerate(sizes):
         values = {"n": np.arange(size)} if number % 2 else [[number, i] for i in range(size)]
         sink.write(batch(values), epoch=1)
         expected += to_list(values)
+    publish(sink.stage(1).files)
     sink.close()
     path = folder / "part-0.jsonl"
     assert path.exists() == bool(expected)
@@ -181,17 +184,18 @@ def test_jsonl_sink_writes_every_output_once_and_in_order(tmp_path_factory, size
 
 
 def test_jsonl_sink_leaves_waiting_outputs_when_aborted(tmp_path):
-    sink = JsonlSink(tmp_path, 0)
+    sink = jsonl_sink(PartNames(Place(tmp_path, "jsonl"), 0))
     sink.write(batch(["kept"]), epoch=1)
     sink.abort()
     assert (tmp_path / "part-0.jsonl.partial").read_text() == '"kept"\n'
 
 
 def test_parquet_sink_keeps_rare_records_among_columns(tmp_path):
-    sink = parquet_sink(tmp_path, 0)
+    sink = parquet_sink(PartNames(Place(tmp_path, "parquet"), 0))
     sink.write(batch({"page": np.array([1, 1]), "info": pa.array([None, 2])}), epoch=1)
     sink.write(batch([{"page": 1, "replaced": 2}]), epoch=1)
     sink.write(batch({"page": np.array([1]), "info": pa.array([3])}), epoch=1)
+    publish(sink.stage(1).files)
     sink.close()
     assert pq.read_table(tmp_path / "part-0.parquet").to_pydict() == {
         "page": [1, 1, 1, 1],

@@ -2,54 +2,39 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from pathlib import Path
-
-from dgs.errors import DgsError
-from dgs.outputs import OutputBatch
-from workers.sinks.contract import Staged
+from dgs.columns import Column
+from workers.sinks.file_sink import EpochParts, FileSink
 from workers.sinks.json_columns import json_lines
-from workers.sinks.part_file import PartFile, refusing
+from workers.sinks.part_file import PartFile
+from workers.sinks.places import PartNames
 from workers.sinks.waiting import Waiting
 
 ROWS_AT_ONCE = 1024
 
 
-class JsonlSink:
-    """Writes `part-<host>.jsonl`."""
+class JsonlWriter:
+    """Writes the lines of one epoch, many at once."""
 
-    def __init__(self, directory: Path, host: int) -> None:
-        self._directory = directory
-        self._part = PartFile(directory, f"part-{host}", "jsonl")
-        self._is_empty = True
+    def __init__(self, parts: EpochParts) -> None:
+        self._parts = parts
+        self._part: PartFile = parts.begin()
         self._waiting = Waiting()
 
-    def write(self, batch: OutputBatch, epoch: int) -> None:  # noqa: ARG002 - one epoch so far
-        """Collect the outputs; write them when there are enough."""
-        if not len(batch):
-            return
-        self._is_empty = False
-        self._waiting.add(batch.values)
+    def write(self, values: Column) -> None:
+        """Collect outputs; write them when there are enough."""
+        self._waiting.add(values)
         if self._waiting.rows >= ROWS_AT_ONCE:
-            self._flush()
+            self.finish()
 
-    def stage(self, epoch: int) -> Staged:  # noqa: ARG002 - one epoch so far
-        """Nothing to do."""
-        return Staged()
-
-    def close(self) -> None:
-        """Write what is left and give the file its final name; a host without outputs leaves no file."""
-        self._flush()
-        self._part.commit(keep=not self._is_empty)
-
-    def abort(self) -> None:
-        """Write what is left and leave the `.partial` file."""
-        with suppress(DgsError):  # the run has failed already; why it did is the news
-            self._flush()
-        self._part.abort()
-
-    def _flush(self) -> None:
-        if self._waiting.rows:
+    def finish(self) -> None:
+        """Write what is left."""
+        if rows := self._waiting.rows:
             lines = json_lines(*self._waiting.take())
-            with refusing(self._directory):
-                self._part.file.write(lines)
+            with self._part.writing() as file:
+                file.write(lines)
+            self._parts.count(rows)
+
+
+def jsonl_sink(names: PartNames) -> FileSink:
+    """Return a sink of JSON lines."""
+    return FileSink(names, JsonlWriter)

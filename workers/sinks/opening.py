@@ -7,12 +7,13 @@ from pathlib import Path
 
 from dgs.config import SinkConfig
 from workers.sinks.contract import Sink
-from workers.sinks.jsonl_sink import JsonlSink
+from workers.sinks.jsonl_sink import jsonl_sink
+from workers.sinks.places import PartNames, sink_place
 from workers.sinks.simple_sinks import MemorySink, NoneSink, StdoutSink
 from workers.sinks.table_sinks import csv_sink, parquet_sink
 
-_FILES: dict[str, Callable[[Path, int], Sink]] = {
-    "jsonl": JsonlSink,
+_FILES: dict[str, Callable[[PartNames], Sink]] = {
+    "jsonl": jsonl_sink,
     "csv": csv_sink,
     "parquet": parquet_sink,
 }
@@ -24,12 +25,21 @@ def is_central(config: SinkConfig) -> bool:
     return config.kind in ("memory", "stdout")
 
 
-def open_sink(config: SinkConfig, *, output_dir: Path, base_dir: Path, host: int) -> Sink:
+def open_sink(
+    config: SinkConfig,
+    *,
+    output_dir: Path,
+    base_dir: Path,
+    host: int,
+    generation: int = 1,
+    by_epoch: bool = False,
+) -> Sink:
     """Open a sink of one host. Paths are relative to `base_dir`; file sinks without a path write to `output_dir`.
 
-    All hosts must have opened theirs before any of them is closed. Raises OutputUnwritableError.
+    `by_epoch`: the run has checkpoints, and files are committed epoch by epoch. Otherwise all hosts must have opened theirs
+    before any of them is closed. Raises OutputUnwritableError.
     """
     if config.kind in _SIMPLE:
         return _SIMPLE[config.kind]()
-    path = config.details.path
-    return _FILES[config.kind](base_dir / path if path else output_dir, host)
+    place = sink_place(config, output_dir=output_dir, base_dir=base_dir)
+    return _FILES[config.kind](PartNames(place, host, generation, by_epoch))

@@ -1,24 +1,24 @@
-"""One output file of one host: `<name>.partial` while it is written, its final name when the run is complete.
+"""One output file of one host: `....partial` while it is written and until it is published.
 
-A directory of outputs never holds files of two runs under final names. An earlier run's files stay until a new run completes;
-then each host replaces its own, and removes those that no host of the new run writes. Hosts tell each other apart from the
-leftovers of dead runs by a lock that each holds on its `.partial` file, so two runs cannot write to one directory either.
+Hosts tell the living from the leftovers of dead runs by a lock that each holds on its `.partial` file. Where outputs are not
+written by epochs the lock is held until the file has its final name, so that two runs cannot write to one directory.
 
 >>> import tempfile
 >>> folder = Path(tempfile.mkdtemp())
->>> _ = (folder / "part-7.jsonl").write_text("old")
->>> part = PartFile(folder, "part-0", "jsonl")
->>> _ = part.file.write(b"new")
->>> sorted(path.name for path in folder.iterdir())
-['part-0.jsonl.partial', 'part-7.jsonl']
->>> part.commit(keep=True)
->>> sorted(path.name for path in folder.iterdir())
-['part-0.jsonl']
+>>> part = PartFile(folder / "part-0.jsonl", folder / "part-0.jsonl.partial")
+>>> with part.writing() as file:
+...     _ = file.write(b"new")
+>>> staged = part.stage(rows=1, with_digest=True)
+>>> staged.size, staged.rows, staged.digest[:12], sorted(path.name for path in folder.iterdir())
+(3, 1, '9bae9d5e4321', ['part-0.jsonl.partial'])
+>>> is_abandoned(folder / "part-0.jsonl.partial"), part.release(), is_abandoned(folder / "part-0.jsonl.partial")
+(False, None, True)
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,50 +26,48 @@ from pathlib import Path
 from typing import IO
 
 from dgs.errors import OutputUnwritableError
+from workers.checkpoints.contract import StagedFile
 
-PARTIAL = ".partial"
 BUFFER_BYTES = 1 << 20
-Identity = tuple[int, int]
+DIGEST_BYTES = 32
 
 
 class PartFile:
-    """A file being written. Write bytes to `file`, then call `commit` or `abort`.
+    """A file being written. Write to it inside of `writing`; then `stage` or `discard` it; `release` it in the end.
 
-    Raises OutputUnwritableError if the directory cannot be made or written, or another run is writing to the same file.
+    Raises OutputUnwritableError if the file cannot be written, or another run is writing to it.
     """
 
-    def __init__(self, directory: Path, name: str, suffix: str) -> None:
-        self._directory = directory
-        self._suffix = suffix
-        self._final = directory / f"{name}.{suffix}"
-        self._partial = directory / f"{name}.{suffix}{PARTIAL}"
-        with refusing(directory):
-            directory.mkdir(parents=True, exist_ok=True)
-            self._earlier = {path: _identity(path) for path in directory.glob(f"part-*.{suffix}")}
-            self.file: IO[bytes] = self._partial.open("ab", buffering=BUFFER_BYTES)
-            if not _locked(self.file):
-                self.file.close()
-                raise OutputUnwritableError(path=self._partial, problem="another run is writing to it")
+    def __init__(self, final: Path, partial: Path) -> None:
+        self._final, self._partial = final, partial
+        with refusing(final.parent):
+            self.file = _locked(partial)
             self.file.truncate(0)
 
-    def commit(self, *, keep: bool) -> None:
-        """Give the file its final name (or remove it, if there is nothing to keep), and remove what earlier runs left."""
+    @contextmanager
+    def writing(self) -> Iterator[IO[bytes]]:
+        """Give the file to be written to at its end. Raises OutputUnwritableError where that fails."""
+        with refusing(self._partial.parent):
+            yield self.file
+
+    def stage(self, *, rows: int, with_digest: bool) -> StagedFile:
+        """Make the file and its name durable. The digest, if wanted, is that of what is read back."""
         with refusing(self._partial):
             self.file.flush()
             os.fsync(self.file.fileno())
-            if keep:
-                self._partial.replace(self._final)
-            else:
-                self._partial.unlink()
-            self.file.close()
-            for path, identity in self._earlier.items():
-                if _abandoned(path.with_name(path.name + PARTIAL)) and _identity(path) == identity:
-                    path.unlink(missing_ok=True)
-            for path in self._directory.glob(f"part-*.{self._suffix}{PARTIAL}"):
-                _abandoned(path)
+            sync_directory(self._partial.parent)
+            size = self.file.tell()
+            digest = digest_of(self._partial) if with_digest else ""
+        return StagedFile(str(self._partial.absolute()), str(self._final.absolute()), size, digest, rows)
 
-    def abort(self) -> None:
-        """Leave the file as it is, under its `.partial` name."""
+    def discard(self) -> None:
+        """Remove the file: there is nothing to keep."""
+        with refusing(self._partial):
+            self._partial.unlink(missing_ok=True)
+            self.file.close()
+
+    def release(self) -> None:
+        """Close the file and leave it as it is."""
         with refusing(self._partial):
             self.file.close()
 
@@ -83,19 +81,26 @@ def refusing(path: Path) -> Iterator[None]:
         raise OutputUnwritableError(path=path, problem=error.strerror or str(error)) from error
 
 
-def _locked(file: IO[bytes]) -> bool:
+def digest_of(path: Path) -> str:
+    """Return the BLAKE2b-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=DIGEST_BYTES)).hexdigest()
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in a directory durable."""
+    descriptor = os.open(directory, os.O_RDONLY)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
-def _abandoned(partial: Path) -> bool:
+def is_abandoned(partial: Path) -> bool:
     """Return whether no host writes this file; a leftover of a dead run is removed."""
     try:
-        with partial.open("ab") as file:
-            if not _locked(file):
+        with partial.open("r+b") as file:
+            if not _has_lock(file):
                 return False
             partial.unlink(missing_ok=True)
     except FileNotFoundError:
@@ -103,9 +108,22 @@ def _abandoned(partial: Path) -> bool:
     return True
 
 
-def _identity(path: Path) -> Identity | None:
+def _locked(partial: Path) -> IO[bytes]:
+    """Open a file and hold its lock. Whoever had it before may have removed or renamed the file meanwhile."""
+    while True:
+        file = partial.open("ab", buffering=BUFFER_BYTES)
+        if not _has_lock(file):
+            file.close()
+            raise OutputUnwritableError(path=partial, problem="another run is writing to it")
+        if partial.exists() and os.path.samestat(partial.stat(), os.fstat(file.fileno())):
+            return file
+        file.close()
+
+
+def _has_lock(file: IO[bytes]) -> bool:
+    """Return whether the lock of a file could be had; it is held until the file is closed."""
     try:
-        found = path.stat()
-    except FileNotFoundError:
-        return None
-    return found.st_ino, found.st_mtime_ns
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

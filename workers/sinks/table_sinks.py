@@ -7,18 +7,16 @@ begins another file: `part-0.parquet`, `part-0-1.parquet`, ....
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
+from functools import partial
 from typing import IO, Any, Protocol
 
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
-from dgs.errors import DgsError
-from dgs.outputs import OutputBatch
-from workers.sinks.contract import Staged
-from workers.sinks.part_file import PartFile, refusing
+from dgs.columns import Column
+from workers.sinks.file_sink import EpochParts, FileSink
+from workers.sinks.places import PartNames
 from workers.sinks.tables import fitted, flat, table_of_parts
 from workers.sinks.waiting import Waiting
 
@@ -46,51 +44,34 @@ def open_csv(file: IO[bytes], schema: pa.Schema) -> TableWriter:
     return arrow_csv.CSVWriter(file, schema, write_options=options)  # type: ignore[no-any-return]
 
 
-class TableSink:
-    """Writes tables through `opener`; `shape` makes them fit the format."""
+class EpochTables:
+    """Writes the tables of one epoch through `opener`; `shape` makes them fit the format."""
 
     def __init__(
         self,
-        directory: Path,
-        host: int,
-        suffix: str,
+        parts: EpochParts,
         *,
         opener: Callable[[IO[bytes], pa.Schema], TableWriter],
         shape: Callable[[pa.Table], pa.Table] = lambda table: table,
     ) -> None:
-        self._directory, self._host, self._suffix = directory, host, suffix
-        self._opener, self._shape = opener, shape
-        self._parts = [PartFile(directory, f"part-{host}", suffix)]
+        self._parts, self._opener, self._shape = parts, opener, shape
+        self._part = parts.begin()
         self._writer: TableWriter | None = None
         self._schema: pa.Schema | None = None
         self._waiting = Waiting()
 
-    def write(self, batch: OutputBatch, epoch: int) -> None:  # noqa: ARG002 - one epoch so far
-        """Collect the outputs; write them when there are enough."""
-        if not len(batch):
-            return
-        self._waiting.add(batch.values)
+    def write(self, values: Column) -> None:
+        """Collect outputs; write them when there are enough."""
+        self._waiting.add(values)
         if self._waiting.rows >= ROWS_PER_BLOCK:
             self._flush()
 
-    def stage(self, epoch: int) -> Staged:  # noqa: ARG002 - one epoch so far
-        """Nothing to do."""
-        return Staged()
-
-    def close(self) -> None:
-        """Write what is left and give the files their final names; a host without outputs leaves no file."""
-        self._flush()
-        self._end_file()
-        for part in self._parts:
-            part.commit(keep=self._schema is not None)
-
-    def abort(self) -> None:
-        """Write what is left and leave the `.partial` files."""
-        with suppress(DgsError):  # the run has failed already; why it did is the news
+    def finish(self) -> None:
+        """Write what is left, and the end of the file."""
+        try:
             self._flush()
-        self._end_file()
-        for part in self._parts:
-            part.abort()
+        finally:
+            self._end_file()
 
     def _flush(self) -> None:
         if not self._waiting.rows:
@@ -99,32 +80,31 @@ class TableSink:
         fits = None if self._schema is None else fitted(table, self._schema)
         if fits is None:
             self._begin_file(table.schema)
-        with refusing(self._directory):
+        with self._part.writing():
             if self._writer is not None:
                 self._writer.write_table(table if fits is None else fits)
+        self._parts.count(len(table))
 
     def _begin_file(self, schema: pa.Schema) -> None:
         self._end_file()
         if self._schema is not None:
-            self._parts.append(
-                PartFile(self._directory, f"part-{self._host}-{len(self._parts)}", self._suffix)
-            )
+            self._part = self._parts.begin()
         self._schema = schema
-        with refusing(self._directory):
-            self._writer = self._opener(self._parts[-1].file, schema)
+        with self._part.writing() as file:
+            self._writer = self._opener(file, schema)
 
     def _end_file(self) -> None:
         if self._writer is not None:
-            with refusing(self._directory):
-                self._writer.close()
-            self._writer = None
+            writer, self._writer = self._writer, None
+            with self._part.writing():
+                writer.close()
 
 
-def parquet_sink(directory: Path, host: int) -> TableSink:
+def parquet_sink(names: PartNames) -> FileSink:
     """Return a sink of Parquet files."""
-    return TableSink(directory, host, "parquet", opener=open_parquet)
+    return FileSink(names, partial(EpochTables, opener=open_parquet))
 
 
-def csv_sink(directory: Path, host: int) -> TableSink:
+def csv_sink(names: PartNames) -> FileSink:
     """Return a sink of CSV files; nested values are written as JSON text."""
-    return TableSink(directory, host, "csv", opener=open_csv, shape=flat)
+    return FileSink(names, partial(EpochTables, opener=open_csv, shape=flat))
