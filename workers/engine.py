@@ -22,6 +22,7 @@ from workers.messages import Frame
 from workers.sinks import Sink, is_central, open_sink
 from workers.sinks.publishing import publish
 from workers.sources import Source, open_source
+from workers.sources.live import LiveTime, Stopwatch
 
 ONE_EPOCH = 0
 """The epoch of all outputs of a run without checkpoints."""
@@ -56,6 +57,8 @@ class Engine:
         self._sources: dict[str, Source] = {}
         self._in_flight = in_flight
         self._waits: list[float] = []
+        self._watch = Stopwatch()
+        self._time = LiveTime(job.runtime.linger, elapsed=self._watch)
         self._credit_bytes = deployment.credit_bytes
         self._fed = {
             config.id: deployment.fed_hosts(index, streams)
@@ -83,6 +86,7 @@ class Engine:
                 batch_rows=job.runtime.batch_rows,
                 until=job.until,
                 streams=streams,
+                time=self._time,
             )
         if self._root is not None:
             self.host.workers[self._root].start(self._initial_state())

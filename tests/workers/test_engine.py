@@ -87,7 +87,7 @@ def test_engine_reads_what_there_is_while_a_live_source_has_nothing(monkeypatch,
     quiet.elapse()
     while engine.final is None and engine.step():
         pass
-    assert [value for batch in engine.take_outputs() for value in batch.values] == [3]
+    assert [value for _, batch in engine.take_outputs() for value in batch.values] == [3]
     assert engine.final is not None
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dgs.config import ColumnRef, SortWithin, StreamConfig, TagConfig
+from dgs.config_sources import GeneratorSource
 from dgs.errors import MissingInputError, PlanFileError, UsageError
 from dgs.order import OrderKey
 from dgs.program import Program
@@ -17,9 +18,12 @@ from workers.sources.csv_reader import CsvReader
 from workers.sources.disorder import ordering
 from workers.sources.files import input_files
 from workers.sources.generators import generated, load
+from workers.sources.heartbeats import Heartbeats, Wall, delay_in
 from workers.sources.items_reader import ItemsReader
 from workers.sources.jsonl_reader import JsonlReader
+from workers.sources.live import Live, LiveTime
 from workers.sources.mapping import Mapping, each_arrival
+from workers.sources.paced import Paced, rows_ahead
 from workers.sources.parquet_reader import ParquetReader
 from workers.sources.pipeline import PipelineSource
 from workers.sources.rows import Arrivals, RawRows
@@ -42,29 +46,59 @@ def open_source(
     batch_rows: int | None,
     until: OrderKey | None = None,
     streams: Collection[str] | None = None,
+    time: LiveTime | None = None,
 ) -> Source:
     """Open the source of a declared stream.
 
     `rank`: the position of the stream in plan.yaml. `unit`: the plan's unit of time. `memory`: the data of `memory` sources
     by name. `until`: leave out events at or above this key and end there. `streams`: which implementation streams are
     wanted (others are read and left out); None for all. `batch_rows`: how many rows to read at a time; None for what suits
-    the kind of source.
+    the kind of source. `time`: the clocks of live sources; without them paces and heartbeats are left out, for readers who
+    only want the events.
 
     Raises MissingInputError, PlanFileError, ProgramImportError at once; what is wrong with the rows shows in `read`.
     """
     policy = _policy(config, unit)
     batch_rows = batch_rows or ROWS_AT_ONCE[config.source.kind]
+    pace = _pace(config)
+    rows_at_once = batch_rows if time is None or pace is None else rows_ahead(pace, time.linger, batch_rows)
     _, arrivals = open_arrivals(
-        config, unit=unit, base_dir=base_dir, program=program, memory=memory, batch_rows=batch_rows
+        config, unit=unit, base_dir=base_dir, program=program, memory=memory, batch_rows=rows_at_once
     )
     return PipelineSource(
-        arrivals,
+        arrivals if time is None else _live(arrivals, config, unit, time, batch_rows),
         ordering(policy, stream=config.id, rank=rank),
         stream=config.id,
         impl_streams=config.impl_streams,
         batch_rows=batch_rows,
         until=until,
         wanted=streams,
+    )
+
+
+def _pace(config: StreamConfig) -> float | None:
+    details = config.source.details
+    return details.pace if isinstance(details, GeneratorSource) else None
+
+
+def _live(
+    arrivals: Iterator[Arrivals],
+    config: StreamConfig,
+    unit: TimeUnit,
+    time: LiveTime,
+    batch_rows: int,
+) -> Iterator[Arrivals]:
+    """Return the arrivals of a stream as they come by the clock, with heartbeats: if it is live, else as they are."""
+    if (pace := _pace(config)) is not None:
+        arrivals = Paced(arrivals, rate=pace, time=time, batch_rows=batch_rows)
+    if config.heartbeat is None or not isinstance(arrivals, Live):
+        return arrivals
+    return Heartbeats(
+        arrivals,
+        every=config.heartbeat.every,
+        max_delay=delay_in(unit, config.heartbeat.max_delay),
+        clock=time.elapsed,
+        reached=arrivals.reached if isinstance(arrivals, Paced) else Wall(unit, clock=time.now),
     )
 
 

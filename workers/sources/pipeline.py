@@ -20,6 +20,7 @@ from dgs.order import END, OrderKey
 from workers.sources.contract import Reading
 from workers.sources.dealing import dealt
 from workers.sources.disorder import Ordering
+from workers.sources.live import Live
 from workers.sources.rows import Arrivals
 
 
@@ -53,8 +54,8 @@ class PipelineSource:
 
     @property
     def wait(self) -> float:
-        """Files, memory and plain generators are always ready."""
-        return 0.0
+        """Seconds until there may be something: files, memory and plain generators are always ready."""
+        return self._arrivals.wait() if isinstance(self._arrivals, Live) and not self._ended else 0.0
 
     def read(self) -> Reading:
         """Read on: one piece of what the reader delivers."""
@@ -74,12 +75,12 @@ class PipelineSource:
 
     def close(self) -> None:
         """Release what the reader holds."""
-        if isinstance(self._arrivals, Generator):
+        if isinstance(self._arrivals, (Generator, Live)):
             self._arrivals.close()
 
     def _check_rest(self) -> None:
-        """Rows behind a heartbeat that ends the stream are disorder, not silence."""
-        if self._until is None:
+        """Rows behind a heartbeat that ends the stream are disorder, not silence. Of live ones nobody knows."""
+        if self._until is None and not isinstance(self._arrivals, Live):
             for arrivals in self._arrivals:
                 self._order.accept(arrivals)
 

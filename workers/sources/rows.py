@@ -70,6 +70,24 @@ class Arrivals:
     def __len__(self) -> int:
         return len(self.ts)
 
+    def cut(self, start: int, stop: int) -> Arrivals:
+        """Return the events `start` to `stop` - 1, views of these. A heartbeat goes with the event that it comes behind."""
+        if start == 0 and stop == len(self):
+            return self
+        beats = [
+            (b, ts)
+            for b, ts in zip(self.beats.before, self.beats.ts, strict=True)
+            if (b > start or start == 0) and b <= stop
+        ]
+        return Arrivals(
+            self.first + start,
+            self.ts[start:stop],
+            self.tags,
+            None if self.codes is None else self.codes[start:stop],
+            None if self.payload is None else columns.cut(self.payload, start, stop),
+            Beats(tuple(b - start for b, _ in beats), [ts for _, ts in beats]) if beats else NO_BEATS,
+        )
+
     @property
     def seq(self) -> RowNumbers:
         """The raw row numbers of the events."""
