@@ -25,6 +25,9 @@ EVENTS_AT_ONCE = 4096
 DENSE = 4
 """Where one event in so many emits, what each emitted is counted after it, which costs less than a note with each output."""
 
+ONE_EACH = list(range(1, EVENTS_AT_ONCE + 1))
+"""The counts after events that emit one output each, as most do that emit densely: then no rows have to be told."""
+
 
 @dataclass(frozen=True, slots=True)
 class Feed:
@@ -60,8 +63,10 @@ class ScalarLoop:
         self._worker = worker
         self._is_dense = False
 
-    def fold(self, state: State, feed: Feed, update: Update | None = None) -> tuple[State, list[Any], Rows]:
-        """Return the state after the events, the values emitted, and the event number of each value.
+    def fold(
+        self, state: State, feed: Feed, update: Update | None = None
+    ) -> tuple[State, list[Any], Rows | None]:
+        """Return the state after the events, the values emitted, and the event number of each value; None: one value each.
 
         `update` stands in for the user's own. Raises UserCodeError if the user's code raises.
         """
@@ -112,11 +117,12 @@ class ScalarLoop:
             len(part),
             lambda i: batches[int(part[i])].cut(int(row[i]), int(row[i]) + 1),
         )
-        state, values, emitted = self.fold(state, feed)
+        state, values, rows = self.fold(state, feed)
+        emitted = np.arange(len(part)) if rows is None else rows
         for number in np.unique(part[emitted]).tolist() if values else ():
             mine = np.flatnonzero(part[emitted] == number)
-            rows = row[emitted[mine]] - first[number]
-            outputs.append(OutputBatch.of_rows(cuts[number], columns.take(values, mine), rows))
+            own = row[emitted[mine]] - first[number]
+            outputs.append(OutputBatch.of_rows(cuts[number], columns.take(values, mine), own))
         return state
 
     def failed(self, function: str, error: Exception, event: EventBatch) -> UserCodeError:
@@ -146,11 +152,13 @@ def _noting(state: State, feed: Feed, update: Update, values: list[Any]) -> tupl
     return state, feed.count - 1 - np.array(left, dtype=np.intp)
 
 
-def _counting(state: State, feed: Feed, update: Update, values: list[Any]) -> tuple[State, Rows]:
+def _counting(state: State, feed: Feed, update: Update, values: list[Any]) -> tuple[State, Rows | None]:
     """Fold, and count the outputs after every event: `emit` costs no more than in a plain loop."""
     counts: list[int] = []
     emit = values.append
     for event in feed.events:
         state = update(state, event, emit)
         counts.append(len(values))
+    if counts == ONE_EACH[: feed.count]:
+        return state, None
     return state, np.repeat(np.arange(feed.count), np.diff(counts, prepend=0))
