@@ -1,0 +1,17 @@
+"""Event logs: streams of events as durable, sorted, numbered segments, between whoever delivers events and the workers.
+
+A source that cannot be replayed (a socket), or that replays by rules of its own (a Spark query), writes its rows here first;
+workers read them from here, from any position, as often as needed. A log is a directory:
+
+    LOG/STREAM/owner.dgs                                      who writes the stream
+    LOG/STREAM/0000000/0000000012-000000000003400-HASH.dgs    segment 12: its first row is 3400; the hash is that of its batch
+    LOG/STREAM/0000000/0000000013-000000000003412-end.dgs     the end of the stream
+
+The format is described in docs/event-log.md.
+"""
+
+from workers.event_log.reader import LogReader
+from workers.event_log.segments import Segment
+from workers.event_log.writer import LogWriter, close_stream
+
+__all__ = ["LogReader", "LogWriter", "Segment", "close_stream"]

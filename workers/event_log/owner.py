@@ -1,0 +1,56 @@
+"""Who writes a stream of a log: one writer, by its id (a Spark query, a socket source). Others are refused.
+
+The file `owner.dgs` of the stream says who. It is looked at before every segment, so a writer whose log was taken over notices.
+
+>>> import tempfile
+>>> directory = Path(tempfile.mkdtemp())
+>>> claim(directory, "query-1")
+>>> check(directory, "query-1")
+>>> claim(directory, "query-2")  # doctest: +ELLIPSIS
+Traceback (most recent call last):
+dgs.errors.OwnedLogError: event log ... is written by 'query-1', not by 'query-2'...
+>>> claim(directory, "query-2", takeover=True)
+>>> owner(directory)
+'query-2'
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dgs.errors import CorruptFileError, OwnedLogError
+from workers import frame_file
+from workers.event_log.durable import put_new, replace_with
+
+OWNER = "owner.dgs"
+
+
+def owner(directory: Path) -> str | None:
+    """Return who writes the stream in `directory`; None if nobody has yet. Raises CorruptFileError."""
+    path = directory / OWNER
+    try:
+        header, _ = frame_file.unpack(frame_file.EVENTS, path, path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise CorruptFileError(path=path, problem=error.strerror) from error
+    if not isinstance(header, str):
+        raise CorruptFileError(path=path, problem="it names no writer")
+    return header
+
+
+def claim(directory: Path, writer: str, *, takeover: bool = False) -> None:
+    """Make `writer` the owner of the stream, if it has none or is to be taken over. Raises OwnedLogError."""
+    data = frame_file.pack(frame_file.EVENTS, OWNER, writer)
+    if owner(directory) is None and put_new(directory / OWNER, data):
+        return
+    if takeover and owner(directory) != writer:
+        replace_with(directory / OWNER, data)
+    check(directory, writer)
+
+
+def check(directory: Path, writer: str) -> None:
+    """Raise OwnedLogError if the stream belongs to someone else."""
+    found = owner(directory)
+    if found != writer:
+        raise OwnedLogError(path=directory.parent, stream=directory.name, owner=found, writer=writer)

@@ -1,0 +1,128 @@
+"""Reading an event log: one segment after the other, and those that are written meanwhile.
+
+Segments are found by listing one folder, so a reader needs no word from the writer. A number that is skipped, or is there
+twice, is damage: nothing is left out in silence.
+
+>>> import tempfile
+>>> from workers.event_log.writer import LogWriter
+>>> log = Path(tempfile.mkdtemp())
+>>> writer, reader = LogWriter(log, "clicks", "query-1"), LogReader(log, "clicks")
+>>> reader.poll() is None, reader.has_ended
+(True, False)
+>>> for batch in range(3):
+...     _ = writer.append(batch, {"ts": [batch, batch]})
+>>> reader.seek(3)
+>>> [found[0].first for _ in range(3) if (found := reader.poll())]
+[2, 4]
+>>> writer.close()
+>>> reader.poll() is None, reader.has_ended
+(True, True)
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from dgs.errors import CorruptFileError
+from workers.event_log.segments import (
+    Segment,
+    SegmentName,
+    all_names,
+    folder,
+    folders,
+    names_in,
+    read_segment,
+)
+
+
+class LogReader:
+    """Reads one stream of a log, from its first segment or from where `seek` says.
+
+    `row`: the raw row number behind the last row that was handed out. `last`: the segment that was read last.
+    """
+
+    def __init__(self, path: Path, stream: str) -> None:
+        self.path = path
+        self.stream = stream
+        self.row = 0
+        self.has_ended = False
+        self.last: Segment | None = None
+        self._directory = path / stream
+        self._number: int | None = None
+        self._found: list[SegmentName] = []
+
+    def seek(self, row: int) -> None:
+        """Begin with the segment that has the given row, or where the log ends, if it is before that row.
+
+        Only before the first segment is read.
+        """
+        start = None
+        for name in all_names(self._directory):
+            if name.first > row:
+                break
+            start = name
+        if start is not None:
+            self._number, self.row = start.number, start.first
+
+    @property
+    def first_row(self) -> int:
+        """The raw row number of the first row that is still there."""
+        for name in folders(self._directory):
+            for found in names_in(self._directory, name):
+                return found.first
+        return 0
+
+    def poll(self) -> tuple[Segment, pa.Table] | None:
+        """Return the next segment and its rows; None if there is none yet, or has ended. Raises CorruptFileError."""
+        if self.has_ended:
+            return None
+        name = self._next()
+        if name is None:
+            return None
+        segment, table = read_segment(self._directory, name)
+        if segment.first != self.row and self.last is not None:
+            raise self._damaged(
+                name, f"its rows begin at {segment.first}, and those before it end at {self.row}"
+            )
+        self._found = self._found[1:]
+        self._number = segment.number + 1
+        self.row = segment.stop
+        if segment.is_end:
+            self.has_ended = True
+            return None
+        self.last = segment
+        return segment, table
+
+    def _next(self) -> SegmentName | None:
+        """Return the name of the next segment, if there is one."""
+        if not self._found:
+            self._found = self._look()
+        if not self._found:
+            return None
+        if self._number is not None and self._found[0].number > self._number:
+            self._found = self._look()  # the names of a directory that changes are not read at one moment
+        name, *others = self._found
+        if self._number is not None and name.number > self._number:
+            raise self._damaged(name, f"segment {self._number}, which comes before it, is missing")
+        if others and others[0].number == name.number:
+            raise self._damaged(name, f"there are two segments of number {name.number}")
+        return name
+
+    def _look(self) -> list[SegmentName]:
+        """Return the segments that are there from the next number on, as far as one look shows."""
+        if self._number is None:
+            return next(
+                (found for name in folders(self._directory) if (found := names_in(self._directory, name))), []
+            )
+        found = [
+            name for name in names_in(self._directory, folder(self._number)) if name.number >= self._number
+        ]
+        if found:
+            return found
+        later = [name for name in folders(self._directory) if name > folder(self._number)]
+        return names_in(self._directory, later[0]) if later else []
+
+    def _damaged(self, name: SegmentName, problem: str) -> CorruptFileError:
+        return CorruptFileError(path=self._directory / name.folder / name.text, problem=problem)

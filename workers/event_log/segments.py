@@ -1,0 +1,169 @@
+"""Segments: the files of an event log, numbered, immutable, each with a header that says what is in it.
+
+A log is a directory with one sub-directory per stream; there, segments lie in folders of a thousand, so that looking for new
+ones stays cheap however long a log is. The name says the number of the segment, the raw row number of its first row, and its
+batch (a hash of the id), so that finding a row or a batch opens no file. A segment gets its name when it is whole and durable,
+and nobody ever writes to it again: one that is torn is damage, and an error.
+
+>>> SegmentName(12, 3400, batch_hash("b7"))
+SegmentName(number=12, first=3400, batch='...')
+>>> SegmentName.parsed(SegmentName(12, 3400, END_MARK).text)
+SegmentName(number=12, first=3400, batch='end')
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from dgs import codec
+from dgs.errors import CodecError, CorruptFileError
+from workers import frame_file
+from workers.event_log.tables import from_bytes, to_bytes
+
+PER_FOLDER = 1000
+END_MARK = "end"
+_NAME = re.compile(r"(\d{10})-(\d{15})-([0-9a-f]{16}|end)\.dgs")
+
+BatchId = int | str
+
+
+class SegmentName(NamedTuple):
+    """What the name of a segment says. `batch`: the hash of its batch id, or `end` for the mark of the end."""
+
+    number: int
+    first: int
+    batch: str
+
+    @property
+    def text(self) -> str:
+        """The name of the file."""
+        return f"{self.number:010d}-{self.first:015d}-{self.batch}.dgs"
+
+    @property
+    def folder(self) -> str:
+        """The folder that the segment is in."""
+        return folder(self.number)
+
+    @classmethod
+    def parsed(cls, text: str) -> SegmentName | None:
+        """Return what the name of a file says; None if it is no segment's."""
+        found = _NAME.fullmatch(text)
+        return cls(int(found[1]), int(found[2]), found[3]) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The header of a segment. Times are raw values of the column `ts`; None where there is nothing to tell.
+
+    `first`: the raw row number of the first of its `rows`. `low`, `high`: the least and the greatest time. `frontier`: a
+    heartbeat behind its last row: all later rows have greater times. `beats`: further heartbeats, as (index of the row they
+    come before, time). `latest`, `promised`: the greatest time and the greatest frontier of all segments before this one.
+    `is_end`: nothing comes after it.
+    """
+
+    stream: str
+    number: int
+    batch: BatchId
+    first: int
+    rows: int
+    writer: str
+    digest: str
+    ts: str
+    low: int | None = None
+    high: int | None = None
+    frontier: int | None = None
+    beats: tuple[tuple[int, int], ...] = ()
+    latest: int | None = None
+    promised: int | None = None
+    is_end: bool = False
+
+    @property
+    def name(self) -> SegmentName:
+        """The name of its file."""
+        return SegmentName(self.number, self.first, END_MARK if self.is_end else batch_hash(self.batch))
+
+    @property
+    def stop(self) -> int:
+        """The raw row number behind its last row."""
+        return self.first + self.rows
+
+    @property
+    def latest_so_far(self) -> int | None:
+        """The greatest time up to and with this segment."""
+        return greatest(self.latest, self.high)
+
+    @property
+    def promised_so_far(self) -> int | None:
+        """The greatest heartbeat up to and with this segment."""
+        return greatest(self.promised, self.frontier, *(ts for _, ts in self.beats))
+
+
+def greatest(*times: int | None) -> int | None:
+    """Return the greatest of the times that are there."""
+    return max((ts for ts in times if ts is not None), default=None)
+
+
+def folder(number: int) -> str:
+    """Return the name of the folder of a segment."""
+    return f"{number // PER_FOLDER:07d}"
+
+
+def batch_hash(batch: BatchId) -> str:
+    """Return the hash of a batch id that is in the name of its segment."""
+    return hashlib.blake2b(codec.encode(batch), digest_size=8).hexdigest()
+
+
+def encoded(segment: Segment, table: pa.Table) -> bytes:
+    """Return the bytes of the file of a segment."""
+    header = {**asdict(segment), "beats": [list(beat) for beat in segment.beats]}
+    return frame_file.pack(frame_file.EVENTS, segment.name.text, header, to_bytes(table))
+
+
+def read_segment(directory: Path, name: SegmentName) -> tuple[Segment, pa.Table]:
+    """Return the header and the rows of a segment of the stream in `directory`. Raises CorruptFileError naming the file."""
+    path = directory / name.folder / name.text
+    try:
+        header, payload = frame_file.unpack(frame_file.EVENTS, path, path.read_bytes())
+        segment, table = _segment(header), from_bytes(payload)
+    except (CodecError, OSError, TypeError, ValueError, KeyError) as error:
+        raise CorruptFileError(path=path, problem=f"{type(error).__name__}: {error}") from error
+    if segment.name != name or table.num_rows != segment.rows:
+        raise CorruptFileError(path=path, problem=f"its header is that of {segment.name.text}")
+    return segment, table
+
+
+def _segment(header: Any) -> Segment:
+    known = {field.name for field in fields(Segment)}
+    facts = {name: value for name, value in header.items() if name in known}
+    facts["beats"] = tuple((int(before), int(ts)) for before, ts in facts["beats"])
+    return Segment(**facts)
+
+
+def names_in(directory: Path, folder_name: str) -> list[SegmentName]:
+    """Return the segments in one folder, by number; none if there is no such folder."""
+    try:
+        found = [SegmentName.parsed(path.name) for path in (directory / folder_name).iterdir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return sorted(name for name in found if name is not None)
+
+
+def folders(directory: Path) -> list[str]:
+    """Return the folders of a stream, in order."""
+    try:
+        return sorted(path.name for path in directory.iterdir() if path.name.isdigit())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def all_names(directory: Path) -> Iterator[SegmentName]:
+    """Yield all segments of a stream, by number."""
+    for folder_name in folders(directory):
+        yield from names_in(directory, folder_name)

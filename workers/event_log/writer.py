@@ -1,0 +1,231 @@
+"""Writing an event log: batches of rows become segments, each once, durable before `append` returns.
+
+The first segment of a batch wins: to write a batch again with the same rows, in whatever order, does nothing; with others it is
+an error. So whoever delivers batches at least once (Spark, a source after a restart) writes each exactly once.
+
+>>> import tempfile
+>>> log = Path(tempfile.mkdtemp())
+>>> writer = LogWriter(log, "clicks", "query-1")
+>>> writer.append(0, {"ts": [6, 5], "page": ["shop", "home"]}, frontier=6).rows
+2
+>>> writer.append(0, {"ts": [5, 6], "page": ["home", "shop"]}, frontier=6).number, writer.rows
+(0, 2)
+>>> writer.append(0, {"ts": [5], "page": ["home"]}, frontier=6)  # doctest: +ELLIPSIS
+Traceback (most recent call last):
+dgs.errors.ReplayMismatchError: ... batch 0 was written before, with other rows (2 rows then, 1 now)...
+>>> writer.close()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dgs.columns import Column
+from dgs.errors import ClosedLogError, MalformedRowError, OwnedLogError, ReplayMismatchError
+from workers.event_log import owner
+from workers.event_log.durable import make_directory, put_new, sync
+from workers.event_log.row_order import digest, sorted_rows
+from workers.event_log.segments import (
+    END_MARK,
+    BatchId,
+    Segment,
+    SegmentName,
+    all_names,
+    batch_hash,
+    encoded,
+    folders,
+    names_in,
+    read_segment,
+)
+from workers.event_log.tables import TS, one_chunk, row_table
+
+Rows: TypeAlias = pa.Table | pa.RecordBatch | Mapping[str, Column]
+Beats = Sequence[tuple[int, int]]
+
+
+class LogWriter:
+    """Writes one stream of a log. `ts`: the column with the times, integers or datetimes.
+
+    `writer`: who writes, an id that stays the same over restarts; another one is refused unless it takes over. The numbers of
+    rows and segments go on where the log ends. Raises OwnedLogError, OutputUnwritableError, CorruptFileError.
+    """
+
+    def __init__(self, path: Path, stream: str, writer: str, *, ts: str = TS, takeover: bool = False) -> None:
+        self.path = path
+        self.stream = stream
+        self.writer = writer
+        self._directory = path / stream
+        self._ts = ts
+        make_directory(self._directory)
+        owner.claim(self._directory, writer, takeover=takeover)
+        self._last: Segment | None = None
+        self._known: dict[str, SegmentName] = {}
+        self._look()
+
+    @property
+    def rows(self) -> int:
+        """How many rows the stream has, those of deleted segments included: the raw row number of the next."""
+        return 0 if self._last is None else self._last.stop
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the end of the stream is marked."""
+        return self._last is not None and self._last.is_end
+
+    def append(
+        self,
+        batch: BatchId,
+        rows: Rows,
+        frontier: int | None = None,
+        *,
+        order_by: Sequence[str] = (),
+        beats: Beats = (),
+        keep_order: bool = False,
+    ) -> Segment:
+        """Write a batch as the next segment, sorted by time, `order_by` and all other columns; return its header.
+
+        `frontier`: a heartbeat: all later rows have greater times (raw, as in the column of times). `keep_order`: leave the
+        rows as they are; then `beats` may tell heartbeats among them. A batch that is there already is not written. Ids that
+        are numbers must increase, so that a batch whose segment was deleted is not taken for a new one.
+
+        Raises ReplayMismatchError, ClosedLogError, OwnedLogError, OutputUnwritableError, and MalformedRowError for times
+        that are none.
+        """
+        table = row_table(rows)
+        low, high = self._times(table)
+        if not keep_order:
+            table = sorted_rows(table, [self._ts, *order_by])
+        found = digest(table)
+        while True:
+            owner.check(self._directory, self.writer)
+            if (name := self._known.get(batch_hash(batch))) is not None:
+                return self._written_before(name, batch, table, found)
+            segment = replace(
+                self._next(batch),
+                rows=table.num_rows,
+                digest=found,
+                low=low,
+                high=high,
+                frontier=frontier,
+                beats=tuple(beats),
+            )
+            if self._put(segment, table):
+                return segment
+            self._look()  # another process of this writer was faster: perhaps with this very batch
+
+    def close(self) -> None:
+        """Mark the end of the stream. To do so again does nothing. Raises OwnedLogError."""
+        while not self.is_closed:
+            owner.check(self._directory, self.writer)
+            segment = replace(self._next(END_MARK), is_end=True)
+            if not self._put(segment, pa.table({})):
+                self._look()
+
+    def truncate(self, below: int) -> int:
+        """Delete the segments whose rows are all before the row before `below`; return how many. The newest stays.
+
+        `below` is the lowest position of all checkpoints that may still be resumed from. The row before it stays because it
+        tells what a resumed stream has come to.
+        """
+        owner.check(self._directory, self.writer)
+        return truncated(self._directory, below)
+
+    def _look(self) -> None:
+        """Find out what there is."""
+        names = list(all_names(self._directory))
+        self._known = {name.batch: name for name in names}
+        self._last = read_segment(self._directory, names[-1])[0] if names else None
+
+    def _next(self, batch: BatchId) -> Segment:
+        """Return the header of the next segment, empty."""
+        last = self._last
+        if last is None:
+            return Segment(self.stream, 0, batch, 0, 0, self.writer, "", self._ts)
+        if last.is_end:
+            raise ClosedLogError(path=self.path, stream=self.stream)
+        if isinstance(batch, int) and isinstance(last.batch, int) and batch <= last.batch:
+            problem = f"it is not there any more, and batch {last.batch} is"
+            raise ReplayMismatchError(path=self.path, stream=self.stream, batch=batch, problem=problem)
+        return Segment(
+            self.stream,
+            last.number + 1,
+            batch,
+            last.stop,
+            0,
+            self.writer,
+            "",
+            self._ts,
+            latest=last.latest_so_far,
+            promised=last.promised_so_far,
+        )
+
+    def _put(self, segment: Segment, table: pa.Table) -> bool:
+        name = segment.name
+        path = self._directory / name.folder / name.text
+        make_directory(path.parent)
+        if any(found.number >= name.number for found in names_in(self._directory, name.folder)):
+            return False
+        if not put_new(path, encoded(segment, table)):
+            return False
+        self._last = segment
+        self._known[name.batch] = name
+        return True
+
+    def _written_before(self, name: SegmentName, batch: BatchId, table: pa.Table, found: str) -> Segment:
+        segment, _ = read_segment(self._directory, name)
+        if segment.digest != found:
+            then, now = segment.rows, table.num_rows
+            problem = f"{then} rows then, {now} now" if then != now else f"of its {now} rows some differ"
+            raise ReplayMismatchError(path=self.path, stream=self.stream, batch=batch, problem=problem)
+        return segment
+
+    def _times(self, table: pa.Table) -> tuple[int | None, int | None]:
+        """Return the least and the greatest time, as integers."""
+        if self._ts not in table.column_names:
+            raise self._malformed(0, f"there is no column {self._ts!r} to order the rows by")
+        column = one_chunk(table.column(self._ts))
+        if not (pa.types.is_integer(column.type) or pa.types.is_timestamp(column.type)):
+            raise self._malformed(0, f"the times in column {self._ts!r} are neither integers nor datetimes")
+        if column.null_count:
+            row = pc.index(column.is_null(), True).as_py()
+            raise self._malformed(row, "the timestamp is missing or null")
+        if not len(column):
+            return None, None
+        ends = pc.min_max(column.cast(pa.int64()))
+        return ends["min"].as_py(), ends["max"].as_py()
+
+    def _malformed(self, row: int, problem: str) -> MalformedRowError:
+        return MalformedRowError(stream=self.stream, row=self.rows + row, problem=problem)
+
+
+def truncated(directory: Path, below: int) -> int:
+    """Delete whole segments of a stream before the row before `below`, oldest first; return how many."""
+    names = list(all_names(directory))
+    done = 0
+    for name, following in pairwise(names):
+        if following.first >= below:
+            break
+        (directory / name.folder / name.text).unlink(missing_ok=True)
+        done += 1
+    for folder in folders(directory)[:-1]:
+        if not any((directory / folder).iterdir()):
+            (directory / folder).rmdir()
+    if done:
+        sync(directory)
+    return done
+
+
+def close_stream(path: Path, stream: str) -> None:
+    """Mark the end of a stream, whoever writes it. Raises OwnedLogError if it has no writer: there is no such stream."""
+    directory = path / stream
+    writer = owner.owner(directory)
+    if writer is None:
+        raise OwnedLogError(path=path, stream=stream, owner="nobody", writer="dgs log close")
+    LogWriter(path, stream, writer).close()
