@@ -17,7 +17,8 @@ True
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from dgs import codec_arrays, codec_model, codec_registry, codec_scalars
 from dgs.codec_registry import register
@@ -26,7 +27,9 @@ from dgs.codec_trees import add_text_type, pack, plain, too_deep, unpack
 from dgs.errors import CodecError
 from dgs.tags import Kind
 
-__all__ = ["decode", "encode", "register"]
+__all__ = ["decode", "encode", "encode_as", "register"]
+
+Value = TypeVar("Value")
 
 add_forms(codec_scalars.FORMS)
 add_forms(codec_arrays.FORMS)
@@ -38,8 +41,13 @@ add_text_type(Kind)
 
 def encode(value: Any) -> bytes:
     """Return the bytes of a value. Raises CodecError naming the type that it does not carry."""
+    return encode_as(plain, value)
+
+
+def encode_as(tree: Callable[[Value], Any], value: Value) -> bytes:
+    """Return the bytes of a value in a form of the caller's, who makes a list of what `plain` returns. Raises CodecError."""
     try:
-        return pack(plain(value))
+        return pack(tree(value))
     except RecursionError as error:
         raise too_deep() from error
     except (ValueError, UnicodeError, OverflowError) as error:

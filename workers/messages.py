@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dgs import codec
 from dgs.events import EventBatch
 from dgs.order import OrderKey
 
@@ -92,7 +91,3 @@ class Frame:
     messages: tuple[tuple[str, Message], ...]
     low: OrderKey
     load: int
-
-
-for _message in (Events, Progress, JoinRequest, JoinAnswer, Forked, Frame):
-    codec.register(_message)

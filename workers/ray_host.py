@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -72,14 +73,20 @@ class HostActor:
             posts = [actor.deliver.options(num_returns=0).remote for actor in actors]
             self._transport = RayTransport(self._index, posts, bound=deployment.credit_bytes)
         else:
-            from workers.transport_direct import DirectTransport
-
-            interface = LOOPBACK if is_one_node else _node_address()
-            self._transport = DirectTransport(
-                self._index, self._hosts, secret, interface=interface, bound=deployment.credit_bytes
-            )
+            self._transport = self._sockets(secret, deployment.credit_bytes, is_one_node=is_one_node)
         self._engine = Engine(deployment, self._index, in_flight=self._transport.in_flight)
         return self._transport.address
+
+    def _sockets(self, secret: Secret, bound: int, *, is_one_node: bool) -> Transport:
+        """Return sockets of our own: of the machine itself where all hosts are on one, else of the network."""
+        if is_one_node and sys.platform == "linux":
+            from workers.transport_local import LocalTransport
+
+            return LocalTransport(self._index, self._hosts, secret.token, bound=bound)
+        from workers.transport_direct import DirectTransport
+
+        interface = LOOPBACK if is_one_node else _node_address()
+        return DirectTransport(self._index, self._hosts, secret, interface=interface, bound=bound)
 
     @ray.method(concurrency_group="control")
     def connect(self, addresses: list[str]) -> Any:

@@ -19,8 +19,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from dgs import codec
-from dgs.errors import CodecError
 from workers.messages import Frame
 
 
@@ -94,11 +92,3 @@ class Credits:
     def in_flight(self, host: int) -> int:
         """Return how many bytes sent to a host are not known to have been taken."""
         return self._sent[host] - self._acknowledged[host]
-
-
-def decoded(body: bytes, sender: int) -> Frame:
-    """Return the frame of the bytes that came from a host. Raises CodecError if they are none of its frames."""
-    frame = codec.decode(body)
-    if not isinstance(frame, Frame) or frame.sender != sender:
-        raise CodecError(problem=f"{len(body)} bytes from host {sender} are not a frame of that host")
-    return frame

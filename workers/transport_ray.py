@@ -19,9 +19,9 @@ from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from dgs import codec
+from workers.frames import decoded, encoded
 from workers.messages import Frame
-from workers.transport import Credits, decoded
+from workers.transport import Credits
 
 Letter = tuple[int, int, int, bytes]
 """Sender, bytes it has taken of the addressee's, sequence number (0: only the acknowledgement), frame."""
@@ -45,7 +45,7 @@ class RayTransport:
 
     def send(self, host: int, frame: Frame) -> None:
         """Send a frame to another host."""
-        body = codec.encode(frame)
+        body = encoded(frame)
         self._credits.sent(host, len(body))
         self._post(host, frame.sequence, body)
 

@@ -1,4 +1,4 @@
-"""What a frame costs between two hosts: there and back, and how many bytes per second, for both transports.
+"""What a frame costs between two hosts: there and back, and how many bytes per second, over each kind of channel.
 
     python experiments/bench/transport.py [--json] [--count 2000]
 
@@ -23,11 +23,15 @@ from dgs.events import EventBatch
 from dgs.order import BEGIN, OrderKey
 from workers.messages import Events, Frame, Message, Progress
 from workers.ray_cluster import cluster
-from workers.transport_direct import DirectTransport, new_secret
+from workers.transport_direct import DirectTransport, Secret, new_secret
+from workers.transport_local import LocalTransport
 from workers.transport_ray import RayTransport
 
 BOUND = 32 * 2**20
 ROWS = 16_384
+
+KINDS = ("local", "network", "ray")
+"""`direct` on one machine, `direct` between machines, and calls of Ray actors."""
 
 
 class Echo:
@@ -38,13 +42,15 @@ class Echo:
         self.sent = 0
         self.transport: Any = None
 
-    def open(self, actors: list[Any], secret: Any) -> str:
-        """Make this end of the transport; return its address."""
-        if secret is None:
+    def open(self, kind: str, actors: list[Any], secret: Secret) -> str:
+        """Make this end of the channel; return its address."""
+        if kind == "ray":
             posts = [actor.deliver.options(num_returns=0).remote for actor in actors]
             self.transport = RayTransport(self.index, posts, bound=BOUND)
-        else:
+        elif kind == "network":
             self.transport = DirectTransport(self.index, 2, secret, interface="127.0.0.1", bound=BOUND)
+        else:
+            self.transport = LocalTransport(self.index, 2, secret.token, bound=BOUND)
         self.sent = 0
         return str(self.transport.address)
 
@@ -122,8 +128,8 @@ def measure(ray: Any, transport: str, count: int) -> dict[str, float]:
     """Measure one transport between two fresh actors."""
     actor = ray.remote(num_cpus=0, concurrency_groups={"loop": 1, "frames": 1})(_with_groups(ray))
     actors = [actor.remote(index) for index in (0, 1)]
-    secret = new_secret() if transport == "direct" else None
-    addresses = ray.get([end.open.remote(actors, secret) for end in actors])
+    secret = new_secret()
+    addresses = ray.get([end.open.remote(transport, actors, secret) for end in actors])
     ray.get([end.connect.remote(addresses) for end in actors])
     zero, one = actors
     for warm in (True, False):
@@ -167,7 +173,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     with cluster("local", 2) as ray:
-        figures = {name: measure(ray, name, options.count) for name in ("direct", "ray")}
+        figures = {name: measure(ray, name, options.count) for name in KINDS}
     machine = {"machine": platform.machine(), "python": platform.python_version()}
     versions = {package: version(package) for package in ("ray", "pyzmq")}
     if options.json:

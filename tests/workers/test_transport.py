@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgs import codec
 from dgs.config import RuntimeConfig, StreamConfig
 from dgs.errors import ChannelUnavailableError, CodecError, WorkerLostError
 from dgs.impl_tags import ImplTagSet
@@ -24,10 +23,12 @@ from tests.programs import BARRIER, VALUE, EventWindow
 from workers import transport_direct
 from workers.deployment import Deployment
 from workers.engine import Engine
+from workers.frames import encoded
 from workers.job import Job
 from workers.messages import Forked, Frame
 from workers.transport import Credits
 from workers.transport_direct import HEADER, DirectTransport, new_secret
+from workers.transport_local import LocalTransport
 from workers.transport_ray import RayTransport
 
 zmq = pytest.importorskip("zmq")
@@ -55,7 +56,14 @@ def through_ray(hosts, *, bound=1000):
     return ends
 
 
-@pytest.fixture(params=[direct, through_ray], ids=["direct", "ray"])
+def local(hosts, *, bound=1000, token=b"token"):
+    ends = [LocalTransport(i, hosts, token, bound=bound) for i in range(hosts)]
+    for end in ends:
+        end.connect([other.address for other in ends])
+    return ends
+
+
+@pytest.fixture(params=[direct, through_ray, local], ids=["direct", "ray", "local"])
 def connected(request):
     with ExitStack() as stack:
 
@@ -157,7 +165,7 @@ def test_wake_before_the_wait_ends_it_and_costs_no_frame(connected):
 
 def test_in_flight_counts_what_the_other_has_not_taken(connected):
     zero, one = connected(2, bound=1000)
-    size = len(codec.encode(frame(1, 1, b"x" * 400)))
+    size = len(encoded(frame(1, 1, b"x" * 400)))
     for n in range(1, 4):
         one.send(0, frame(1, n, b"x" * 400))
     assert one.in_flight(0) == 3 * size
@@ -178,7 +186,7 @@ def test_in_flight_is_acknowledged_by_frames_that_go_back(connected):
 def test_ray_transport_puts_frames_back_in_order():
     zero = RayTransport(0, [None, None], bound=1000)
     for sequence in (2, 3, 1):
-        zero.deliver(1, 0, sequence, codec.encode(frame(1, sequence)))
+        zero.deliver(1, 0, sequence, encoded(frame(1, sequence)))
     assert [f.sequence for f in zero.receive(1.0)] == [1, 2, 3]
 
 
@@ -200,7 +208,7 @@ def client(context, address, **keys):
 
 
 def forged():
-    return HEADER.pack(1, 0) + codec.encode(frame(1, 1, "forged"))
+    return HEADER.pack(1, 0) + encoded(frame(1, 1, "forged"))
 
 
 @pytest.mark.parametrize("knows", ["nothing", "the public key"])
@@ -232,7 +240,7 @@ def test_a_longer_message_than_any_of_ours_is_refused(monkeypatch):
         public, private = secret.public, secret.private
         keys = {"curve_serverkey": public, "curve_publickey": public, "curve_secretkey": private}
         long = client(context, zero.address, **keys)
-        long.send(HEADER.pack(1, 0) + codec.encode(frame(1, 1, bytes(20_000))))
+        long.send(HEADER.pack(1, 0) + encoded(frame(1, 1, bytes(20_000))))
         assert zero.receive(0.3) == []
         long.close()
         one.send(0, frame(1, 1))
@@ -326,7 +334,7 @@ def turn(engine, transport):
     engine.step()
     for target, sent in engine.take_frames():
         transport.send(target, sent)
-    return [value for batch in engine.take_outputs() for value in batch.values]
+    return [value for _, batch in engine.take_outputs() for value in batch.values]
 
 
 def test_a_source_waits_while_the_host_that_it_feeds_takes_nothing(connected, tmp_path):
