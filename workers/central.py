@@ -11,7 +11,11 @@ from workers.sinks import Sink, is_central, open_sink
 
 
 class Central:
-    """Writes outputs to the sinks of the caller (stdout, memory) as they come, and keeps them when asked to."""
+    """Writes outputs to the sinks of the caller (stdout, memory), and keeps them when asked to (`outputs`).
+
+    These sinks can neither take anything back nor tell repeats. So where outputs are to be seen exactly once, those of a run with
+    checkpoints wait here until their epoch is committed; else they go out as they come.
+    """
 
     def __init__(self, job: Job) -> None:
         configs = [config for config in job.sinks if is_central(config)]
@@ -19,6 +23,8 @@ class Central:
             open_sink(config, output_dir=job.output_dir, base_dir=job.base_dir, host=0) for config in configs
         ]
         self._collect = job.collect
+        self._holds = job.checkpoint is not None and job.delivery == "exactly_once"
+        self._held: dict[int, list[OutputBatch]] = {}
         self.outputs: list[OutputBatch] = []
 
     @staticmethod
@@ -29,13 +35,31 @@ class Central:
     def write(self, batches: Iterable[tuple[int, OutputBatch]]) -> None:
         """Take outputs of a host, each with its epoch."""
         for epoch, batch in batches:
-            for sink in self._sinks:
-                sink.write(batch, epoch)
-            if self._collect:
-                self.outputs.append(batch)
+            if self._holds:
+                self._held.setdefault(epoch, []).append(batch)
+            else:
+                self._release(epoch, batch)
+
+    def commit(self, epoch: int) -> None:
+        """Let the outputs of an epoch, and of those before it, go out: they are committed."""
+        for due in sorted(number for number in self._held if number <= epoch):
+            for batch in self._held.pop(due):
+                self._release(due, batch)
+        for sink in self._sinks:
+            sink.stage(epoch)
+
+    def discard(self) -> None:
+        """Forget what is not committed: the run goes on from its last checkpoint, and makes it again."""
+        self._held.clear()
+
+    def _release(self, epoch: int, batch: OutputBatch) -> None:
+        for sink in self._sinks:
+            sink.write(batch, epoch)
+        if self._collect:
+            self.outputs.append(batch)
 
     def close(self, *, complete: bool) -> None:
-        """End the run: no more outputs will come."""
+        """End the run: no more outputs will come, and what is held is not committed."""
         for sink in self._sinks:
             if complete:
                 sink.close()

@@ -66,8 +66,9 @@ class StdoutSink:
         """Print the outputs."""
         sys.stdout.writelines(as_json(value) + "\n" for value in batch.to_list())
 
-    def stage(self, epoch: int) -> Staged:  # noqa: ARG002 - there is nothing to stage
-        """Nothing to do."""
+    def stage(self, epoch: int) -> Staged:  # noqa: ARG002 - nothing is kept
+        """Flush."""
+        sys.stdout.flush()
         return Staged()
 
     def close(self) -> None:

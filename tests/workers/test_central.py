@@ -1,0 +1,72 @@
+"""Outputs at the caller: as they come, or when their epoch is committed."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dgs.config import CheckpointConfig, RuntimeConfig, SinkConfig
+from dgs.impl_tags import ImplTagSet
+from dgs.outputs import OutputBatch
+from dgs.program import Program
+from dgs.tags import Tag
+from planner.plan import Plan, PlanNode
+from workers.central import Central
+from workers.job import Job
+
+JOB = Job(
+    program=Program(),
+    plan=Plan(PlanNode("w1", ImplTagSet.of({}))),
+    streams=(),
+    base_dir=Path(),
+    output_dir=Path(),
+    runtime=RuntimeConfig(),
+    sinks=(SinkConfig.model_validate("stdout"),),
+    collect=True,
+)
+CHECKPOINTED = replace(JOB, checkpoint=CheckpointConfig())
+
+
+def batch(*values):
+    rows = list(range(len(values)))
+    return OutputBatch.of("s", rank=0, tags=[Tag("a")], ts=rows, seq=rows, index=rows, values=list(values))
+
+
+def collected(central):
+    return [value for one in central.outputs for value in one.to_list()]
+
+
+@pytest.mark.parametrize("job", [JOB, replace(CHECKPOINTED, delivery="at_least_once")])
+def test_outputs_go_out_as_they_come_where_nothing_is_committed_exactly_once(job, capsys):
+    central = Central(job)
+    central.write([(2, batch("x")), (1, batch("y"))])
+    assert (capsys.readouterr().out, collected(central)) == ('"x"\n"y"\n', ["x", "y"])
+    central.discard()
+    central.commit(2)
+    central.close(complete=True)
+    assert (capsys.readouterr().out, collected(central)) == ("", ["x", "y"])
+
+
+def test_outputs_of_a_checkpointed_run_wait_for_the_commit_of_their_epoch(capsys):
+    central = Central(CHECKPOINTED)
+    central.write([(3, batch("later")), (2, batch("second"))])
+    central.write([(1, batch("first", "too"))])
+    assert (capsys.readouterr().out, collected(central)) == ("", [])
+    central.commit(2)
+    assert capsys.readouterr().out == '"first"\n"too"\n"second"\n'
+    central.commit(3)
+    assert capsys.readouterr().out == '"later"\n'
+    assert collected(central) == ["first", "too", "second", "later"]
+
+
+def test_discarded_outputs_are_never_seen(capsys):
+    central = Central(CHECKPOINTED)
+    central.write([(1, batch("committed")), (2, batch("lost"))])
+    central.commit(1)
+    central.discard()
+    central.write([(2, batch("made again"))])
+    central.commit(2)
+    central.write([(3, batch("uncommitted"))])
+    central.close(complete=False)
+    assert capsys.readouterr().out == '"committed"\n"made again"\n'
+    assert collected(central) == ["committed", "made again"]
