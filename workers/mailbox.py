@@ -84,6 +84,28 @@ class Mailbox:
         """Whether all own lanes have ended and nothing is buffered."""
         return all(self._frontier[lane] >= END and not self._events[lane] for lane in self.own)
 
+    @property
+    def held(self) -> int:
+        """How many events are buffered."""
+        return sum(map(len, (b for batches in self._events.values() for b in batches))) - sum(
+            self._start.values()
+        )
+
+    def missing(self) -> tuple[int, OrderKey] | None:
+        """Return the lane that holds back what is first here, and the key it has to reach; None if nothing waits for a lane.
+
+        What is first: the parent's next join request, and the first event of each own lane.
+        """
+        heads = [(key, lane) for lane, key in self._heads.items() if key < END]
+        front = self._requests[0] if self._requests else None
+        if front is not None and front.lane is not None and front.keys is not None:
+            heads.append((front.keys.key(self._answered), front.lane))
+        for key, lane in sorted(heads):
+            behind = [(self._frontier[o], o) for o in self._ordered[lane] if self._frontier[o] < key]
+            if behind:
+                return min(behind)[1], key
+        return None
+
     def take_requests(self, most: int = 1, *, beside_events: bool = False) -> JoinRequest | None:
         """Remove and return the parent's next requests, at most so many, that may be acted upon now; None if none may.
 
