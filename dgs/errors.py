@@ -253,7 +253,7 @@ class CheckpointRefusedError(CheckpointError):
     """A run cannot begin from what is in the directory: it is of another program, or nothing valid is left."""
 
     code = "DGS601"
-    template = "cannot resume from {path}: {problem}"
+    template = "cannot begin from the checkpoints in {path}: {problem}"
     fix = "{advice}"
 
 
@@ -298,7 +298,9 @@ class ReplayMismatchError(RunError):
     """A batch that is in an event log already was written again with other rows."""
 
     code = "DGS510"
-    template = "event log {path}, stream {stream!r}: batch {batch!r} was written before, with other rows ({problem})"
+    template = (
+        "event log {path}, stream {stream!r}: batch {batch!r} was written before, with other rows ({problem})"
+    )
     fix = "A batch that is repeated must have the rows it had: read the same input again, or use a new log"
 
 

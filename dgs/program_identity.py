@@ -81,7 +81,7 @@ def identity_of(program: Program, streams: Sequence[str]) -> ProgramIdentity:
     )
 
 
-def migration_of(program: Program) -> Migrate | None:
+def migration(program: Program) -> Migrate | None:
     """Return the program's `migrate`, None if it gives none. What it raises becomes UserCodeError."""
     if not program.gives("migrate"):
         return None

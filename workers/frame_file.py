@@ -42,9 +42,8 @@ _END = _DIGEST_BYTES + len(TRAILER)
 def pack(kind: int, name: str, header: Any, payload: bytes | memoryview = b"") -> bytes:
     """Return the bytes of a file. `name`: the name it will have in its directory; `header`: what the codec carries."""
     head = codec.encode([name, header])
-    start = _START.pack(MAGIC, VERSION, kind, len(head), len(payload))
-    body = b"".join((start, head, payload))
-    return b"".join((body, _digest(body), TRAILER))
+    parts = (_START.pack(MAGIC, VERSION, kind, len(head), len(payload)), head, payload)
+    return b"".join((*parts, _digest(*parts), TRAILER))
 
 
 def unpack(kind: int, path: str | PurePath, data: bytes) -> tuple[Any, bytes]:
@@ -98,5 +97,8 @@ def _header(path: str | PurePath, view: memoryview) -> Any:
     return header
 
 
-def _digest(data: bytes | memoryview) -> bytes:
-    return hashlib.blake2b(data, digest_size=_DIGEST_BYTES).digest()
+def _digest(*parts: bytes | memoryview) -> bytes:
+    found = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    for part in parts:
+        found.update(part)
+    return found.digest()

@@ -6,7 +6,7 @@ from dgs import codec
 from dgs.dependence import ALWAYS, SAME_KEY, Dependence
 from dgs.errors import UserCodeError
 from dgs.program import ForkJoin, Program, StateType
-from dgs.program_identity import LONGEST_PART, identity_of, migration_of
+from dgs.program_identity import LONGEST_PART, identity_of, migration
 from dgs.tags import kind
 from dgs.tagset import TagSet
 from tests.programs import ChainHistory, Counters
@@ -142,12 +142,12 @@ def test_identity_survives_the_codec():
 
 
 def test_migration_is_the_programs_own_if_it_gives_one():
-    assert migration_of(Sums()) is None
-    migrate = migration_of(changed(migrate=lambda self, state, from_version: (state, from_version)))
+    assert migration(Sums()) is None
+    migrate = migration(changed(migrate=lambda self, state, from_version: (state, from_version)))
     assert migrate(7, 1) == (7, 1)
 
 
 def test_what_a_migration_raises_is_an_error_of_user_code():
-    migrate = migration_of(changed(migrate=lambda self, state, from_version: state["missing"]))
+    migrate = migration(changed(migrate=lambda self, state, from_version: state["missing"]))
     with pytest.raises(UserCodeError, match="migrate of program Sums raised TypeError"):
         migrate(7, 1)

@@ -1,0 +1,230 @@
+"""A directory of checkpoints as anybody may look at it, whatever the program: what is there, what is whole, what may go.
+
+>>> import tempfile
+>>> from workers.checkpoints.disk import RealDisk
+>>> directory = CheckpointDirectory(Path(tempfile.mkdtemp()), RealDisk())
+>>> directory.list(), directory.verify(), directory.committed()
+((), [], None)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dgs.errors import (
+    CheckpointBusyError,
+    CheckpointError,
+    CheckpointRefusedError,
+    CorruptFileError,
+    IncompatibleCheckpointError,
+)
+from workers.checkpoints.disk import BusyError, Disk, Lock, RealDisk
+from workers.checkpoints.saved import (
+    RECORDS,
+    Committed,
+    Manifest,
+    Saved,
+    epoch_of,
+    is_leftover,
+    pack_record,
+    read_record,
+    read_state,
+    state_name,
+)
+
+LOCK = "lock"
+NOT_COMMITTED = "it is not the file that was committed"
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A file that could not be used, or not be written, and why."""
+
+    path: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.problem}"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointInfo:
+    """A state file. `manifest` is None if it is damaged: `problem` says how. `is_committed`: a run can resume from it."""
+
+    file: str
+    epoch: int
+    manifest: Manifest | None
+    is_committed: bool
+    problem: str | None = None
+
+
+class CheckpointDirectory:
+    """Reads and tidies a directory of checkpoints. Raises CheckpointRefusedError where it cannot be read or written."""
+
+    def __init__(self, path: Path | str, disk: Disk | None = None) -> None:
+        self.path = Path(path).absolute()
+        self.disk = RealDisk() if disk is None else disk
+        self.rejected: list[Rejected] = []
+        self._lock: Lock | None = None
+
+    def committed(self) -> Committed | None:
+        """Return what the record says, None if there is no valid one: the copy with the highest (epoch, generation)."""
+        found: list[Committed] = []
+        for name in RECORDS:
+            if self.disk.exists(self.path / name):
+                with self._rejecting(self.path / name):
+                    found.append(read_record(self.disk, self.path / name))
+        return max(found, key=lambda one: (one.checkpoint.epoch, one.generation), default=None)
+
+    def load(self, epoch: int) -> Saved:
+        """Return the state of an epoch and what its file says. Raises CorruptFileError, also if there is none."""
+        path = self.path / state_name(epoch)
+        try:
+            return read_state(self.disk, path)
+        except OSError as error:
+            raise CorruptFileError(path=path, problem=said(error)) from error
+
+    def verify(self) -> list[tuple[str, str | None]]:
+        """Read every file; return its name and what is wrong with it, None if nothing is. Also those that should be there."""
+        names = self._names()
+        records = [(name, self._problem(name)) for name in names if name in RECORDS]
+        try:
+            states = self._named()
+        except IncompatibleCheckpointError:  # told with the records
+            states = {}
+        epochs = {epoch for name in names if (epoch := epoch_of(name)) is not None} | set(states)
+        files = [(state_name(epoch), states.get(epoch)) for epoch in sorted(epochs)]
+        return records + [(name, self._problem(name, digest)) for name, digest in files]
+
+    def prune(self, keep: int) -> list[str]:
+        """Remove all but the newest `keep` states (at least one) that are whole; return the names of what was removed.
+
+        Raises CheckpointBusyError if a run has the directory open.
+        """
+        with self._locked():
+            committed = self._record_or_refuse()
+            whole = [
+                epoch
+                for epoch in sorted(committed.states, reverse=True)
+                if self._problem(state_name(epoch), committed.states[epoch]) is None
+            ]
+            kept = {epoch: committed.states[epoch] for epoch in whole[: max(keep, 1)]}
+            with self._refusing():
+                if kept != committed.states:
+                    self.write_record(replace(committed, states=kept))
+            before = set(self._names())
+            self._sweep(kept)
+            return sorted(before - set(self._names()))
+
+    def list(self) -> tuple[CheckpointInfo, ...]:
+        """Return the states that are there, the oldest first."""
+        states = self._named()
+        epochs = sorted(epoch for name in self._names() if (epoch := epoch_of(name)) is not None)
+        return tuple(self._info(epoch, states.get(epoch)) for epoch in epochs)
+
+    def write_record(self, committed: Committed) -> None:
+        """Write both copies. Raises OSError if the first could not be; a second that could not be is told in `rejected`."""
+        first, second = (self.path / name for name in RECORDS)
+        self.disk.write_new(first, pack_record(first.name, committed))
+        try:
+            self.disk.write_new(second, pack_record(second.name, committed))
+        except OSError as error:
+            self.rejected.append(
+                Rejected(str(second), f"the second copy could not be written: {said(error)}")
+            )
+
+    def close(self) -> None:
+        """Let others open it."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def _named(self) -> Mapping[int, str]:
+        """Return the states that the record names."""
+        committed = self.committed()
+        return {} if committed is None else committed.states
+
+    def _info(self, epoch: int, digest: str | None) -> CheckpointInfo:
+        name = state_name(epoch)
+        try:
+            saved = self.load(epoch)
+        except CheckpointError as error:
+            return CheckpointInfo(name, epoch, None, is_committed=False, problem=said(error))
+        return CheckpointInfo(name, epoch, saved.manifest, is_committed=saved.file_digest == digest)
+
+    def _problem(self, name: str, digest: str | None = None) -> str | None:
+        """Return what is wrong with a file; with a state that the record names with this digest."""
+        try:
+            if name in RECORDS:
+                read_record(self.disk, self.path / name)
+                return None
+            found = read_state(self.disk, self.path / name).file_digest
+        except (OSError, CheckpointError) as error:
+            return said(error)
+        return None if digest in (None, found) else NOT_COMMITTED
+
+    def _sweep(self, states: Collection[int]) -> None:
+        """Remove all states but these, and what was left unfinished. What cannot be removed now is removed another time."""
+        with suppress(OSError):
+            for name in self.disk.names(self.path):
+                epoch = epoch_of(name)
+                if is_leftover(name) or (epoch is not None and epoch not in states):
+                    with suppress(OSError):
+                        self.disk.unlink(self.path / name)
+
+    def _names(self) -> Collection[str]:
+        with self._refusing():
+            return self.disk.names(self.path)
+
+    def _record_or_refuse(self) -> Committed:
+        committed = self.committed()
+        if committed is None:
+            advice = "Run `dgs checkpoint verify` to see which files are damaged"
+            raise CheckpointRefusedError(path=self.path, problem="there is no valid record", advice=advice)
+        return committed
+
+    def _take_lock(self) -> None:
+        if self._lock is None:
+            try:
+                self._lock = self.disk.lock(self.path / LOCK)
+            except BusyError as error:
+                raise CheckpointBusyError(path=self.path, holder=error.holder) from None
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        was_open = self._lock is not None
+        with self._refusing():
+            self._take_lock()
+        try:
+            yield
+        finally:
+            if not was_open:
+                self.close()
+
+    @contextmanager
+    def _rejecting(self, path: Path) -> Iterator[None]:
+        """Note a file that cannot be read, once, and go on without it."""
+        try:
+            yield
+        except (OSError, CorruptFileError) as error:
+            told = Rejected(str(path), said(error))
+            if told not in self.rejected:
+                self.rejected.append(told)
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            advice = "Make the directory readable and writable, with space left, or name another one"
+            raise CheckpointRefusedError(path=self.path, problem=said(error), advice=advice) from error
+
+
+def said(error: OSError | CheckpointError) -> str:
+    """Return what is wrong, without the name of the file where it need not be repeated."""
+    if isinstance(error, CorruptFileError):
+        return str(error.problem)
+    return getattr(error, "strerror", None) or str(error)

@@ -1,0 +1,256 @@
+"""Checkpoints in a directory, written by one run at a time, that survive crashes, full disks and damage.
+
+A commit writes the state, then the record, twice; the rename of its first copy is the commit. Then the outputs get their final
+names. `begin` believes the record: it resumes from the newest state that the record names and that is whole.
+
+>>> import tempfile
+>>> from workers.positions import Positions
+>>> identity = ProgramIdentity("Sums", 1, {})
+>>> store = DirectoryStore(tempfile.mkdtemp(), identity=identity, publish=lambda files: None)
+>>> point = store.begin()
+>>> store.commit(Checkpoint(epoch=point.epoch + 1, state=b"seven", positions=Positions()))
+>>> store.close()
+>>> point = store.begin()
+>>> point.generation, point.epoch, point.state
+(2, 1, b'seven')
+>>> [info.file for info in store.list()], store.verify()
+(['state-1.dgs'], [('record-a.dgs', None), ('record-b.dgs', None), ('state-1.dgs', None)])
+>>> store.close()
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from dgs import codec
+from dgs.errors import (
+    CheckpointFailedError,
+    CheckpointRefusedError,
+    CorruptFileError,
+    FencedError,
+    IncompatibleCheckpointError,
+    InternalError,
+    OutputUnwritableError,
+)
+from dgs.program_identity import Migrate, ProgramIdentity
+from workers.checkpoints.contract import Checkpoint, ResumePoint, StagedFile
+from workers.checkpoints.directory import NOT_COMMITTED, CheckpointDirectory, said
+from workers.checkpoints.disk import Disk
+from workers.checkpoints.resuming import resume_point
+from workers.checkpoints.saved import (
+    RECORDS,
+    Committed,
+    Saved,
+    epoch_of,
+    pack_state,
+    state_name,
+)
+from workers.frame_file import digest_of
+
+FRESH = "Begin anew in an empty directory (`--fresh`), or restore the files from a copy"
+ACCEPT = (
+    "Restore the files from a copy, or resume with `--accept-duplicates`: outputs may then be there twice"
+)
+
+
+class DirectoryStore(CheckpointDirectory):
+    """A CheckpointStore. `keep`: how many states are kept. `publish` gives files their final names, again if need be.
+
+    Law: a crash at any moment of `commit` or `begin`, or an error of either, leaves the checkpoint before or the one that was
+    being committed, whole; after `commit` returned, that one. Nothing is published before both copies of its record have been
+    tried and the first is durable.
+
+    `migrate`: makes states of another version of the program into states of this one. `clock`: nanoseconds since 1970.
+    `rejected`: the files that the last `begin` could not use, and copies of the record that could not be written.
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        disk: Disk | None = None,
+        *,
+        identity: ProgramIdentity,
+        publish: Callable[[Sequence[StagedFile]], None],
+        keep: int = 5,
+        accept_duplicates: bool = False,
+        migrate: Migrate | None = None,
+        job: str = "",
+        clock: Callable[[], int] = time.time_ns,
+    ) -> None:
+        super().__init__(path, disk)
+        self._identity = identity
+        self._publish = publish
+        self._keep = max(keep, 1)
+        self._accepts_duplicates = accept_duplicates
+        self._migrate = migrate
+        self._job = job
+        self._clock = clock
+        self._known: Committed | None = None
+        self._unpublished: tuple[StagedFile, ...] = ()
+
+    def begin(self) -> ResumePoint:
+        """Begin a generation: see CheckpointStore. May be called again: it is then the next generation of the same run.
+
+        Raises CheckpointBusyError if another run has the directory, CheckpointRefusedError (IncompatibleCheckpointError if
+        only a version differs), OutputUnwritableError if files of the last commit cannot be published.
+        """
+        self.rejected.clear()
+        was_open = self._lock is not None
+        try:
+            return self._begin()
+        except BaseException:
+            if not was_open:
+                self.close()
+            raise
+
+    def _begin(self) -> ResumePoint:
+        with self._refusing():
+            self.disk.make_directory(self.path)
+            self._take_lock()
+            known = self.committed() or self._without_record()
+            if known.checkpoint.epoch:
+                self._refuse_others(known.identity, RECORDS[0])
+            used, damaged = self._newest_whole(known)
+            if used is None and damaged and not self._accepts_duplicates:
+                self._refuse("no state that was committed can be read", ACCEPT)
+            start = None if used is None else self._as_of_this_version(used)
+            states = {epoch: digest for epoch, digest in known.states.items() if epoch not in damaged}
+            self._known = replace(known, generation=known.generation + 1, states=states)
+            self.write_record(self._known)
+        self._sweep(known.states)
+        self._unpublished = known.checkpoint.files
+        self._publish_all()
+        return resume_point(self._known.generation, known.checkpoint, start)
+
+    def commit(self, checkpoint: Checkpoint) -> None:
+        """Commit the next epoch: see CheckpointStore.
+
+        Files of an epoch whose commit failed belong to the next checkpoint. Raises OutputUnwritableError if what is committed
+        cannot get its final names: the next commit or `begin` tries again.
+        """
+        before = self._begun(checkpoint)
+        self._fence(before)
+        files = (*self._unpublished, *checkpoint.files)
+        now = replace(before, job=self._job, identity=self._identity, created_at=self._clock())
+        try:
+            states = {**before.states, **self._save(now, checkpoint)}
+            kept = {epoch: states[epoch] for epoch in sorted(states)[-self._keep :]}
+            self._fence(before)  # again: writing a large state takes long
+            now = replace(now, checkpoint=replace(checkpoint, state=None, files=files), states=kept)
+            self.write_record(now)
+        except OSError as error:
+            self._tidy_after_failure(before)
+            raise CheckpointFailedError(
+                epoch=checkpoint.epoch, path=self.path, problem=said(error)
+            ) from error
+        self._known, self._unpublished = now, files
+        self._publish_all()
+        self._sweep(kept)
+
+    def prune(self, keep: int) -> list[str]:
+        """Remove all but the newest `keep` states that are whole: see CheckpointDirectory."""
+        removed = super().prune(keep)
+        if self._known is not None:
+            self._known = replace(self._known, states=self._named())
+        return removed
+
+    def close(self) -> None:
+        """Let others open it."""
+        self._known = None
+        super().close()
+
+    def _begun(self, checkpoint: Checkpoint) -> Committed:
+        if self._known is None:
+            raise InternalError(problem="commit to a store of checkpoints that has not begun, or is closed")
+        last = self._known.checkpoint.epoch
+        if checkpoint.epoch <= last:
+            raise InternalError(problem=f"commit of epoch {checkpoint.epoch} after epoch {last}")
+        return self._known
+
+    def _fence(self, mine: Committed) -> None:
+        """Refuse to write over a newer generation (R10). Copies that cannot be read now are written anew."""
+        newest = self.committed()
+        if newest is not None and newest.generation > mine.generation:
+            raise FencedError(path=self.path, generation=mine.generation, newest=newest.generation)
+
+    def _save(self, now: Committed, checkpoint: Checkpoint) -> dict[int, str]:
+        """Write the state, if there is one; return the digest of its file by epoch."""
+        if checkpoint.state is None:
+            return {}
+        data = pack_state(now, checkpoint, checkpoint.state)
+        self.disk.write_new(self.path / state_name(checkpoint.epoch), data)
+        return {checkpoint.epoch: digest_of(data)}
+
+    def _tidy_after_failure(self, before: Committed) -> None:
+        """Make room. The record that failed may be there all the same: then its states must stay."""
+        visible = self.committed()
+        if visible is None or visible.generation <= before.generation:
+            self._sweep({*before.states, *(() if visible is None else visible.states)})
+
+    def _publish_all(self) -> None:
+        try:
+            self._publish(self._unpublished)
+        except OSError as error:
+            raise OutputUnwritableError(path=error.filename or self.path, problem=said(error)) from error
+        self._unpublished = ()
+
+    def _without_record(self) -> Committed:
+        """Return what is known without a record: nothing in a new directory; in another one what the states say, if asked to."""
+        epochs = [epoch for name in self.disk.names(self.path) if (epoch := epoch_of(name)) is not None]
+        if not epochs and not self.rejected:
+            return Committed(self._job, self._identity)
+        if not self._accepts_duplicates:
+            self._refuse("both copies of the record of committed outputs are damaged or gone", ACCEPT)
+        found: dict[int, Saved] = {}
+        for epoch in sorted(epochs):
+            with self._rejecting(self.path / state_name(epoch)):
+                found[epoch] = self.load(epoch)
+        if not found:
+            return Committed(self._job, self._identity)
+        newest = found[max(found)].manifest
+        generation = max(saved.manifest.generation for saved in found.values())
+        digests = {epoch: saved.file_digest for epoch, saved in found.items()}
+        return Committed(self._job, newest.identity, generation, newest.checkpoint, digests)
+
+    def _newest_whole(self, known: Committed) -> tuple[Saved | None, Collection[int]]:
+        """Return the newest state that is whole, and the epochs of newer ones that are not."""
+        damaged: list[int] = []
+        for epoch in sorted(known.states, reverse=True):
+            path = self.path / state_name(epoch)
+            with self._rejecting(path):
+                saved = self.load(epoch)
+                if saved.file_digest != known.states[epoch]:
+                    raise CorruptFileError(path=path, problem=NOT_COMMITTED)
+                return saved, damaged
+            damaged.append(epoch)
+        return None, damaged
+
+    def _refuse_others(self, there: ProgramIdentity, name: str) -> None:
+        """Refuse a checkpoint of another program, or of another version if states cannot be migrated."""
+        if there == self._identity:
+            return
+        if not there.is_other_version_of(self._identity):
+            lines = "".join(f"\n  {line}" for line in there.difference(self._identity))
+            self._refuse(f"they are of {there}, and this is {self._identity}:{lines}\n", FRESH)
+        if self._migrate is None:
+            raise IncompatibleCheckpointError(
+                path=self.path / name,
+                what=f"program {there.name}",
+                found=there.version,
+                expected=self._identity.version,
+                advice=f"Give the program `migrate(state, from_version)`. Or: {FRESH[0].lower()}{FRESH[1:]}",
+            )
+
+    def _as_of_this_version(self, saved: Saved) -> Checkpoint:
+        there = saved.manifest.identity
+        self._refuse_others(there, state_name(saved.checkpoint.epoch))
+        if there == self._identity or self._migrate is None:
+            return saved.checkpoint
+        state = codec.encode(self._migrate(codec.decode(saved.state), there.version))
+        return replace(saved.checkpoint, state=state)
+
+    def _refuse(self, problem: str, advice: str) -> None:
+        raise CheckpointRefusedError(path=self.path, problem=problem, advice=advice)

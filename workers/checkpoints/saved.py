@@ -1,0 +1,143 @@
+"""The two kinds of files in a directory of checkpoints: states, and the record of what is committed.
+
+The record names the states that belong to it by epoch and digest. So a state that was written but never committed, or that
+belongs to another history of the run, is never mistaken for one that was, even if it is whole.
+
+>>> epoch_of(state_name(12)), epoch_of("record-a.dgs")
+(12, None)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+from dgs import codec
+from dgs.errors import CorruptFileError
+from dgs.order import OrderKey
+from dgs.program_identity import ProgramIdentity
+from workers.checkpoints.contract import Checkpoint, Record
+from workers.checkpoints.disk import Disk
+from workers.frame_file import RECORD, STATE, digest_of, pack, unpack
+from workers.positions import Positions
+
+RECORDS = ("record-a.dgs", "record-b.dgs")
+"""The copies of the record, in the order in which they are written: the rename of the first is the commit."""
+
+_STATE_NAME = re.compile(r"state-(\d+)\.dgs")
+Header = TypeVar("Header")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a state file says of itself. `checkpoint`: all but the state; `size`, `digest` (BLAKE2b-256): of the state.
+
+    `watermark`: everything below it is in the state. `created_at`: nanoseconds since 1970.
+    """
+
+    job: str
+    identity: ProgramIdentity
+    generation: int
+    checkpoint: Checkpoint
+    watermark: OrderKey
+    size: int
+    digest: str
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A state file that was read. `file_digest` tells it from any other file."""
+
+    manifest: Manifest
+    state: bytes
+    file_digest: str
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """The checkpoint with its state."""
+        return replace(self.manifest.checkpoint, state=self.state)
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What the record says. `checkpoint`: the last one that was committed, without its state; epoch 0: none yet.
+
+    `states`: the digests of the state files that can be resumed from, by epoch. `identity`: of the program that committed.
+    """
+
+    job: str
+    identity: ProgramIdentity
+    generation: int = 0
+    checkpoint: Checkpoint = field(default_factory=lambda: Checkpoint(0, None, Positions()))
+    states: Mapping[int, str] = field(default_factory=dict)
+    created_at: int = 0
+
+    @property
+    def record(self) -> Record:
+        """What matters to readers of committed outputs."""
+        last = self.checkpoint
+        return Record(self.generation, last.epoch, last.positions, last.files, last.is_final)
+
+
+def state_name(epoch: int) -> str:
+    """Return the name of the state file of an epoch."""
+    return f"state-{epoch}.dgs"
+
+
+def epoch_of(name: str) -> int | None:
+    """Return the epoch of a state file, None for other names."""
+    found = _STATE_NAME.fullmatch(name)
+    return int(found[1]) if found else None
+
+
+def is_leftover(name: str) -> bool:
+    """Return whether a file is an unfinished state or record."""
+    return name.startswith(("state-", "record-")) and name.endswith(".tmp")
+
+
+def pack_state(committed: Committed, checkpoint: Checkpoint, state: bytes) -> bytes:
+    """Return the content of a state file. `committed`: who writes it, and when."""
+    manifest = Manifest(
+        committed.job,
+        committed.identity,
+        committed.generation,
+        replace(checkpoint, state=None),
+        checkpoint.positions.low,
+        len(state),
+        hashlib.blake2b(state, digest_size=32).hexdigest(),
+        committed.created_at,
+    )
+    return pack(STATE, state_name(checkpoint.epoch), manifest, state)
+
+
+def read_state(disk: Disk, path: Path) -> Saved:
+    """Read a state file. Raises OSError, CorruptFileError, IncompatibleCheckpointError."""
+    data = disk.read(path)
+    header, state = unpack(STATE, path, data)
+    return Saved(_of(Manifest, path, header), state, digest_of(data))
+
+
+def pack_record(name: str, committed: Committed) -> bytes:
+    """Return the content of one copy of the record."""
+    return pack(RECORD, name, committed)
+
+
+def read_record(disk: Disk, path: Path) -> Committed:
+    """Read one copy of the record. Raises OSError, CorruptFileError, IncompatibleCheckpointError."""
+    header, _ = unpack(RECORD, path, disk.read(path))
+    return _of(Committed, path, header)
+
+
+def _of(one: type[Header], path: Path, header: object) -> Header:
+    if not isinstance(header, one):
+        raise CorruptFileError(path=path, problem=f"its header is no {one.__name__}")
+    return header
+
+
+for _part in (Manifest, Committed):
+    codec.register(_part)
