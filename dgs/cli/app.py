@@ -2,18 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from dgs.cli.bench import bench
 from dgs.cli.doctor import doctor
 from dgs.cli.explain import explain
 from dgs.cli.plan import plan
+from dgs.cli.reporting import print_usage_error
 from dgs.cli.run import run
 from dgs.cli.schema import schema
 
+USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
+"""The UsageError of the click that typer brings with it or imports."""
+
+
+class Verbs(TyperGroup):
+    """All verbs. What is wrong with a command line is an object on stdout too if it has `--json`."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Read what comes before the verb."""
+        with _told_as_json(args):
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Read what comes after the verb, and run it."""
+        with _told_as_json(ctx.args):
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _told_as_json(arguments: list[str]) -> Iterator[None]:
+    as_json = "--json" in arguments  # reading takes arguments away
+    try:
+        yield
+    except USAGE_ERROR as error:
+        if as_json:
+            print_usage_error(error.format_message())
+        raise
+
+
 app = typer.Typer(
+    cls=Verbs,
     help="Run stateful stream programs in parallel, with exactly the outputs of the sequential program.",
     epilog="Exit codes: 0 ok, 1 negative result, 2 usage, 3 invalid file or plan, 4 environment, 5 runtime failure, "
     "70 bug in dgs, 130/143 stopped.",

@@ -89,6 +89,13 @@ def print_json(data: dict[str, Any]) -> None:
     print(json.dumps(data, default=str), flush=True)
 
 
+def print_usage_error(message: str) -> None:
+    """Print the object of a command line that makes no sense; the sentence on stderr is typer's."""
+    from dgs.errors import UsageError
+
+    print_json({"error": {"code": UsageError.code, "message": message, "facts": {}}, "run_dir": None})
+
+
 def show_path(path: Path) -> str:
     """Return a path relative to the working directory where that is shorter."""
     relative = os.path.relpath(path)

@@ -194,6 +194,25 @@ def test_usage_errors_exit_2_and_leave_stdout_alone(project, dgs, line):
     assert done.err
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("run --json --nonsense", "--nonsense"),
+        ("run plan.yaml --max-events x --json", "--max-events"),
+        ("rum --json", "rum"),
+        ("--json", "--json"),
+        ("run plan.yaml --tolerance 1 --json", "--tolerance is for --verify"),
+    ],
+)
+def test_usage_errors_are_an_object_with_json(project, dgs, line, said):
+    done = dgs(line)
+    assert done.code == 2
+    error = json.loads(done.out)["error"]
+    assert error["code"] == "DGS201"
+    assert said in error["message"]
+    assert error["message"] in " ".join(done.err.split())
+
+
 def test_run_dir_says_where_and_is_not_used_twice(project, dgs, run_dirs):
     assert dgs("run plan.yaml --run-dir there").code == 0
     assert sorted(lines(project / "there" / "outputs")) == SUMS
