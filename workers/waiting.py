@@ -75,7 +75,8 @@ def sentence(standings: Sequence[Standing], *, unit: TimeUnit) -> str:
         )
     running = [stream for stream, key in frontiers.items() if key < END]
     if held or not running:
-        return f"no worker waits for a stream; {held:,} events held"
+        at = ", ".join(f"{s!r} {'ended' if k >= END else f'at {k.ts}'}" for s, k in frontiers.items())
+        return f"no worker waits for a stream ({at}); {held:,} events held"
     heard = "; ".join(f"stream {s!r} has not ended, last heard {ages.get(s, 0.0):.0f} s ago" for s in running)
     return f"all events are processed; {heard}"
 

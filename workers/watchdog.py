@@ -1,25 +1,35 @@
 """Notices that a run has stood still, and says so once per interval. Clock outside.
 
->>> dog = Watchdog(after=10.0, now=0.0)
+>>> said = []
+>>> dog = Watchdog(after=10.0, now=0.0, notify=said.append)
 >>> dog.is_due(5, now=9.0), dog.is_due(5, now=19.5), dog.is_due(5, now=20.0), dog.is_due(6, now=30.0)
 (False, True, False, False)
+>>> dog.say("worker w0 waits")
+>>> said, dog.sentences
+(['still waiting: worker w0 waits'], ['worker w0 waits'])
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+
+
+def _on_stderr(sentence: str) -> None:
+    print(sentence, file=sys.stderr, flush=True)  # noqa: T201 - for whoever watches
 
 
 class Watchdog:
-    """Watches a number that grows as a run moves, such as events read and outputs made. `after`: seconds; 0 never says anything.
+    """Watches a number that grows as a run moves, such as events read and outputs made. `after`: seconds; 0: never says anything.
 
-    `sentences` are what was said so far, for the report.
+    `notify` tells whoever started the run. `sentences` are what was said so far, for the report.
     """
 
-    def __init__(self, *, after: float, now: float) -> None:
+    def __init__(self, *, after: float, now: float, notify: Callable[[str], None] = _on_stderr) -> None:
         self._after = after
         self._moved: int | None = None
         self._since = now
+        self._notify = notify
         self.sentences: list[str] = []
 
     def is_due(self, moved: int, *, now: float) -> bool:
@@ -33,6 +43,6 @@ class Watchdog:
         return True
 
     def say(self, sentence: str) -> None:
-        """Tell the user on stderr, and keep it."""
+        """Tell it, and keep it."""
         self.sentences.append(sentence)
-        print(f"still waiting: {sentence}", file=sys.stderr, flush=True)  # noqa: T201 - for whoever watches
+        self._notify(f"still waiting: {sentence}")
