@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from dgs.config import SinkConfig
+from workers.sinks.callable_sink import CallableSink, load
 from workers.sinks.contract import Sink
 from workers.sinks.jsonl_sink import jsonl_sink
 from workers.sinks.places import PartNames, sink_place
@@ -33,13 +34,30 @@ def open_sink(
     host: int,
     generation: int = 1,
     by_epoch: bool = False,
+    run: str = "",
+    splits: Mapping[str, int] | None = None,
+    program: str = "",
 ) -> Sink:
     """Open a sink of one host. Paths are relative to `base_dir`; file sinks without a path write to `output_dir`.
 
     `by_epoch`: the run has checkpoints, and files are committed epoch by epoch. Otherwise all hosts must have opened theirs
-    before any of them is closed. Raises OutputUnwritableError.
+    before any of them is closed. `run`: what a run is called, also after it is resumed, so that databases tell a run that goes
+    on from another. `splits`: into how many each declared stream is dealt. `program`: its name, for messages.
+
+    Raises OutputUnwritableError; FencedError if a newer generation of the run writes there; ProgramImportError if there is no
+    such function.
     """
+    details = config.details
     if config.kind in _SIMPLE:
         return _SIMPLE[config.kind]()
+    if config.kind == "callable":
+        function = load(details.ref, base_dir=base_dir)
+        return CallableSink(function, details.args, ref=details.ref, program=program)
+    if config.kind == "sqlite":
+        from workers.sinks.sqlite_schema import Writer
+        from workers.sinks.sqlite_sink import SqliteSink
+
+        writer = Writer(run, generation)
+        return SqliteSink(base_dir / details.path, details.table, writer, splits=splits)
     place = sink_place(config, output_dir=output_dir, base_dir=base_dir)
     return _FILES[config.kind](PartNames(place, host, generation, by_epoch))

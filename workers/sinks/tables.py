@@ -114,7 +114,7 @@ def _arrow(values: Column) -> Any:
             return pa.array(listed)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         pass
-    return pa.array([None if value is None else _text(value) for value in listed], pa.string())
+    return pa.array([None if value is None else text_of(value) for value in listed], pa.string())
 
 
 def _combined(values: Column) -> Any:
@@ -122,6 +122,7 @@ def _combined(values: Column) -> Any:
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """Return a text as it is, if UTF-8 can hold it, and anything else as its JSON."""
     is_text = isinstance(value, str) and not _SURROGATE.search(value)
     return value if is_text else as_json(value)

@@ -1,0 +1,138 @@
+"""Dead letters, functions as sinks, and what is said of sinks that may repeat."""
+
+import json
+
+import pytest
+
+from dgs.config import SinkConfig
+from dgs.errors import ProgramImportError, UserCodeError
+from dgs.outputs import OutputBatch
+from dgs.tags import Tag
+from dgs.user_code import shown
+from workers.sinks import open_sink
+from workers.sinks.dead_letters import DeadLetter, dead_letters
+from workers.sinks.delivery import deliveries
+from workers.sinks.places import output_places
+from workers.sinks.publishing import publish, remove_earlier
+
+
+def letter(**changes):
+    fields = {
+        "stream": "s", "ts": 5, "seq": 3, "kind": "a", "key": None, "payload": 1,
+        "error": "ValueError: no", "function": "update", "worker": "w2",
+    }  # fmt: skip
+    return DeadLetter(**(fields | changes))
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_letters_are_one_record_each_by_epoch(tmp_path):
+    letters = dead_letters(tmp_path, host=2, generation=3, by_epoch=True)
+    letters.write(letter(), 1)
+    letters.write(letter(seq=4, payload={"n": [1, (2, 3)]}, key=("x", 7)), 2)
+    letters.write(letter(seq=9), 1)
+    staged = [letters.stage(epoch).files for epoch in (1, 2, 3)]
+    assert [[file.rows for file in files] for files in staged] == [[2], [1], []]
+    publish([file for files in staged for file in files])
+    letters.close()
+    assert [one["seq"] for one in lines(tmp_path / "dead-letter-000001-2.jsonl")] == [3, 9]
+    assert lines(tmp_path / "dead-letter-000002-2.jsonl") == [
+        {
+            "stream": "s", "ts": 5, "seq": 4, "kind": "a", "key": ["x", 7], "payload": {"n": [1, [2, 3]]},
+            "error": "ValueError: no", "function": "update", "worker": "w2",
+        }
+    ]  # fmt: skip
+
+
+def test_payload_that_json_cannot_hold_is_written_as_its_repr(tmp_path):
+    letters = dead_letters(tmp_path, host=0)
+    loop = []
+    loop.append(loop)
+    for payload in (object, loop):
+        letters.write(letter(payload=payload), 1)
+    publish(letters.stage(1).files)
+    letters.close()
+    found = [one["payload"] for one in lines(tmp_path / "dead-letter-0.jsonl")]
+    assert found == [repr(object), shown(loop)]
+
+
+def test_run_without_letters_leaves_none_of_an_earlier_one(tmp_path):
+    (tmp_path / "dead-letter-0.jsonl").write_text("old")
+    (tmp_path / "part-0.jsonl").write_text("outputs")
+    letters = dead_letters(tmp_path, host=0)
+    publish(letters.stage(1).files)
+    letters.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["part-0.jsonl"]
+
+
+def test_letters_are_among_the_places_of_a_run_that_may_have_them(tmp_path):
+    (tmp_path / "dead-letter-000003-0.jsonl").write_text("old")
+    remove_earlier(output_places((), output_dir=tmp_path, base_dir=tmp_path))
+    assert len(list(tmp_path.iterdir())) == 1
+    remove_earlier(output_places((), output_dir=tmp_path, base_dir=tmp_path, dead_letters=True))
+    assert list(tmp_path.iterdir()) == []
+
+
+# -- functions ---------------------------------------------------------------------------------------------------------
+
+SEND = """
+seen = []
+def post(batch, to):
+    seen.append((to, batch.seq.tolist(), batch.to_list()))
+def fail(batch):
+    raise RuntimeError("the mail is down")
+number = 5
+"""
+
+
+def batch(*values):
+    rows = list(range(len(values)))
+    return OutputBatch.of("s", rank=0, tags=[Tag("a")], ts=rows, seq=rows, index=rows, values=list(values))
+
+
+def sink(folder, ref, **arguments):
+    (folder / "send.py").write_text(SEND)
+    config = SinkConfig.model_validate({"callable": {"ref": ref, "args": arguments}})
+    return open_sink(config, output_dir=folder, base_dir=folder, host=0, program="Sums")
+
+
+def test_function_is_called_with_every_batch_at_once(tmp_path):
+    one = sink(tmp_path, "send.py:post", to="me")
+    one.write(batch("x", "y"), 1)
+    one.write(batch(), 1)
+    assert one._function.__globals__["seen"] == [("me", [0, 1], ["x", "y"])]
+    assert one.stage(1).files == one.stage(1).unaccepted == ()
+    one.close()
+
+
+def test_function_that_raises_ends_the_run_with_its_traceback(tmp_path):
+    one = sink(tmp_path, "send.py:fail")
+    with pytest.raises(
+        UserCodeError,
+        match=r'(?s)send.py".*send.py:fail of program Sums raised RuntimeError: the mail is down as a',
+    ):
+        one.write(batch("x"), 1)
+    one.abort()
+
+
+@pytest.mark.parametrize("ref", ["send.py:number", "send.py:missing"])
+def test_what_is_no_function_is_refused_when_the_sink_opens(tmp_path, ref):
+    with pytest.raises(ProgramImportError):
+        sink(tmp_path, ref)
+
+
+# -- promises ----------------------------------------------------------------------------------------------------------
+
+
+def test_sinks_that_may_repeat_are_named():
+    weak = [SinkConfig.model_validate({"callable": {"ref": f"send.py:{name}"}}) for name in ("one", "two")]
+    strong = [
+        SinkConfig.model_validate(form)
+        for form in ("stdout", "none", {"jsonl": {"path": "out"}}, {"sqlite": {"path": "out.db"}})
+    ]
+    assert deliveries(strong, "exactly_once") is None
+    said = deliveries([*weak, *strong], "exactly_once")
+    assert "sinks `callable: send.py:one`, `callable: send.py:two` may see outputs again" in said
+    assert deliveries([*weak, *strong], "at_least_once") is None

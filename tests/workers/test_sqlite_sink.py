@@ -1,0 +1,289 @@
+"""The sqlite sink: every output is in the table once, whatever is repeated, locked, killed or resumed."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dgs.config import SinkConfig
+from dgs.errors import FencedError, OutputUnwritableError
+from dgs.outputs import OutputBatch
+from dgs.tags import Tag
+from workers.sinks import open_sink
+from workers.sinks.sqlite_schema import Writer
+from workers.sinks.sqlite_sink import SqliteSink
+
+CONFIG = SinkConfig.model_validate({"sqlite": {"path": "out.db", "table": "results"}})
+
+
+def sink(folder, *, generation=1, run="run", splits=None):
+    return SqliteSink(
+        folder / "out.db", "results", Writer(run, generation), splits=splits, locked_seconds=0.02
+    )
+
+
+def batch(*seqs, stream="s", tag=Tag("a"), values=None):  # noqa: B008 - tags are immutable
+    return OutputBatch.of(
+        stream, rank=0, tags=[tag], ts=[100 + seq for seq in seqs], seq=seqs, index=[0] * len(seqs),
+        values=list(seqs) if values is None else values,
+    )  # fmt: skip
+
+
+def table(folder, columns="seq", of="results"):
+    db = sqlite3.connect(folder / "out.db")
+    try:
+        found = db.execute(f"SELECT {columns} FROM {of} ORDER BY rowid").fetchall()
+    finally:
+        db.close()
+    return [row[0] for row in found] if columns.isidentifier() else found
+
+
+class Lock:
+    """Somebody else who has the database locked for writing."""
+
+    def __init__(self, folder):
+        self._db = sqlite3.connect(folder / "out.db", isolation_level=None)
+
+    def __enter__(self):
+        self._db.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, *_):
+        self._db.execute("ROLLBACK")
+        self._db.close()
+
+
+def test_rows_have_the_id_and_the_value_as_json(tmp_path):
+    one = open_sink(CONFIG, output_dir=tmp_path, base_dir=tmp_path, host=0)
+    values = [{"n": np.int64(1), "t": "a\nb"}, None]
+    one.write(batch(3, 4, stream="s", tag=Tag("view", ("x", 7)), values=values), 1)
+    one.write(batch(5, tag=Tag("view", "home"), values=[float("nan")]), 1)
+    one.write(batch(6, tag=Tag("barrier"), values=["\ud800"]), 1)
+    one.stage(1)
+    one.close()
+    rows = table(tmp_path, "ts, stream, seq, idx, kind, key, value")
+    assert [(*row[:6], json.loads(row[6])) for row in rows] == [
+        (103, "s", 3, 0, "view", '["x",7]', {"n": 1, "t": "a\nb"}),
+        (104, "s", 4, 0, "view", '["x",7]', None),
+        (105, "s", 5, 0, "view", "home", None),
+        (106, "s", 6, 0, "barrier", None, "\ud800"),
+    ]
+
+
+def test_outputs_are_out_before_anything_is_committed(tmp_path):
+    one = sink(tmp_path)
+    one.write(batch(1), 1)
+    assert table(tmp_path) == [1]
+    one.abort()
+    assert table(tmp_path) == [1]
+
+
+def test_repeats_after_a_restart_are_dropped_also_under_another_dealing(tmp_path):
+    first = sink(tmp_path, splits={"s": 2})
+    first.write(batch(1025, 1030, stream="s/1"), 1)
+    first.write(batch(5, stream="s/0"), 1)
+    first.abort()
+    for generation, splits in ((2, 1), (3, 3), (4, 2)):
+        again = sink(tmp_path, generation=generation, splits={"s": splits})
+        for seq in (5, 6, 1025, 1030, 1031):
+            again.write(batch(seq, stream=f"s/{seq // 1024 % splits}" if splits > 1 else "s"), 1)
+        again.stage(1)
+        again.close()
+        assert sorted(table(tmp_path)) == [5, 6, 1025, 1030, 1031]
+
+
+def test_what_is_locked_out_stays_in_order_and_is_staged_as_unaccepted(tmp_path):
+    one = sink(tmp_path)
+    one.write(batch(1), 1)
+    with Lock(tmp_path):
+        one.write(batch(2), 1)
+        one.write(batch(3), 2)
+        one.write(batch(4), 1)
+        assert [some.to_list() for some in one.stage(1).unaccepted] == [[2], [4]]
+    one.write(batch(5), 2)
+    assert one.stage(2).unaccepted == ()
+    one.close()
+    assert table(tmp_path) == [1, 2, 3, 4, 5]
+
+
+def test_unaccepted_outputs_are_written_by_the_run_that_goes_on(tmp_path):
+    one = sink(tmp_path)
+    one.write(batch(1), 1)
+    with Lock(tmp_path):
+        one.write(batch(2, 3), 1)
+        (left,) = one.stage(1).unaccepted
+        one.abort()
+    again = sink(tmp_path, generation=2)
+    for some in (left, batch(4), left):
+        again.write(some, 2)
+    again.close()
+    assert table(tmp_path) == [1, 2, 3, 4]
+
+
+def test_end_of_a_run_that_is_locked_out_is_an_error(tmp_path):
+    one = sink(tmp_path)
+    with Lock(tmp_path):
+        one.write(batch(1, 2), 1)
+        with pytest.raises(
+            OutputUnwritableError, match=r"locked for more than 0.02 s; 2 outputs are missing"
+        ):
+            one.close()
+
+
+def test_older_generation_is_fenced(tmp_path):
+    zombie = sink(tmp_path, generation=1)
+    zombie.write(batch(1), 1)
+    new = sink(tmp_path, generation=2)
+    with pytest.raises(FencedError, match="generation 2 has begun"):
+        zombie.write(batch(2), 1)
+    with pytest.raises(FencedError):
+        sink(tmp_path, generation=1)
+    new.write(batch(2), 1)
+    new.close()
+    zombie.abort()
+    assert table(tmp_path) == [1, 2]
+
+
+def test_hosts_of_one_generation_write_together(tmp_path):
+    hosts = [sink(tmp_path) for _ in range(3)]
+    for seq in range(3):
+        for number, host in enumerate(hosts):
+            host.write(batch(seq, tag=Tag("a", number)), 1)
+    for host in hosts:
+        host.stage(1)
+        host.close()
+    assert sorted(table(tmp_path, "seq, key")) == [
+        (seq, str(number)) for seq in range(3) for number in range(3)
+    ]
+
+
+def test_run_that_begins_afresh_leaves_nothing_of_an_earlier_one(tmp_path):
+    earlier = sink(tmp_path, run="earlier", generation=5)
+    earlier.write(batch(1, 2, 3), 1)
+    fresh = sink(tmp_path, run="fresh")
+    fresh.write(batch(2), 1)
+    with pytest.raises(FencedError, match="generation of another run has begun"):
+        earlier.write(batch(4), 1)
+    earlier.abort()
+    fresh.close()
+    assert table(tmp_path) == [2]
+
+
+def test_tables_of_one_database_have_marks_of_their_own(tmp_path):
+    for name in ("results", "others"):
+        one = SqliteSink(tmp_path / "out.db", name, Writer("run", 1))
+        one.write(batch(1), 1)
+        one.close()
+    assert table(tmp_path) == table(tmp_path, of="others") == [1]
+
+
+def test_table_of_somebody_else_is_left_alone(tmp_path):
+    db = sqlite3.connect(tmp_path / "out.db")
+    db.execute("CREATE TABLE results (mine TEXT)")
+    db.execute("INSERT INTO results VALUES ('mine')")
+    db.commit()
+    db.close()
+    with pytest.raises(OutputUnwritableError, match="a table 'results' that is not one of outputs"):
+        sink(tmp_path)
+    assert table(tmp_path, "mine") == ["mine"]
+
+
+def test_table_that_was_dropped_is_filled_again(tmp_path):
+    one = sink(tmp_path)
+    one.write(batch(1), 1)
+    one.close()
+    db = sqlite3.connect(tmp_path / "out.db")
+    db.execute("DROP TABLE results")
+    db.close()
+    one = sink(tmp_path)
+    one.write(batch(1), 1)
+    one.close()
+    assert table(tmp_path) == [1]
+
+
+@pytest.mark.parametrize(
+    "make", [lambda path: path.mkdir(), lambda path: path.write_text("no database" * 100)]
+)
+def test_what_is_no_database_is_refused(tmp_path, make):
+    make(tmp_path / "out.db")
+    with pytest.raises(OutputUnwritableError, match=r"cannot write to .*out\.db"):
+        sink(tmp_path)
+
+
+def test_value_that_json_cannot_hold_leaves_nothing_half_written(tmp_path):
+    one = sink(tmp_path)
+    with pytest.raises(Exception, match="cannot be written as JSON"):
+        one.write(batch(1, 2, values=[1, object()]), 1)
+    one.abort()
+    again = sink(tmp_path)
+    again.write(batch(1), 1)
+    again.close()
+    assert table(tmp_path) == [1]
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["write", "locked", "stage", "restart"]), st.integers(1, 3)), max_size=12
+    )
+)
+def test_any_locks_and_restarts_leave_every_output_once_and_in_order(tmp_path_factory, actions):
+    """The run goes on from its last stage, as from a checkpoint: with what was unaccepted, then everything newer again."""
+    folder = tmp_path_factory.mktemp("db")
+    generation, sent, top, checkpoint, epoch = 1, 0, 0, (0, ()), 1
+    one = sink(folder)
+    for action, count in actions:
+        if action == "stage":
+            checkpoint = sent, one.stage(epoch).unaccepted
+            epoch += 1
+        elif action == "restart":
+            one.abort()
+            generation += 1
+            one = sink(folder, generation=generation)
+            sent = checkpoint[0]
+            for left in checkpoint[1]:
+                one.write(left, epoch)
+        else:
+            new = batch(*range(sent, sent + count))
+            sent += count
+            top = max(top, sent)
+            if action == "write":
+                one.write(new, epoch)
+            else:
+                with Lock(folder):
+                    one.write(new, epoch)
+                    if count > 1:
+                        checkpoint = sent, one.stage(epoch).unaccepted
+                        epoch += 1
+    one.write(batch(*range(sent, top)), epoch)
+    one.close()
+    assert table(folder) == list(range(top))
+
+
+DIE_WRITING = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[2])
+from pathlib import Path
+from test_sqlite_sink import batch, sink
+one = sink(Path(sys.argv[1]))
+for seq in range(int(sys.argv[3])):
+    one.write(batch(seq), 1)
+one._db.execute("BEGIN IMMEDIATE")
+one._db.execute("INSERT INTO results VALUES (0, 's', 999, 0, 'a', NULL, '0')")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_killed_host_leaves_whole_transactions_and_no_lock(tmp_path):
+    command = [sys.executable, "-c", DIE_WRITING, str(tmp_path), str(Path(__file__).parent), "3"]
+    assert subprocess.run(command, check=False).returncode == -9
+    assert table(tmp_path) == [0, 1, 2]
+    again = sink(tmp_path, generation=2)
+    again.write(batch(*range(5)), 1)
+    again.close()
+    assert table(tmp_path) == [0, 1, 2, 3, 4]

@@ -1,0 +1,88 @@
+"""Dead letters: the events that `on_error: skip` left out, one line of JSON each, committed like outputs.
+
+>>> import tempfile
+>>> from workers.sinks.publishing import publish
+>>> folder = Path(tempfile.mkdtemp())
+>>> letters = dead_letters(folder, host=0, generation=1, by_epoch=True)
+>>> letter = DeadLetter(
+...     stream="clicks", ts=5, seq=3, kind="view", key=7, payload={"n": 0},
+...     error="ZeroDivisionError: division by zero", function="update", worker="w2",
+... )
+>>> letters.write(letter, epoch=4)
+>>> publish(letters.stage(4).files)
+>>> print((folder / "dead-letter-000004-0.jsonl").read_text(), end="")  # doctest: +ELLIPSIS
+{"stream":"clicks","ts":5,"seq":3,"kind":"view","key":7,"payload":{"n":0},"error":"ZeroDivisionError: ...","function":"update","worker":"w2"}
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from dgs import codec
+from dgs.errors import CodecError
+from dgs.user_code import shown
+from workers.sinks.contract import Staged
+from workers.sinks.file_sink import FileSink
+from workers.sinks.json_text import plain
+from workers.sinks.jsonl_sink import JsonlWriter
+from workers.sinks.places import PartNames, dead_letter_place
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """An event that was left out, and why: `error` is what `function` raised at `worker`."""
+
+    stream: str
+    ts: int
+    seq: int
+    kind: str
+    key: Any
+    payload: Any
+    error: str
+    function: str
+    worker: str
+
+
+class DeadLetters:
+    """Writes dead letters: a sink, but for what it is given."""
+
+    def __init__(self, sink: FileSink) -> None:
+        self._sink = sink
+
+    def write(self, letter: DeadLetter, epoch: int) -> None:
+        """Take a letter. What JSON cannot hold is written as its repr: it may be why the event failed."""
+        self._sink.write_column([_record(letter)], 1, epoch)
+
+    def stage(self, epoch: int) -> Staged:
+        """Make the letters of an epoch durable."""
+        return self._sink.stage(epoch)
+
+    def close(self) -> None:
+        """Release the files: the run is complete."""
+        self._sink.close()
+
+    def abort(self) -> None:
+        """Leave the `.partial` files."""
+        self._sink.abort()
+
+
+def dead_letters(output_dir: Path, *, host: int, generation: int = 1, by_epoch: bool = False) -> DeadLetters:
+    """Open the dead letters of one host: `dead-letter-....jsonl`. Raises OutputUnwritableError."""
+    return DeadLetters(
+        FileSink(PartNames(dead_letter_place(output_dir), host, generation, by_epoch), JsonlWriter)
+    )
+
+
+def _record(letter: DeadLetter) -> dict[str, Any]:
+    record = {field.name: getattr(letter, field.name) for field in fields(letter)}
+    for name in ("key", "payload"):
+        try:
+            record[name] = plain(record[name])
+        except (CodecError, RecursionError):
+            record[name] = shown(record[name])
+    return record
+
+
+codec.register(DeadLetter)

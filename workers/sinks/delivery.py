@@ -1,0 +1,43 @@
+"""What sinks promise about repeats after a crash, in a sentence.
+
+>>> sinks = [SinkConfig.model_validate({"callable": {"ref": "send.py:post"}}), SinkConfig.model_validate("stdout")]
+>>> print(deliveries(sinks, "exactly_once"))
+after a crash, sink `callable: send.py:post` may see outputs again (at least once, with the same ids); the others see each exactly once
+>>> deliveries(sinks[1:], "exactly_once") is None
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from dgs.config import SinkConfig
+
+Delivery = Literal["exactly_once", "at_least_once"]
+
+
+def is_exactly_once(config: SinkConfig, delivery: Delivery) -> bool:
+    """Return whether a sink of a checkpointed run sees each output exactly once, whatever crashes.
+
+    Files are committed with a checkpoint, databases remember marks; sinks of the caller hold outputs back until they are
+    committed, if `delivery` says so; a function can do none of these.
+    """
+    if config.kind in ("memory", "stdout"):
+        return delivery == "exactly_once"
+    return config.kind != "callable"
+
+
+def deliveries(sinks: Sequence[SinkConfig], delivery: Delivery) -> str | None:
+    """Return what is to be said of sinks that give less than `delivery: exactly_once`; None if nothing is."""
+    if delivery == "at_least_once":
+        return None
+    weak = [config for config in sinks if not is_exactly_once(config, delivery)]
+    if not weak:
+        return None
+    named = ", ".join(f"`{config.kind}: {config.details.ref}`" for config in weak)
+    rest = "" if len(weak) == len(sinks) else "; the others see each exactly once"
+    return (
+        f"after a crash, sink{'s' if len(weak) > 1 else ''} {named} may see outputs again"
+        f" (at least once, with the same ids){rest}"
+    )

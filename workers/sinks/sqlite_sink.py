@@ -1,0 +1,210 @@
+"""A table of a SQLite database: every output goes out at once, and exactly once.
+
+Outputs and the marks that tell repeats are written in one transaction (R8). What the database does not take, because somebody
+else has it locked, stays here in order; `stage` returns it, so that it travels in the checkpoint (R7). Several hosts write to
+one database, each the outputs of its own tags.
+
+>>> import tempfile
+>>> from dgs.tags import Tag
+>>> path = Path(tempfile.mkdtemp()) / "out.db"
+>>> sink = SqliteSink(path, "outputs", Writer("run", generation=1))
+>>> batch = OutputBatch.of("s", rank=0, tags=[Tag("a")], ts=[5, 6], seq=[0, 1], index=[0, 0], values=[{"n": 1}, {"n": 2}])
+>>> sink.write(batch, epoch=1), sink.write(batch, epoch=1), sink.stage(1), sink.close()
+(None, None, Staged(files=(), unaccepted=()), None)
+>>> sqlite3.connect(path).execute("SELECT ts, stream, seq, kind, value ->> 'n' FROM outputs").fetchall()
+[(5, 's', 0, 'a', 1), (6, 's', 1, 'a', 2)]
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from dgs.errors import OutputUnwritableError
+from dgs.outputs import OutputBatch
+from workers.positions import declared
+from workers.sinks.contract import Staged
+from workers.sinks.json_columns import json_lines
+from workers.sinks.marks import Mark, MarkKey, accept
+from workers.sinks.part_file import sync_directory
+from workers.sinks.sqlite_schema import Writer, check, enter
+from workers.sinks.tables import text_of
+
+LOCKED_SECONDS = 2.0
+"""How long a write waits for a lock. While it waits the host does nothing else, so what is not accepted does not pile up."""
+
+RETRY_SECONDS = 0.05
+_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+class SqliteSink:
+    """Writes outputs to a table. `splits`: into how many each declared stream is dealt, 1 where it is not said."""
+
+    def __init__(
+        self,
+        path: Path,
+        table: str,
+        writer: Writer,
+        *,
+        splits: Mapping[str, int] | None = None,
+        locked_seconds: float = LOCKED_SECONDS,
+    ) -> None:
+        self._path, self._table, self._writer = path, table, writer
+        self._splits = splits or {}
+        self._locked_seconds = locked_seconds
+        self._pending: deque[tuple[int, OutputBatch]] = deque()
+        self._marks: dict[MarkKey, Mark | None] = {}
+        self._dealings: dict[str, tuple[int, ...]] = {}
+        with self._refusing():
+            self._db = self._opened()
+
+    def _opened(self) -> sqlite3.Connection:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputUnwritableError(path=self._path, problem=error.strerror or str(error)) from error
+        db = sqlite3.connect(
+            self._path, timeout=self._locked_seconds, isolation_level=None, check_same_thread=False
+        )
+        try:
+            is_wal = _in_wal(db, time.monotonic() + self._locked_seconds)
+            db.execute(
+                f"PRAGMA synchronous = {'NORMAL' if is_wal else 'FULL'}"
+            )  # `stage` makes the log durable
+            with _transaction(db):
+                enter(db, self._table, self._writer, path=str(self._path))
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def write(self, batch: OutputBatch, epoch: int) -> None:
+        """Write what has not been written before, or keep it while the database is locked. Raises FencedError."""
+        if len(batch):
+            self._pending.append((epoch, batch))
+        self._flush()
+
+    def stage(self, epoch: int) -> Staged:
+        """Make what is written durable; return what is not, up to this epoch."""
+        self._flush()
+        log = self._path.with_name(self._path.name + "-wal")
+        try:
+            with log.open("rb") as file:
+                os.fsync(file.fileno())
+            sync_directory(log.parent)
+        except FileNotFoundError:  # there is no log: every transaction was made durable on its own
+            pass
+        except OSError as error:
+            raise OutputUnwritableError(path=log, problem=error.strerror or str(error)) from error
+        return Staged((), tuple(batch for of, batch in self._pending if of <= epoch))
+
+    def close(self) -> None:
+        """Write what is left. Raises OutputUnwritableError if the database is still locked."""
+        self._flush()
+        self._db.close()
+        if self._pending:
+            count = sum(len(batch) for _, batch in self._pending)
+            problem = f"it was locked for more than {self._locked_seconds:g} s; {count} outputs are missing"
+            raise OutputUnwritableError(path=self._path, problem=problem)
+
+    def abort(self) -> None:
+        """Leave what was written."""
+        self._db.close()
+
+    def _flush(self) -> None:
+        with self._refusing():
+            try:
+                while self._pending:
+                    self._insert(self._pending[0][1])
+                    self._pending.popleft()
+            except sqlite3.OperationalError as error:
+                if not _is_locked(error):
+                    raise
+
+    def _insert(self, batch: OutputBatch) -> None:
+        with _transaction(self._db):
+            check(self._db, self._table, self._writer, path=str(self._path))
+            stream = declared(batch.stream)[0]
+            splits = self._splits.get(stream, 1)
+            new, marks = accept(batch, splits, known=self._mark, dealings=self._dealt(stream))
+            self._db.executemany(
+                f'INSERT INTO "{self._table}" VALUES (?, ?, ?, ?, ?, ?, ?)',  # noqa: S608 - letters and digits
+                _rows(new),
+            )
+            self._db.executemany(
+                "INSERT OR REPLACE INTO dgs_marks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                ((self._table, *key, *mark) for key, mark in marks.items()),
+            )
+        self._marks.update(marks)
+
+    def _mark(self, key: MarkKey) -> Mark | None:
+        """Return a mark. Only this host moves those of its tags while the generation lasts, so what was read once stays true."""
+        if key not in self._marks:
+            self._marks[key] = self._db.execute(
+                "SELECT ts, rank, seq, idx FROM dgs_marks"
+                " WHERE sink = ? AND stream = ? AND splits = ? AND split = ? AND kind = ? AND key = ?",
+                (self._table, *key),
+            ).fetchone()
+        return self._marks[key]
+
+    def _dealt(self, stream: str) -> tuple[int, ...]:
+        """Return into how many a stream was dealt by whoever wrote here."""
+        if stream not in self._dealings:
+            found = self._db.execute(
+                "SELECT DISTINCT splits FROM dgs_marks WHERE sink = ? AND stream = ?", (self._table, stream)
+            )
+            self._dealings[stream] = tuple(splits for (splits,) in found)
+        return self._dealings[stream]
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """Turn errors of the database into OutputUnwritableError."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise OutputUnwritableError(path=self._path, problem=str(error)) from error
+
+
+@contextmanager
+def _transaction(db: sqlite3.Connection) -> Iterator[None]:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+def _in_wal(db: sqlite3.Connection, deadline: float) -> bool:
+    """Let readers not wait for writers, where the file system allows it. Switching does not wait for locks by itself."""
+    while True:
+        try:
+            return bool(db.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal")
+        except sqlite3.OperationalError as error:
+            if not _is_locked(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(RETRY_SECONDS)
+
+
+def _is_locked(error: sqlite3.Error) -> bool:
+    return (error.sqlite_errorcode & 0xFF) in _LOCKED
+
+
+def _rows(batch: OutputBatch) -> Iterator[tuple[object, ...]]:
+    """Yield the rows of the table: id, then the value as JSON."""
+    stream = declared(batch.stream)[0]
+    names = [(tag.kind, None if tag.key is None else text_of(tag.key)) for tag in batch.tags]
+    codes = [0] * len(batch) if batch.codes is None else batch.codes.tolist()
+    values = json_lines([batch.values]).decode().split("\n") if len(batch) else []
+    numbers = (batch.ts.tolist(), np.asarray(batch.seq).tolist(), batch.index.tolist())
+    for ts, seq, index, code, value in zip(*numbers, codes, values[:-1], strict=True):
+        yield ts, stream, seq, index, *names[code], value
