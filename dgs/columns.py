@@ -49,7 +49,7 @@ def take(column: Column, rows: Indices) -> Column:
     if isinstance(column, list):
         return [column[i] for i in rows.tolist()]
     if isinstance(column, np.ndarray):
-        return column[rows]
+        return column.take(rows, axis=0)
     return column.take(pa.array(rows))
 
 
@@ -65,12 +65,14 @@ def constant(value: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
 
 
 def concat(columns: Sequence[Column]) -> Column:
-    """Return the columns one after the other; of mixed types as a list."""
-    if len(columns) == 1:
-        return columns[0]
+    """Return the columns one after the other; of mixed types as a list. Arrow dictionaries become plain."""
     first = columns[0]
     if isinstance(first, dict) and all(isinstance(c, dict) and c.keys() == first.keys() for c in columns):
         return {name: concat([c[name] for c in columns]) for name in first}
+    columns = [c.dictionary_decode() if isinstance(c, pa.DictionaryArray) else c for c in columns]
+    first = columns[0]
+    if len(columns) == 1:
+        return first
     if all(isinstance(c, np.ndarray) and c.dtype == first.dtype for c in columns):
         return np.concatenate(columns)
     if all(isinstance(c, pa.Array) and c.type == getattr(first, "type", None) for c in columns):

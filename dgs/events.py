@@ -100,9 +100,11 @@ class EventBatch:
 
     def take(self, rows: columns.Indices) -> EventBatch:
         """Return the given events, which must be in increasing order of row."""
-        codes = None if self.codes is None else self.codes[rows]
+        codes = None if self.codes is None else self.codes.take(rows)
         payload = None if self.payload is None else columns.take(self.payload, rows)
-        return EventBatch(self.stream, self.rank, self.ts[rows], self.seq[rows], self.tags, codes, payload)
+        return EventBatch(
+            self.stream, self.rank, self.ts.take(rows), self.seq[rows], self.tags, codes, payload
+        )
 
     def keys_only(self) -> EventBatch:
         """Return where the events stand in the order, and nothing else: without payload, all with the first tag."""

@@ -69,6 +69,8 @@ def _of_records(record: dict[str, Column]) -> Hashes:
 
 
 def _of_arrow(array: Any) -> Hashes:
+    if isinstance(array, pa.DictionaryArray):
+        array = array.dictionary_decode()
     if not pa.types.is_integer(array.type) or pa.types.is_uint64(array.type):
         return _of_list(array.to_pylist())
     found = _mixed(np.asarray(array.fill_null(0), dtype=np.int64))

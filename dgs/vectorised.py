@@ -78,25 +78,39 @@ def one_by_one(
     return state
 
 
-def by_tag(batch: EventBatch, values: Sequence[Any]) -> Column:
+def by_tag(batch: EventBatch, values: Sequence[Any], *, as_codes: bool = False) -> Column:
     """Return a column with, for each event, the value of its tag; `values[i]` is that of `batch.tags[i]`.
 
-    Records of the same names become columns by name. A value that all events share takes no memory.
+    Records of the same names become columns by name. A value that all events share takes no memory. `as_codes`: neither
+    do others; the column is an Arrow dictionary, the values and which one each event has. It is good to emit, not to
+    compute with.
     """
     codes = batch.codes
-    if codes is not None and (codes == codes[:1]).all():
-        values, codes = [values[int(codes[0])]] if len(codes) else values[:1], None
-    return _spread(list(values) if codes is not None else list(values[:1]), codes, len(batch))
+    if codes is None or len(values) == 1:
+        return _spread(list(values[:1]), None, len(batch))
+    if as_codes:
+        if len(codes) and int(codes.view(np.uint32).max()) >= len(values):
+            raise IndexError(f"codes of {len(values)} tags are from {codes.min()} to {codes.max()}")
+        return _spread(list(values), pa.array(codes), len(batch))
+    if (codes == codes[:1]).all():
+        return _spread([values[int(codes[0])]] if len(codes) else list(values[:1]), None, len(batch))
+    return _spread(list(values), codes, len(batch))
 
 
-def _spread(values: list[Any], codes: Codes | Indices | None, count: int) -> Column:
+def _spread(values: list[Any], codes: Codes | Indices | pa.Array | None, count: int) -> Column:
     types = set(map(type, values))
     if types == {dict}:
         names = values[0].keys()
         if names and all(value.keys() == names for value in values) and all(type(n) is str for n in names):
-            indices = None if codes is None else codes.astype(np.intp, copy=False)
+            indices = codes.astype(np.intp, copy=False) if isinstance(codes, np.ndarray) else codes
             return {name: _spread([value[name] for value in values], indices, count) for name in names}
     array = _as_array(values, types)
+    if isinstance(codes, pa.Array):
+        if array is not None:
+            return pa.DictionaryArray.from_arrays(
+                codes, pa.array(array), safe=False
+            )  # by_tag has seen the codes
+        codes = codes.to_numpy()
     if isinstance(array, np.ndarray):
         return columns.constant(array, count) if codes is None else array.take(codes)
     if array is not None:

@@ -38,9 +38,10 @@ FEW_LANES = 8
 def _rows_by_lane(lanes: list[int | None], codes: Codes) -> Iterator[tuple[int | None, Rows]]:
     """Yield each lane that has events in a batch, with their rows: `lanes` is the lane of each tag code."""
     distinct = list(dict.fromkeys(lanes))
-    group = np.array([distinct.index(lane) for lane in lanes], dtype=np.int32)[codes]
+    which = np.array([distinct.index(lane) for lane in lanes], dtype=np.int32)
+    group = codes if len(distinct) == len(lanes) else which[codes]
     if len(distinct) <= FEW_LANES:
-        found = ((lane, np.flatnonzero(group == i)) for i, lane in enumerate(distinct))
+        found = ((lane, (group == i).nonzero()[0]) for i, lane in enumerate(distinct))
     else:
         order = np.argsort(group, kind="stable")
         bounds = np.searchsorted(group[order], np.arange(len(distinct) + 1))
@@ -121,10 +122,10 @@ class Host:
             yield lanes[0], batch
             return
         for lane, rows in _rows_by_lane(lanes, batch.codes):
-            part = batch.take(rows)
+            mine = batch
             if lanes.count(lane) == 1:  # all have one tag: no code for each is needed
-                part = replace(part, tags=(batch.tags[lanes.index(lane)],), codes=None)
-            yield self._owned(lane, batch, int(rows[0])), part
+                mine = replace(batch, tags=(batch.tags[lanes.index(lane)],), codes=None)
+            yield self._owned(lane, batch, int(rows[0])), mine.take(rows)
 
     def _owned(self, lane: int | None, batch: EventBatch, row: int) -> int:
         if lane is None:

@@ -58,7 +58,8 @@ class PageViewJoin(dgs.Program):
         """Join all views between two updates at once: what is known of a page is a constant for them."""
         for kind, run, emit in by_kind(batch, emit_batch):
             if kind == VIEW:
-                known = by_tag(run, [{"page": tag.key, "info": state.get(tag.key)} for tag in run.tags])
+                values = [{"page": tag.key, "info": state.get(tag.key)} for tag in run.tags]
+                known = by_tag(run, values, as_codes=True)
                 emit({"page": known["page"], "visitor": run.payload, "info": known["info"]})
             else:
                 state = one_by_one(self.update, state, run, emit)

@@ -15,6 +15,7 @@ MAKE = {
     "arrow": lambda rows: pa.array(rows, pa.int64()),
     "chunked": lambda rows: pa.chunked_array([rows[:2], rows[2:]], pa.int64()),
 }
+MAKE["dictionary"] = lambda rows: pa.array(rows, pa.int64()).dictionary_encode()
 LISTS = {
     **{name: lambda rows: rows for name in MAKE},
     "named": lambda rows: [{"a": row, "b": row} for row in rows],

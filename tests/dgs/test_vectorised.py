@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgs import EventBatch, Tag
-from dgs.columns import take, to_list
+from dgs.columns import concat, take, to_list
 from dgs.vectorised import by_kind, by_tag, one_by_one
 
 PLAIN = (
@@ -41,6 +41,24 @@ def exact(values):
 @given(values=st.lists(VALUES, min_size=3, max_size=3), codes=st.lists(st.integers(0, 2), max_size=6))
 def test_by_tag_gives_every_event_the_value_of_its_tag(values, codes):
     assert exact(to_list(by_tag(events(codes), values))) == exact([values[code] for code in codes])
+
+
+@given(values=st.lists(VALUES, min_size=3, max_size=3), codes=st.lists(st.integers(0, 2), max_size=6))
+def test_by_tag_as_codes_gives_the_same_values(values, codes):
+    found = by_tag(events(codes), values, as_codes=True)
+    assert exact(to_list(found)) == exact([values[code] for code in codes])
+    assert exact(to_list(concat([found, found]))) == exact([values[code] for code in codes * 2])
+
+
+def test_by_tag_as_codes_holds_the_codes_of_the_batch_and_no_column():
+    batch = events([0, 2, 1])
+    assert by_tag(batch, [7, 8, 9], as_codes=True).indices.buffers()[1].address == batch.codes.ctypes.data
+
+
+@pytest.mark.parametrize("code", [-1, 3])
+def test_by_tag_as_codes_refuses_codes_of_no_tag(code):
+    with pytest.raises(IndexError, match="codes of 3 tags"):
+        by_tag(events([0, code]), [7, 8, 9], as_codes=True)
 
 
 @given(value=VALUES, count=st.integers(0, 3))

@@ -163,3 +163,11 @@ def test_generator_that_raises_shows_the_users_traceback(tmp_path, generators):
 def test_generator_that_is_no_function_is_refused_at_once(tmp_path, generators, name):
     with pytest.raises(ProgramImportError, match=f"made.py:{name}"):
         opened(generators(name), base_dir=tmp_path)
+
+
+@pytest.mark.parametrize("code", [-1, 2])
+def test_a_code_that_is_none_of_the_tags_of_its_batch_names_its_row(code):
+    batch = EventBatch.of("s", rank=0, tags=[VIEW, VALUE], ts=[1, 2, 3], codes=[0, 1, code])
+    with pytest.raises(MalformedRowError, match=f"code {code} is none of the 2 tags") as caught:
+        events(stream(), [(VALUE, 0, None), batch])
+    assert caught.value.row == 3

@@ -84,8 +84,16 @@ class Mapping:
             raise MalformedRowError(stream=self.stream, row=first, problem=str(problem)) from None
 
     def batch(self, first: int, batch: EventBatch) -> Arrivals:
-        """Return a batch that a program made itself: its tags and payload are taken as they are."""
+        """Return a batch that a program made itself: its tags and payload are taken as they are.
+
+        Raises MalformedRowError for a code that is none of its tags.
+        """
         ts = self.clock.times(batch.ts, first=first)
+        codes, count = batch.codes, len(batch.tags)
+        if codes is not None and len(codes) and not 0 <= codes.min() <= codes.max() < count:
+            row = int(np.flatnonzero((codes < 0) | (codes >= count))[0])
+            problem = f"code {codes[row]} is none of the {count} tags of its batch"
+            raise MalformedRowError(stream=self.stream, row=first + row, problem=problem)
         return Arrivals(first, ts, batch.tags, batch.codes, batch.payload)
 
     def _payload(self, rows: RawRows) -> Column:
