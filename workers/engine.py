@@ -116,7 +116,7 @@ class Engine:
             self.counts["events"] += sum(map(len, reading.batches))
             self.host.ingest(name, reading.batches, reading.frontier)
             busy = True
-        for _, effect in self.host.pump():
+        for _, effect in self.host.pump(until_forked=True):
             busy = True
             if isinstance(effect, Snapshot):
                 self.final = effect if effect.is_final else self.final

@@ -18,7 +18,7 @@ from dgs.order import BEGIN, END, OrderKey
 from dgs.outputs import OutputBatch
 from workers.effects import Closed, Send, Snapshot
 from workers.lanes import Lanes, Router
-from workers.messages import Events, Frame, Message, Progress
+from workers.messages import Events, Forked, Frame, Message, Progress
 from workers.runs import Rows
 from workers.worker import Worker
 
@@ -79,6 +79,7 @@ class Host:
         self._queue: deque[tuple[str, Message]] = deque()
         self._awake: dict[str, None] = {}
         self._outgoing: dict[int, list[tuple[str, Message]]] = {h: [] for h in range(hosts) if h != index}
+        self._has_forked = False  # in this pump, to a worker elsewhere
         self._sent = dict.fromkeys(self._outgoing, 0)
         self._received = dict.fromkeys(self._outgoing, 0)
         self._peers = dict.fromkeys(self._outgoing, Peer())
@@ -148,9 +149,14 @@ class Host:
         """Let a worker act at the next pump although no message came: it was started or asked for a snapshot."""
         self._awake[worker] = None
 
-    def pump(self) -> Iterator[tuple[str, OutputBatch | Closed | Snapshot]]:
-        """Let the workers do all they can; yield, each with its worker, outputs, ends of epochs, the root's snapshots."""
-        while self._queue or self._awake:
+    def pump(self, *, until_forked: bool = False) -> Iterator[tuple[str, OutputBatch | Closed | Snapshot]]:
+        """Let the workers do all they can; yield, each with its worker, outputs, ends of epochs, the root's snapshots.
+
+        With `until_forked` it stops once parts of a state are on the way to another host: they should leave before the
+        workers here go on with theirs, so that both hosts work at once.
+        """
+        self._has_forked = False
+        while (self._queue or self._awake) and not (until_forked and self._has_forked):
             while self._queue:
                 target, message = self._queue.popleft()
                 self.workers[target].offer(message)
@@ -169,6 +175,7 @@ class Host:
             self._queue.append((target, message))
         else:
             self._outgoing[host].append((target, message))
+            self._has_forked |= isinstance(message, Forked)
 
     def frames(self) -> Iterator[tuple[int, Frame]]:
         """Yield what is to be sent to other hosts: messages, or news of our frontier and load that they wait for."""
