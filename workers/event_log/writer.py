@@ -75,6 +75,13 @@ class LogWriter:
         return 0 if self._last is None else self._last.stop
 
     @property
+    def next_batch(self) -> int:
+        """An id for a batch that nobody will repeat, greater than all before it."""
+        if self._last is None:
+            return 0
+        return 1 + (self._last.batch if isinstance(self._last.batch, int) else self._last.number)
+
+    @property
     def is_closed(self) -> bool:
         """Whether the end of the stream is marked."""
         return self._last is not None and self._last.is_end

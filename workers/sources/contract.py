@@ -6,8 +6,9 @@ True
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from dgs.events import EventBatch
 from dgs.order import END, OrderKey
@@ -45,6 +46,19 @@ class Source(Protocol):
 
         A live source that cannot know says how soon to ask again.
         """
+
+    @property
+    def description(self) -> Mapping[str, Any]:
+        """What the source is and how far it has been read, as plain data for a checkpoint.
+
+        It has `rows`, the raw rows read, and `end`: the key behind its last event once it has ended, else None.
+        """
+
+    def resume(self, before: Mapping[str, Any]) -> None:
+        """Check, before the first read, that the source is still what `before` says it was. Raises SourceChangedError."""
+
+    def skip_to(self, row: int) -> None:
+        """Say, before the first read, that rows with smaller raw numbers are not needed. They may come nevertheless."""
 
     def read(self) -> Reading:
         """Read on. Not to be called again after a frontier of END. Raises RunError for rows that are no events.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ class CsvReader:
     """Reads the files of one stream one after the other."""
 
     def __init__(
-        self, config: CsvSource, mapping: RowMapping, paths: tuple[Path, ...], key_types: Mapping[str, str]
+        self, config: CsvSource, mapping: RowMapping, paths: Iterable[Path], key_types: Mapping[str, str]
     ) -> None:
         self._config = config
         self._mapping = mapping

@@ -38,6 +38,7 @@ class Ordering(Protocol):
     frontier that came before it.
     """
 
+    rank: int
     drops: int
 
     def accept(self, arrivals: Arrivals) -> Ordered:

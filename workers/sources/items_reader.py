@@ -39,12 +39,20 @@ class ItemsReader:
         self._batch_rows = batch_rows
         self._row = 0
         self._tags: dict[Any, Tag] = {}
+        self._needed_from = 0
+
+    def skip_to(self, row: int) -> None:
+        """Leave out rows before a row, but no heartbeats."""
+        self._needed_from = row
 
     def rows(self) -> Iterator[RawRows | Arrivals]:
         """Yield single events collected to batches, and whole batches. Raises MalformedRowError for what is neither."""
         waiting: list[Any] = []
         for item in self._items:
             if isinstance(item, tuple) and not isinstance(item, EventBatch):
+                if self._row < self._needed_from and not isinstance(item, Heartbeat):
+                    self._row += 1
+                    continue
                 waiting.append(item)
                 if len(waiting) >= min(self._batch_rows, SINGLES_AT_ONCE):
                     yield self._singles(waiting)
@@ -59,7 +67,8 @@ class ItemsReader:
 
     def _many(self, item: Any) -> Iterator[RawRows | Arrivals]:
         if isinstance(item, EventBatch):
-            for start in range(0, len(item), self._batch_rows):
+            skipped = self._skipped(len(item))
+            for start in range(skipped, len(item), self._batch_rows):
                 part = item.cut(start, min(start + self._batch_rows, len(item)))
                 yield self._mapping.batch(self._row, part)
                 self._row += len(part)
@@ -68,9 +77,19 @@ class ItemsReader:
         lengths = {name: columns.length(column) for name, column in named.items()}
         if len(set(lengths.values())) > 1:
             raise self._malformed(0, f"the columns of {self._where} differ in length: {lengths}")
-        rows = RawRows(self._row, next(iter(lengths.values()), 0), named, self._where)
-        yield rows
-        self._row += rows.count
+        count = next(iter(lengths.values()), 0)
+        skipped = self._skipped(count)
+        if skipped:
+            named = {name: columns.cut(column, skipped, count) for name, column in named.items()}
+        if skipped < count or not skipped:
+            yield RawRows(self._row, count - skipped, named, self._where)
+            self._row += count - skipped
+
+    def _skipped(self, count: int) -> int:
+        """Return how many of the next `count` rows are not needed, and count them as read."""
+        skipped = min(max(self._needed_from - self._row, 0), count)
+        self._row += skipped
+        return skipped
 
     def _columns(self, item: Any) -> dict[str, Any]:
         if isinstance(item, dict):

@@ -8,7 +8,7 @@ field that a line does not have is null, unless the payload is the whole line: t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,7 @@ Line = dict[str, Any]
 class JsonlReader:
     """Reads the files of one stream one after the other."""
 
-    def __init__(
-        self, config: JsonlSource, mapping: Mapping, paths: tuple[Path, ...], batch_rows: int
-    ) -> None:
+    def __init__(self, config: JsonlSource, mapping: Mapping, paths: Iterable[Path], batch_rows: int) -> None:
         self._heartbeats = config.heartbeats
         self._mapping = mapping
         self._paths = paths

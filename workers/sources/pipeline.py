@@ -12,20 +12,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterator
+from collections.abc import Collection, Generator, Iterator, Mapping
+from typing import Any
 
-from dgs.errors import InternalError
+import numpy as np
+
+from dgs.errors import InternalError, OutOfOrderError
 from dgs.events import EventBatch
-from dgs.order import END, OrderKey
+from dgs.order import END, MIN_TS, OrderKey
 from workers.sources.contract import Reading
 from workers.sources.dealing import dealt
+from workers.sources.description import check
 from workers.sources.disorder import Ordering
 from workers.sources.live import Live
+from workers.sources.origin import Origin
 from workers.sources.rows import Arrivals
 
 
+def _unknown() -> dict[str, Any]:
+    return {"kind": "unknown"}
+
+
 class PipelineSource:
-    """A Source over an iterator of arrivals."""
+    """A Source over an iterator of arrivals; `origin` is where they come from."""
 
     def __init__(
         self,
@@ -37,8 +46,14 @@ class PipelineSource:
         batch_rows: int,
         until: OrderKey | None = None,
         wanted: Collection[str] | None = None,
+        origin: Origin | None = None,
     ) -> None:
         self.stream = stream
+        self._origin = origin or Origin(_unknown)
+        self._rows = 0
+        self._latest = MIN_TS
+        self._end: OrderKey | None = None
+        self._ended_before: OrderKey | None = None
         self._arrivals = arrivals
         self._order = order
         self._impl_streams = impl_streams
@@ -50,7 +65,29 @@ class PipelineSource:
     @property
     def drops(self) -> int:
         """How many events were left out because they came too late."""
-        return self._order.drops
+        return self._order.drops + self._origin.refused()
+
+    @property
+    def description(self) -> Mapping[str, Any]:
+        """What the source is: see `workers.sources.description`."""
+        return {**self._origin.describe(), "rows": self._rows, "end": self._end}
+
+    def resume(self, before: Mapping[str, Any]) -> None:
+        """Go on where a run ended whose checkpoint has the description `before`. Raises SourceChangedError.
+
+        Before the first read. If the source had ended then, rows that are new and too early for it are disorder.
+        """
+        check(self.stream, before, self.description)
+        self._ended_before = before["end"]
+
+    def skip_to(self, row: int) -> None:
+        """Say, before the first read, that rows with raw numbers below `row` are not needed; what comes of them is left out.
+
+        They come nevertheless where that costs nothing, and where what is to become of later rows depends on them: unless
+        `on_disorder` is `error`. The row before `row` always comes, as the source must know how far it has come.
+        """
+        if self._origin.skip_to is not None:
+            self._origin.skip_to(max(row - 1, 0))
 
     @property
     def wait(self) -> float:
@@ -64,12 +101,14 @@ class PipelineSource:
         arrivals = next(self._arrivals, None)
         ordered = self._order.finish() if arrivals is None else self._order.accept(arrivals)
         batch, frontier = ordered.batch, ordered.frontier
+        self._note(arrivals, batch)
         if self._until is not None:
             batch = batch.cut(0, batch.position_of(self._until))
             frontier = END if frontier >= self._until else frontier
         if frontier >= END:
             self._ended = True
             self._check_rest()
+            self._end = self._key_behind(is_whole=arrivals is None or self._until is None)
             self.close()
         return Reading(tuple(self._pieces(batch)), END if self._ended else frontier)
 
@@ -77,6 +116,30 @@ class PipelineSource:
         """Release what the reader holds."""
         if isinstance(self._arrivals, (Generator, Live)):
             self._arrivals.close()
+
+    def _note(self, arrivals: Arrivals | None, batch: EventBatch) -> None:
+        """Remember how far the source has come, and refuse rows that are too early for what a run before has processed."""
+        if arrivals is not None:
+            self._rows = max(self._rows, arrivals.first + len(arrivals))
+        if not len(batch):
+            return
+        self._latest = int(batch.ts[-1])
+        end = self._ended_before
+        if end is None or batch.ts[0] >= end.ts:
+            return
+        seq = np.asarray(batch.seq)
+        late = np.flatnonzero((seq >= end.seq) & (batch.ts < end.ts))
+        if len(late):
+            row = int(seq[late].min())
+            ts = int(batch.ts[late[seq[late].argmin()]])
+            raise OutOfOrderError(stream=self.stream, row=row, ts=ts, previous=end.ts)
+
+    def _key_behind(self, *, is_whole: bool) -> OrderKey:
+        """Return the key behind the last event; `until` where that is why there are no more."""
+        end = OrderKey(self._latest, self._order.rank, self._rows)
+        if self._until is None:
+            return end
+        return min(end, self._until) if is_whole else self._until
 
     def _check_rest(self) -> None:
         """Rows behind a heartbeat that ends the stream are disorder, not silence. Of live ones nobody knows."""

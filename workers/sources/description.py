@@ -1,0 +1,163 @@
+r"""What a source was when a checkpoint was taken, and whether it still is that when a run is resumed (4-recovery.md, "Sources").
+
+A description is plain data: `kind`; what identifies the source (below); `rows`, how many raw rows have been read; and, once the
+source has ended, `end`: the key behind its last event. Of each file that has been opened it has the path, the size it had then,
+and a digest of that much of it: of all if it is at most a megabyte, else of its size and 16 blocks of 64 KiB spread evenly,
+the first and the last among them. So a change in a large file that keeps its size and touches none of these blocks is not
+noticed; hashing all of it would take as long as reading it. For memory it is the length, for a generator its reference and
+arguments, for a log the last segment read.
+
+>>> import tempfile
+>>> file = Path(tempfile.mkdtemp()) / "a.csv"
+>>> _ = file.write_text("ts\n1\n2\n")
+>>> files = FilesRead([file], kind="csv", base_dir=file.parent)
+>>> [path.name for path in files], files.describe()["files"][0]["size"]
+(['a.csv'], 7)
+>>> before = files.describe()
+>>> _ = file.write_text("ts\n1\n2\n3\n")                        # it has grown
+>>> check("s", before, FilesRead([file], kind="csv", base_dir=file.parent).describe())
+>>> _ = file.write_text("ts\n1\n7\n3\n")
+>>> check("s", before, FilesRead([file], kind="csv", base_dir=file.parent).describe())
+Traceback (most recent call last):
+dgs.errors.SourceChangedError: stream 's': the source has changed since the checkpoint: the part of a.csv that had been read is another now...
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dgs.errors import SourceChangedError
+from workers.event_log.segments import all_names, read_segment
+
+WHOLE_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 16
+BLOCKS = WHOLE_BYTES // BLOCK_BYTES
+
+Description = Mapping[str, Any]
+
+
+class FilesRead:
+    """The files of a source, in the order they are read. Iterating over them notes which have been opened, and what they were."""
+
+    def __init__(self, paths: Sequence[Path], *, kind: str, base_dir: Path) -> None:
+        self._paths = paths
+        self._kind = kind
+        self._base_dir = base_dir
+        self._opened: list[dict[str, Any]] = []
+
+    def __iter__(self) -> Iterator[Path]:
+        for path in self._paths:
+            size = path.stat().st_size
+            self._opened.append({"path": self._name(path), "size": size, "digest": fingerprint(path, size)})
+            yield path
+
+    def describe(self) -> dict[str, Any]:
+        """Return the description of the files opened so far, and the names of all."""
+        return {
+            "kind": self._kind,
+            "base_dir": str(self._base_dir.absolute()),
+            "paths": [self._name(path) for path in self._paths],
+            "files": [dict(file) for file in self._opened],
+        }
+
+    def _name(self, path: Path) -> str:
+        return os.path.relpath(path, self._base_dir)
+
+
+def fingerprint(path: Path, size: int) -> str:
+    """Return a digest of the first `size` bytes of a file: of all of them, or of blocks. Raises OSError."""
+    found = hashlib.blake2b(size.to_bytes(8, "big"), digest_size=32)
+    with path.open("rb") as file:
+        if size <= WHOLE_BYTES:
+            found.update(file.read(size))
+        else:
+            for number in range(BLOCKS):
+                file.seek((size - BLOCK_BYTES) * number // (BLOCKS - 1))
+                found.update(file.read(BLOCK_BYTES))
+    return found.hexdigest()
+
+
+def check(stream: str, before: Description, now: Description) -> None:
+    """Compare the description in a checkpoint with that of the source as it has been opened now.
+
+    What was read must still be there, unchanged and in its place. The last file that was read may have grown, and others may
+    follow it. Raises SourceChangedError saying what is different.
+    """
+    problem = (
+        f"it was of kind {before['kind']} and is of kind {now['kind']}"
+        if before["kind"] != now["kind"]
+        else _CHECKS.get(before["kind"], _changed_files)(before, now)
+    )
+    if problem is not None:
+        raise SourceChangedError(stream=stream, problem=problem)
+
+
+def _changed_files(before: Description, now: Description) -> str | None:
+    names = now["paths"]
+    for number, file in enumerate(before["files"]):
+        if file["path"] not in names:
+            return f"{file['path']} had been read and is not there"
+        if names[number] != file["path"]:
+            return f"{names[number]} comes before {file['path']} now, which changes the numbers of the rows"
+        path = Path(now["base_dir"]) / file["path"]
+        is_last = number == len(before["files"]) - 1
+        if (problem := _changed_file(file, path, may_grow=is_last)) is not None:
+            return problem
+    return None
+
+
+def _changed_file(file: Description, path: Path, *, may_grow: bool) -> str | None:
+    name, size = file["path"], file["size"]
+    try:
+        size_now = path.stat().st_size
+        if size_now < size:
+            return f"{name} had {size} bytes and has {size_now}"
+        if fingerprint(path, size) != file["digest"]:
+            return f"the part of {name} that had been read is another now"
+    except OSError as error:
+        return f"{name} cannot be read: {error.strerror}"
+    if size_now > size and not may_grow:
+        return f"{name} has grown, which changes the numbers of the rows in the files after it"
+    return None
+
+
+def _changed_generator(before: Description, now: Description) -> str | None:
+    for part in ("ref", "args"):
+        if before[part] != now[part]:
+            return f"its `{part}` was {before[part]!r} and is {now[part]!r}"
+    return None
+
+
+def _changed_memory(before: Description, now: Description) -> str | None:
+    if now["length"] < before["length"]:
+        return f"it had {before['length']} items and has {now['length']}"
+    return None
+
+
+def _changed_log(before: Description, now: Description) -> str | None:
+    """Look for the segment that was read last. That it was deleted since is no change: it is not needed any more."""
+    last = before["segment"]
+    if last is None:
+        return None
+    directory = Path(now["path"]) / now["stream"]
+    names = list(all_names(directory))
+    if not names or names[-1].number < last["number"]:
+        return f"segment {last['number']} of {directory} had been read, and the log has not so many now"
+    for name in names:
+        if name.number == last["number"]:
+            if read_segment(directory, name)[0].digest != last["digest"]:
+                return f"segment {last['number']} of {directory} is another now"
+            break
+    return None
+
+
+_CHECKS: Mapping[str, Callable[[Description, Description], str | None]] = {
+    "generator": _changed_generator,
+    "memory": _changed_memory,
+    "log": _changed_log,
+    "socket": _changed_log,
+}
