@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dgs.config import SinkConfig
-from dgs.errors import FencedError, OutputUnwritableError
+from dgs.errors import FencedError, InternalError, OutputUnwritableError
 from dgs.outputs import OutputBatch
 from dgs.tags import Tag
 from workers.sinks import open_sink
@@ -95,6 +95,13 @@ def test_repeats_after_a_restart_are_dropped_also_under_another_dealing(tmp_path
         again.stage(1)
         again.close()
         assert sorted(table(tmp_path)) == [5, 6, 1025, 1030, 1031]
+
+
+def test_split_stream_of_unknown_dealing_is_refused(tmp_path):
+    one = sink(tmp_path)
+    with pytest.raises(InternalError, match="outputs of 's/1', which is dealt to 1"):
+        one.write(batch(1025, stream="s/1"), 1)
+    one.abort()
 
 
 def test_what_is_locked_out_stays_in_order_and_is_staged_as_unaccepted(tmp_path):

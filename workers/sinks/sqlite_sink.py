@@ -27,7 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dgs.errors import OutputUnwritableError
+from dgs.errors import InternalError, OutputUnwritableError
 from dgs.outputs import OutputBatch
 from workers.positions import declared
 from workers.sinks.contract import Staged
@@ -131,8 +131,10 @@ class SqliteSink:
     def _insert(self, batch: OutputBatch) -> None:
         with _transaction(self._db):
             check(self._db, self._table, self._writer, path=str(self._path))
-            stream = declared(batch.stream)[0]
+            stream, split = declared(batch.stream)
             splits = self._splits.get(stream, 1)
+            if split >= splits:
+                raise InternalError(problem=f"outputs of {batch.stream!r}, which is dealt to {splits}")
             new, marks = accept(batch, splits, known=self._mark, dealings=self._dealt(stream))
             self._db.executemany(
                 f'INSERT INTO "{self._table}" VALUES (?, ?, ?, ?, ?, ?, ?)',  # noqa: S608 - letters and digits
