@@ -26,21 +26,18 @@ from dgs.api import overrides
 from dgs.api.preparing import Prepared, from_program, prepare
 from dgs.events import EventBatch
 from dgs.measuring import Expected
+from experiments import workload
 from experiments.bench.sequential import expected
 from experiments.event_window import program as window_program
-from experiments.event_window import workload as window_workload
 from experiments.flights import program as flights_program
 from experiments.flights import source as flights_source
 from experiments.fraud_detection import program as fraud_program
-from experiments.fraud_detection import workload as fraud_workload
 from experiments.page_view_join import program as view_program
-from experiments.page_view_join import workload as view_workload
 from planner.plan import Plan, PlanNode
 
 STREAMS = 4
 Columns = Mapping[str, Any]
-HandMade = Callable[[Mapping[str, Columns]], list[Any]]
-Rows = Iterable[Mapping[str, Any]]
+Rows = Iterable[Columns]
 
 
 @dataclass(frozen=True)
@@ -86,12 +83,6 @@ def batch(name: str, rank: int, tags: Sequence[dgs.Tag], data: Columns, codes: A
     return EventBatch.of(name, rank=rank, tags=tags, ts=data["ts"], codes=codes, payload=data["payload"])
 
 
-def put_together(parts: Rows) -> dict[str, Any]:
-    """Return the columns of all parts as one part."""
-    listed = list(parts)
-    return {name: np.concatenate([part[name] for part in listed]) for name in listed[0]}
-
-
 def of_one_key(
     name: str, program: dgs.Program, data: Mapping[str, Columns], tags: Mapping[str, dgs.Tag]
 ) -> Application:
@@ -103,27 +94,32 @@ def of_one_key(
     return Application(name, program, batches, data)
 
 
+def _made(first: Callable[..., Rows], dense: Callable[..., Rows], events: int) -> dict[str, Columns]:
+    """Return the stream that synchronises and the dense ones, named as the functions that make them."""
+    made = {first.__name__: first(events=events)}
+    made |= {f"{dense.__name__}-{i}": dense(stream=i, events=events) for i in range(STREAMS)}
+    return {name: _put_together(list(parts)) for name, parts in made.items()}
+
+
+def _put_together(parts: Sequence[Columns]) -> Columns:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
 def _event_window(name: str, events: int) -> Application:
-    data = {"barriers": put_together(window_workload.barriers(events=events))}
-    for i in range(STREAMS):
-        data[f"values-{i}"] = put_together(window_workload.values(stream=i, events=events))
+    data = _made(workload.barriers, workload.values, events)
     tags = {"barriers": window_program.BARRIER(), "values": window_program.VALUE()}
     return of_one_key(name, window_program.EventWindow(), data, tags)
 
 
 def _fraud(name: str, events: int) -> Application:
-    data = {"rules": put_together(fraud_workload.rules(events=events))}
-    for i in range(STREAMS):
-        data[f"transactions-{i}"] = put_together(fraud_workload.transactions(stream=i, events=events))
+    data = _made(workload.rules, workload.transactions, events)
     tags = {"rules": fraud_program.RULE(), "transactions": fraud_program.TRANSACTION()}
     cyclic = fraud_program.CyclicFraudDetection if name == "fraud-cyclic" else fraud_program.FraudDetection
     return of_one_key(name, cyclic(), data, tags)
 
 
 def _page_view(name: str, events: int) -> Application:
-    data = {"updates": put_together(view_workload.updates(events=events))}
-    for i in range(STREAMS):
-        data[f"views-{i}"] = put_together(view_workload.views(stream=i, events=events))
+    data = _made(workload.updates, workload.views, events)
     batches = {}
     for rank, (stream, rows) in enumerate(data.items()):
         kind = view_program.UPDATE if stream == "updates" else view_program.VIEW
