@@ -111,16 +111,28 @@ class Sample:
 
 
 def measured(
-    contestants: Iterable[Contestant], *, repetitions: int, patience: float = math.inf
+    contestants: Iterable[Contestant],
+    *,
+    repetitions: int,
+    patience: float = math.inf,
+    seconds: float = math.inf,
 ) -> Iterator[Sample]:
     """Yield a sample per contestant and repetition.
 
-    One that fails, or whose check is wrong, or that takes longer than `patience` in seconds, is not run again.
+    One that fails, or whose check is wrong, or that takes longer than `patience` in seconds, is not run again; nor is one
+    that takes more than its even share of what is left of `seconds`, so that slow ones are run less often.
     """
     running = list(contestants)
+    took: dict[Contestant, float] = {}
+    ends = time.monotonic() + seconds
     for repetition in range(repetitions):
-        for contestant in list(running):
+        for left, contestant in zip(range(len(running), 0, -1), list(running), strict=True):
+            began = time.monotonic()
+            if repetition and took[contestant] > (ends - began) / left:
+                running.remove(contestant)
+                continue
             sample = _sample(contestant, repetition)
+            took[contestant] = time.monotonic() - began
             if not sample.events or sample.wall_seconds > patience:
                 running.remove(contestant)
             yield sample

@@ -53,7 +53,7 @@ def print_table(title: str, rows: Iterable[Mapping[str, Any]]) -> None:
     table = Table(title=title, title_justify="left")
     for name in ("app", "engine", "mode"):
         table.add_column(name, no_wrap=True)
-    for name in ("leaves", "hosts", "events", "ms", "wall ms", "M events/s", "x loop", "x numpy"):
+    for name in ("leaves", "hosts", "runs", "events", "ms", "wall ms", "M events/s", "x loop", "x numpy"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("us/sync", justify="right")
     table.add_column("target")
@@ -84,6 +84,7 @@ def _cells(row: Mapping[str, Any], ratios: Ratios) -> list[str]:
         row["mode"],
         str(row["leaves"]),
         str(row["hosts"]),
+        str(row["samples"]),
         f"{row['events']:,.0f}",
         f"{row['seconds'] * 1e3:,.1f}",
         f"{row['wall_seconds'] * 1e3:,.1f}",

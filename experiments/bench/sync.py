@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
@@ -34,19 +35,34 @@ LEAVES = (1, 2, 4, 8, 16, 32, 64)
 BEATS = (0, 1, 10, 100, 1_000)
 FEW = 10
 """Events per leaf between two synchronisations where only these are measured."""
+SECONDS = 100.0
+QUICK_SECONDS = 20.0
+"""After so long nothing is measured again."""
 
 
 def samples(shapes: Shapes, repetitions: int, *, quick: bool) -> Iterator[Sample]:
-    """Yield the samples of all sweeps, repetitions interleaved within each."""
+    """Yield the samples of all sweeps, repetitions interleaved within each.
+
+    Every point is measured once; then again, quick ones more often, while there is time: the sweeps share it evenly. On Ray
+    only the largest number of hosts is measured.
+    """
+    shapes = replace(shapes, hosts=(max(shapes.hosts),))
+    sweeps = list(_sweeps(shapes, quick=quick))
+    ends = time.monotonic() + (QUICK_SECONDS if quick else SECONDS)
+    for left, sweep in zip(range(len(sweeps), 0, -1), sweeps, strict=True):
+        share = (ends - time.monotonic()) / left
+        yield from measured(sweep, repetitions=repetitions, seconds=share)
+
+
+def _sweeps(shapes: Shapes, *, quick: bool) -> Iterator[Iterator[Contestant]]:
+    """Yield the contestants of each sweep, none of which is made before it is asked for."""
     small, large = (20_000, 100_000) if quick else (200_000, 1_000_000)
-    patience = 1.0 if quick else 20.0
     for values in VALUES[:3] if quick else VALUES:
-        group = _per_barrier(windows(values, small), windows(values, large), shapes)
-        yield from measured(group, repetitions=repetitions, patience=patience)
-    joins = [_joins(leaves, shapes, quick=quick) for leaves in ((1, 4, 16) if quick else LEAVES)]
-    yield from measured(chain.from_iterable(joins), repetitions=repetitions, patience=patience)
-    beats = [_heartbeats(count, small, shapes) for count in ((0, 10, 100) if quick else BEATS)]
-    yield from measured(chain.from_iterable(beats), repetitions=repetitions, patience=patience)
+        yield _per_barrier(values, small, large, shapes)
+    leaves = (1, 4, 16) if quick else LEAVES
+    yield chain.from_iterable(_joins(count, shapes, quick=quick) for count in leaves)
+    beats = (0, 10, 100) if quick else BEATS
+    yield chain.from_iterable(_heartbeats(count, small, shapes) for count in beats)
 
 
 def windows(values: int, events: int, streams: int = STREAMS, name: str | None = None) -> Application:
@@ -73,7 +89,8 @@ def _columns(first: str, others: str, values: int, events: int, streams: int) ->
     return data
 
 
-def _per_barrier(small: Application, large: Application, shapes: Shapes) -> Iterator[Contestant]:
+def _per_barrier(values: int, few: int, many: int, shapes: Shapes) -> Iterator[Contestant]:
+    small, large = windows(values, few), windows(values, many)
     found: list[Contestant] = []
     if "loop" in shapes.engines:
         found += [one for one in loops(small) if one.engine == "loop"]
@@ -84,11 +101,11 @@ def _per_barrier(small: Application, large: Application, shapes: Shapes) -> Iter
         ]
     found += runtimes(small, "scalar", STREAMS, shapes)
     found += runtimes(large, "vectorised", STREAMS, shapes)
-    return _counted(found, {"scalar": small, "vectorised": large})
+    yield from _counted(found, {"scalar": small, "vectorised": large})
 
 
 def _joins(leaves: int, shapes: Shapes, *, quick: bool) -> Iterator[Contestant]:
-    events = FEW * (200 if quick else 2_000)
+    events = FEW * (200 if quick else 1_000)
     for app in (
         windows(FEW, events, leaves, name="joins-window"),
         rules(FEW, events, leaves, name="joins-fraud"),
@@ -105,7 +122,7 @@ def _heartbeats(beats: int, events: int, shapes: Shapes) -> Iterator[Contestant]
         items += [Heartbeat("barriers", ts - 10_000 + step * (number + 1)) for number in range(beats)]
         items.append((window_program.BARRIER(), ts, payload))
     app = replace(app, feeds={"barriers": items})
-    return _counted(runtimes(app, "vectorised", STREAMS, shapes), {"vectorised": app})
+    yield from _counted(runtimes(app, "vectorised", STREAMS, shapes), {"vectorised": app})
 
 
 def _counted(group: Iterable[Contestant], apps: Mapping[str, Application]) -> Iterator[Contestant]:

@@ -1,5 +1,7 @@
 """Measuring: interleaved, compared, and what is wrong or fails counts for nothing."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from dgs.errors import UsageError
@@ -81,3 +83,24 @@ def test_failure_is_told_and_not_repeated():
 def test_patience_ends_slow_contestants(patience, runs):
     group = [contestant("A", seconds=(1, 1))]
     assert len(list(measured(group, repetitions=2, patience=patience))) == runs
+
+
+def test_time_that_is_limited_goes_to_the_quick_ones(monkeypatch):
+    now = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0], perf_counter=lambda: now[0])
+    monkeypatch.setattr("dgs.measuring.time", clock)
+
+    def taking(engine, seconds):
+        def run():
+            now[0] += seconds
+            return Measured(10, seconds, [[1, 2]])
+
+        return Contestant("app", engine, "scalar", expected=RIGHT, run=run)
+
+    group = [taking("slow", 6.0), taking("quick", 1.0)]
+    assert [sample.engine for sample in measured(group, repetitions=3, seconds=10.0)] == [
+        "slow",
+        "quick",
+        "quick",
+        "quick",
+    ]

@@ -29,7 +29,7 @@ def apps():
 
 def row(**values):
     named = {"app": "fraud", "engine": "local", "mode": "vectorised", "leaves": 4, "hosts": 1}
-    return {**named, "eps": 0.0, "problem": None, "figures": {}, "seconds": 1.0, **values}
+    return {**named, "eps": 0.0, "problem": None, "figures": {}, "seconds": 1.0, "samples": 1, **values}
 
 
 @every_app
@@ -144,7 +144,7 @@ def test_sweeps_have_no_target_of_the_applications():
 def test_sweeps_have_the_expected_outputs():
     shapes = replace(LOCAL, leaves=(4,))
     groups = [
-        *sync._per_barrier(sync.windows(100, 2_000), sync.windows(100, 3_000), shapes),
+        *sync._per_barrier(100, 2_000, 3_000, shapes),
         *sync._joins(4, shapes, quick=True),
         *sync._heartbeats(10, 20_000, shapes),
     ]
