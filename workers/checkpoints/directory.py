@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NoReturn
 
 from dgs.errors import (
     CheckpointBusyError,
@@ -36,6 +37,8 @@ from workers.checkpoints.saved import (
 )
 
 LOCK = "lock"
+VERIFY = "Run `dgs checkpoint verify` to see which files are damaged"
+WRITABLE = "Make the directory readable and writable, with space left, or name another one"
 NOT_COMMITTED = "it is not the file that was committed"
 
 
@@ -102,7 +105,7 @@ class CheckpointDirectory:
     def prune(self, keep: int) -> list[str]:
         """Remove all but the newest `keep` states (at least one) that are whole; return the names of what was removed.
 
-        Raises CheckpointBusyError if a run has the directory open.
+        Raises CheckpointBusyError if a run has the directory open, CheckpointRefusedError if no state is whole.
         """
         with self._locked():
             committed = self._record_or_refuse()
@@ -111,6 +114,8 @@ class CheckpointDirectory:
                 for epoch in sorted(committed.states, reverse=True)
                 if self._problem(state_name(epoch), committed.states[epoch]) is None
             ]
+            if committed.states and not whole:
+                self._refuse("no state is whole: nothing is removed", VERIFY)
             kept = {epoch: committed.states[epoch] for epoch in whole[: max(keep, 1)]}
             with self._refusing():
                 if kept != committed.states:
@@ -182,9 +187,11 @@ class CheckpointDirectory:
     def _record_or_refuse(self) -> Committed:
         committed = self.committed()
         if committed is None:
-            advice = "Run `dgs checkpoint verify` to see which files are damaged"
-            raise CheckpointRefusedError(path=self.path, problem="there is no valid record", advice=advice)
+            self._refuse("there is no valid record", VERIFY)
         return committed
+
+    def _refuse(self, problem: str, advice: str) -> NoReturn:
+        raise CheckpointRefusedError(path=self.path, problem=problem, advice=advice)
 
     def _take_lock(self) -> None:
         if self._lock is None:
@@ -219,8 +226,7 @@ class CheckpointDirectory:
         try:
             yield
         except OSError as error:
-            advice = "Make the directory readable and writable, with space left, or name another one"
-            raise CheckpointRefusedError(path=self.path, problem=said(error), advice=advice) from error
+            raise CheckpointRefusedError(path=self.path, problem=said(error), advice=WRITABLE) from error
 
 
 def said(error: OSError | CheckpointError) -> str:

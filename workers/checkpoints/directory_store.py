@@ -28,7 +28,6 @@ from pathlib import Path
 from dgs import codec
 from dgs.errors import (
     CheckpointFailedError,
-    CheckpointRefusedError,
     CorruptFileError,
     FencedError,
     IncompatibleCheckpointError,
@@ -45,6 +44,7 @@ from workers.checkpoints.saved import (
     Committed,
     Saved,
     epoch_of,
+    pack_record,
     pack_state,
     state_name,
 )
@@ -90,6 +90,7 @@ class DirectoryStore(CheckpointDirectory):
         self._clock = clock
         self._known: Committed | None = None
         self._unpublished: tuple[StagedFile, ...] = ()
+        self._doubtful: set[int] = set()
 
     def begin(self) -> ResumePoint:
         """Begin a generation: see CheckpointStore. May be called again: it is then the next generation of the same run.
@@ -120,6 +121,7 @@ class DirectoryStore(CheckpointDirectory):
             states = {epoch: digest for epoch, digest in known.states.items() if epoch not in damaged}
             self._known = replace(known, generation=known.generation + 1, states=states)
             self.write_record(self._known)
+        self._doubtful.clear()
         self._sweep(known.states)
         self._unpublished = known.checkpoint.files
         self._publish_all()
@@ -142,11 +144,12 @@ class DirectoryStore(CheckpointDirectory):
             now = replace(now, checkpoint=replace(checkpoint, state=None, files=files), states=kept)
             self.write_record(now)
         except OSError as error:
-            self._tidy_after_failure(before)
+            self._tidy_after_failure(before, now)
             raise CheckpointFailedError(
                 epoch=checkpoint.epoch, path=self.path, problem=said(error)
             ) from error
         self._known, self._unpublished = now, files
+        self._doubtful.clear()
         self._publish_all()
         self._sweep(kept)
 
@@ -184,11 +187,23 @@ class DirectoryStore(CheckpointDirectory):
         self.disk.write_new(self.path / state_name(checkpoint.epoch), data)
         return {checkpoint.epoch: digest_of(data)}
 
-    def _tidy_after_failure(self, before: Committed) -> None:
-        """Make room. The record that failed may be there all the same: then its states must stay."""
+    def _tidy_after_failure(self, before: Committed, failed: Committed) -> None:
+        """Make room, unless a newer generation has begun.
+
+        A record whose rename or fsync failed may be what a crash leaves, until another one is durable: its states stay.
+        """
+        if self._may_be_there(failed):
+            self._doubtful.update(failed.states)
         visible = self.committed()
-        if visible is None or visible.generation <= before.generation:
-            self._sweep({*before.states, *(() if visible is None else visible.states)})
+        if visible is not None and visible.generation == before.generation:
+            self._sweep(self._doubtful.union(before.states))
+
+    def _may_be_there(self, record: Committed) -> bool:
+        first = self.path / RECORDS[0]
+        try:
+            return self.disk.read(first) == pack_record(first.name, record)
+        except OSError:
+            return True
 
     def _publish_all(self) -> None:
         try:
@@ -251,6 +266,3 @@ class DirectoryStore(CheckpointDirectory):
             return saved.checkpoint
         state = codec.encode(self._migrate(codec.decode(saved.state), there.version))
         return replace(saved.checkpoint, state=state)
-
-    def _refuse(self, problem: str, advice: str) -> None:
-        raise CheckpointRefusedError(path=self.path, problem=problem, advice=advice)
