@@ -10,8 +10,8 @@ source.
 >>> log = Path(tempfile.mkdtemp())
 >>> config = StreamConfig(id="s", tags={"kind": "n"}, source={"log": {"path": str(log)}}, payload="x")
 >>> source = LogArrivals(LogReader(log, "s"), Mapping(config, Program(), plan_unit="none"), batch_rows=2)
->>> source.wait() > 0, len(next(source))
-(True, 0)
+>>> len(next(source)), source.wait() > 0
+(0, True)
 >>> from workers.event_log import LogWriter
 >>> _ = LogWriter(log, "s", "w").append(0, {"ts": [5, 6, 7], "x": [1, 2, 3]}, frontier=9)
 >>> LogWriter(log, "s", "w").close()

@@ -19,7 +19,7 @@ import numpy as np
 
 from dgs.errors import InternalError, OutOfOrderError
 from dgs.events import EventBatch
-from dgs.order import END, MIN_TS, OrderKey
+from dgs.order import BEGIN, END, MIN_TS, OrderKey
 from workers.sources.contract import Reading
 from workers.sources.dealing import dealt
 from workers.sources.description import check
@@ -136,7 +136,7 @@ class PipelineSource:
 
     def _key_behind(self, *, is_whole: bool) -> OrderKey:
         """Return the key behind the last event; `until` where that is why there are no more."""
-        end = OrderKey(self._latest, self._order.rank, self._rows)
+        end = max(OrderKey(self._latest, self._order.rank, self._rows), self._ended_before or BEGIN)
         if self._until is None:
             return end
         return min(end, self._until) if is_whole else self._until

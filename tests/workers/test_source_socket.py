@@ -1,0 +1,297 @@
+"""The socket source: nothing that was acknowledged is lost, nothing is read that is not durable, nothing bad is silent."""
+
+import contextlib
+import json
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from dgs.config import StreamConfig
+from dgs.errors import MalformedRowError, ResourceError
+from dgs.order import END, OrderKey
+from dgs.tags import Tag
+from tests.workers.reading import Kinds, opened, rows
+from workers.event_log import LogReader, LogWriter
+from workers.sources import line_server, socket_source
+from workers.sources.line_intake import LineIntake
+from workers.sources.live import LiveTime
+from workers.sources.mapping import Mapping
+
+LIVE = LiveTime(linger=0, elapsed=lambda: 0)
+PATIENCE = 20.0
+
+
+def config(**sections):
+    options = sections.pop("socket", {})
+    return StreamConfig.model_validate(
+        {
+            "id": "s",
+            "tags": {"kind": "view", "key": {"column": "page"}},
+            "payload": "n",
+            "source": {"socket": {"port": 0, "log": "log", **options}},
+            **sections,
+        }
+    )
+
+
+@contextlib.contextmanager
+def listening(base_dir, **sections):
+    source = opened(config(**sections), base_dir=base_dir, unit="ms", time=LIVE)
+    try:
+        yield source
+    finally:
+        source.close()
+
+
+class Client:
+    def __init__(self, base_dir):
+        host, _, port = (base_dir / "log" / "s" / "listening").read_text().strip().rpartition(":")
+        self.socket = socket.create_connection((host, int(port)), timeout=PATIENCE)
+        self.file = self.socket.makefile("rb")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.file.close()
+        self.socket.close()
+
+    def send(self, *lines):
+        self.socket.sendall(
+            b"".join(line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n" for line in lines)
+        )
+
+    def answer(self):
+        return json.loads(self.file.readline())
+
+    def ask(self):
+        self.send({"kind": "ack?"})
+        return self.answer()
+
+
+def row(ts, page="home", n=0):
+    return {"ts": ts, "page": page, "n": n}
+
+
+def read_rows(source, count):
+    """Read until so many rows have come."""
+    found, deadline = [], time.monotonic() + PATIENCE
+    while len(found) < count:
+        assert time.monotonic() < deadline, found
+        found += rows(source.read().batches)
+        time.sleep(source.wait)
+    return found
+
+
+def read_to_end(source):
+    found, deadline = [], time.monotonic() + PATIENCE
+    while True:
+        assert time.monotonic() < deadline, found
+        reading = source.read()
+        found += rows(reading.batches)
+        if reading.frontier == END:
+            return found
+        time.sleep(source.wait)
+
+
+def test_lines_become_events(tmp_path):
+    with listening(tmp_path) as source, Client(tmp_path) as client:
+        client.send(row(5, "home", 1), b"\n", row(6, "shop", 2.5))
+        assert read_rows(source, 2) == [
+            ("s", Tag("view", "home"), 5, 0, 1),
+            ("s", Tag("view", "shop"), 6, 1, 2.5),
+        ]
+
+
+def test_acknowledged_rows_are_in_the_log(tmp_path):
+    with listening(tmp_path), Client(tmp_path) as client:
+        client.send(*(row(ts) for ts in range(100)))
+        assert client.ask() == {"durable": 100}
+        log = LogReader(tmp_path / "log", "s")
+        while log.poll() is not None:
+            pass
+        assert log.row == 100
+
+
+def test_end_ends_the_stream_and_closes_the_port(tmp_path):
+    with listening(tmp_path) as source:
+        with Client(tmp_path) as client:
+            client.send(row(5), {"kind": "end"})
+            assert client.answer() == {"durable": 1}
+            assert client.file.readline() == b""
+        assert [found[2] for found in read_to_end(source)] == [5]
+        with pytest.raises(OSError):
+            Client(tmp_path)
+
+
+def test_end_of_a_connection_does_not_end_the_stream_and_its_last_line_counts(tmp_path):
+    with listening(tmp_path) as source:
+        with Client(tmp_path) as client:
+            client.send(row(5), json.dumps(row(6)).encode())
+        assert len(read_rows(source, 2)) == 2
+        with Client(tmp_path) as client:
+            client.send(row(7))
+            assert read_rows(source, 1)[0][2:4] == (7, 2)
+
+
+def test_socket_goes_on_with_its_log_after_a_restart(tmp_path):
+    with listening(tmp_path), Client(tmp_path) as client:
+        client.send(row(5), row(6))
+        assert client.ask() == {"durable": 2}
+    with listening(tmp_path) as source, Client(tmp_path) as client:
+        assert client.ask() == {"durable": 2}
+        client.send(row(7), {"kind": "end"})
+        assert [found[2:4] for found in read_to_end(source)] == [(5, 0), (6, 1), (7, 2)]
+    with listening(tmp_path) as source:
+        assert len(read_to_end(source)) == 3
+
+
+def test_rows_are_as_those_of_json_lines(tmp_path):
+    lines = [
+        {"ts": "2013-01-01T00:00:01Z", "page": "a"},
+        {"ts": "2013-01-01T00:00:02Z", "page": "b", "x": [1, None]},
+    ]
+    with listening(tmp_path, payload=None) as source, Client(tmp_path) as client:
+        client.send(*lines)
+        assert [(found[2], found[4]) for found in read_rows(source, 2)] == [
+            (1356998401000, lines[0]),
+            (1356998402000, lines[1]),
+        ]
+
+
+def test_heartbeats_are_those_of_the_lines(tmp_path):
+    with listening(tmp_path, socket={"heartbeats": True}) as source, Client(tmp_path) as client:
+        client.send({"kind": "heartbeat", "ts": 3}, row(4), {"kind": "heartbeat", "ts": 9})
+        assert client.ask() == {"durable": 1}
+        read_rows(source, 1)
+        assert source.read().frontier == OrderKey(10, 0, 0)
+
+
+BAD = [
+    (b"{\n", "the line is no JSON: "),
+    (b"[1]\n", "the line is no JSON object"),
+    (b"\xff\xfe\n", "the line is no JSON: "),
+    (b"[" * 100_000 + b"\n", "the line is no JSON: "),
+    (b'{"ts": null, "page": "a"}\n', "the timestamp is missing or null"),
+    (b'{"ts": 5, "page": 7}\n', "key 7 of kind 'view' must be str"),
+]
+
+
+@pytest.mark.parametrize(("line", "problem"), BAD, ids=range(len(BAD)))
+def test_malformed_line_is_answered_and_ends_the_run_behind_the_rows_before_it(tmp_path, line, problem):
+    with listening(tmp_path) as source, Client(tmp_path) as client:
+        client.send(row(4), line, row(5))
+        answer = client.answer()
+        assert answer["line"] == 2
+        assert answer["error"].startswith(problem)
+        with pytest.raises(MalformedRowError) as caught:
+            read_to_end(source)
+        assert caught.value.row == 1
+        assert problem in str(caught.value)
+    log = LogReader(tmp_path / "log", "s")
+    assert [log.poll()[0].stop, log.poll()] == [1, None]
+
+
+@pytest.mark.parametrize(("line", "problem"), BAD, ids=range(len(BAD)))
+def test_malformed_line_is_answered_counted_and_left_out_with_drop(tmp_path, line, problem):
+    with listening(tmp_path, on_disorder="drop") as source, Client(tmp_path) as client:
+        client.send(row(4), line, row(5))
+        assert client.ask()["error"].startswith(problem)
+        assert client.answer() == {"durable": 2}
+        assert [found[2] for found in read_rows(source, 2)] == [4, 5]
+        assert source.drops == 1
+
+
+def test_malformed_heartbeat_is_the_one_that_is_answered(tmp_path):
+    with (
+        listening(tmp_path, socket={"heartbeats": True}, on_disorder="drop") as source,
+        Client(tmp_path) as client,
+    ):
+        client.send(row(4), {"kind": "heartbeat", "ts": 4}, {"kind": "heartbeat", "ts": "x"}, row(5))
+        assert client.ask()["line"] == 3
+        assert client.answer() == {"durable": 2}
+        assert [found[2] for found in read_rows(source, 2)] == [4, 5]
+
+
+def test_line_that_is_too_long_is_refused_and_its_connection_closed(tmp_path, monkeypatch):
+    monkeypatch.setattr(line_server, "LONGEST_LINE", 100)
+    with listening(tmp_path, on_disorder="drop") as source, Client(tmp_path) as client:
+        client.send(row(4), b"x" * 101)
+        assert client.answer() == {"error": "the line has more than 100 bytes", "line": 2}
+        assert client.file.readline() == b""
+        assert len(read_rows(source, 1)) == 1
+
+
+def test_one_connection_that_is_refused_does_not_hurt_the_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(line_server, "MOST_CONNECTIONS", 1)
+    with listening(tmp_path) as source, Client(tmp_path) as client:
+        client.send(row(4))
+        assert client.ask() == {"durable": 1}
+        with Client(tmp_path) as other:
+            assert "connections already" in other.answer()["error"]
+        client.send(row(5))
+        assert len(read_rows(source, 2)) == 2
+
+
+def test_port_takes_no_more_while_the_reader_is_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr(socket_source, "MOST_BEHIND", 10)
+    with listening(tmp_path) as source, Client(tmp_path) as client:
+        client.send(*(row(ts) for ts in range(20)))
+        assert client.ask() == {"durable": 20}
+        client.send(row(20), {"kind": "ack?"})
+        client.socket.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            client.socket.recv(1)
+        assert len(read_rows(source, 20)) == 20
+        assert len(read_rows(source, 1)) == 1
+
+
+def test_port_that_is_taken_is_a_resource_error(tmp_path):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        pytest.raises(ResourceError, match=r"cannot listen on 127\.0\.0\.1:"),
+    ):
+        opened(config(socket={"port": taken.getsockname()[1]}), base_dir=tmp_path, time=LIVE)
+
+
+def test_only_the_host_of_the_first_split_listens(tmp_path):
+    other = opened(config(split=2), base_dir=tmp_path, unit="ms", time=LIVE, streams=["s/1"])
+    assert not (tmp_path / "log").exists()
+    first = opened(config(split=2), base_dir=tmp_path, unit="ms", time=LIVE, streams=["s/0"])
+    with Client(tmp_path) as client:
+        client.send(*(row(ts) for ts in range(1030)), {"kind": "end"})
+        assert client.answer() == {"durable": 1030}
+    assert (len(read_to_end(first)), len(read_to_end(other))) == (1024, 6)
+    first.close()
+
+
+def test_without_clocks_no_port_is_opened(tmp_path):
+    assert opened(config(), base_dir=tmp_path).read().frontier == END
+
+
+def test_description_is_that_of_the_log(tmp_path):
+    with listening(tmp_path) as source, Client(tmp_path) as client:
+        client.send(row(4))
+        read_rows(source, 1)
+        found = source.description
+        assert (found["kind"], found["writer"], found["rows"]) == ("socket", "socket:s", 1)
+    with listening(tmp_path) as source:
+        source.resume(found)
+
+
+@pytest.fixture
+def intake(tmp_path):
+    mapping = Mapping(config(payload="n"), Kinds(), plan_unit="ms")
+    return LineIntake(mapping, LogWriter(Path(tmp_path), "s", "w"), drops_malformed=True)
+
+
+def test_intake_leaves_out_every_bad_line_and_only_those(intake):
+    good = {3, 4, 7}
+    for number in range(9):
+        fields = row(number) if number in good else {"ts": number, "page": None if number % 2 else 3}
+        assert not list(intake.take(1, number, json.dumps(fields).encode()))
+    answers = list(intake.flush())
+    assert {answer["line"] for _, answer in answers} == set(range(9)) - good
+    assert (intake.refused, intake.writer.rows, len(intake)) == (6, 3, 0)
