@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dgs.outputs import OutputBatch
+from workers.checkpoints import Checkpoint
 from workers.job import Job
 from workers.sinks import Sink, is_central, open_sink
 
@@ -13,18 +14,22 @@ from workers.sinks import Sink, is_central, open_sink
 class Central:
     """Writes outputs to the sinks of the caller (stdout, memory), and keeps them when asked to (`outputs`).
 
-    These sinks can neither take anything back nor tell repeats. So where outputs are to be seen exactly once, those of a run with
-    checkpoints wait here until their epoch is committed; else they go out as they come.
+    These sinks can neither take anything back nor tell repeats. So outputs wait here until their epoch is committed; but those for
+    stdout go out as they come in a run without checkpoints, or where `delivery` is `at_least_once`.
     """
 
     def __init__(self, job: Job) -> None:
         configs = [config for config in job.sinks if is_central(config)]
-        self._sinks: list[Sink] = [
-            open_sink(config, output_dir=job.output_dir, base_dir=job.base_dir, host=0) for config in configs
-        ]
+        holds = job.checkpoint is not None and job.delivery == "exactly_once"
+        self._at_once: list[Sink] = []
+        self._sinks: list[Sink] = []
+        for config in configs:
+            sink = open_sink(config, output_dir=job.output_dir, base_dir=job.base_dir, host=0)
+            (self._sinks if holds or config.kind == "memory" else self._at_once).append(sink)
         self._collect = job.collect
-        self._holds = job.checkpoint is not None and job.delivery == "exactly_once"
+        self._may_repeat = job.delivery == "at_least_once"
         self._held: dict[int, list[OutputBatch]] = {}
+        self._has_shown = False
         self.outputs: list[OutputBatch] = []
 
     @staticmethod
@@ -35,18 +40,24 @@ class Central:
     def write(self, batches: Iterable[tuple[int, OutputBatch]]) -> None:
         """Take outputs of a host, each with its epoch."""
         for epoch, batch in batches:
-            if self._holds:
+            for sink in self._at_once:
+                sink.write(batch, epoch)
+                self._has_shown = True
+            if self._sinks or self._collect:
                 self._held.setdefault(epoch, []).append(batch)
-            else:
-                self._release(epoch, batch)
 
     def commit(self, epoch: int) -> None:
         """Let the outputs of an epoch, and of those before it, go out: they are committed."""
         for due in sorted(number for number in self._held if number <= epoch):
             for batch in self._held.pop(due):
                 self._release(due, batch)
-        for sink in self._sinks:
+        for sink in (*self._sinks, *self._at_once):
             sink.stage(epoch)
+
+    @property
+    def can_discard(self) -> bool:
+        """Whether the run may start again without anything being shown twice that should be shown once."""
+        return self._may_repeat or not self._has_shown
 
     def discard(self) -> None:
         """Forget what is not committed: the run goes on from its last checkpoint, and makes it again."""
@@ -60,15 +71,20 @@ class Central:
 
     def close(self, *, complete: bool) -> None:
         """End the run: no more outputs will come, and what is held is not committed."""
-        for sink in self._sinks:
+        for sink in (*self._sinks, *self._at_once):
             if complete:
                 sink.close()
             else:
                 sink.abort()
 
 
-def merged_figures(parts: Sequence[Mapping[str, Any]], *, seconds: float, started: float) -> dict[str, Any]:
-    """Return one report of the figures of all hosts. `seconds` is the time from the first read to the last output."""
+def merged_figures(
+    parts: Sequence[Mapping[str, Any]], last: Checkpoint | None, *, seconds: float, started: float
+) -> dict[str, Any]:
+    """Return one report of the figures of all hosts. `seconds` is the time from the first read to the last output.
+
+    `last`: the newest checkpoint, which says how many events the state holds.
+    """
     firsts = [part["first_output"] for part in parts if part["first_output"] is not None]
     drops: dict[str, int] = {}
     for part in parts:
@@ -78,7 +94,7 @@ def merged_figures(parts: Sequence[Mapping[str, Any]], *, seconds: float, starte
             )  # readers of splits all see the drops of the whole stream
     per_worker = {worker: figures for part in parts for worker, figures in part["per_worker"].items()}
     return {
-        "events_in": sum(part["events_in"] for part in parts),
+        "events_in": 0 if last is None else last.events,
         "outputs": sum(part["outputs"] for part in parts),
         "seconds": seconds,
         "first_output_seconds": min(firsts) - started if firsts else None,

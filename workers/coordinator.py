@@ -46,6 +46,7 @@ class Coordinator:
         self._reports: dict[int, dict[int, HostReport]] = {}
         self._carried: tuple[StagedFile, ...] = ()
         self.failures = 0
+        self.outputs = 0  # closed and not committed
 
     def root_reports(self, report: RootReport) -> None:
         """Take the root's snapshot."""
@@ -63,15 +64,13 @@ class Coordinator:
                 return None
             root = self._roots.pop(epoch)
             del self._reports[epoch]
-            found = self._checkpoint(root, [reports[host] for host in sorted(reports)])
-            if root.state is not None or root.is_final:
-                return found
-            self._carried = found.files
+            return self._checkpoint(root, [reports[host] for host in sorted(reports)])
         return None
 
     def _checkpoint(self, root: RootReport, reports: Sequence[HostReport]) -> Checkpoint:
         positions = Positions.of(self._lanes, root.positions, *self._dealing).over(self._point.positions)
         ends = {stream: end for report in reports for stream, end in report.ends.items()}
+        self.outputs += sum(report.outputs for report in reports)
         files = self._carried + tuple(file for report in reports for file in report.files)
         self._carried = ()
         return Checkpoint(
@@ -85,11 +84,16 @@ class Coordinator:
             root.is_final,
         )
 
-    def committed(self) -> None:
-        """Note that the last complete checkpoint is durable."""
-        self.failures = 0
+    def committed(self) -> int:
+        """Note that the last complete checkpoint is durable. Return how many outputs became so with it."""
+        self.failures, outputs, self.outputs = 0, self.outputs, 0
+        return outputs
+
+    def carry(self, checkpoint: Checkpoint) -> None:
+        """Note that it is not committed now: its files are committed with the next one."""
+        self._carried = checkpoint.files
 
     def failed(self, checkpoint: Checkpoint) -> None:
-        """Note that it could not be made durable: its files are committed with the next one."""
-        self._carried = checkpoint.files
+        """Note that it could not be made durable."""
+        self.carry(checkpoint)
         self.failures += 1

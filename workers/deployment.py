@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from dgs.config import StreamConfig
 from dgs.impl_tags import ImplTagSet
+from dgs.order import OrderKey
+from dgs.outputs import OutputBatch
 from planner.placement import assign_hosts
 from planner.plan import Plan
 from workers.build import make_worker
+from workers.checkpoints import BEGINNING, ResumePoint
 from workers.host import Host
 from workers.job import Job
-from workers.lanes import Lanes
+from workers.lanes import Lanes, Router
+from workers.outbox import dealt_outputs, owners
+from workers.positions import declared
 
 
 @dataclass(frozen=True)
 class Deployment:
-    """A job spread over `hosts` host processes, numbered from 0."""
+    """A job spread over `hosts` host processes, numbered from 0. `point`: where its generation begins."""
 
     job: Job
     hosts: int
+    point: ResumePoint = BEGINNING
 
     @property
     def plan(self) -> Plan:
@@ -31,9 +37,13 @@ class Deployment:
     @cached_property
     def home(self) -> Mapping[str, int]:
         """The host of every worker."""
-        return assign_hosts(
-            self.plan, self.hosts, {node.id: self._rate(node.tags) for node in self.plan.nodes()}
-        )
+        rates = {node.id: self._rates(node.tags) for node in self.plan.nodes()}
+        return assign_hosts(self.plan, self.hosts, rates)
+
+    def _rates(self, tags: ImplTagSet) -> dict[str, float]:
+        """Return the known events per second of a set of implementation tags, by stream."""
+        rates = {stream: self._rate(ImplTagSet.of({stream: some})) for stream, some in tags}
+        return {stream: rate for stream, rate in rates.items() if rate}
 
     def _rate(self, tags: ImplTagSet) -> float:
         """Return the known events per second of a set of implementation tags."""
@@ -85,10 +95,29 @@ class Deployment:
         """Return the rank of a declared stream: its position in the plan file."""
         return next(i for i, config in enumerate(self.job.streams) if config.id == stream)
 
-    def make_host(self, index: int, *, generation: int = 0) -> Host:
-        """Return the state machine of one host with its workers."""
+    @cached_property
+    def starts(self) -> Mapping[int, OrderKey]:
+        """The position of every lane at the point: below it, nothing comes any more."""
+        splits = self.job.splits
+        return {
+            lane.id: self.point.positions.start(lane.stream, lane.tags, splits[declared(lane.stream)[0]])
+            for lane in self.lanes.all
+        }
+
+    def outbox(self, index: int) -> Iterator[OutputBatch]:
+        """Yield the outputs that travelled in the checkpoint and whose tags a worker of one host owns (R7)."""
+        impl = {config.id: config.impl_streams for config in self.job.streams}
+        router = Router(self.lanes)
+        for batch in self.point.outbox:
+            for part in dealt_outputs(batch, impl.__getitem__):
+                for lane, some in owners(part, router):
+                    if self.home[self.lanes.all[lane].owner] == index:
+                        yield some
+
+    def make_host(self, index: int) -> Host:
+        """Return the state machine of one host with its workers, where the point is."""
         mine = (node.id for node in self.plan.nodes() if self.home[node.id] == index)
-        return Host(
+        host = Host(
             index,
             [make_worker(node_id, self.job.program, self.lanes) for node_id in mine],
             self.lanes,
@@ -96,5 +125,9 @@ class Deployment:
             hosts=self.hosts,
             sources={config.id: streams for config, streams in self.local_streams(index)},
             buffer_bytes=self.job.runtime.buffer_bytes,
-            generation=generation,
+            generation=self.point.generation,
         )
+        if self.point.epoch:
+            for worker in host.workers.values():
+                worker.resume(self.starts)
+        return host

@@ -8,24 +8,28 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from dgs import codec
 from dgs.errors import DgsError
-from dgs.order import END, OrderKey
+from dgs.events import EventBatch
 from dgs.outputs import OutputBatch
 from dgs.user_code import user_error
 from workers.central import Central
 from workers.deployment import Deployment
-from workers.effects import Snapshot
+from workers.effects import Closed, Snapshot
+from workers.epochs import Epochs, HostReport, RootReport
 from workers.messages import Frame
+from workers.positions import declared
 from workers.sinks import Sink, is_central, open_sink
-from workers.sinks.publishing import publish
 from workers.sources import Source, open_source
+from workers.sources.generators import load
 from workers.sources.live import LiveTime, Stopwatch
+from workers.waiting import Standing, waits_of
 
-ONE_EPOCH = 0
-"""The epoch of all outputs of a run without checkpoints."""
+TRANSACTIONAL = ("jsonl", "csv", "parquet")
+"""Kinds of sinks that learn at a commit what counts. The others remember themselves what they have accepted."""
 
 
 def _nothing(host: int) -> int:  # noqa: ARG001 - the signature of Transport.in_flight
@@ -48,23 +52,36 @@ class Engine:
         self.host = deployment.make_host(index)
         self.outbox: list[tuple[int, Frame]] = []
         self.outputs: list[tuple[int, OutputBatch]] = []
+        self.reports: list[HostReport | RootReport] = []
         self.final: Snapshot | None = None
         self.counts: Counter[str] = Counter()
         self.first_output: float | None = None
         self._keep_outputs = Central.is_needed(job)
         self._inbox: deque[Frame] = deque()
-        self._sinks: list[Sink] = []
+        self._sinks: list[tuple[Sink, bool]] = []
+        self._point = deployment.point
+        self._splits = job.splits
+        self._epochs = Epochs(self.host.workers, self._point.epoch)
+        self._done = dict.fromkeys(self.host.workers, 0)  # events of each worker when it last closed an epoch
+        self._outputs_of: Counter[int] = Counter()
+        self._by_epoch = job.checkpoint is not None or self._point.epoch > 0
         self._sources: dict[str, Source] = {}
         self._in_flight = in_flight
         self._waits: list[float] = []
         self._watch = Stopwatch()
+        self._heard = {config.id: time.monotonic() for config, _ in deployment.local_streams(index)}
         self._time = LiveTime(job.runtime.linger, elapsed=self._watch)
+        self._lanes = deployment.lanes
         self._credit_bytes = deployment.credit_bytes
         self._fed = {
             config.id: deployment.fed_hosts(index, streams)
             for config, streams in deployment.local_streams(index)
         }
         self._program = job.program
+        when = None if job.checkpoint is None else job.checkpoint.when
+        self._when = None if when is None else load(when, base_dir=job.base_dir)
+        self._saves_next = False
+        self._saves_final = job.checkpoint is not None
         self._root = deployment.plan.root.id if deployment.root_host == index else None
         self._open(deployment)
 
@@ -72,9 +89,19 @@ class Engine:
         job = deployment.job
         for sink in job.sinks:
             if not is_central(sink):
-                self._sinks.append(
-                    open_sink(sink, output_dir=job.output_dir, base_dir=job.base_dir, host=self.index)
+                opened = open_sink(
+                    sink,
+                    output_dir=job.output_dir,
+                    base_dir=job.base_dir,
+                    host=self.index,
+                    generation=self._point.generation,
+                    by_epoch=self._by_epoch,
                 )
+                self._sinks.append((opened, sink.kind in TRANSACTIONAL))
+        for batch in deployment.outbox(self.index):
+            for opened, is_transactional in self._sinks:
+                if not is_transactional:
+                    opened.write(batch, self._point.epoch)
         for config, streams in deployment.local_streams(self.index):
             self._sources[config.id] = open_source(
                 config,
@@ -89,10 +116,13 @@ class Engine:
                 time=self._time,
             )
         if self._root is not None:
-            self.host.workers[self._root].start(self._initial_state())
+            self.host.workers[self._root].start(self._first_state(), self._point.epoch)
             self.host.wake(self._root)
 
-    def _initial_state(self) -> Any:
+    def _first_state(self) -> Any:
+        """Return the state of the point: the program's initial one, or that of a checkpoint."""
+        if self._point.state is not None:
+            return codec.decode(self._point.state)
         try:
             return self._program.init()
         except DgsError:
@@ -113,15 +143,20 @@ class Engine:
         name = self.host.next_source(self._is_ready)
         if name is not None and not self._is_congested(name):
             reading = self._sources[name].read()
-            self.counts["events"] += sum(map(len, reading.batches))
-            self.host.ingest(name, reading.batches, reading.frontier)
+            if reading.batches or reading.frontier > self.host.frontiers[name]:
+                self._heard[name] = time.monotonic()
+            batches = reading.batches if self._point.epoch == 0 else self._above(name, reading.batches)
+            self.counts["events"] += sum(map(len, batches))
+            self.host.ingest(name, batches, reading.frontier)
             busy = True
-        for _, effect in self.host.pump(until_forked=True):
+        for worker, effect in self.host.pump(until_forked=True):
             busy = True
-            if isinstance(effect, Snapshot):
-                self.final = effect if effect.is_final else self.final
-            elif isinstance(effect, OutputBatch):
-                self._output(effect)
+            if isinstance(effect, OutputBatch):
+                self._output(effect, self._epochs.of(worker))
+            elif isinstance(effect, Closed):
+                self._close_epoch(worker, effect.epoch)
+            else:
+                self._show(effect)
         sent = list(self.host.frames())
         self.outbox += sent
         return busy or bool(sent)
@@ -145,14 +180,70 @@ class Engine:
         """Whether too much is on its way to a host that a source feeds. Its acknowledgement wakes this one."""
         return any(self._in_flight(host) > self._credit_bytes for host in self._fed[source])
 
-    def _output(self, batch: OutputBatch) -> None:
+    def _above(self, source: str, batches: Iterable[EventBatch]) -> list[EventBatch]:
+        """Return the events that are not in the restored state."""
+        return [self._point.positions.above(batch, self._splits[source]) for batch in batches]
+
+    def _output(self, batch: OutputBatch, epoch: int) -> None:
+        if not self._by_epoch and epoch > self._point.epoch + 1:
+            return  # the run is being stopped: nothing after its one checkpoint will be committed
         if self.first_output is None:
             self.first_output = time.time()
-        self.counts["outputs"] += len(batch)
-        for sink in self._sinks:
-            sink.write(batch, ONE_EPOCH)
+        new = batch
+        if self._point.epoch:
+            new = self._point.committed.outputs_above(batch, self._splits[declared(batch.stream)[0]])
+        self.counts["outputs"] += len(new)
+        self._outputs_of[epoch] += len(new)
+        for sink, is_transactional in self._sinks:
+            sink.write(new if is_transactional else batch, epoch)
         if self._keep_outputs:
-            self.outputs.append((ONE_EPOCH, batch))
+            self.outputs.append((epoch, new))
+
+    def request_snapshot(self, *, always: bool = False) -> None:
+        """Ask the root for a checkpoint. `always`: save the state whatever `checkpoint.when` says of it."""
+        if self._root is not None:
+            self._saves_next = self._saves_next or always
+            self.host.workers[self._root].snapshot()
+            self.host.wake(self._root)
+
+    def _close_epoch(self, worker: str, epoch: int) -> None:
+        """Stage the outputs of an epoch when all workers have closed it."""
+        self._done[worker] = self.host.workers[worker].events
+        if not self._epochs.close(worker, epoch):
+            return
+        staged = [sink.stage(epoch) for sink, _ in self._sinks]
+        self.reports.append(
+            HostReport(
+                self.index,
+                epoch,
+                tuple(file for part in staged for file in part.files),
+                tuple(batch for part in staged for batch in part.unaccepted),
+                events=sum(self._done.values()),
+                outputs=self._outputs_of.pop(epoch, 0),
+            )
+        )
+
+    def _show(self, snapshot: Snapshot) -> None:
+        """Take the root's snapshot: report its state if it is to be saved, before the root goes on with it."""
+        if snapshot.is_final:
+            self.final = snapshot
+        saves = self._saves_final if snapshot.is_final else self._is_worth_saving(snapshot.state)
+        state = codec.encode(snapshot.state) if saves else None
+        self.reports.append(RootReport(snapshot.epoch, state, snapshot.positions, snapshot.is_final))
+
+    def _is_worth_saving(self, state: Any) -> bool:
+        if self._when is None or self._saves_next:
+            self._saves_next = False
+            return True
+        try:
+            return bool(self._when(state))
+        except Exception as error:
+            raise user_error(self._program, "checkpoint.when", error) from error
+
+    def take_reports(self) -> list[HostReport | RootReport]:
+        """Remove and return what the coordinator should hear."""
+        taken, self.reports = self.reports, []
+        return taken
 
     def take_outputs(self) -> list[tuple[int, OutputBatch]]:
         """Remove and return the outputs that the caller wants to see, each with its epoch."""
@@ -165,12 +256,11 @@ class Engine:
         return taken
 
     def close(self, *, complete: bool) -> None:
-        """End the run here: give outputs their final names if it is complete, else leave them as `.partial`."""
+        """End the run here. If it is complete, all outputs are staged; else what is not committed stays `.partial`."""
         for source in self._sources.values():
             source.close()
-        for sink in self._sinks:
+        for sink, _ in self._sinks:
             if complete:
-                publish(sink.stage(ONE_EPOCH).files)
                 sink.close()
             else:
                 sink.abort()
@@ -193,15 +283,12 @@ class Engine:
             },
         }
 
-    def waits_for(self) -> str:
-        """Return, for a run that is stuck, where each local source stands and what the workers hold."""
-        held = {
-            worker.id: worker.mailbox.nbytes for worker in self.host.workers.values() if worker.mailbox.nbytes
-        }
-        return (
-            f"host {self.index}: lowest source frontier {_show(self.host.low)}, bytes held {held or 'none'}"
+    def standing(self) -> Standing:
+        """Return what the workers here wait for, and how long ago each source here was heard."""
+        now = time.monotonic()
+        return Standing(
+            waits_of(self.host.workers.values(), self._lanes),
+            dict(self.host.frontiers),
+            {source: now - heard for source, heard in self._heard.items()},
+            sum(worker.mailbox.held for worker in self.host.workers.values()),
         )
-
-
-def _show(key: OrderKey) -> str:
-    return "ended" if key >= END else str(key.ts)

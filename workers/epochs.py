@@ -44,7 +44,8 @@ class HostReport:
     """A host has made its outputs of an epoch durable.
 
     `unaccepted`: outputs up to that epoch that idempotent sinks have not taken yet (R7). `ends`: the key behind the last event
-    of each declared stream that this host has read to its end; `sources`: what its sources are; `events`: read so far.
+    of each declared stream that this host has read to its end; `sources`: what its sources are; `events`: in the states of its
+    workers since the generation began; `outputs`: of this epoch.
     """
 
     host: int
@@ -54,6 +55,7 @@ class HostReport:
     ends: Mapping[str, OrderKey] = field(default_factory=dict)
     sources: Mapping[str, Any] = field(default_factory=dict)
     events: int = 0
+    outputs: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from dgs.config import ProgramConfig, RuntimeConfig, SinkConfig, StreamConfig
+from dgs.config import CheckpointConfig, ProgramConfig, RuntimeConfig, SinkConfig, StreamConfig
 from dgs.order import OrderKey
 from dgs.outputs import OutputBatch
 from dgs.program import Program
@@ -25,6 +25,9 @@ class Job:
     of their own, and `.partial` files, go. `collect`: bring all outputs to the caller (for `run.outputs`, `--verify`).
     `until`: leave out events at or above this key (`--max-events`). `rates`: known
     events per second by implementation stream and tag, to place workers and readers.
+    `checkpoint`: when checkpoints are taken, None for never; `checkpoint_dir`: where one goes, also that of a clean stop (None:
+    nowhere, the run cannot be resumed). `resumes`: go on from the newest checkpoint there; `accepts_duplicates`: also if the record of what is committed is lost. `control_dir`: where `dgs stop` and
+    `dgs replan` leave their wishes. `directory`: of the run, for the command that continues it.
     """
 
     program: Program
@@ -40,6 +43,18 @@ class Job:
     collect: bool = False
     until: OrderKey | None = None
     rates: Mapping[str, Mapping[Tag, float]] = field(default_factory=dict)
+    checkpoint: CheckpointConfig | None = None
+    checkpoint_dir: Path | None = None
+    resumes: bool = False
+    accepts_duplicates: bool = False
+    control_dir: Path | None = None
+    on_error: Literal["stop", "skip"] = "stop"
+    delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
+
+    @property
+    def splits(self) -> dict[str, int]:
+        """Into how many implementation streams each declared stream is dealt."""
+        return {config.id: config.split for config in self.streams}
 
 
 @dataclass
@@ -47,13 +62,32 @@ class JobResult:
     """What a runtime answers: the final state, the collected outputs, and the figures of the report.
 
     `figures` holds `events_in`, `outputs`, `seconds` (from the first read to the last output), `hosts`, `workers`,
-    `drops` (per stream), `per_worker` and `per_stream` dictionaries.
+    `drops` (per stream), `per_worker` and `per_stream` dictionaries. `stopped_by`: why the run ended before its streams did, at
+    a checkpoint: a signal's name, or `dgs stop`; None if it came to its end.
     """
 
     state: Any
     outputs: list[OutputBatch]
     figures: dict[str, Any]
+    stopped_by: str | None = None
 
 
-Progress = Callable[[int, int], None]
-"""Called now and then with the events read and the outputs written so far."""
+def _silent(*_what: object) -> None:
+    """Say nothing."""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Whoever started a run, and what the runtime has to say to them.
+
+    `progress` is called now and then with the events read and the outputs written so far, `notify` with a sentence worth reading.
+    `replanned` returns the job under the plan of another plan file, or raises InvalidError.
+    """
+
+    progress: Callable[[int, int], None] = _silent
+    notify: Callable[[str], None] = _silent
+    replanned: Callable[[Job, str], Job] | None = None
+
+
+NOBODY = Caller()
+"""A caller who does not listen."""

@@ -5,34 +5,50 @@ from __future__ import annotations
 import time
 
 from dgs.errors import StalledError
-from workers.central import Central, merged_figures
+from workers.central import merged_figures
 from workers.deployment import Deployment
 from workers.engine import Engine
-from workers.job import Job, JobResult, Progress
+from workers.job import NOBODY, Caller, Job, JobResult
+from workers.sources.live import SECOND
+from workers.supervisor import Ended, Session, supervise
+from workers.waiting import sentence
+from workers.watchdog import Watchdog
 
 PROGRESS_EVERY = 0.2
 """Seconds between two calls of the progress callback."""
 
 
-def run_local(job: Job, progress: Progress | None = None) -> JobResult:
+def run_local(job: Job, caller: Caller = NOBODY) -> JobResult:
     """Run a job in this process and return its result. Raises any DgsError; outputs are then left as `.partial`."""
-    engine, central = Engine(Deployment(job, hosts=1), 0), Central(job)
+    return supervise(job, drive, lambda _: 1, caller)
+
+
+def drive(deployment: Deployment, session: Session) -> Ended:
+    """Run one generation in this process."""
+    job = deployment.job
+    engine, checkpoints = Engine(deployment, 0), session.checkpointing(deployment)
+    watchdog = Watchdog(after=job.runtime.stall_after / SECOND, now=time.monotonic())
     started = reported = time.time()
-    complete = False
+    wish = None
     try:
-        while engine.final is None:
+        while not checkpoints.is_over and wish is None:
+            wish = checkpoints.attend(lambda always: engine.request_snapshot(always=always))
             if not engine.step():
-                if engine.idle_seconds is None:
-                    raise StalledError(reason=engine.waits_for())
-                time.sleep(min(engine.idle_seconds, PROGRESS_EVERY))
-            central.write(engine.take_outputs())
-            if progress is not None and time.time() - reported > PROGRESS_EVERY:
+                if engine.idle_seconds is None and not checkpoints.is_stopping:
+                    raise StalledError(reason=sentence([engine.standing()], unit=job.unit))
+                time.sleep(min(engine.idle_seconds or 0.0, PROGRESS_EVERY))
+            session.central.write(engine.take_outputs())
+            checkpoints.hear(engine.take_reports())
+            if time.time() - reported > PROGRESS_EVERY:
                 reported = time.time()
-                progress(engine.counts["events"], engine.counts["outputs"])
+                events, outputs = engine.counts["events"], engine.counts["outputs"]
+                session.caller.progress(events, outputs)
+                if watchdog.is_due(events + outputs, now=time.monotonic()):
+                    watchdog.say(sentence([engine.standing()], unit=job.unit))
         seconds = time.time() - started
-        complete = True
     finally:
-        engine.close(complete=complete)
-        central.close(complete=complete)
-    figures = merged_figures([engine.figures()], seconds=seconds, started=started)
-    return JobResult(engine.final.state, central.outputs, figures)
+        engine.close(complete=checkpoints.is_over)
+    figures = merged_figures([engine.figures()], checkpoints.last, seconds=seconds, started=started)
+    return Ended(
+        None if engine.final is None else engine.final.state, {**figures, "waited": watchdog.sentences}, wish
+    )

@@ -81,7 +81,7 @@ class Layer:
         table = np.array([[self._count(batch, tag, s) for tag in batch.tags] for s in splits], dtype=np.intp)
         codes = np.zeros(len(batch), dtype=np.intp) if batch.codes is None else batch.codes
         if split is not None:
-            return table[0][codes]
+            return np.asarray(table[0][codes], dtype=np.intp)
         dealt = (np.asarray(batch.seq) // self.block) % self.splits
         return np.asarray(table[dealt, codes], dtype=np.intp)
 

@@ -6,23 +6,30 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import ray
 
 from dgs import codec
 from dgs.errors import DgsError, InternalError
+from workers.checkpoints import ResumePoint
 from workers.deployment import Deployment
 from workers.engine import Engine
+from workers.epochs import HostReport, RootReport
 from workers.job import Job
 from workers.transport import Transport
 from workers.transport_ray import RayTransport
+from workers.waiting import Standing
 
 if TYPE_CHECKING:
     from workers.transport_direct import Secret
 
 IDLE_SECONDS = 0.5
 """How long an idle host sleeps when nothing arrives. A frame or a stop wakes it at once."""
+
+STANDING_SECONDS = 2.0
+"""How long the question what a host waits for may remain open. One that does not answer is at work."""
 
 ENDING_SECONDS = 5.0
 """How long closing waits for the loop to finish what it is at. A host that does not is killed by the driver."""
@@ -43,11 +50,16 @@ def _idle(engine: Engine) -> float:
 class HostActor:
     """One host of a run. Methods return a DgsError instead of raising it, so that it crosses processes whole."""
 
-    def __init__(self, job: Job, hosts: int, index: int) -> None:
-        self._job, self._hosts, self._index = job, hosts, index
+    def __init__(self, job: Job, hosts: int, point: ResumePoint, index: int) -> None:
+        self._job, self._hosts, self._point, self._index = job, hosts, point, index
         self._lock = threading.Lock()
-        self._ready: list[bytes] = []
+        self._ready: list[tuple[int, bytes]] = []
+        self._reports: list[HostReport | RootReport] = []
+        self._wanted: list[
+            bool
+        ] = []  # snapshots that the driver has asked for; True: to be saved in any case
         self._stopping = False
+        self._asking: SimpleQueue[Standing] | None = None
         self._ended = threading.Event()
         self._ended.set()
         self._transport: Transport | None = None
@@ -68,7 +80,7 @@ class HostActor:
             from dgs.loading import load_program
 
             self._job = replace(self._job, program=load_program(self._job.program_ref, self._job.base_dir))
-        deployment = Deployment(self._job, self._hosts)
+        deployment = Deployment(self._job, self._hosts, self._point)
         if secret is None:
             posts = [actor.deliver.options(num_returns=0).remote for actor in actors]
             self._transport = RayTransport(self._index, posts, bound=deployment.credit_bytes)
@@ -115,22 +127,46 @@ class HostActor:
         while engine.final is None and not self._stopping:
             for frame in transport.receive(0 if busy else _idle(engine)):
                 engine.take(frame)
+            while self._wanted:
+                engine.request_snapshot(always=self._wanted.pop())
             busy = engine.step()
+            asking, self._asking = self._asking, None
+            if asking is not None:
+                asking.put(engine.standing())
             for target, frame in engine.take_frames():
                 transport.send(target, frame)
-            if batches := engine.take_outputs():
-                encoded = [codec.encode(batch) for batch in batches]
+            outputs, reports = engine.take_outputs(), engine.take_reports()
+            if outputs or reports:
+                encoded = [(epoch, codec.encode(batch)) for epoch, batch in outputs]
                 with self._lock:
                     self._ready += encoded
+                    self._reports += reports
         return None if engine.final is None else codec.encode(engine.final.state)
 
     @ray.method(concurrency_group="control")
-    def poll(self) -> tuple[int, int, list[bytes]]:
-        """Return the events read, the outputs made, and the outputs the driver wants that are new."""
+    def poll(self) -> Any:
+        """Return the events read, the outputs made, and what is new: outputs that the driver wants, and reports."""
         with self._lock:
             ready, self._ready = self._ready, []
+            reports, self._reports = self._reports, []
         counts = self._running().counts
-        return counts["events"], counts["outputs"], ready
+        return self._guarded(lambda: (counts["events"], counts["outputs"], ready, codec.encode(reports)))
+
+    @ray.method(concurrency_group="control")
+    def request_snapshot(self, always: bool) -> None:
+        """Ask the root, which lives here, for a checkpoint."""
+        self._wanted.append(always)
+        self._channel().wake()
+
+    @ray.method(concurrency_group="control")
+    def standing(self) -> Standing | None:
+        """Return what the workers here wait for; None if the loop is busy. The loop answers itself: it alone reads mailboxes."""
+        answer = self._asking = SimpleQueue()
+        self._channel().wake()
+        try:
+            return answer.get(timeout=STANDING_SECONDS)
+        except Empty:
+            return None
 
     @ray.method(concurrency_group="control")
     def stop(self) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from workers.job import Job, JobResult, Progress
+from workers.job import NOBODY, Caller, Job, JobResult
 
 
-def run_job(job: Job, progress: Progress | None = None) -> JobResult:
+def run_job(job: Job, caller: Caller = NOBODY) -> JobResult:
     """Run a job on `job.runtime.kind`: `local` or `ray`. Raises any DgsError."""
     if job.runtime.kind == "ray":
         from workers.ray_runtime import run_ray
 
-        return run_ray(job, progress)
+        return run_ray(job, caller)
     from workers.local import run_local
 
-    return run_local(job, progress)
+    return run_local(job, caller)

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
+
 from dgs import codec
 from dgs.errors import CheckpointFailedError, FencedError
 from dgs.events import EventBatch
@@ -174,8 +176,8 @@ class Generation:
         for batch in self.point.outbox:
             for part in dealt_outputs(batch, self.layout.impl_streams, block=BLOCK):
                 for lane, some in owners(part, router):
-                    host = self._home[self._lanes.all[lane].owner]
-                    self._outlets[host].append((self.point.epoch, some))
+                    owner = self._lanes.all[lane].owner
+                    self._outlets[self._home[owner]].append((self.point.epoch, some))
 
     def _splits(self, stream: str) -> int:
         return self.layout.splits.get(stream.partition("/")[0], 1)
@@ -246,7 +248,7 @@ class Generation:
             self._edges.setdefault((host.index, target), deque()).append(encoded(frame))
 
     def _output(self, host: int, epoch: int, batch: OutputBatch) -> None:
-        self.trace.append(f"output {batch.stream} {batch.ts.tolist()} {list(batch.seq)}")
+        self.trace.append(f"output {batch.stream} {batch.ts.tolist()} {np.asarray(batch.seq).tolist()}")
         if not self.world.is_transactional:
             self._outlets[host].append((epoch, batch))
             return

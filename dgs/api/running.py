@@ -17,7 +17,7 @@ from dgs.run_outcome import Run
 if TYPE_CHECKING:
     from dgs.config import StreamConfig
     from dgs.events import EventBatch
-    from workers.job import Job, JobResult, Progress
+    from workers.job import Caller, Job, JobResult
 
 
 def execute(
@@ -27,9 +27,10 @@ def execute(
     collect: bool,
     verify: bool = False,
     tolerance: float | None = None,
-    progress: Progress | None = None,
+    caller: Caller | None = None,
 ) -> Run:
     """Run a prepared job and write its results into its directory, also when it fails. Raises any DgsError."""
+    from workers.job import NOBODY
     from workers.runtime import run_job
 
     started = time.time()
@@ -37,7 +38,7 @@ def execute(
     if directory is not None:
         directory.write_plan(prepared.config, plan_data(prepared), prepared.request.base_dir)
     try:
-        result = run_job(job, progress)
+        result = run_job(job, caller or NOBODY)
         differences = _differences(prepared, result, tolerance) if verify else None
     except BaseException as error:
         if directory is not None:
@@ -83,7 +84,20 @@ def job_of(prepared: Prepared, directory: RunDirectory | None, *, collect: bool)
         collect=collect,
         until=prepared.until,
         rates={stream.id: stream.rates for stream in prepared.topology.streams},
+        checkpoint=config.checkpoint,
+        checkpoint_dir=checkpoint_dir(prepared, directory),
+        control_dir=None if directory is None else directory.path / "control",
+        on_error=config.on_error,
+        delivery=config.delivery,
     )
+
+
+def checkpoint_dir(prepared: Prepared, directory: RunDirectory | None) -> Path | None:
+    """Return where checkpoints go: as the plan file says, else into the run directory; None without either."""
+    section = prepared.config.checkpoint
+    if section is not None and section.dir is not None:
+        return prepared.request.base_dir / section.dir
+    return None if directory is None else directory.path / "checkpoints"
 
 
 def _differences(prepared: Prepared, result: JobResult, tolerance: float | None) -> list[str]:

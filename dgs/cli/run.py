@@ -97,6 +97,7 @@ def _execute(
     from dgs.api.running import execute, sinks_of
     from dgs.cli.progress import shown_progress
     from dgs.run_directory import RunDirectory
+    from workers.job import Caller
 
     base_dir = prepared.request.base_dir
     directory = RunDirectory.create(run_dir) if run_dir is not None else RunDirectory.beside(base_dir)
@@ -104,8 +105,9 @@ def _execute(
     paths = [sink.details.path for sink in sinks_of(prepared, directory) if hasattr(sink.details, "path")]
     ending.output_dirs = [base_dir / path for path in paths]
     with shown_progress(ending.name) as progress:
+        caller = Caller(progress, notify=lambda text: say(f"dgs: {ending.name}: {text}"))
         return execute(
-            prepared, directory, collect=False, verify=verify, tolerance=tolerance, progress=progress
+            prepared, directory, collect=False, verify=verify, tolerance=tolerance, caller=caller
         )
 
 

@@ -223,7 +223,7 @@ def test_run_dir_says_where_and_is_not_used_twice(project, dgs, run_dirs):
 
 
 def test_bug_in_dgs_exits_70_and_leaves_the_traceback(project, dgs, monkeypatch, run_dirs):
-    def broken(job, progress):
+    def broken(job, caller):
         raise KeyError("lost")
 
     monkeypatch.setattr("workers.runtime.run_job", broken)
@@ -255,7 +255,7 @@ def test_signal_stops_the_run_and_keeps_partial_outputs(project, edit, run_dirs,
     wait = f"import pathlib, time; pathlib.Path({str(marker)!r}).touch(); time.sleep(30)"
     edit("program.py", "        emit(state)\n", f"        emit(state)\n        {wait}\n")
     process = subprocess.Popen(
-        [sys.executable, "-m", "dgs", "run", "plan.yaml"],
+        [sys.executable, "-m", "dgs", "run", "plan.yaml", "--set", "runtime.stop_timeout=100ms"],
         cwd=project,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

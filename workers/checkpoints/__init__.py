@@ -1,5 +1,12 @@
 """Checkpoints: what they are, where they are kept, and how a run begins from one."""
 
-from workers.checkpoints.contract import Checkpoint, CheckpointStore, Record, ResumePoint, StagedFile
+from workers.checkpoints.contract import (
+    BEGINNING,
+    Checkpoint,
+    CheckpointStore,
+    Record,
+    ResumePoint,
+    StagedFile,
+)
 
-__all__ = ["Checkpoint", "CheckpointStore", "Record", "ResumePoint", "StagedFile"]
+__all__ = ["BEGINNING", "Checkpoint", "CheckpointStore", "Record", "ResumePoint", "StagedFile"]

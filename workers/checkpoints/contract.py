@@ -36,7 +36,7 @@ class Checkpoint:
     """What is to be committed. `state`: codec bytes, None if only outputs are committed (nothing to resume from).
 
     `outbox`: outputs of idempotent sinks that these have not accepted yet (R7). `sources`: what each declared source was, as
-    its reader describes it. `is_final`: all streams have ended. `events`: events read so far.
+    its reader describes it. `is_final`: all streams have ended. `events`: in the state.
     """
 
     epoch: int
@@ -80,6 +80,10 @@ class ResumePoint:
     sources: Mapping[str, Any] = field(default_factory=dict)
     events: int = 0
     is_final: bool = False
+
+
+BEGINNING = ResumePoint(generation=1)
+"""Where a run begins that has nothing behind it."""
 
 
 class CheckpointStore(Protocol):

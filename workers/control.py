@@ -1,0 +1,110 @@
+"""What a running job is told from outside: to stop at a checkpoint, or to move to another plan.
+
+Wishes come as signals (Ctrl-C, SIGTERM) or as a file in the control directory of the run, left by `dgs stop` and `dgs replan`.
+Drivers ask now and then; nothing interrupts user code half way, unless it does not come back for longer than a stop may take. A
+second Ctrl-C ends the run at once.
+
+>>> import itertools, tempfile
+>>> folder = Path(tempfile.mkdtemp())
+>>> control = Control(folder, clock=itertools.count().__next__)
+>>> control.wish() is None
+True
+>>> leave_wish(folder, Wish("stop"))
+>>> control.wish()
+Wish(action='stop', by='dgs stop', plan=None)
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Literal
+
+FILE = "wish.json"
+LOOK_EVERY = 0.2
+"""Seconds between two looks at the control directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """`stop`: commit and end; `replan`: commit and go on under the plan of the plan file `plan`. `by`: who wants it."""
+
+    action: Literal["stop", "replan"]
+    by: str = "dgs stop"
+    plan: str | None = None
+
+
+class Control:
+    """The wishes of one run. Without a directory only signals count."""
+
+    def __init__(self, directory: Path | None, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._directory = directory
+        self._clock = clock
+        self._next_look = 0.0
+        self._signal: Wish | None = None
+
+    def wish(self) -> Wish | None:
+        """Return what is wanted, if anything is. A wish from the directory is returned once."""
+        if self._signal is not None:
+            return self._signal
+        if self._directory is None or self._clock() < self._next_look:
+            return None
+        self._next_look = self._clock() + LOOK_EVERY
+        return _taken(self._directory / FILE)
+
+    @contextmanager
+    def listening(self, *, patience: float) -> Iterator[None]:
+        """Take SIGINT and SIGTERM as the wish to stop while the context lasts; only the main thread can.
+
+        The second signal does what it did before: it interrupts. So does the first, after `patience` seconds, if the run has not
+        ended by then.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+        def note(number: int, _frame: FrameType | None) -> None:
+            self._signal = Wish("stop", signal.Signals(number).name)
+            restore()
+            signal.signal(signal.SIGALRM, lambda _number, _frame: signal.raise_signal(number))
+            signal.setitimer(signal.ITIMER_REAL, patience)
+
+        def restore() -> None:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+        for number in before:
+            signal.signal(number, note)
+        try:
+            yield
+        finally:
+            restore()
+
+
+def leave_wish(directory: Path, wish: Wish) -> None:
+    """Leave a wish for the run that looks into a directory."""
+    directory.mkdir(parents=True, exist_ok=True)
+    draft = directory / f"{FILE}.draft"
+    draft.write_text(json.dumps(asdict(wish)), encoding="utf-8")
+    draft.replace(directory / FILE)
+
+
+def _taken(path: Path) -> Wish | None:
+    try:
+        wish = Wish(**json.loads(path.read_text(encoding="utf-8")))
+        path.unlink()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (ValueError, TypeError):
+        path.unlink(missing_ok=True)
+        return None
+    return wish

@@ -1,0 +1,167 @@
+"""Supervision (R12): a run is as many generations as it takes, each a whole tree that starts from the last checkpoint.
+
+A generation ends because all streams have, because a host was lost, or because somebody wished: to stop, or to move to another
+plan. Runtimes say how one generation is driven; everything else about restarts is here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from dgs.errors import DgsError, FrameGapError, WorkerLostError
+from workers.central import Central
+from workers.checkpointing import CheckpointFigures, Checkpointing
+from workers.checkpoints import CheckpointStore, ResumePoint
+from workers.checkpoints.memory_store import MemoryStore
+from workers.checkpoints.opening import open_directory
+from workers.control import Control, Wish
+from workers.deployment import Deployment
+from workers.job import Caller, Job, JobResult
+from workers.sinks.places import output_places
+from workers.sinks.publishing import claim, discard_unpublished, publish, remove_earlier
+from workers.sources.live import SECOND
+
+LONGEST_BACKOFF = 60.0
+"""Seconds."""
+
+STOP_GRACE = 1.0
+"""Seconds that a run may take to end after `stop_timeout` before user code is interrupted."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a generation ended: the final state and the figures of its hosts, or the wish for which it was ended."""
+
+    state: Any
+    figures: dict[str, Any]
+    wish: Wish | None = None
+
+
+@dataclass
+class Session:
+    """What outlives the generations of a run, and what a driver of one needs."""
+
+    job: Job
+    central: Central
+    control: Control
+    store: CheckpointStore
+    caller: Caller
+    figures: CheckpointFigures = field(default_factory=CheckpointFigures)
+    restarts: list[str] = field(default_factory=list)
+    _stopping: CheckpointStore | None = None
+
+    def checkpointing(self, deployment: Deployment) -> Checkpointing:
+        """Return the checkpoints of a generation."""
+        return Checkpointing(
+            deployment, self.store, self.central, self.figures, self.control, durable=self.durable
+        )
+
+    def durable(self) -> CheckpointStore | None:
+        """Return a store that outlives the run, for its state at a clean stop; None if it has no place for one."""
+        if self.job.checkpoint is not None or self.job.checkpoint_dir is None:
+            return None
+        if self._stopping is None:
+            self._stopping = open_directory(self.job, publish)
+            self._stopping.begin()
+        return self._stopping
+
+    def close(self) -> None:
+        """Let go of the stores."""
+        self.store.close()
+        if self._stopping is not None:
+            self._stopping.close()
+
+
+Drive = Callable[[Deployment, Session], Ended]
+"""Runs one generation. Raises WorkerLostError or FrameGapError if its hosts are gone; any other DgsError ends the run."""
+
+
+def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Caller) -> JobResult:
+    """Run a job over as many generations as it takes. `hosts`: how many a job gets. Raises any DgsError."""
+    control = Control(job.control_dir)
+    is_kept = job.checkpoint is not None or job.resumes
+    with ExitStack() as stack:
+        if job.checkpoint_dir is not None:
+            patience = job.runtime.stop_timeout / SECOND + STOP_GRACE
+            stack.enter_context(control.listening(patience=patience))
+        store = stack.enter_context(_opened(job, is_kept=is_kept))
+        session = Session(job, Central(job), control, store, caller)
+        stack.callback(session.close)
+        complete = False
+        try:
+            result = _generations(session, drive, hosts)
+            complete = result.stopped_by is None
+        finally:
+            session.central.close(complete=complete)
+        return result
+
+
+@contextmanager
+def _opened(job: Job, *, is_kept: bool) -> Iterator[CheckpointStore]:
+    """Open the store of a run; where it is a directory, keep other runs out of the outputs, too."""
+    if not is_kept or job.checkpoint_dir is None:
+        yield MemoryStore(publish)
+        return
+    places = output_places(job.sinks, output_dir=job.output_dir, base_dir=job.base_dir)
+    with claim(places):
+        yield open_directory(job, publish)
+
+
+def _generations(session: Session, drive: Drive, hosts: Callable[[Job], int]) -> JobResult:
+    job, lost_at = session.job, 0
+    while True:
+        point = session.store.begin()
+        _clean(job, point)
+        try:
+            ended = drive(Deployment(job, hosts(job), point), session)
+        except (WorkerLostError, FrameGapError) as error:
+            if session.figures.committed > lost_at:
+                session.restarts.clear()
+            lost_at = session.figures.committed
+            _pause(session, error)
+            continue
+        if ended.wish is not None and ended.wish.action == "replan" and ended.wish.plan is not None:
+            job = session.job = _replanned(session, ended.wish.plan)
+            continue
+        stopped_by = None if ended.wish is None else ended.wish.by
+        figures = {**ended.figures, "checkpoints": asdict(session.figures), "restarts": len(session.restarts)}
+        return JobResult(ended.state, session.central.outputs, figures, stopped_by)
+
+
+def _clean(job: Job, point: ResumePoint) -> None:
+    """Remove what is not committed, and, where a run begins afresh, what an earlier one left under final names."""
+    if job.checkpoint is None and point.epoch == 0:
+        return  # hosts do it themselves
+    places = output_places(job.sinks, output_dir=job.output_dir, base_dir=job.base_dir)
+    discard_unpublished(places)
+    if point.epoch == 0:
+        remove_earlier(places)
+
+
+def _pause(session: Session, error: WorkerLostError | FrameGapError) -> None:
+    """Wait before the next generation; raise the error if there were too many since the last checkpoint."""
+    limits = session.job.runtime.restarts
+    if len(session.restarts) >= limits.max or not session.central.can_discard:
+        raise error
+    seconds = min(limits.backoff / 1e9 * 2 ** len(session.restarts), LONGEST_BACKOFF)
+    session.restarts.append(str(error))
+    session.central.discard()
+    session.caller.notify(f"{error}: the run starts again from its last checkpoint, in {seconds:g} s")
+    time.sleep(seconds)
+
+
+def _replanned(session: Session, path: str) -> Job:
+    """Return the job under the plan of another plan file; under its own, with a word, if that cannot be."""
+    job = session.job
+    try:
+        if session.caller.replanned is not None:
+            job = session.caller.replanned(job, path)
+    except DgsError as error:
+        session.caller.notify(f"{error}: the run keeps its plan")
+    else:
+        session.caller.notify(f"the run goes on under the plan of {path}: {len(job.plan)} workers")
+    return job
