@@ -10,7 +10,7 @@
 >>> plan = Plan(PlanNode("w0", ImplTagSet(), children=tuple(leaves)))
 >>> [node.node for node in placed(plan, Topology(streams, [Machine("node-0"), Machine("node-1")])).nodes()]
 ['node-0', 'node-0', 'node-1']
->>> assign_hosts(plan, 2, {"w1": 5.0, "w2": 9.0})
+>>> assign_hosts(plan, 2, {"w1": {"v0": 5.0}, "w2": {"v1": 9.0}})
 {'w0': 1, 'w1': 0, 'w2': 1}
 """
 
@@ -20,6 +20,7 @@ import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from planner.crossings import crossing
 from planner.plan import Plan, PlanNode, rebuilt
 from planner.rates import node_rates, subtree_totals, totals
 from planner.topology import Topology
@@ -58,20 +59,29 @@ def placed(plan: Plan, topology: Topology) -> Plan:
     return replace(plan, root=rebuilt(plan.root, visit))
 
 
-def assign_hosts(plan: Plan, hosts: int, rates: Mapping[str, float] | None = None) -> dict[str, int]:
-    """Return the host process (0 to hosts - 1) of every node: leaves balanced by `rates` (events per second by node id).
+def assign_hosts(
+    plan: Plan, hosts: int, rates: Mapping[str, Mapping[str, float]] | None = None
+) -> dict[str, int]:
+    """Return the host process (0 to hosts - 1) of every node: leaves balanced by `rates`, by node id and stream.
 
-    Neighbours in the tree stay together where that costs no balance; a node with children is with the heaviest of them.
-    Without rates, all leaves count the same.
+    Of the ways to balance them, the one in which least crosses hosts: neighbours in the tree stay together, or leaves that
+    share streams do. A node with children is with the heaviest of them. Without rates, all leaves count the same.
     """
     known = rates or {}
+    own = {node: sum(streams.values()) for node, streams in known.items()}
     leaves = [leaf.id for leaf in plan.leaves]
-    weights = {leaf: known.get(leaf, 0.0) for leaf in leaves}
+    weights = {leaf: own.get(leaf, 0.0) for leaf in leaves}
     if not any(weights.values()):
         weights = dict.fromkeys(leaves, 1.0)
-    together, spread = _in_order(leaves, weights, hosts), _heaviest_first(leaves, weights, hosts)
-    chosen = together if _peak(together, weights) <= SPREAD * _peak(spread, weights) else spread
-    _follow_heaviest(plan, subtree_totals(plan, {**known, **weights}), chosen)
+    by_stream = sorted(leaves, key=lambda leaf: sorted(known.get(leaf, ())))
+    ways = [_in_order(leaves, weights, hosts), _in_order(by_stream, weights, hosts)]
+    ways.append(_heaviest_first(leaves, weights, hosts))
+    least = min(_peak(way, weights) for way in ways)
+    whole = subtree_totals(plan, {**own, **weights})
+    balanced = [way for way in ways if _peak(way, weights) <= SPREAD * least]
+    for way in balanced:
+        _follow_heaviest(plan, whole, way)
+    chosen = min(balanced, key=lambda way: crossing(plan, way, known))
     return {node.id: chosen[node.id] for node in plan.nodes()}
 
 

@@ -58,12 +58,42 @@ def test_one_machine_is_not_named():
 
 
 def test_hosts_are_balanced_by_rate():
-    hosts = assign_hosts(flat(4), 2, {"l0": 9.0, "l1": 1.0, "l2": 9.0, "l3": 1.0})
+    hosts = assign_hosts(
+        flat(4), 2, {f"l{i}": {f"v{i}": rate} for i, rate in enumerate([9.0, 1.0, 9.0, 1.0])}
+    )
     assert hosts["l0"] != hosts["l2"]
 
 
 def test_neighbours_share_a_host_where_that_costs_nothing():
     assert assign_hosts(flat(6), 2) == {"root": 0, "l0": 0, "l1": 0, "l2": 0, "l3": 1, "l4": 1, "l5": 1}
+
+
+def placed_on_two(made, rates):
+    return assign_hosts(made, 2, rates)
+
+
+def pages(updates):
+    """The plan of a page-view join: two pages, each over two leaves with two of four streams of views, and its rates."""
+    subtrees, rates = [], {"root": {}}
+    for page in "ab":
+        leaves = []
+        for half in range(2):
+            tags = TagSet.of(VIEW(page))
+            leaves.append(PlanNode(f"{page}{half}", ImplTagSet.of({f"v{i}": tags for i in (half, half + 2)})))
+            rates[f"{page}{half}"] = {f"v{i}": 1.0 for i in (half, half + 2)}
+        rates[page] = {"updates": updates}
+        subtrees.append(PlanNode(page, ImplTagSet(), children=tuple(leaves)))
+    return Plan(PlanNode("root", ImplTagSet(), children=tuple(subtrees))), rates
+
+
+def test_leaves_that_share_streams_share_a_host_where_events_are_many():
+    hosts = placed_on_two(*pages(updates=1e-5))
+    assert hosts["a0"] == hosts["b0"] != hosts["a1"] == hosts["b1"]
+
+
+def test_leaves_that_synchronise_often_share_a_host():
+    hosts = placed_on_two(*pages(updates=0.1))
+    assert hosts["a0"] == hosts["a1"] != hosts["b0"] == hosts["b1"]
 
 
 def test_more_hosts_than_leaves_leave_some_idle():
@@ -75,7 +105,7 @@ def test_more_hosts_than_leaves_leave_some_idle():
 def test_every_node_has_a_host_and_parents_follow_a_child(instance, seed, count):
     program, topology = instance
     made = plan(program, topology, name="random", seed=seed)
-    hosts = assign_hosts(made, count, totals(node_rates(made, topology.streams)))
+    hosts = assign_hosts(made, count, node_rates(made, topology.streams))
     assert set(hosts) == {node.id for node in made.nodes()}
     assert set(hosts.values()) <= set(range(count))
     for node in made.nodes():
