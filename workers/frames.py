@@ -12,7 +12,7 @@ strictly: an unknown kind of message, a missing part or one of a wrong type is a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from dgs import codec
@@ -23,6 +23,8 @@ from dgs.order import OrderKey
 from workers.messages import Events, Forked, Frame, JoinAnswer, JoinRequest, Message, Progress
 
 EVENTS, PROGRESS, REQUEST, ANSWER, FORKED = range(5)
+
+_INTS = {int}
 
 
 def encoded(frame: Frame) -> bytes:
@@ -49,8 +51,8 @@ def _to_frame(frame: Frame) -> list[Any]:
 
 def _from_frame(content: Any) -> Frame:
     sender, generation, sequence, messages, low, load = _of(list, content)
-    for number in (sender, generation, sequence, load):
-        _of(int, number)
+    if {type(sender), type(generation), type(sequence), type(load)} != _INTS:
+        raise TypeError("the numbers of a frame are integers")
     found = tuple([(_of(str, target), _FROM[code](*parts)) for target, code, *parts in _of(list, messages)])
     return Frame(sender, generation, sequence, found, _from_key(low), load)
 
@@ -68,10 +70,24 @@ def _to_key(key: OrderKey) -> list[int]:
 
 
 def _from_key(content: Any) -> OrderKey:
-    ts, rank, seq, *path = _of(list, content)
-    for number in content:
-        _of(int, number)
-    return OrderKey(ts, rank, seq, tuple(path)) if path else OrderKey(ts, rank, seq)
+    if type(content) is not list or set(map(type, content)) != _INTS:
+        raise TypeError("the parts of an order key are integers")
+    if len(content) == 3:  # noqa: PLR2004 - the parts of a key without a path, as nearly all are
+        return OrderKey(*content)
+    ts, rank, seq, *path = content
+    return OrderKey(ts, rank, seq, tuple(path))
+
+
+def _to_keys(keys: Iterable[tuple[int, OrderKey]]) -> list[Any]:
+    """Return lanes and keys, one after the other."""
+    return [part for lane, key in keys for part in (lane, _to_key(key))]
+
+
+def _from_keys(content: Any) -> Iterator[tuple[int, OrderKey]]:
+    lanes = _of(list, content)[::2]
+    if not set(map(type, lanes)) <= _INTS:
+        raise TypeError("lanes are integers")
+    return zip(lanes, map(_from_key, content[1::2]), strict=True)
 
 
 def _from_events(lane: Any, batch: Any) -> Events:
@@ -79,11 +95,11 @@ def _from_events(lane: Any, batch: Any) -> Events:
 
 
 def _to_progress(target: str, message: Progress) -> list[Any]:
-    return [target, PROGRESS, [[lane, *_to_key(key)] for lane, key in message.frontiers]]
+    return [target, PROGRESS, _to_keys(message.frontiers)]
 
 
 def _from_progress(frontiers: Any) -> Progress:
-    return Progress(tuple([(_of(int, lane), _from_key(key)) for lane, *key in _of(list, frontiers)]))
+    return Progress(tuple(_from_keys(frontiers)))
 
 
 def _to_request(target: str, message: JoinRequest) -> list[Any]:
@@ -99,12 +115,12 @@ def _from_request(number: Any, lane: Any, keys: Any, is_final: Any, epoch: Any) 
 
 
 def _to_answer(target: str, message: JoinAnswer) -> list[Any]:
-    positions = [[lane, *_to_key(key)] for lane, key in message.positions.items()]
+    positions = _to_keys(message.positions.items())
     return [target, ANSWER, message.child, message.number, plain(list(message.states)), positions]
 
 
 def _from_answer(child: Any, number: Any, states: Any, positions: Any) -> JoinAnswer:
-    found = {_of(int, lane): _from_key(key) for lane, *key in _of(list, positions)}
+    found = dict(_from_keys(positions))
     return JoinAnswer(_of(str, child), _of(int, number), _of(list, states), found)
 
 
