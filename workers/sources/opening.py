@@ -13,6 +13,7 @@ from dgs.config_sources import GeneratorSource, SocketSource
 from dgs.errors import MissingInputError, PlanFileError, UsageError
 from dgs.order import OrderKey
 from dgs.program import Program
+from dgs.scalar import is_vectorised
 from dgs.units import NANOSECONDS, TimeUnit
 from workers.event_log.reader import LogReader
 from workers.sources.contract import Source
@@ -46,6 +47,9 @@ ROWS_AT_ONCE = {
 """Rows read at a time by kind of source: few of text, which takes a while to parse and the first output should not wait
 for; many of columns that are there already, to forget what a batch costs."""
 
+VECTORISED_ROWS = 1_048_576
+"""Rows read at a time from memory for programs with an `update_batch`."""
+
 _KEY_TYPES = {int: "int", float: "float", str: "str", bool: "bool"}
 
 
@@ -75,7 +79,7 @@ def open_source(
     `read`.
     """
     policy = _policy(config, unit)
-    batch_rows = batch_rows or ROWS_AT_ONCE[config.source.kind]
+    batch_rows = batch_rows or rows_at_once_of(config, program)
     pace = _pace(config)
     rows_at_once = batch_rows if time is None or pace is None else rows_ahead(pace, time.linger, batch_rows)
     mapping = Mapping(config, program, plan_unit=unit)
@@ -105,6 +109,16 @@ def open_source(
         wanted=streams,
         origin=origin,
     )
+
+
+def rows_at_once_of(config: StreamConfig, program: Program) -> int:
+    """Return how many rows to read at a time where the plan does not say.
+
+    Columns in memory are views: for a program that takes events many at a time, a larger batch costs no memory. Event by
+    event it would take a second until its first output.
+    """
+    many = config.source.kind == "memory" and is_vectorised(program)
+    return VECTORISED_ROWS if many else ROWS_AT_ONCE[config.source.kind]
 
 
 def _pace(config: StreamConfig) -> float | None:
