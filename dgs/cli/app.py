@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from dgs.cli.bench import bench
 from dgs.cli.doctor import doctor
 from dgs.cli.explain import explain
+from dgs.cli.log import log
 from dgs.cli.plan import plan
 from dgs.cli.reporting import print_usage_error
 from dgs.cli.run import run
@@ -50,14 +51,14 @@ app = typer.Typer(
     cls=Verbs,
     help="Run stateful stream programs in parallel, with exactly the outputs of the sequential program.",
     epilog="Exit codes: 0 ok, 1 negative result, 2 usage, 3 invalid file or plan, 4 environment, 5 runtime failure, "
-    "70 bug in dgs, 130/143 stopped.",
+    "6 damaged or refused checkpoint or log, 70 bug in dgs, 130/143 stopped.",
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 
-for verb in (run, plan, explain, bench, schema, doctor):
+for verb in (run, plan, explain, bench, log, schema, doctor):
     app.command()(verb)
 
 

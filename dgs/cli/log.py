@@ -1,0 +1,132 @@
+"""`dgs log`: what is in an event log, and the mark of its end."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dgs.cli.options import AsJson, Debug
+from dgs.cli.reporting import print_json, reporting, say
+
+if TYPE_CHECKING:
+    from workers.event_log import Segment
+    from workers.event_log.summary import StreamSummary
+
+
+class Action(StrEnum):
+    """What to do with a log."""
+
+    LS = "ls"
+    SHOW = "show"
+    CLOSE = "close"
+
+
+What = Annotated[
+    Action,
+    typer.Argument(
+        help="ls: list the streams. show: check and list every segment. close: mark the end of the streams.",
+        show_default=False,
+    ),
+]
+Directory = Annotated[
+    Path, typer.Argument(metavar="DIR", help="The directory of the log.", show_default=False)
+]
+Streams = Annotated[
+    list[str] | None, typer.Option("--stream", metavar="ID", help="Only this stream. Repeatable.")
+]
+
+
+def log(
+    action: What,
+    directory: Directory,
+    *,
+    stream: Streams = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """List, check or close an event log."""
+    with reporting(as_json=as_json, debug=debug):
+        from workers.event_log import close_stream
+        from workers.event_log.summary import segments, streams
+
+        names = _chosen(directory, stream or [])
+        if action is Action.CLOSE:
+            for name in names:
+                close_stream(directory, name)
+            say(f"dgs: closed {', '.join(names)}")
+        if action is Action.SHOW:
+            found = {name: list(segments(directory, name)) for name in names}
+            _print_segments(found, as_json=as_json)
+        else:
+            summaries = [summary for summary in streams(directory) if summary.stream in names]
+            _print_streams(summaries, as_json=as_json)
+
+
+def _chosen(directory: Path, wanted: list[str]) -> list[str]:
+    """Return the streams to look at. Raises UsageError for what is no log, or has no such stream."""
+    from dgs.errors import UsageError
+    from workers.event_log.summary import stream_names
+
+    names = stream_names(directory)
+    if not names:
+        raise UsageError(message=f"{directory} is no event log: no stream was ever written there")
+    for name in wanted:
+        if name not in names:
+            raise UsageError(message=f"{directory} has no stream {name!r}; it has {', '.join(names)}")
+    return [name for name in names if not wanted or name in wanted]
+
+
+def _print_streams(summaries: list[StreamSummary], *, as_json: bool) -> None:
+    if as_json:
+        print_json({"streams": [asdict(summary) for summary in summaries]})
+        return
+    head = ("stream", "writer", "rows", "deleted", "segments", "bytes", "latest", "frontier", "state")
+    _print_table(
+        head,
+        [
+            (
+                s.stream,
+                s.writer,
+                s.rows,
+                s.first,
+                s.segments,
+                s.size,
+                s.latest,
+                s.frontier,
+                "closed" if s.is_closed else "open",
+            )
+            for s in summaries
+        ],
+    )
+
+
+def _print_segments(found: dict[str, list[Segment]], *, as_json: bool) -> None:
+    if as_json:
+        print_json({"segments": [asdict(segment) for segments in found.values() for segment in segments]})
+        return
+    head = ("stream", "segment", "batch", "first row", "rows", "from", "to", "frontier", "digest")
+    _print_table(
+        head,
+        [
+            (s.stream, s.number, s.batch, s.first, s.rows, s.low, s.high, s.frontier, s.digest[:8])
+            for segments in found.values()
+            for s in segments
+        ],
+    )
+
+
+def _print_table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
+    """Print rows under their heads; numbers to the right."""
+    texts = [head, *(tuple("-" if value is None else str(value) for value in row) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    right = [bool(rows) and isinstance(value, int) for value in (rows[0] if rows else head)]
+    for line in texts:
+        cells = (
+            text.rjust(width) if is_right else text.ljust(width)
+            for text, width, is_right in zip(line, widths, right, strict=True)
+        )
+        print("  ".join(cells).rstrip())
