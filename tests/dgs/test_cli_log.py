@@ -71,7 +71,7 @@ def test_show_lists_the_segments_of_the_streams_asked_for(log):
 
 
 def test_show_finds_damage_and_ls_does_not_look_for_it(log):
-    first = sorted((log / "values" / "0000000").iterdir())[0]
+    first = min((log / "values" / "0000000").iterdir())
     first.write_bytes(first.read_bytes()[:-1])
     assert invoke("ls", log).exit_code == 0
     done = invoke("show", log)
