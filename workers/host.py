@@ -201,6 +201,11 @@ class Host:
         return sum(worker.mailbox.nbytes for worker in self.workers.values())
 
     @property
+    def frontiers(self) -> Mapping[str, OrderKey]:
+        """How far the local sources have come."""
+        return self._sources
+
+    @property
     def low(self) -> OrderKey:
         """The lowest frontier of the local sources, END when all have ended."""
         return min(self._sources.values(), default=END)
