@@ -14,6 +14,7 @@ from typing import Any
 from dgs import codec
 from dgs.errors import DgsError
 from dgs.events import EventBatch
+from dgs.order import BEGIN, END
 from dgs.outputs import OutputBatch
 from dgs.user_code import user_error
 from workers.central import Central
@@ -96,6 +97,9 @@ class Engine:
                     host=self.index,
                     generation=self._point.generation,
                     by_epoch=self._by_epoch,
+                    run=job.run_id,
+                    splits=self._splits,
+                    program=job.program.name,
                 )
                 self._sinks.append((opened, sink.kind in TRANSACTIONAL))
         for batch in deployment.outbox(self.index):
@@ -115,9 +119,20 @@ class Engine:
                 streams=streams,
                 time=self._time,
             )
+        if self._point.epoch:
+            for name, source in self._sources.items():
+                self._resume(name, source)
         if self._root is not None:
             self.host.workers[self._root].start(self._first_state(), self._point.epoch)
             self.host.wake(self._root)
+
+    def _resume(self, name: str, source: Source) -> None:
+        """Check that a source is what it was, and leave out what is in the state already, as far as it can."""
+        if name in self._point.sources:
+            source.resume(self._point.sources[name])
+        base = self._point.positions.base(name)
+        if BEGIN < base < END:
+            source.skip_to(base.seq)
 
     def _first_state(self) -> Any:
         """Return the state of the point: the program's initial one, or that of a checkpoint."""
@@ -212,12 +227,15 @@ class Engine:
         if not self._epochs.close(worker, epoch):
             return
         staged = [sink.stage(epoch) for sink, _ in self._sinks]
+        about = {name: source.description for name, source in self._sources.items()}
         self.reports.append(
             HostReport(
                 self.index,
                 epoch,
                 tuple(file for part in staged for file in part.files),
                 tuple(batch for part in staged for batch in part.unaccepted),
+                {name: one["end"] for name, one in about.items() if one.get("end") is not None},
+                about,
                 events=sum(self._done.values()),
                 outputs=self._outputs_of.pop(epoch, 0),
             )

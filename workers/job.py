@@ -26,7 +26,8 @@ class Job:
     `until`: leave out events at or above this key (`--max-events`). `rates`: known
     events per second by implementation stream and tag, to place workers and readers.
     `checkpoint`: when checkpoints are taken, None for never; `checkpoint_dir`: where one goes, also that of a clean stop (None:
-    nowhere, the run cannot be resumed). `resumes`: go on from the newest checkpoint there; `accepts_duplicates`: also if the record of what is committed is lost. `control_dir`: where `dgs stop` and
+    nowhere, the run cannot be resumed). `resumes`: go on from the newest checkpoint there; `accepts_duplicates`: also if the record of what is committed is lost. `run_id`: the same for all
+    generations and resumed parts of a run, and for no other (the supervisor sets it). `control_dir`: where `dgs stop` and
     `dgs replan` leave their wishes. `directory`: of the run, for the command that continues it.
     """
 
@@ -47,6 +48,7 @@ class Job:
     checkpoint_dir: Path | None = None
     resumes: bool = False
     accepts_duplicates: bool = False
+    run_id: str = ""
     control_dir: Path | None = None
     on_error: Literal["stop", "skip"] = "stop"
     delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"

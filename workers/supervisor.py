@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from dgs.errors import DgsError, FrameGapError, WorkerLostError
@@ -17,11 +17,11 @@ from workers.central import Central
 from workers.checkpointing import CheckpointFigures, Checkpointing
 from workers.checkpoints import CheckpointStore, ResumePoint
 from workers.checkpoints.memory_store import MemoryStore
-from workers.checkpoints.opening import open_directory
+from workers.checkpoints.opening import open_directory, remember, run_id
 from workers.control import Control, Wish
 from workers.deployment import Deployment
 from workers.job import Caller, Job, JobResult
-from workers.sinks.places import output_places
+from workers.sinks.places import Place, output_places
 from workers.sinks.publishing import claim, discard_unpublished, publish, remove_earlier
 from workers.sources.live import SECOND
 
@@ -65,6 +65,7 @@ class Session:
         if self.job.checkpoint is not None or self.job.checkpoint_dir is None:
             return None
         if self._stopping is None:
+            remember(self.job.checkpoint_dir, self.job.run_id)
             self._stopping = open_directory(self.job, publish)
             self._stopping.begin()
         return self._stopping
@@ -89,12 +90,15 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
             patience = job.runtime.stop_timeout / SECOND + STOP_GRACE
             stack.enter_context(control.listening(patience=patience))
         store = stack.enter_context(_opened(job, is_kept=is_kept))
+        job = replace(job, run_id=run_id(job))
         session = Session(job, Central(job), control, store, caller)
         stack.callback(session.close)
         complete = False
         try:
             result = _generations(session, drive, hosts)
             complete = result.stopped_by is None
+            if is_kept:
+                discard_unpublished(_places(job))
         finally:
             session.central.close(complete=complete)
         return result
@@ -103,12 +107,20 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
 @contextmanager
 def _opened(job: Job, *, is_kept: bool) -> Iterator[CheckpointStore]:
     """Open the store of a run; where it is a directory, keep other runs out of the outputs, too."""
-    if not is_kept or job.checkpoint_dir is None:
-        yield MemoryStore(publish)
+    if not is_kept:
+        yield MemoryStore(publish)  # its hosts keep other runs out
         return
-    places = output_places(job.sinks, output_dir=job.output_dir, base_dir=job.base_dir)
-    with claim(places):
-        yield open_directory(job, publish)
+    with claim(_places(job)):
+        yield MemoryStore(publish) if job.checkpoint_dir is None else open_directory(job, publish)
+
+
+def _places(job: Job) -> tuple[Place, ...]:
+    return output_places(
+        job.sinks,
+        output_dir=job.output_dir,
+        base_dir=job.base_dir,
+        dead_letters=job.on_error == "skip",
+    )
 
 
 def _generations(session: Session, drive: Drive, hosts: Callable[[Job], int]) -> JobResult:
@@ -136,10 +148,9 @@ def _clean(job: Job, point: ResumePoint) -> None:
     """Remove what is not committed, and, where a run begins afresh, what an earlier one left under final names."""
     if job.checkpoint is None and point.epoch == 0:
         return  # hosts do it themselves
-    places = output_places(job.sinks, output_dir=job.output_dir, base_dir=job.base_dir)
-    discard_unpublished(places)
+    discard_unpublished(_places(job))
     if point.epoch == 0:
-        remove_earlier(places)
+        remove_earlier(_places(job))
 
 
 def _pause(session: Session, error: WorkerLostError | FrameGapError) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dgs.config import CheckpointConfig
@@ -10,9 +12,33 @@ from dgs.errors import InternalError
 from dgs.program_identity import identity_of, migration
 from workers.checkpoints.contract import StagedFile
 from workers.checkpoints.directory_store import DirectoryStore
+from workers.sinks.part_file import refusing
 
 if TYPE_CHECKING:
     from workers.job import Job
+
+
+RUN_ID = "run-id"
+
+
+def run_id(job: Job) -> str:
+    """Return what tells this run from all others: kept beside its checkpoints, for as long as it can be resumed."""
+    fresh = uuid.uuid4().hex
+    if job.checkpoint_dir is None:
+        return fresh
+    path = job.checkpoint_dir / RUN_ID
+    if job.resumes and path.exists():
+        return path.read_text(encoding="utf-8")
+    if job.checkpoint is not None:
+        remember(job.checkpoint_dir, fresh)
+    return fresh
+
+
+def remember(directory: Path, run: str) -> None:
+    """Keep the id of a run beside its checkpoints. Raises OutputUnwritableError."""
+    with refusing(directory):
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (directory / RUN_ID).write_text(run, encoding="utf-8")
 
 
 def open_directory(job: Job, publish: Callable[[Sequence[StagedFile]], None]) -> DirectoryStore:
