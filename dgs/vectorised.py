@@ -106,16 +106,27 @@ def _spread(values: list[Any], codes: Codes | Indices | pa.Array | None, count: 
             return {name: _spread([value[name] for value in values], indices, count) for name in names}
     array = _as_array(values, types)
     if isinstance(codes, pa.Array):
-        if array is not None:
-            return pa.DictionaryArray.from_arrays(
-                codes, pa.array(array), safe=False
-            )  # by_tag has seen the codes
+        coded = None if array is None else _as_dictionary(values, array, codes)
+        if coded is not None:
+            return coded
         codes = codes.to_numpy()
     if isinstance(array, np.ndarray):
         return columns.constant(array, count) if codes is None else array.take(codes)
     if array is not None:
         return pa.nulls(count) if codes is None else array.take(pa.array(codes))
     return values * count if codes is None else [values[code] for code in codes.tolist()]
+
+
+def _as_dictionary(values: list[Any], array: Any, codes: pa.Array) -> Any:
+    """Return an Arrow dictionary of codes that are known to be in range; None for texts that Arrow cannot hold."""
+    if (
+        isinstance(array, np.ndarray) and array.dtype.kind == "U"
+    ):  # Arrow would read NumPy's texts up to a NUL only
+        try:
+            array = pa.array(values, pa.string())
+        except UnicodeError:
+            return None
+    return pa.DictionaryArray.from_arrays(codes, pa.array(array), safe=False)
 
 
 def _as_array(values: list[Any], types: set[type]) -> Any:

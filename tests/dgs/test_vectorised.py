@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dgs import EventBatch, Tag
@@ -44,6 +44,8 @@ def test_by_tag_gives_every_event_the_value_of_its_tag(values, codes):
 
 
 @given(values=st.lists(VALUES, min_size=3, max_size=3), codes=st.lists(st.integers(0, 2), max_size=6))
+@example(values=["\x000", "", ""], codes=[0, 1])
+@example(values=["\ud800", "a", "b"], codes=[0, 1])
 def test_by_tag_as_codes_gives_the_same_values(values, codes):
     found = by_tag(events(codes), values, as_codes=True)
     assert exact(to_list(found)) == exact([values[code] for code in codes])
