@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 
@@ -42,6 +43,8 @@ class Scripted:
         reading = self.script.pop(0)
         assert isinstance(reading, Reading), "read although it said that it has nothing"
         return reading
+
+    description: ClassVar[dict[str, Any]] = {}
 
     def elapse(self) -> None:
         assert isinstance(self.script.pop(0), float)

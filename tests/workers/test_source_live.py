@@ -99,16 +99,8 @@ def test_linger_collects_rows_until_the_first_has_waited_so_long(clock):
     clock.now = 4 * MS
     assert source.wait == pytest.approx(0.001)
     clock.now = 5 * MS
-    payloads, _ = read_due(source)
-    assert payloads == [
-        0,
-        1,
-        2,
-        3,
-        4,
-    ]  # what the generator made at once; the rest is due and has not waited yet
-    clock.now = 10 * MS
-    assert read_due(source)[0] == [5, 6, 7, 8, 9]
+    assert read_due(source)[0] == [0, 1, 2, 3, 4, 5]
+    assert source.wait == pytest.approx(0.006)  # the next row is due in 1 ms
 
 
 @given(
@@ -149,6 +141,15 @@ def test_pace_passes_heartbeats_of_the_generator_behind_the_rows_they_follow(clo
     clock.now = 2 * MS
     assert next(source).beats.before == ()
     assert next(source, None) is None
+
+
+def test_pace_begins_where_a_run_goes_on(clock):
+    source = paced(clock, range(20), pace="100/s")
+    source.skip_to(12)
+    assert 12 <= len(read_due(source)[0]) <= 13
+    clock.now = 10 * MS
+    _, frontier = read_due(source)
+    assert frontier == OrderKey(13, 0, 14)
 
 
 BEATS = {"every": "10ms", "max_delay": "0"}

@@ -76,6 +76,10 @@ class Heartbeats(Live):
         self._beat = beat
         return nothing(self._row, beat)
 
+    def begin_at(self, row: int) -> None:
+        """Pass it on."""
+        self._source.begin_at(row)
+
     def close(self) -> None:
         """Close the source."""
         self._source.close()

@@ -30,6 +30,9 @@ class Live(ABC, Iterator[Arrivals]):
     def wait(self) -> float:
         """Return the seconds until `next` may bring something, 0 for now. Before that it brings nothing at all."""
 
+    def begin_at(self, row: int) -> None:
+        """Hear, before anything else, that a run goes on at this row: earlier ones are known, and need not wait for a clock."""
+
     @abstractmethod
     def close(self) -> None:
         """Release what is open. May be called twice."""

@@ -1,6 +1,7 @@
 """A generator as if it were live: its rows are let through at a rate, by the clock; their times stay what they are.
 
-Row n is due n / rate seconds after the host began to read. What is due waits for up to `linger` for more, so that a batch
+Row n is due n / rate seconds after the host began to read; where a run goes on after a crash, its pace begins anew at the row
+that it goes on from. What is due waits for up to `linger` for more, so that a batch
 is worth its cost; `linger` of 0 lets every row through at once.
 
 >>> import numpy as np
@@ -24,7 +25,7 @@ from collections.abc import Generator, Iterator
 from workers.sources.live import SECOND, Live, LiveTime, nothing
 from workers.sources.rows import Arrivals
 
-SHORTEST_AHEAD = 10**6
+SHORTEST_AHEAD = 10**7
 """Rows of this many nanoseconds are taken from the generator at once, even with `linger` 0: one by one would cost too much."""
 
 
@@ -44,6 +45,11 @@ class Paced(Live):
         self._ahead: Arrivals | None = None
         self._position = 0
         self._is_started = False
+        self._first = 0
+
+    def begin_at(self, row: int) -> None:
+        """Let the rows before this one through at once: the pace begins here."""
+        self._first = row
 
     def wait(self) -> float:
         """Return the seconds until a batch is due: `batch_rows` rows, or fewer of which the first has waited for `linger`."""
@@ -98,20 +104,22 @@ class Paced(Live):
 
     def _pull(self) -> None:
         self._ahead, self._position = next(self._arrivals, None), 0
+        if self._ahead is not None:
+            self._passed = self._ahead.first
 
     def _due(self, row: int) -> int:
         """Return when a row is due."""
-        return int(row * SECOND / self._rate)
+        return int((row - self._first) * SECOND / self._rate)
 
     def _rows_due(self) -> int:
         """Return how many rows that have not been let through are due; at least one, for this is asked when one is."""
-        return max(1, int(self._time.elapsed() * self._rate / SECOND) + 1 - self._passed)
+        return max(1, int(self._time.elapsed() * self._rate / SECOND) + 1 + self._first - self._passed)
 
 
 def rows_ahead(rate: float, linger: int, most: int) -> int:
     """Return how many rows to take from a paced generator at once, so that they are not made long before they are due.
 
     >>> rows_ahead(100_000, 5_000_000, 16_384), rows_ahead(10, 5_000_000, 16_384)
-    (500, 1)
+    (1000, 1)
     """
     return max(1, min(most, int(rate * max(linger, SHORTEST_AHEAD) / SECOND)))

@@ -86,6 +86,8 @@ class PipelineSource:
         They come nevertheless where that costs nothing, and where what is to become of later rows depends on them: unless
         `on_disorder` is `error`. The row before `row` always comes, as the source must know how far it has come.
         """
+        if isinstance(self._arrivals, Live):
+            self._arrivals.begin_at(row)
         if self._origin.skip_to is not None:
             self._origin.skip_to(max(row - 1, 0))
 
