@@ -144,6 +144,7 @@ class DirectoryStore(CheckpointDirectory):
             now = replace(now, checkpoint=replace(checkpoint, state=None, files=files), states=kept)
             self.write_record(now)
         except OSError as error:
+            self._fence(before)
             self._tidy_after_failure(before, now)
             raise CheckpointFailedError(
                 epoch=checkpoint.epoch, path=self.path, problem=said(error)
@@ -188,14 +189,13 @@ class DirectoryStore(CheckpointDirectory):
         return {checkpoint.epoch: digest_of(data)}
 
     def _tidy_after_failure(self, before: Committed, failed: Committed) -> None:
-        """Make room, unless a newer generation has begun.
+        """Make room, if the record can be read.
 
         A record whose rename or fsync failed may be what a crash leaves, until another one is durable: its states stay.
         """
         if self._may_be_there(failed):
             self._doubtful.update(failed.states)
-        visible = self.committed()
-        if visible is not None and visible.generation == before.generation:
+        if self.committed() is not None:
             self._sweep(self._doubtful.union(before.states))
 
     def _may_be_there(self, record: Committed) -> bool:

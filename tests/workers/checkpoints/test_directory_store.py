@@ -156,8 +156,35 @@ def test_an_older_generation_is_fenced(saved, opened):
         older.commit(checkpoint(4))
     newer.commit(checkpoint(4, state=b"of the newer"))
     with pytest.raises(FencedError):
-        older.commit(checkpoint(5))
+        older.commit(checkpoint(4))
     assert opened(saved).begin().state == b"of the newer"
+
+
+@pytest.mark.parametrize("step", ["create", "rename"])
+def test_an_older_generation_is_fenced_also_while_it_writes_its_state(saved, opened, monkeypatch, step):
+    older = opened(saved)
+    older.begin()
+    older._lock.release()
+    real = getattr(RealDisk, step)
+
+    def slowly(disk, path, *rest):
+        real(disk, path, *rest)
+        if path.name.startswith("state"):
+            monkeypatch.undo()
+            opened(saved, fresh=False).begin()
+
+    monkeypatch.setattr(RealDisk, step, slowly)
+    with pytest.raises(FencedError):
+        older.commit(checkpoint(4))
+    assert_whole(opened(saved).begin(), 3)
+
+
+def test_what_a_crash_left_unfinished_is_removed_and_nothing_else(saved, opened):
+    for name in ("state-9.dgs.1f.tmp", "record-a.dgs.2e.tmp", "part-0.jsonl.tmp", "notes"):
+        (saved / name).write_bytes(b"")
+    opened(saved).begin()
+    assert {path.name for path in saved.iterdir()} >= {"part-0.jsonl.tmp", "notes", "state-1.dgs"}
+    assert not list(saved.glob("*.dgs.*.tmp"))
 
 
 def test_a_damaged_state_is_named_and_an_older_one_used_with_the_newest_record(saved, opened):
@@ -209,9 +236,9 @@ def test_one_copy_of_the_record_suffices_and_the_other_is_restored(saved, opened
 
 @pytest.mark.parametrize("name", RECORDS)
 def test_the_newer_copy_of_the_record_is_believed(saved, opened, name):
-    older = (saved / name).read_bytes()
     store = opened(saved)
     store.begin()
+    older = (saved / name).read_bytes()  # of the same generation
     store.commit(checkpoint(4))
     (saved / name).write_bytes(older)
     assert_whole(opened(saved).begin(), 4)
