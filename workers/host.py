@@ -192,8 +192,14 @@ class Host:
             )
 
     def _is_news(self, told: Peer, me: Peer) -> bool:
-        """Whether the others should hear of our frontier or load although there is no message for them."""
-        return told.low != me.low or (told.load > self._buffer_bytes) != (me.load > self._buffer_bytes)
+        """Whether the others should hear of our frontier or load although there is no message for them.
+
+        Frontiers matter only while some host is full (R11), which everybody has heard of.
+        """
+        if (told.load > self._buffer_bytes) != (me.load > self._buffer_bytes):
+            return True
+        is_one_full = any(peer.load > self._buffer_bytes for peer in (me, *self._peers.values()))
+        return is_one_full and told.low != me.low
 
     @property
     def load(self) -> int:

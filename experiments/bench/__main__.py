@@ -1,4 +1,4 @@
-"""`python -m experiments.bench`: the applications on all engines, the cost of synchronising, memory.
+"""`python -m experiments.bench`: the applications on all engines, the cost of synchronising, memory, latency.
 
 The table shows medians, and their ratios to a plain Python loop and to NumPy by hand. Outputs of every run are compared
 with those of the sequential program: the exit code is 1 if any differ.
@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from dgs.measuring import Sample, measured, medians
-from experiments.bench import memory, plot, report, sync
+from experiments.bench import latency, memory, plot, report, sync
 from experiments.bench.applications import APPLICATIONS, application, available
 from experiments.bench.engines import Shapes, contestants
 
@@ -63,6 +63,10 @@ Sync = Annotated[bool, typer.Option("--sync", help="Measure the cost of synchron
 Memory = Annotated[
     bool, typer.Option("--memory", help="Measure the memory of a run of 100 million events instead.")
 ]
+Latency = Annotated[
+    bool,
+    typer.Option("--latency", help="Measure how long synchronising outputs take on two Ray hosts instead."),
+]
 Quick = Annotated[
     bool, typer.Option("--quick", help="Small data, few repetitions, local only: under a minute.")
 ]
@@ -82,6 +86,7 @@ def main(
     plot_file: Plot = None,
     sync_only: Sync = False,
     memory_only: Memory = False,
+    latency_only: Latency = False,
     quick: Quick = False,
 ) -> None:
     """Measure the applications: engines x {scalar, vectorised} x leaves x hosts, repetitions interleaved."""
@@ -89,6 +94,9 @@ def main(
     about = report.surroundings(asked)
     if memory_only:
         memory.report(about, json)
+        return
+    if latency_only:
+        latency.report(about, json, quick=quick)
         return
     size = QUICK if quick else FULL
     shapes = Shapes(

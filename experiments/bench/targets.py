@@ -1,4 +1,4 @@
-"""What is to be reached, as ratios within one run on one machine: targets 1 to 3 of docs/performance.md.
+"""What is to be reached, of docs/performance.md: targets 1 and 2 as ratios within one run on one machine, target 4 in ms.
 
 >>> rows = [
 ...     {"app": "fraud", "engine": "numpy", "mode": "vectorised", "leaves": 1, "hosts": 1, "eps": 100.0, "problem": None},
@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,8 @@ VECTORISED_FORKING = 0.3
 SCALAR = {1: 1.0, 2: 1.8}
 """Of the plain loop, by the number of hosts."""
 TWO = 2
+LATENCY = {"5ms": {"p50_ms": 10.0, "p99_ms": 30.0}, "0": {"p50_ms": 2.0}}
+"""Milliseconds of a synchronising output, by `linger`."""
 
 
 @dataclass(frozen=True)
@@ -79,3 +81,16 @@ def _wanted(row: Row) -> tuple[int, float, str] | None:
         return None
     waits = engine == "ray" and row["app"].startswith("fraud")
     return 1, VECTORISED_FORKING if waits else VECTORISED, "numpy"
+
+
+def latency_verdicts(rows: Iterable[Row]) -> Iterator[str]:
+    """Yield how latencies stand to target 4.
+
+    >>> list(latency_verdicts([{"linger": "0", "p50_ms": 1.5, "p99_ms": 8.0, "problem": None}]))
+    ['target 4 met: linger 0, p50: 1.50 ms (at most 2)']
+    """
+    for row in rows:
+        for name, most in LATENCY.get(row["linger"], {}).items():
+            met = "met" if row[name] <= most and row["problem"] is None else "missed"
+            what = f"linger {row['linger']}, {name.removesuffix('_ms')}"
+            yield f"target 4 {met}: {what}: {row[name]:.2f} ms (at most {most:g})"

@@ -1,0 +1,192 @@
+"""How long a synchronising output takes (target 4): an event window over live streams, on two Ray hosts.
+
+Four value streams and a hundred barriers a second, at a pace. Times are nanoseconds since the start, so every row says when
+it is due: the latency of an output is the time at its sink minus the time of its barrier. First the most that the same job
+does without a pace is measured; then the latency at half of that with the default `linger` of 5 ms, and with `linger: 0` at
+100,000 events per second.
+
+>>> part = next(values(events=3, step=10))
+>>> part["ts"].tolist(), part["payload"].tolist()
+([0, 10, 20], [1, 1, 1])
+>>> windows_end(events=1_000, step=10**7, every=10**9).tolist()        # ten seconds of values, a barrier each second
+[1000000000, 2000000000, 3000000000, 4000000000, 5000000000, 6000000000, 7000000000, 8000000000, 9000000000]
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+from dgs.events import Int64s
+from dgs.outputs import OutputBatch
+
+STREAMS = 4
+HOSTS = 2
+SECOND = 10**9
+CHUNK = 65_536
+BARRIERS_EVERY = SECOND // 100
+"""Nanoseconds between two barriers where there is a pace."""
+WINDOW = 10_000
+"""Values per stream between two barriers where there is none, as in the other benchmarks."""
+MOST_EVENTS = 40_000_000
+"""In the run that finds the maximum rate."""
+SLOW = 100_000
+"""Events per second with `linger: 0`."""
+WARM_UP = SECOND // 2
+"""Barriers of the first nanoseconds are not counted: processes start, caches fill."""
+
+_began: dict[str, int] = {}
+"""When this process began to read the barriers, by the clock that all processes of a machine share."""
+
+
+def values(events: int, step: int) -> Iterator[dict[str, Any]]:
+    """Yield the values of a stream, all 1, one every `step` nanoseconds."""
+    ts, ones = np.arange(CHUNK, dtype=np.int64) * step, np.ones(CHUNK, dtype=np.int64)
+    for start in range(0, events, CHUNK):
+        count = min(CHUNK, events - start)
+        yield {"ts": ts[:count] + start * step, "payload": ones[:count]}
+
+
+def barriers(events: int, step: int, every: int) -> Iterator[dict[str, Any]]:
+    """Yield the barriers that go with such value streams, and note when they begin."""
+    _began["barriers"] = time.monotonic_ns()
+    ends = windows_end(events, step, every)
+    for start in range(0, len(ends), CHUNK):
+        part = ends[start : start + CHUNK]
+        yield {"ts": part, "payload": part}
+
+
+def windows_end(events: int, step: int, every: int) -> Int64s:
+    """Return the times of the barriers: none before the first, none after the last value."""
+    return np.arange(every, events * step, every, dtype=np.int64)
+
+
+def note(outputs: OutputBatch, *, path: str) -> None:
+    """Take outputs, as a sink: write their latencies and values down."""
+    now = time.monotonic_ns()
+    late = (now - _began["barriers"] - outputs.ts).tolist()
+    with Path(path).open("a", encoding="utf-8") as file:
+        file.writelines(
+            f"{ts} {each} {value}\n"
+            for ts, each, value in zip(outputs.ts.tolist(), late, outputs.values, strict=True)
+        )
+
+
+def plan_file(events: int, step: int, every: int, *, linger: str | None, path: Path) -> dict[str, Any]:
+    """Return the job: `events` values per stream, one every `step`, a barrier every `every` nanoseconds.
+
+    `linger`: None for no pace at all. `path`: where latencies are written.
+    """
+    heartbeat = {} if linger is None else {"heartbeat": {"every": "10ms", "max_delay": "0"}}
+
+    def stream(name: str, kind: str, interval: int, **args: int) -> dict[str, Any]:
+        made = {"ref": f"{__name__}:{kind}s", "args": {**args, "events": events, "step": step}}
+        pace = {} if linger is None else {"pace": f"{SECOND / interval!r}/s"}
+        source = {"generator": {**made, **pace}}
+        return {"id": name, "tags": {"kind": kind}, "payload": "payload", "source": source, **heartbeat}
+
+    return {
+        "version": 1,
+        "name": "latency",
+        "program": {"ref": "experiments.event_window.program:EventWindow"},
+        "time": {"unit": "ns"},
+        "streams": [
+            stream("barriers", "barrier", every, every=every),
+            *(stream(f"values-{number}", "value", step) for number in range(STREAMS)),
+        ],
+        "optimizer": {"max_leaves": STREAMS},
+        "runtime": {"kind": "ray", "hosts": HOSTS, "linger": linger or "5ms"},
+        "sinks": [
+            "none"
+            if linger is None
+            else {"callable": {"ref": f"{__name__}:note", "args": {"path": str(path)}}}
+        ],
+    }
+
+
+def run(events: int, step: int, every: int, *, linger: str | None) -> dict[str, Any]:
+    """Run such a job on Ray, which must have been started; return its row."""
+    import dgs
+    from dgs.plan_file import dump
+
+    with tempfile.TemporaryDirectory() as directory:
+        path, late = Path(directory) / "plan.yaml", Path(directory) / "latencies"
+        path.write_text(dump(plan_file(events, step, every, linger=linger, path=late)), encoding="utf-8")
+        done = dgs.run(path, run_dir=Path(directory) / "run")
+        noted = np.loadtxt(late, dtype=np.int64, ndmin=2) if linger is not None else None
+    ends = windows_end(events, step, every)
+    right = STREAMS * np.diff(-(-ends // step), prepend=0)  # values before each barrier
+    row = {
+        "app": "latency",
+        "engine": "ray",
+        "mode": "vectorised",
+        "leaves": len(done.plan.leaves),
+        "hosts": HOSTS,
+        "events": done.report["events_in"],
+        "seconds": done.report["seconds"],
+        "eps": done.report["throughput_eps"],
+        "linger": linger,
+        "problem": None
+        if sorted(done.outputs) == sorted(right.tolist())
+        else "the sums of the windows are wrong",
+    }
+    return row if noted is None else {**row, **_percentiles(noted)}
+
+
+def _percentiles(noted: Int64s) -> dict[str, Any]:
+    late = noted[noted[:, 0] >= WARM_UP, 1] / 1e6
+    p50, p99 = np.percentile(late, [50, 99]).tolist()
+    return {
+        "p50_ms": p50,
+        "p99_ms": p99,
+        "most_ms": float(late.max()),
+        "outputs": len(late),
+        "samples_ms": late.tolist(),
+    }
+
+
+def rows(*, seconds: float) -> Iterator[dict[str, Any]]:
+    """Yield the maximum rate, the latency at half of it, and the latency with `linger: 0`, over so many seconds each."""
+    from experiments.bench.report import console
+
+    most = run(MOST_EVENTS // STREAMS, 1_000, WINDOW * 1_000, linger=None)
+    yield most
+    for rate, linger in ((most["eps"] / 2, "5ms"), (SLOW, "0")):
+        step = max(1, round(SECOND * STREAMS / rate))
+        console().print(f"{STREAMS * SECOND / step:,.0f} events/s, linger {linger} ...", highlight=False)
+        yield run(int(seconds * SECOND / step), step, BARRIERS_EVERY, linger=linger)
+
+
+def report(about: Mapping[str, Any], json_file: Path | None, *, quick: bool = False) -> None:
+    """Measure, print a table and how the latencies stand to target 4, write JSON. Exits with 1 if outputs were wrong."""
+    from rich.table import Table
+
+    from experiments.bench.report import console
+    from experiments.bench.targets import latency_verdicts
+    from workers.ray_cluster import cluster
+
+    with cluster("local", HOSTS):
+        found = list(rows(seconds=2 if quick else 10))
+    table = Table(title="latency", title_justify="left")
+    for name in ("linger", "M events/s", "outputs", "p50 ms", "p99 ms", "most ms", "problem"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in found:
+        times = [f"{row[name]:,.2f}" if name in row else "-" for name in ("p50_ms", "p99_ms", "most_ms")]
+        rate, count = f"{row['eps'] / 1e6:,.2f}", str(row.get("outputs", "-"))
+        table.add_row(row["linger"] or "no pace", rate, count, *times, row["problem"] or "")
+    console().print(table)
+    verdicts = list(latency_verdicts(found))
+    for line in verdicts:
+        console().print(line)
+    if json_file is not None:
+        data = {**about, "rows": found, "targets": verdicts}
+        json_file.write_text(json.dumps(data, indent=1, default=str) + "\n", encoding="utf-8")
+    if any(row["problem"] for row in found):
+        raise typer.Exit(1)
