@@ -14,7 +14,7 @@ from tests.programs import BARRIER, VALUE, EventWindow
 from workers.build import make_worker
 from workers.host import Host
 from workers.lanes import Lanes
-from workers.messages import Events, Frame, Progress
+from workers.messages import Events, Forked, Frame, Progress
 
 PLAN = Plan(
     PlanNode(
@@ -30,6 +30,9 @@ class Ordinary(EventWindow):
     """Event windows whose leaves wait for a state before they process anything."""
 
     accumulates = ()
+
+    def fork(self, state, left, right):
+        return state, 0
 
 
 def make_host(index: int, sources: tuple[str, ...], buffer_bytes: int = 10**6) -> Host:
@@ -163,3 +166,17 @@ def test_host_gives_every_event_of_a_mixed_batch_to_its_owner(keys):
     assert got == {
         f"leaf{k}": [(VALUE(k), ts, k) for ts in range(200) if codes[ts] == k] for k in range(keys)
     }
+
+
+def test_host_lets_parts_of_a_state_leave_before_its_own_workers_go_on():
+    host = make_host(0, ("b", "v0"))
+    host.workers["root"].start(Ordinary().init())
+    host.wake("root")
+    host.ingest("b", [], END)
+    host.ingest("v0", [values(0, [1])], END)
+    list(host.pump(until_forked=True))
+    ((target, sent),) = host.frames()
+    assert (target, host.workers["leaf0"].events) == (1, 0)
+    assert isinstance(sent.messages[0][1], Forked)
+    list(host.pump(until_forked=True))
+    assert host.workers["leaf0"].events == 1
