@@ -65,7 +65,7 @@ class Engine:
         self._epochs = Epochs(self.host.workers, self._point.epoch)
         self._done = dict.fromkeys(self.host.workers, 0)  # events of each worker when it last closed an epoch
         self._outputs_of: Counter[int] = Counter()
-        self._by_epoch = job.checkpoint is not None or self._point.epoch > 0
+        self._by_epoch = job.is_kept or self._point.epoch > 0
         self._sources: dict[str, Source] = {}
         self._in_flight = in_flight
         self._waits: list[float] = []
@@ -82,7 +82,7 @@ class Engine:
         when = None if job.checkpoint is None else job.checkpoint.when
         self._when = None if when is None else load(when, base_dir=job.base_dir)
         self._saves_next = False
-        self._saves_final = job.checkpoint is not None
+        self._saves_final = job.is_kept
         self._root = deployment.plan.root.id if deployment.root_host == index else None
         self._open(deployment)
 
@@ -118,6 +118,7 @@ class Engine:
                 until=job.until,
                 streams=streams,
                 time=self._time,
+                log_dir=job.log_dir,
             )
         if self._point.epoch:
             for name, source in self._sources.items():

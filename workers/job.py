@@ -54,6 +54,16 @@ class Job:
     delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
 
     @property
+    def is_kept(self) -> bool:
+        """Whether its checkpoints are durable from the beginning, not only that of a clean stop."""
+        return self.checkpoint is not None or self.resumes
+
+    @property
+    def log_dir(self) -> Path | None:
+        """Where sockets keep their event logs unless the plan file says where: in the run directory, if there is one."""
+        return None if self.control_dir is None else self.output_dir / "logs"
+
+    @property
     def splits(self) -> dict[str, int]:
         """Into how many implementation streams each declared stream is dealt."""
         return {config.id: config.split for config in self.streams}
@@ -64,14 +74,16 @@ class JobResult:
     """What a runtime answers: the final state, the collected outputs, and the figures of the report.
 
     `figures` holds `events_in`, `outputs`, `seconds` (from the first read to the last output), `hosts`, `workers`,
-    `drops` (per stream), `per_worker` and `per_stream` dictionaries. `stopped_by`: why the run ended before its streams did, at
-    a checkpoint: a signal's name, or `dgs stop`; None if it came to its end.
+    `drops` (per stream), `per_worker` and `per_stream` dictionaries. `stopped_by`: why the run ended before its streams did: a
+    signal's name, or `dgs stop`; None if it came to its end. `stopped_at`: the epoch that was committed for it; None if none could
+    be in time.
     """
 
     state: Any
     outputs: list[OutputBatch]
     figures: dict[str, Any]
     stopped_by: str | None = None
+    stopped_at: int | None = None
 
 
 def _silent(*_what: object) -> None:

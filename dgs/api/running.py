@@ -39,7 +39,7 @@ def execute(
         directory.write_plan(prepared.config, plan_data(prepared), prepared.request.base_dir)
     try:
         result = run_job(job, caller or NOBODY)
-        differences = _differences(prepared, result, tolerance) if verify else None
+        differences = _differences(prepared, result, tolerance, job.log_dir) if verify else None
     except BaseException as error:
         if directory is not None:
             directory.write_results(_failure(prepared, started, error))
@@ -100,12 +100,16 @@ def checkpoint_dir(prepared: Prepared, directory: RunDirectory | None) -> Path |
     return None if directory is None else directory.path / "checkpoints"
 
 
-def _differences(prepared: Prepared, result: JobResult, tolerance: float | None) -> list[str]:
+def _differences(
+    prepared: Prepared, result: JobResult, tolerance: float | None, log_dir: Path | None
+) -> list[str]:
     """Run the sequential program on the same input; return the first differences, none if the outputs are equal."""
     from dgs import sequential
     from dgs.verify import compare
 
-    streams = [batches(prepared, rank, config) for rank, config in enumerate(prepared.config.streams)]
+    streams = [
+        batches(prepared, rank, config, log_dir) for rank, config in enumerate(prepared.config.streams)
+    ]
     expected = sequential.run(prepared.program, streams)
     got = (value for batch in result.outputs for value in batch.to_list())
     comparison = compare((output.value for output in expected.outputs), got, tolerance=tolerance)
@@ -116,7 +120,9 @@ def _differences(prepared: Prepared, result: JobResult, tolerance: float | None)
     return lines
 
 
-def batches(prepared: Prepared, rank: int, config: StreamConfig) -> Iterator[EventBatch]:
+def batches(
+    prepared: Prepared, rank: int, config: StreamConfig, log_dir: Path | None = None
+) -> Iterator[EventBatch]:
     """Yield all batches of a declared stream, in its order: not dealt to its splits."""
     from dgs.order import END
     from workers.sources import open_source
@@ -131,6 +137,7 @@ def batches(prepared: Prepared, rank: int, config: StreamConfig) -> Iterator[Eve
         memory=request.memory,
         batch_rows=prepared.config.runtime.batch_rows,
         until=prepared.until,
+        log_dir=log_dir,
     )
     try:
         frontier = None

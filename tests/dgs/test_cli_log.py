@@ -1,6 +1,10 @@
 """`dgs log`: what is in an event log, and its end; and a run that reads one."""
 
 import json
+import socket
+import subprocess
+import sys
+import time
 
 import pytest
 from typer.testing import CliRunner
@@ -105,3 +109,25 @@ def test_run_reads_a_log_to_its_end(log, tmp_path):
     (out,) = tmp_path.rglob("*.jsonl")
     values = [json.loads(line) for line in out.read_text().splitlines()]
     assert [value if isinstance(value, int) else value["value"] for value in values] == [1, 3, 4, 6, 7, 9]
+
+
+SOCKET = PLAN.replace("{log: {path: log}}", "{socket: {port: 0}}")
+
+
+def test_run_reads_a_socket_through_a_log_in_its_directory(log, tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "plan.yaml").write_text(SOCKET)
+    command = [sys.executable, "-m", "dgs", "run", "plan.yaml", "--verify"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 30
+        while not (found := list(tmp_path.glob(".dgs/runs/*/logs/values/listening"))):
+            assert process.poll() is None, process.stderr.read()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        host, _, port = found[0].read_text().strip().rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=30) as client:
+            client.sendall(b'{"ts": 1, "n": 4}\n{"ts": 2, "n": 5}\n{"kind": "end"}\n')
+            assert json.loads(client.makefile("rb").readline()) == {"durable": 2}
+        assert process.wait(timeout=30) == 0, process.stderr.read()
+    (out,) = (tmp_path / "out").rglob("*.jsonl")
+    assert len(out.read_text().splitlines()) == 2

@@ -57,7 +57,9 @@ def column(draw, rows):
 
 
 def typed(value):
-    """Return a value so that equality tells types and NaN, as repr does."""
+    """Return a value so that equality tells types and NaN, as repr does. The codec sorts dictionaries."""
+    if isinstance(value, dict):
+        return "dict", sorted((name, typed(part)) for name, part in value.items())
     return type(value).__name__, repr(value)
 
 

@@ -147,13 +147,19 @@ def test_change_of_memory_and_generators():
     assert change(stream(), found, three) == "it was of kind generator and is of kind memory"
 
 
-@pytest.mark.parametrize("until", [None, OrderKey(2, RANK, 0), OrderKey(9, 0, 0)])
-def test_end_is_behind_the_last_event_or_where_the_run_was_cut(until):
+@pytest.mark.parametrize(
+    ("until", "end"),
+    [
+        (None, OrderKey(2, RANK, 3)),
+        (OrderKey(9, 0, 0), OrderKey(2, RANK, 3)),
+        (OrderKey(2, RANK, 1), OrderKey(2, RANK, 1)),
+        (OrderKey(2, RANK - 1, 700), OrderKey(2, RANK, 0)),  # row 700 of another stream
+        (OrderKey(1, RANK + 1, 700), OrderKey(2, RANK, 0)),
+    ],
+)
+def test_end_is_behind_the_last_event_or_where_the_run_was_cut(until, end):
     items = [("value", 1, 0), ("value", 2, 0), ("value", 2, 0)]
-    natural = OrderKey(2, RANK, 3)
-    assert described(stream(), items, until=until)["end"] == (
-        natural if until is None else min(natural, until)
-    )
+    assert described(stream(), items, until=until)["end"] == end
 
 
 def test_end_is_that_of_the_whole_stream_whichever_splits_are_wanted():

@@ -131,9 +131,9 @@ def test_damage_ends_the_reading(tmp_path):
 
 
 def deleted_log(tmp_path):
-    """Rows 0-5, of which 0-2 are deleted: at times 1, 5, 5, 4, 6, 7, after a heartbeat at 2."""
+    """Rows 0-6, of which 0-2 are deleted: at times 1, 5, 5, 4, 5, 6, 7; behind row 1 a heartbeat at 2."""
     writer = LogWriter(tmp_path / "log", "s", "w")
-    for batch, (times, beat) in enumerate([([1, 5], 2), ([5], None), ([4], None), ([6, 7], None)]):
+    for batch, (times, beat) in enumerate([([1, 5], 2), ([5], None), ([4, 5], None), ([6, 7], None)]):
         writer.append(batch, {"ts": times}, beat)
     writer.truncate(4)
     return tmp_path
@@ -149,7 +149,7 @@ def test_deleted_rows_are_missed_unless_they_are_not_needed(tmp_path, policy):
 def test_decisions_are_the_same_when_earlier_rows_have_been_deleted(tmp_path):
     source = opened(stream(VALUES, on_disorder="drop", payload=[]), base_dir=deleted_log(tmp_path), unit="ms")
     source.skip_to(4)
-    assert [(ts, seq) for _, _, ts, seq, _ in found_in(source)] == [(6, 4), (7, 5)]
+    assert [(ts, seq) for _, _, ts, seq, _ in found_in(source)] == [(5, 4), (6, 5), (7, 6)]
     assert source.drops == 1
 
 
@@ -157,7 +157,7 @@ def test_sorting_goes_on_when_earlier_rows_have_been_deleted(tmp_path):
     config = stream(VALUES, on_disorder={"sort_within": "9ms"}, payload=[])
     source = opened(config, base_dir=deleted_log(tmp_path), unit="ms")
     source.skip_to(4)
-    assert [(ts, seq) for _, _, ts, seq, _ in found_in(source)] == [(4, 3), (6, 4), (7, 5)]
+    assert [(ts, seq) for _, _, ts, seq, _ in found_in(source)] == [(4, 3), (5, 4), (6, 5), (7, 6)]
 
 
 def test_split_log_is_dealt_by_row_number(tmp_path):

@@ -295,3 +295,14 @@ def test_intake_leaves_out_every_bad_line_and_only_those(intake):
     answers = list(intake.flush())
     assert {answer["line"] for _, answer in answers} == set(range(9)) - good
     assert (intake.refused, intake.writer.rows, len(intake)) == (6, 3, 0)
+
+
+def test_intake_keeps_the_order_of_lines_and_the_places_of_heartbeats(intake):
+    intake.heartbeats = True
+    lines = [row(7), {"ts": None}, {"kind": "heartbeat", "ts": 2}, row(5), {"kind": "heartbeat", "ts": 3}]
+    for number, fields in enumerate(lines):
+        assert not list(intake.take(1, number, json.dumps(fields).encode()))
+    assert [answer["line"] for _, answer in intake.flush()] == [1]
+    segment, table = LogReader(intake.writer.path, "s").poll()
+    assert table.column("ts").to_pylist() == [7, 5]
+    assert (segment.beats, segment.frontier) == (((1, 2),), 3)

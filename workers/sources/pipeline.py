@@ -19,7 +19,7 @@ import numpy as np
 
 from dgs.errors import InternalError, OutOfOrderError
 from dgs.events import EventBatch
-from dgs.order import BEGIN, END, MIN_TS, OrderKey
+from dgs.order import BEGIN, END, MIN_TS, OrderKey, after_heartbeat
 from workers.sources.contract import Reading
 from workers.sources.dealing import dealt
 from workers.sources.description import check
@@ -31,6 +31,17 @@ from workers.sources.rows import Arrivals
 
 def _unknown() -> dict[str, Any]:
     return {"kind": "unknown"}
+
+
+def _within(key: OrderKey, rank: int) -> OrderKey:
+    """Return the least key of a stream of `rank` that is not below `key`: row numbers of other streams mean nothing in it.
+
+    >>> _within(OrderKey(5, 1, 700), rank=0), _within(OrderKey(5, 1, 700), rank=2)
+    (OrderKey(ts=6, rank=0, seq=0, path=()), OrderKey(ts=5, rank=2, seq=0, path=()))
+    """
+    if rank == key.rank:
+        return key
+    return after_heartbeat(key.ts, rank) if rank < key.rank else OrderKey(key.ts, rank, 0)
 
 
 class PipelineSource:
@@ -141,7 +152,8 @@ class PipelineSource:
         end = max(OrderKey(self._latest, self._order.rank, self._rows), self._ended_before or BEGIN)
         if self._until is None:
             return end
-        return min(end, self._until) if is_whole else self._until
+        until = _within(self._until, self._order.rank)
+        return min(end, until) if is_whole else until
 
     def _check_rest(self) -> None:
         """Rows behind a heartbeat that ends the stream are disorder, not silence. Of live ones nobody knows."""
