@@ -116,19 +116,23 @@ def measured(
     repetitions: int,
     patience: float = math.inf,
     seconds: float = math.inf,
+    limit: float = math.inf,
 ) -> Iterator[Sample]:
     """Yield a sample per contestant and repetition.
 
     One that fails, or whose check is wrong, or that takes longer than `patience` in seconds, is not run again; nor is one
-    that takes more than its even share of what is left of `seconds`, so that slow ones are run less often.
+    that takes more than its even share of what is left of `seconds`, so that slow ones are run less often. When `limit`
+    seconds have passed, none is begun at all.
     """
     running = list(contestants)
     took: dict[Contestant, float] = {}
-    ends = time.monotonic() + seconds
+    started = time.monotonic()
+    ends = started + seconds
     for repetition in range(repetitions):
         for left, contestant in zip(range(len(running), 0, -1), list(running), strict=True):
             began = time.monotonic()
-            if repetition and took[contestant] > (ends - began) / left:
+            is_slow = repetition and took[contestant] > (ends - began) / left
+            if is_slow or began > started + limit:
                 running.remove(contestant)
                 continue
             sample = _sample(contestant, repetition)

@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from dgs.measuring import Contestant, Measured, Sample, measured
+from dgs.measuring import KEY, Contestant, Measured, Sample, measured
 from dgs.order import Heartbeat
+from experiments.bench import report
 from experiments.bench.applications import STREAMS, Application, of_one_key
 from experiments.bench.baselines import loops, numpy_by_hand, window_sums, window_sums_at_once
 from experiments.bench.engines import Shapes, runtimes
@@ -37,21 +38,27 @@ FEW = 10
 """Events per leaf between two synchronisations where only these are measured."""
 SECONDS = 100.0
 QUICK_SECONDS = 20.0
-"""After so long nothing is measured again."""
+"""After so long nothing more is measured."""
 
 
 def samples(shapes: Shapes, repetitions: int, *, quick: bool) -> Iterator[Sample]:
     """Yield the samples of all sweeps, repetitions interleaved within each.
 
-    Every point is measured once; then again, quick ones more often, while there is time: the sweeps share it evenly. On Ray
-    only the largest number of hosts is measured.
+    Every point is measured once; then again, quick ones more often, while there is time: the sweeps share it evenly. Points
+    that are not reached in time are named. On Ray only the largest number of hosts is measured.
     """
     shapes = replace(shapes, hosts=(max(shapes.hosts),))
     sweeps = list(_sweeps(shapes, quick=quick))
     ends = time.monotonic() + (QUICK_SECONDS if quick else SECONDS)
     for left, sweep in zip(range(len(sweeps), 0, -1), sweeps, strict=True):
-        share = (ends - time.monotonic()) / left
-        yield from measured(sweep, repetitions=repetitions, seconds=share)
+        group = list(sweep)
+        time_left = ends - time.monotonic()
+        found = list(measured(group, repetitions=repetitions, seconds=time_left / left, limit=time_left))
+        yield from found
+        named = {tuple(getattr(sample, name) for name in KEY) for sample in found}
+        for one in group:
+            if (key := tuple(getattr(one, name) for name in KEY)) not in named:
+                report.console().print(f"not measured, the time was over: {key}", markup=False)
 
 
 def _sweeps(shapes: Shapes, *, quick: bool) -> Iterator[Iterator[Contestant]]:

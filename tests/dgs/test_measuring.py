@@ -85,7 +85,9 @@ def test_patience_ends_slow_contestants(patience, runs):
     assert len(list(measured(group, repetitions=2, patience=patience))) == runs
 
 
-def test_time_that_is_limited_goes_to_the_quick_ones(monkeypatch):
+@pytest.fixture
+def taking(monkeypatch):
+    """Make contestants that take so many seconds of a clock that nothing else moves."""
     now = [0.0]
     clock = SimpleNamespace(monotonic=lambda: now[0], perf_counter=lambda: now[0])
     monkeypatch.setattr("dgs.measuring.time", clock)
@@ -97,6 +99,15 @@ def test_time_that_is_limited_goes_to_the_quick_ones(monkeypatch):
 
         return Contestant("app", engine, "scalar", expected=RIGHT, run=run)
 
+    return taking
+
+
+def test_nothing_is_begun_after_the_limit(taking):
+    group = [taking("A", 6.0), taking("B", 6.0), taking("C", 1.0)]
+    assert [sample.engine for sample in measured(group, repetitions=2, limit=10.0)] == ["A", "B"]
+
+
+def test_time_that_is_limited_goes_to_the_quick_ones(taking):
     group = [taking("slow", 6.0), taking("quick", 1.0)]
     assert [sample.engine for sample in measured(group, repetitions=3, seconds=10.0)] == [
         "slow",
