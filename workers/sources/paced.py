@@ -2,7 +2,8 @@
 
 Row n is due n / rate seconds after the host began to read; where a run goes on after a crash, its pace begins anew at the row
 that it goes on from. What is due waits for up to `linger` for more, so that a batch
-is worth its cost; `linger` of 0 lets every row through at once.
+is worth its cost; with a `linger` of 0 none waits, but where rows are due every few microseconds, which would keep a core
+busy with reading alone: those come in slices of half a millisecond.
 
 >>> import numpy as np
 >>> clock = [0]
@@ -29,6 +30,10 @@ SHORTEST_AHEAD = 10**7
 """Rows of this many nanoseconds are taken from the generator at once, even with `linger` 0: one by one would cost too much."""
 
 
+SLICE = 500_000
+"""Nanoseconds: rows due more often than that wait so long for others, whatever `linger` is."""
+
+
 class Paced(Live):
     """Lets rows through at `rate` per second, at most `batch_rows` at a time.
 
@@ -39,6 +44,7 @@ class Paced(Live):
         self._arrivals = arrivals
         self._rate = rate
         self._time = time
+        self._linger = max(time.linger, SLICE) if rate * SLICE > SECOND else time.linger
         self._batch_rows = batch_rows
         self._passed = 0
         self._latest: int | None = None
@@ -57,7 +63,7 @@ class Paced(Live):
         if self._ahead is None or not len(self._ahead):  # the end, or heartbeats of its own
             return 0.0
         full = self._due(self._passed + self._batch_rows - 1)
-        return max(0, min(full, self._due(self._passed) + self._time.linger) - self._time.elapsed()) / SECOND
+        return max(0, min(full, self._due(self._passed) + self._linger) - self._time.elapsed()) / SECOND
 
     def __next__(self) -> Arrivals:
         """Return what is due, as far as it lies in one piece of the generator's; nothing if `wait` is not over."""
