@@ -1,13 +1,16 @@
 """Workers with children: to process an event they need their children's states (Section 3.4, "Event processing").
 
 Released events are announced to the children at once, many before the first is complete; the children answer in that order
-(R4), so a round trip overlaps with their work. Where a child's subtree accumulates it answers with a partial state and goes
+(R4), so a round trip overlaps with their work. How many is bounded by what they have lately answered at once: a keyless request
+waits for those before it, so a checkpoint would wait for the end of a stream that has been read ahead. Where a child's subtree accumulates it answers with a partial state and goes
 on without waiting for a fork; where all do, the worker keeps the base state itself and nothing is forked at all.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from dgs.errors import InternalError
@@ -22,6 +25,9 @@ from workers.messages import Forked, JoinAnswer, JoinRequest, Progress
 from workers.pending import Pending, Synchronisation
 from workers.runs import Run
 from workers.worker import Worker, is_accumulating
+
+LEAST_IN_FLIGHT = 16
+"""Own events that may be in flight at least."""
 
 MOST_REQUESTS = 4096
 """Requests of the parent that are passed on at once where the subtree accumulates."""
@@ -40,6 +46,8 @@ class Inner(Worker):
         self._hands_over = (
             False  # a request in flight will take the state to the parent: release nothing behind it
         )
+        self._held: deque[Synchronisation] = deque()  # released, and not announced yet
+        self._most_in_flight = LEAST_IN_FLIGHT
         self._below: dict[int, OrderKey] = {}
         mailbox = (*lanes.of(node.id), *lanes.above(node.id))
         self._relayed = dict.fromkeys((lane.id for lane in mailbox), BEGIN)
@@ -64,19 +72,37 @@ class Inner(Worker):
     def _release(self) -> Iterator[Effect]:
         """Put everything that may go now in flight, in the one order that the children follow."""
         while self._has_state and not self._hands_over:
-            entries = [
-                Synchronisation(lane, batch, None, asks=not self._goes_into_base(lane))
-                for run in self.mailbox.release()
-                for lane, batch in run.stretches()
-            ]
-            request = self._take_requests(MOST_REQUESTS if self._accumulates else 1)
-            if request is not None:
-                entries.append(Synchronisation(request.lane, None, request, asks=True))
-                self._hands_over = self.parent is not None and not self._accumulates
+            if not self._held:
+                self._held.extend(
+                    Synchronisation(lane, batch, None, asks=not self._goes_into_base(lane))
+                    for run in self.mailbox.release()
+                    for lane, batch in run.stretches()
+                )
+            entries = list(self._with_room())
+            if self.parent is None or not self._held:  # what the parent asks comes after what is held
+                request = self._take_requests(MOST_REQUESTS if self._accumulates else 1)
+                if request is not None:
+                    entries.append(Synchronisation(request.lane, None, request, asks=True))
+                    self._hands_over = self.parent is not None and not self._accumulates
             if not entries:
                 return
             for entry in entries:
                 yield from self._announce(entry)
+
+    def _with_room(self) -> Iterator[Synchronisation]:
+        """Remove and yield what is held, as far as there is room in flight."""
+        room = self._most_in_flight - self._pending.in_flight
+        while self._held and (room > 0 or not self._held[0].asks):
+            entry = self._held.popleft()
+            if entry.asks and entry.events is not None and entry.left > room:
+                self._held.appendleft(replace(entry, events=entry.events.cut(room, entry.left)))
+                entry = replace(entry, events=entry.events.cut(0, room))
+            room -= entry.left if entry.asks else 0
+            yield entry
+
+    @property
+    def _is_done(self) -> bool:
+        return super()._is_done and not self._held
 
     def _goes_into_base(self, lane: int) -> bool:
         """Whether own events of a lane need no state of the children. They wait for their turn all the same."""
@@ -102,6 +128,7 @@ class Inner(Worker):
 
     def _settle(self) -> Iterator[Effect]:
         """Complete synchronisations in their order, as far as all children have answered."""
+        before = self.synchronisations
         while (ready := self._pending.ready()) is not None:
             entry, count = ready
             start = entry.done
@@ -112,6 +139,8 @@ class Inner(Worker):
                 yield from self._pass_up(entry.request.cut(start, start + count), parts)
             elif entry.events is not None and entry.lane is not None:
                 yield from self._process(entry.lane, entry, start, count, parts)
+        if done := self.synchronisations - before:
+            self._most_in_flight = max(LEAST_IN_FLIGHT, 2 * done, 3 * self._most_in_flight // 4)
 
     def _process(
         self, lane: int, entry: Synchronisation, start: int, count: int, parts: list[list[Any]]
@@ -157,14 +186,21 @@ class Inner(Worker):
             yield Send(self.children[position], Forked(part))
 
     def _positions(self) -> dict[int, OrderKey]:
-        own = {lane: self._pending.first_event(lane) or self.mailbox.below(lane) for lane in self.mailbox.own}
+        own = {lane: self._pending.first_event(lane) or self._unsent(lane) for lane in self.mailbox.own}
         return self._below | own
+
+    def _unsent(self, lane: int) -> OrderKey:
+        """Return the key below which everything of a lane has been announced."""
+        for entry in self._held:
+            if entry.lane == lane and entry.events is not None:
+                return entry.events.key(0)
+        return self.mailbox.below(lane)
 
     def _relay(self) -> Iterator[Effect]:
         """Tell the children how far each lane is. R3: after the join requests, which are below these frontiers."""
         news = []
         for lane, told in self._relayed.items():
-            below = self.mailbox.below(lane)
+            below = self._unsent(lane)
             if below > told:
                 news.append((lane, below))
                 self._relayed[lane] = below

@@ -93,6 +93,11 @@ class Pending:
         return None
 
     @property
+    def in_flight(self) -> int:
+        """How many requests are announced and not complete."""
+        return self._asked - self._used
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing is in flight."""
         return not self._queue

@@ -97,10 +97,15 @@ class Worker(ABC):
         if self._snapshots_wanted:
             self._snapshots_wanted -= 1
             return self._keyless(is_final=False)
-        if self.mailbox.is_done:
+        if self._is_done:
             self._is_finished = True
             return self._keyless(is_final=True)
         return None
+
+    @property
+    def _is_done(self) -> bool:
+        """Whether all own lanes have ended and nothing of them is left."""
+        return self.mailbox.is_done
 
     def _keyless(self, *, is_final: bool) -> JoinRequest:
         self._epoch += 1
