@@ -83,8 +83,12 @@ def merged_figures(
 ) -> dict[str, Any]:
     """Return one report of the figures of all hosts. `seconds` is the time from the first read to the last output.
 
-    `last`: the newest checkpoint, which says how many events the state holds.
+    Hosts know when that was; where the end had to be committed as a checkpoint, the driver does (`seconds`). `last`: the newest
+    checkpoint, which says how many events the state holds.
     """
+    ends = [part["ended"] for part in parts if part["ended"] is not None]
+    if ends and last is not None and last.state is None:
+        seconds = max(ends) - min(part["began"] for part in parts if part["began"] is not None)
     firsts = [part["first_output"] for part in parts if part["first_output"] is not None]
     drops: dict[str, int] = {}
     for part in parts:

@@ -56,6 +56,8 @@ class Engine:
         self.reports: list[HostReport | RootReport] = []
         self.final: Snapshot | None = None
         self.counts: Counter[str] = Counter()
+        self.began: float | None = None
+        self.ended: float | None = None
         self.first_output: float | None = None
         self._keep_outputs = Central.is_needed(job)
         self._inbox: deque[Frame] = deque()
@@ -152,6 +154,8 @@ class Engine:
 
     def step(self) -> bool:
         """Act on what has arrived, and read from one source if that is allowed. Return whether anything was done."""
+        if self.began is None:
+            self.began = time.time()
         busy = bool(self._inbox)
         self._waits = []
         while self._inbox:
@@ -245,7 +249,7 @@ class Engine:
     def _show(self, snapshot: Snapshot) -> None:
         """Take the root's snapshot: report its state if it is to be saved, before the root goes on with it."""
         if snapshot.is_final:
-            self.final = snapshot
+            self.final, self.ended = snapshot, time.time()
         saves = self._saves_final if snapshot.is_final else self._is_worth_saving(snapshot.state)
         state = codec.encode(snapshot.state) if saves else None
         self.reports.append(RootReport(snapshot.epoch, state, snapshot.positions, snapshot.is_final))
@@ -290,6 +294,8 @@ class Engine:
             "events_in": self.counts["events"],
             "outputs": self.counts["outputs"],
             "drops": {name: source.drops for name, source in self._sources.items()},
+            "began": self.began,
+            "ended": self.ended,
             "first_output": self.first_output,
             "starved_reads": self.host.starved_reads,
             "per_worker": {
