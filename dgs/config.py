@@ -17,7 +17,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from dgs.config_base import Choice, Section
+from dgs.config_base import Choice, Scalar, Section
 from dgs.config_runtime import (
     SINKS_WITHOUT_OPTIONS,
     CallableSink,
@@ -26,6 +26,9 @@ from dgs.config_runtime import (
     RestartsConfig,
     RuntimeConfig,
     SinkConfig,
+    SparkConfig,
+    SparkSink,
+    SparkTable,
     SqliteSink,
 )
 from dgs.config_sources import (
@@ -38,6 +41,7 @@ from dgs.config_sources import (
     ParquetSource,
     SocketSource,
     SourceConfig,
+    SparkSource,
     TimeColumn,
     Ts,
 )
@@ -68,6 +72,10 @@ __all__ = [
     "SocketSource",
     "SortWithin",
     "SourceConfig",
+    "SparkConfig",
+    "SparkSink",
+    "SparkSource",
+    "SparkTable",
     "SqliteSink",
     "StreamConfig",
     "TagConfig",
@@ -77,9 +85,6 @@ __all__ = [
     "Ts",
     "json_schema",
 ]
-
-Scalar = int | float | str | bool
-
 
 class TagConfig(Section):
     """The tag of every event of a stream: a kind and a key, each literal or from a column.
@@ -170,6 +175,7 @@ class PlanFile(Section):
     plan: dict[str, Any] | None = None
     runtime: RuntimeConfig = RuntimeConfig()
     checkpoint: CheckpointConfig | None = None
+    spark: SparkConfig = SparkConfig()
     sinks: list[SinkConfig] = []
     on_error: Literal["stop", "skip"] = "stop"
     delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"

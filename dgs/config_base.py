@@ -13,6 +13,8 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
+Scalar = int | float | str | bool
+
 
 class Section(BaseModel):
     """A section of plan.yaml: immutable, no unknown keys."""

@@ -25,7 +25,7 @@ class RestartsConfig(Section):
 class RuntimeConfig(Section):
     """Who runs the plan: `ray` (host processes), or `local` (this process)."""
 
-    kind: Literal["ray", "local"] = "ray"
+    kind: Literal["ray", "local", "spark"] = "ray"
     hosts: int | None = Field(default=None, ge=1)
     address: str = "local"
     transport: Literal["direct", "ray"] = "direct"
@@ -37,6 +37,32 @@ class RuntimeConfig(Section):
     restarts: RestartsConfig = RestartsConfig()
 
 
+class SparkConfig(Section):
+    """The Spark session, where a source, sink, checkpoint or the runtime needs one: embedded, of a cluster, or through Spark Connect."""
+
+    master: str = "local[*]"
+    remote: str | None = None
+    conf: dict[str, str | int | float | bool] = {}
+
+
+class SparkTable(Section):
+    """A table or a directory of Parquet (or `format`) files that Spark writes."""
+
+    table: str | None = None
+    path: str | None = None
+    format: str = "parquet"
+
+    @model_validator(mode="after")
+    def _one_place(self) -> SparkTable:
+        if (self.table is None) == (self.path is None):
+            raise ValueError("exactly one of table, path is needed")
+        return self
+
+
+class SparkSink(SparkTable):
+    """Outputs as a table that Spark writes, with each checkpoint."""
+
+
 class CheckpointConfig(Section):
     """Where and when checkpoints are taken. `dir`: default in the run directory. `when`: a function of the state, "file.py:name"."""
 
@@ -44,6 +70,7 @@ class CheckpointConfig(Section):
     every: Duration = 5 * 10**9
     keep: int = Field(default=5, ge=1)
     when: str | None = None
+    spark: SparkTable | None = None
 
 
 class FileSink(Section):
@@ -77,6 +104,7 @@ class SinkConfig(Choice):
     csv: FileSink | None = None
     sqlite: SqliteSink | None = None
     callable: CallableSink | None = None
+    spark: SparkSink | None = None
     stdout: Literal[True] | None = None
     memory: Literal[True] | None = None
     none: Literal[True] | None = None

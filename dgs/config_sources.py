@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from dgs.config_base import Choice, Section
-from dgs.units import Rate, TimeUnit
+from dgs.config_base import Choice, Scalar, Section
+from dgs.units import Duration, Rate, TimeUnit
 
 
 class ColumnRef(Section):
@@ -97,6 +97,30 @@ class LogSource(Section):
     ts: Ts = TimeColumn(column="ts")
 
 
+class SparkSource(Section):
+    """A Spark query: what `format`, `path`, `options` read, or `sql`; then `select` and `where` in SQL. Its rows go through an event log.
+
+    `ts`: the column with the event time. `order_by`: columns that order rows of equal time, before all others. `trigger`:
+    `available_now` reads what is there and ends; a duration starts a micro-batch so often and never ends. `max_delay`: how late a
+    row may come after later ones of other micro-batches. Streams with the same `query` name share one query: `key` is the column
+    that says to which stream a row belongs (its value is the stream's id), else all rows belong to the stream.
+    """
+
+    format: str | None = None
+    path: str | None = None
+    options: dict[str, Scalar] = {}
+    sql: str | None = None
+    select: list[str] = []
+    where: str | None = None
+    ts: Ts = TimeColumn(column="ts")
+    order_by: list[str] = []
+    trigger: Literal["available_now"] | Duration = "available_now"
+    max_delay: Duration = 0
+    query: str | None = None
+    key: str | None = None
+    log: str | None = None
+
+
 class SourceConfig(Choice):
     """Where the events of a stream come from: exactly one of these. `memory` names data given from Python."""
 
@@ -106,4 +130,5 @@ class SourceConfig(Choice):
     generator: GeneratorSource | None = None
     socket: SocketSource | None = None
     log: LogSource | None = None
+    spark: SparkSource | None = None
     memory: str | None = None
