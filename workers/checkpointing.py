@@ -5,6 +5,7 @@ Law: at most one epoch is asked for at a time, so a slow disk makes checkpoints 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ Ask = Callable[[bool], None]
 class CheckpointFigures:
     """What the report says of checkpoints: how many, how many failed, seconds in commits, bytes of the last state.
 
-    `outputs`: committed since the process began.
+    `outputs`: committed since the process began. `epoch`: the newest that was committed, here or before.
     """
 
     committed: int = 0
@@ -36,6 +37,7 @@ class CheckpointFigures:
     seconds: float = 0.0
     state_bytes: int = 0
     outputs: int = 0
+    epoch: int = 0
 
 
 class Checkpointing:
@@ -65,7 +67,7 @@ class Checkpointing:
         self._stop_timeout = job.runtime.stop_timeout / 1e9
         self._is_asked = False
         self._wish: Wish | None = None
-        self._committed_before = self._deadline = 0.0
+        self._deadline = 0.0
         self.figures = figures
         self.last: Checkpoint | None = None
 
@@ -82,20 +84,22 @@ class Checkpointing:
     def attend(self, ask: Ask) -> Wish | None:
         """Ask for a checkpoint if one is due or wanted. Return a wish once it is time to end the generation for it.
 
-        A wish waits for a checkpoint, at most `stop_timeout`: it can be stuck behind a join that waits for a mute stream.
+        A wish waits for a checkpoint; that to stop at most `stop_timeout`: it can be stuck behind a join that waits for a mute
+        stream.
         """
         now = self._clock()
-        if self._wish is None:
-            self._wish = self._control.wish()
-            if self._wish is None:
-                if self._next is not None and now >= self._next and not self._is_asked:
-                    self._is_asked = True
-                    ask(False)
-                return None
+        wish = self._control.wish()
+        if wish is None:
+            if self._next is not None and now >= self._next and not self._is_asked:
+                self._is_asked = True
+                ask(False)
+            return None
+        if wish != self._wish:
+            self._wish = wish
             self._store = self._durable() or self._store
-            self._committed_before, self._deadline = self.figures.committed, now + self._stop_timeout
-        if self.figures.committed > self._committed_before or now > self._deadline:
-            return self._wish
+            self._deadline = now + self._stop_timeout if wish.action == "stop" else math.inf
+        if self._control.granted is not None or now > self._deadline:
+            return wish
         if not self._is_asked:
             self._is_asked = True
             ask(True)
@@ -132,6 +136,9 @@ class Checkpointing:
                 raise
             return
         self.last = checkpoint
+        self.figures.epoch = checkpoint.epoch
+        if self._wish is not None:
+            self._control.granted = checkpoint.epoch
         self._central.commit(checkpoint.epoch)
         self.figures.outputs += self._coordinator.committed()
         self.figures.committed += 1

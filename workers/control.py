@@ -12,6 +12,9 @@ True
 >>> leave_wish(folder, Wish("stop"))
 >>> control.wish()
 Wish(action='stop', by='dgs stop', plan=None)
+>>> control.granted = 7                                    # the epoch that was committed for it
+>>> control.take(), control.wish() is None
+(7, True)
 """
 
 from __future__ import annotations
@@ -42,22 +45,34 @@ class Wish:
 
 
 class Control:
-    """The wishes of one run. Without a directory only signals count."""
+    """The wishes of one run. Without a directory only signals count.
+
+    A wish waits, over restarts too, until somebody takes it. `granted`: the epoch that was committed for it.
+    """
 
     def __init__(self, directory: Path | None, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._directory = directory
         self._clock = clock
         self._next_look = 0.0
         self._signal: Wish | None = None
+        self._waiting: Wish | None = None
+        self.granted: int | None = None
 
     def wish(self) -> Wish | None:
-        """Return what is wanted, if anything is. A wish from the directory is returned once."""
+        """Return what is wanted, if anything is: a signal goes before a file, and to stop before anything else."""
         if self._signal is not None:
             return self._signal
-        if self._directory is None or self._clock() < self._next_look:
-            return None
-        self._next_look = self._clock() + LOOK_EVERY
-        return _taken(self._directory / FILE)
+        if self._directory is not None and self._clock() >= self._next_look:
+            self._next_look = self._clock() + LOOK_EVERY
+            found = _taken(self._directory / FILE)
+            if found is not None and (self._waiting is None or self._waiting.action != "stop"):
+                self._waiting = found
+        return self._waiting
+
+    def take(self) -> int | None:
+        """Take the wish away; return the epoch that was committed for it, None if none was."""
+        granted, self.granted, self._waiting = self.granted, None, None
+        return granted
 
     @contextmanager
     def listening(self, *, patience: float) -> Iterator[None]:
@@ -96,6 +111,11 @@ def leave_wish(directory: Path, wish: Wish) -> None:
     draft = directory / f"{FILE}.draft"
     draft.write_text(json.dumps(asdict(wish)), encoding="utf-8")
     draft.replace(directory / FILE)
+
+
+def forget_wishes(directory: Path) -> None:
+    """Remove what was left for a run that ended before it looked."""
+    (directory / FILE).unlink(missing_ok=True)
 
 
 def _taken(path: Path) -> Wish | None:

@@ -50,6 +50,7 @@ class Session:
     control: Control
     store: CheckpointStore
     caller: Caller
+    claims: ExitStack
     figures: CheckpointFigures = field(default_factory=CheckpointFigures)
     restarts: list[str] = field(default_factory=list)
     _stopping: CheckpointStore | None = None
@@ -61,14 +62,27 @@ class Session:
         )
 
     def durable(self) -> CheckpointStore | None:
-        """Return a store that outlives the run, for its state at a clean stop; None if it has no place for one."""
-        if self.job.checkpoint is not None or self.job.checkpoint_dir is None:
+        """Return a store that outlives the run, for its state when it stops or moves; None if it has no place for one.
+
+        Where the checkpoints are durable anyway it is None, too.
+        """
+        if self.job.is_kept or self.job.checkpoint_dir is None:
             return None
         if self._stopping is None:
             remember(self.job.checkpoint_dir, self.job.run_id)
             self._stopping = open_directory(self.job, publish)
             self._stopping.begin()
+            remove_earlier(_places(self.job))
         return self._stopping
+
+    def keep(self) -> None:
+        """Go on from the store that outlives the run, if something was committed there: from now on it is the store."""
+        if self._stopping is None or self.job.is_kept:
+            return
+        self.store.close()
+        self.store, self._stopping = self._stopping, None
+        self.job = replace(self.job, resumes=True)
+        self.claims.enter_context(claim(_places(self.job)))
 
     def close(self) -> None:
         """Let go of the stores."""
@@ -84,20 +98,19 @@ Drive = Callable[[Deployment, Session], Ended]
 def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Caller) -> JobResult:
     """Run a job over as many generations as it takes. `hosts`: how many a job gets. Raises any DgsError."""
     control = Control(job.control_dir)
-    is_kept = job.checkpoint is not None or job.resumes
     with ExitStack() as stack:
         if job.checkpoint_dir is not None:
             patience = job.runtime.stop_timeout / SECOND + STOP_GRACE
             stack.enter_context(control.listening(patience=patience))
-        store = stack.enter_context(_opened(job, is_kept=is_kept))
+        store = stack.enter_context(_opened(job))
         job = replace(job, run_id=run_id(job))
-        session = Session(job, Central(job), control, store, caller)
+        session = Session(job, Central(job), control, store, caller, stack)
         stack.callback(session.close)
         complete = False
         try:
             result = _generations(session, drive, hosts)
             complete = result.stopped_by is None
-            if is_kept:
+            if session.job.is_kept:
                 discard_unpublished(_places(job))
         finally:
             session.central.close(complete=complete)
@@ -105,9 +118,9 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
 
 
 @contextmanager
-def _opened(job: Job, *, is_kept: bool) -> Iterator[CheckpointStore]:
+def _opened(job: Job) -> Iterator[CheckpointStore]:
     """Open the store of a run; where it is a directory, keep other runs out of the outputs, too."""
-    if not is_kept:
+    if not job.is_kept:
         yield MemoryStore(publish)  # its hosts keep other runs out
         return
     with claim(_places(job)):
@@ -124,7 +137,7 @@ def _places(job: Job) -> tuple[Place, ...]:
 
 
 def _generations(session: Session, drive: Drive, hosts: Callable[[Job], int]) -> JobResult:
-    job, lost_at = session.job, 0
+    job, control, lost_at = session.job, session.control, 0
     while True:
         point = session.store.begin()
         _clean(job, point)
@@ -136,17 +149,22 @@ def _generations(session: Session, drive: Drive, hosts: Callable[[Job], int]) ->
             lost_at = session.figures.committed
             _pause(session, error)
             continue
-        if ended.wish is not None and ended.wish.action == "replan" and ended.wish.plan is not None:
-            job = session.job = _replanned(session, ended.wish.plan)
+        wish, granted = ended.wish, control.take()
+        if wish is not None and wish.action == "replan":
+            session.central.discard()
+            session.keep()
+            job = session.job = _replanned(session, wish.plan or "")
             continue
-        stopped_by = None if ended.wish is None else ended.wish.by
-        figures = {**ended.figures, "checkpoints": asdict(session.figures), "restarts": len(session.restarts)}
-        return JobResult(ended.state, session.central.outputs, figures, stopped_by)
+        done = session.figures
+        figures = {**ended.figures, "outputs": done.outputs, "checkpoints": asdict(done)}
+        figures["restarts"] = len(session.restarts)
+        by = None if wish is None else wish.by
+        return JobResult(ended.state, session.central.outputs, figures, by, granted)
 
 
 def _clean(job: Job, point: ResumePoint) -> None:
     """Remove what is not committed, and, where a run begins afresh, what an earlier one left under final names."""
-    if job.checkpoint is None and point.epoch == 0:
+    if not job.is_kept and point.epoch == 0:
         return  # hosts do it themselves
     discard_unpublished(_places(job))
     if point.epoch == 0:
