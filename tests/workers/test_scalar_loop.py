@@ -1,0 +1,68 @@
+"""The loop around `update`: every output has the row and index of its event, however densely events emit."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dgs import EventBatch, Program, Tag
+from workers.runs import Run
+from workers.scalar import ScalarLoop
+
+
+class Emits(Program):
+    """An event emits as often as its payload says; the state counts the events."""
+
+    def init(self):
+        return 0
+
+    def update(self, state, event, emit):
+        for number in range(event.payload):
+            emit((event.stream, event.ts, number))
+        return state + 1
+
+
+def batch(name, rank, ts, emits):
+    return EventBatch.of(name, rank=rank, tags=[Tag("n")], ts=ts, payload=emits)
+
+
+def told(outputs):
+    """Return where the outputs say they come from, in their order, beside what they are."""
+    return [
+        ((made.stream, ts, index), value)
+        for made in outputs
+        for ts, index, value in zip(made.ts.tolist(), made.index.tolist(), made.to_list(), strict=True)
+    ]
+
+
+def emitted(name, ts, emits):
+    return [(name, time, number) for time, count in zip(ts, emits, strict=True) for number in range(count)]
+
+
+rows = st.lists(st.one_of(st.just(1), st.integers(0, 2)), max_size=12)
+"""How often each event of a batch emits: once mostly, as in the dense programs that need no rows."""
+
+
+@given(st.lists(rows, max_size=4))
+def test_outputs_of_batches_have_the_rows_of_their_events(batches):
+    program, outputs, state = Emits(), [], 0
+    loop = ScalarLoop(program, program.update, "w")
+    wanted = []
+    for number, emits in enumerate(batches):
+        ts = [100 * number + row for row in range(len(emits))]
+        state = loop.fold_batch(state, batch("s", 0, ts, emits), outputs)
+        wanted += emitted("s", ts, emits)
+    assert told(outputs) == [(key, key) for key in wanted]
+    assert state == sum(map(len, batches))
+
+
+@given(rows, rows, st.integers(1, 3))
+def test_outputs_of_merged_batches_have_the_rows_of_their_events(left, right, repeats):
+    times = [2 * row for row in range(len(left))], [3 * row for row in range(len(right))]
+    parts = [batch("left", 0, times[0], left), batch("right", 1, times[1], right)]
+    run = Run((0, 1), [part for part in parts if len(part)])
+    program = Emits()
+    loop = ScalarLoop(program, program.update, "w")
+    wanted = sorted(emitted("left", times[0], left) + emitted("right", times[1], right))
+    for _ in range(repeats if run.batches else 0):  # how it counts depends on the events before
+        outputs = []
+        assert loop.fold_merged(0, run, outputs) == len(left) + len(right)
+        assert sorted(told(outputs)) == [(key, key) for key in wanted]
