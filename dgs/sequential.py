@@ -19,22 +19,28 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import repeat
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from dgs.errors import OutOfOrderError
+from dgs import codec
+from dgs.errors import DgsError, OutOfOrderError
 from dgs.events import Event, EventBatch
 from dgs.order import MIN_TS, OrderKey
-from dgs.program import Program
+from dgs.program import Program, State
+from dgs.skipping import DeadLetter, saved
 from dgs.tags import Tag
 from dgs.user_code import user_error
 
 UNSET: Any = object()
 """No state was given: start from the program's initial one."""
+
+FEWEST, BYTES_PER_EVENT = 16, 64
+"""With `on_error="skip"` the state is saved after so many events, or one for every so many of its bytes: then saving takes no
+longer than folding, and neither does coming back."""
 
 
 class Output(NamedTuple):
@@ -48,32 +54,78 @@ class Output(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SequentialRun:
-    """What a program computes: its outputs in order, its final state, and how many events there were."""
+    """What a program computes: its outputs in order, its final state, how many events there were, and those left out."""
 
     outputs: list[Output]
     state: Any
     events: int
+    skipped: list[DeadLetter] = field(default_factory=list)
 
 
-def run(program: Program, streams: Sequence[Iterable[EventBatch]], state: Any = UNSET) -> SequentialRun:
+def run(
+    program: Program,
+    streams: Sequence[Iterable[EventBatch]],
+    state: Any = UNSET,
+    *,
+    on_error: Literal["stop", "skip"] = "stop",
+) -> SequentialRun:
     """Run a program sequentially over its streams, from `state` (which it then owns) or from its initial state.
 
-    Raises UserCodeError if `init` or `update` raises, OutOfOrderError if a stream's timestamps go back.
+    With `on_error="skip"` an event whose `update` raises is left out, with all its outputs, as if it had not come; it counts.
+    Raises UserCodeError if `init` or `update` raises, OutOfOrderError if a stream's timestamps go back, StateNotSavedError if
+    events are to be skipped and the codec does not carry a state.
     """
     update = program.states()[0].update
     if state is UNSET:
         state = _initial_state(program)
+    way_back = _WayBack(program, state) if on_error == "skip" else None
     outputs: list[Output] = []
+    skipped: list[DeadLetter] = []
     count = 0
     for key, event in merge(streams):
         emitted: list[Any] = []
+        count += 1
         try:
             state = update(state, event, emitted.append)
         except Exception as error:
-            raise user_error(program, "update", error, event=event, key=key) from error
+            raised = user_error(program, "update", error, event=event, key=key)
+            if way_back is None or isinstance(error, DgsError):
+                raise raised from error
+            skipped.append(DeadLetter.of(event, key, raised))
+            state = way_back.state()
+            continue
+        if way_back is not None:
+            way_back.passed(event, state)
         outputs.extend(Output(key, event.tag, index, value) for index, value in enumerate(emitted))
-        count += 1
-    return SequentialRun(outputs, state, count)
+    return SequentialRun(outputs, state, count, skipped)
+
+
+class _WayBack:
+    """The last state that was saved, and the events since: for the state before an `update` that has spoilt it."""
+
+    def __init__(self, program: Program, state: State) -> None:
+        self._program = program
+        self._save(state)
+
+    def _save(self, state: State) -> None:
+        self._saved, self._since = saved(self._program, state), list[Event]()
+
+    def passed(self, event: Event, state: State) -> None:
+        """Note that an event has been folded, and the state after it."""
+        self._since.append(event)
+        if len(self._since) >= max(FEWEST, len(self._saved) // BYTES_PER_EVENT):
+            self._save(state)
+
+    def state(self) -> State:
+        """Return the state after all events that have passed, once more."""
+        update, state = self._program.states()[0].update, codec.decode(self._saved)
+        for event in self._since:
+            state = update(state, event, _ignored)
+        return state
+
+
+def _ignored(value: Any) -> None:
+    """Take an output that has been seen."""
 
 
 def merge(streams: Sequence[Iterable[EventBatch]]) -> Iterator[tuple[OrderKey, Event]]:

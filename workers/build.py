@@ -9,7 +9,7 @@ from workers.leaf import Leaf
 from workers.worker import Worker
 
 
-def make_worker(node_id: str, program: Program, lanes: Lanes) -> Worker:
-    """Return the worker of a node: a leaf, or one with children."""
+def make_worker(node_id: str, program: Program, lanes: Lanes, *, skips: bool = False) -> Worker:
+    """Return the worker of a node: a leaf, or one with children. `skips`: it leaves out events that raise."""
     node = lanes.plan.node(node_id)
-    return Leaf(node, program, lanes) if node.is_leaf else Inner(node, program, lanes)
+    return (Leaf if node.is_leaf else Inner)(node, program, lanes, skips=skips)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from dgs.events import EventBatch
 from dgs.order import OrderKey
 from dgs.outputs import OutputBatch
+from dgs.skipping import DeadLetter
 from workers.messages import Message
 
 
@@ -38,4 +40,12 @@ class Closed:
     epoch: int
 
 
-Effect = Send | OutputBatch | Closed | Snapshot
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """An event was left out because its `update` raised (`on_error: skip`). `event`: a batch of that event alone."""
+
+    event: EventBatch
+    letter: DeadLetter
+
+
+Effect = Send | OutputBatch | Skipped | Closed | Snapshot

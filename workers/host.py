@@ -16,7 +16,7 @@ from dgs.errors import FrameGapError, UnownedTagError
 from dgs.events import Codes, EventBatch
 from dgs.order import BEGIN, END, OrderKey
 from dgs.outputs import OutputBatch
-from workers.effects import Closed, Send, Snapshot
+from workers.effects import Closed, Send, Skipped, Snapshot
 from workers.lanes import Lanes, Router
 from workers.messages import Events, Forked, Frame, Message, Progress
 from workers.runs import Rows
@@ -30,6 +30,9 @@ class Peer:
     low: OrderKey = BEGIN
     load: int = 0
 
+
+Reported = OutputBatch | Skipped | Closed | Snapshot
+"""What workers tell their host: outputs, events that were left out, ends of epochs, the root's snapshots."""
 
 FEW_LANES = 8
 """Up to so many lanes, a pass over a batch for each is cheaper than sorting it."""
@@ -149,8 +152,8 @@ class Host:
         """Let a worker act at the next pump although no message came: it was started or asked for a snapshot."""
         self._awake[worker] = None
 
-    def pump(self, *, until_forked: bool = False) -> Iterator[tuple[str, OutputBatch | Closed | Snapshot]]:
-        """Let the workers do all they can; yield, each with its worker, outputs, ends of epochs, the root's snapshots.
+    def pump(self, *, until_forked: bool = False) -> Iterator[tuple[str, Reported]]:
+        """Let the workers do all they can; yield, each with its worker, all that they do not send each other.
 
         With `until_forked` it stops once parts of a state are on the way to another host: they should leave before the
         workers here go on with theirs, so that both hosts work at once.

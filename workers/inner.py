@@ -36,8 +36,8 @@ MOST_REQUESTS = 4096
 class Inner(Worker):
     """A worker with children."""
 
-    def __init__(self, node: PlanNode, program: Program, lanes: Lanes) -> None:
-        super().__init__(node, program, lanes)
+    def __init__(self, node: PlanNode, program: Program, lanes: Lanes, *, skips: bool = False) -> None:
+        super().__init__(node, program, lanes, skips=skips)
         self.children = tuple(child.id for child in node.children)
         takers = [i for i, child in enumerate(node.children) if not is_accumulating(child, program)]
         self._forking = Forking(program, node, takers)

@@ -133,9 +133,11 @@ class ScalarLoop:
         )
 
     def _culprit(self, error: Exception) -> str:
-        """Return which of the user's functions raised, by the frames of the traceback: the loop itself keeps no note."""
-        codes = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
-        return "join" if getattr(self._program.join, "__code__", None) in codes else "update"
+        """Return which of the user's functions raised: the first in the traceback. The loop itself keeps no note."""
+        join, update = (getattr(one, "__code__", None) for one in (self._program.join, self._update))
+        codes = (frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__))
+        first = next((code for code in codes if code in (join, update)), update)
+        return "update" if first is update else "join"
 
 
 def _noting(state: State, feed: Feed, update: Update, values: list[Any]) -> tuple[State, Rows]:

@@ -21,12 +21,16 @@ from workers.fold import NOTHING, Folder
 from workers.lanes import Lanes
 from workers.mailbox import Mailbox
 from workers.messages import Events, Forked, JoinAnswer, JoinRequest, Message, Progress
+from workers.skipping import Skipping
 
 
 class Worker(ABC):
-    """The state machine of one plan node. Law: whatever the delivery order, outputs are the sequential program's."""
+    """The state machine of one plan node. Law: whatever the delivery order, outputs are the sequential program's.
 
-    def __init__(self, node: PlanNode, program: Program, lanes: Lanes) -> None:
+    `skips`: events whose `update` raises are left out (`on_error: skip`).
+    """
+
+    def __init__(self, node: PlanNode, program: Program, lanes: Lanes, *, skips: bool = False) -> None:
         parent = lanes.plan.parent(node.id)
         self.id = node.id
         self.parent = None if parent is None else parent.id
@@ -34,7 +38,7 @@ class Worker(ABC):
         self.events = 0
         self.synchronisations = 0
         types = {state_type.name: state_type for state_type in program.states()}
-        self._folder = Folder(program, types[node.state_type], node.id)
+        self._folder = (Skipping if skips else Folder)(program, types[node.state_type], node.id)
         self._program = program
         self._accumulates = self.parent is not None and is_accumulating(node, program)
         self._state: Any = self._identity() if self._accumulates else NOTHING
