@@ -1,4 +1,4 @@
-"""What comes together at the caller: outputs of sinks that live there, and the figures of all hosts."""
+"""What comes together at the caller: outputs of sinks that live there, events that were left out, the figures of all hosts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dgs.outputs import OutputBatch
+from dgs.skipping import DeadLetter
 from workers.checkpoints import Checkpoint
 from workers.job import Job
 from workers.sinks import Sink, is_central, open_sink
@@ -28,18 +29,23 @@ class Central:
             (self._sinks if holds or config.kind == "memory" else self._at_once).append(sink)
         self._collect = job.collect
         self._may_repeat = job.delivery == "at_least_once"
-        self._held: dict[int, list[OutputBatch]] = {}
+        self._held: dict[int, list[OutputBatch | DeadLetter]] = {}
         self._has_shown = False
         self.outputs: list[OutputBatch] = []
+        self.skipped = 0
+        self.dead_letters: list[DeadLetter] = []
 
     @staticmethod
     def is_needed(job: Job) -> bool:
         """Return whether hosts must send their outputs here."""
         return job.collect or any(is_central(config) for config in job.sinks)
 
-    def write(self, batches: Iterable[tuple[int, OutputBatch]]) -> None:
-        """Take outputs of a host, each with its epoch."""
-        for epoch, batch in batches:
+    def write(self, made: Iterable[tuple[int, OutputBatch | DeadLetter]]) -> None:
+        """Take outputs of a host and the events that it left out, each with its epoch."""
+        for epoch, batch in made:
+            if isinstance(batch, DeadLetter):
+                self._held.setdefault(epoch, []).append(batch)
+                continue
             for sink in self._at_once:
                 sink.write(batch, epoch)
                 self._has_shown = True
@@ -63,7 +69,12 @@ class Central:
         """Forget what is not committed: the run goes on from its last checkpoint, and makes it again."""
         self._held.clear()
 
-    def _release(self, epoch: int, batch: OutputBatch) -> None:
+    def _release(self, epoch: int, batch: OutputBatch | DeadLetter) -> None:
+        if isinstance(batch, DeadLetter):
+            self.skipped += 1
+            if self._collect:
+                self.dead_letters.append(batch)
+            return
         for sink in self._sinks:
             sink.write(batch, epoch)
         if self._collect:

@@ -117,9 +117,10 @@ class Deployment:
     def make_host(self, index: int) -> Host:
         """Return the state machine of one host with its workers, where the point is."""
         mine = (node.id for node in self.plan.nodes() if self.home[node.id] == index)
+        skips = self.job.on_error == "skip"
         host = Host(
             index,
-            [make_worker(node_id, self.job.program, self.lanes) for node_id in mine],
+            [make_worker(node_id, self.job.program, self.lanes, skips=skips) for node_id in mine],
             self.lanes,
             self.home,
             hosts=self.hosts,

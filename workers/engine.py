@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from dgs import codec
@@ -16,14 +17,16 @@ from dgs.errors import DgsError
 from dgs.events import EventBatch
 from dgs.order import BEGIN, END
 from dgs.outputs import OutputBatch
+from dgs.skipping import DeadLetter
 from dgs.user_code import user_error
 from workers.central import Central
 from workers.deployment import Deployment
-from workers.effects import Closed, Snapshot
+from workers.effects import Closed, Skipped, Snapshot
 from workers.epochs import Epochs, HostReport, RootReport
 from workers.messages import Frame
 from workers.positions import declared
 from workers.sinks import Sink, is_central, open_sink
+from workers.sinks.dead_letters import DeadLetters, dead_letters
 from workers.sources import Source, open_source
 from workers.sources.generators import load
 from workers.sources.live import LiveTime, Stopwatch
@@ -52,7 +55,7 @@ class Engine:
         self.index = index
         self.host = deployment.make_host(index)
         self.outbox: list[tuple[int, Frame]] = []
-        self.outputs: list[tuple[int, OutputBatch]] = []
+        self.outputs: list[tuple[int, OutputBatch | DeadLetter]] = []
         self.reports: list[HostReport | RootReport] = []
         self.final: Snapshot | None = None
         self.counts: Counter[str] = Counter()
@@ -62,6 +65,8 @@ class Engine:
         self._keep_outputs = Central.is_needed(job)
         self._inbox: deque[Frame] = deque()
         self._sinks: list[tuple[Sink, bool]] = []
+        self._letters: DeadLetters | None = None
+        self._keeps_payloads = job.collect
         self._point = deployment.point
         self._splits = job.splits
         self._epochs = Epochs(self.host.workers, self._point.epoch)
@@ -88,7 +93,7 @@ class Engine:
         self._root = deployment.plan.root.id if deployment.root_host == index else None
         self._open(deployment)
 
-    def _open(self, deployment: Deployment) -> None:
+    def _open_sinks(self, deployment: Deployment) -> None:
         job = deployment.job
         for sink in job.sinks:
             if not is_central(sink):
@@ -104,10 +109,21 @@ class Engine:
                     program=job.program.name,
                 )
                 self._sinks.append((opened, sink.kind in TRANSACTIONAL))
+        if job.dead_letter_dir is not None:
+            self._letters = dead_letters(
+                job.dead_letter_dir,
+                host=self.index,
+                generation=self._point.generation,
+                by_epoch=self._by_epoch,
+            )
         for batch in deployment.outbox(self.index):
             for opened, is_transactional in self._sinks:
                 if not is_transactional:
                     opened.write(batch, self._point.epoch)
+
+    def _open(self, deployment: Deployment) -> None:
+        job = deployment.job
+        self._open_sinks(deployment)
         for config, streams in deployment.local_streams(self.index):
             self._sources[config.id] = open_source(
                 config,
@@ -173,6 +189,8 @@ class Engine:
             busy = True
             if isinstance(effect, OutputBatch):
                 self._output(effect, self._epochs.of(worker))
+            elif isinstance(effect, Skipped):
+                self._leave_out(effect, self._epochs.of(worker))
             elif isinstance(effect, Closed):
                 self._close_epoch(worker, effect.epoch)
             else:
@@ -219,6 +237,17 @@ class Engine:
         if self._keep_outputs:
             self.outputs.append((epoch, new))
 
+    def _leave_out(self, skipped: Skipped, epoch: int) -> None:
+        """Write the letter of an event that was left out, unless one of it is committed. The caller counts it then."""
+        if not self._by_epoch and epoch > self._point.epoch + 1:
+            return
+        letter, splits = skipped.letter, self._splits[skipped.letter.stream]
+        if not len(self._point.committed.above(skipped.event, splits)):
+            return
+        if self._letters is not None:
+            self._letters.write(letter, epoch)
+        self.outputs.append((epoch, letter if self._keeps_payloads else replace(letter, payload=None)))
+
     def request_snapshot(self, *, always: bool = False) -> None:
         """Ask the root for a checkpoint. `always`: save the state whatever `checkpoint.when` says of it."""
         if self._root is not None:
@@ -231,7 +260,7 @@ class Engine:
         self._done[worker] = self.host.workers[worker].events
         if not self._epochs.close(worker, epoch):
             return
-        staged = [sink.stage(epoch) for sink, _ in self._sinks]
+        staged = [sink.stage(epoch) for sink in self._all_sinks()]
         about = {name: source.description for name, source in self._sources.items()}
         self.reports.append(
             HostReport(
@@ -245,6 +274,11 @@ class Engine:
                 outputs=self._outputs_of.pop(epoch, 0),
             )
         )
+
+    def _all_sinks(self) -> Iterator[Sink | DeadLetters]:
+        yield from (sink for sink, _ in self._sinks)
+        if self._letters is not None:
+            yield self._letters
 
     def _show(self, snapshot: Snapshot) -> None:
         """Take the root's snapshot: report its state if it is to be saved, before the root goes on with it."""
@@ -268,8 +302,8 @@ class Engine:
         taken, self.reports = self.reports, []
         return taken
 
-    def take_outputs(self) -> list[tuple[int, OutputBatch]]:
-        """Remove and return the outputs that the caller wants to see, each with its epoch."""
+    def take_outputs(self) -> list[tuple[int, OutputBatch | DeadLetter]]:
+        """Remove and return the outputs that the caller wants to see, and what was left out, each with its epoch."""
         taken, self.outputs = self.outputs, []
         return taken
 
@@ -282,7 +316,7 @@ class Engine:
         """End the run here. If it is complete, all outputs are staged; else what is not committed stays `.partial`."""
         for source in self._sources.values():
             source.close()
-        for sink, _ in self._sinks:
+        for sink in self._all_sinks():
             if complete:
                 sink.close()
             else:

@@ -11,6 +11,7 @@ from dgs.config import CheckpointConfig, ProgramConfig, RuntimeConfig, SinkConfi
 from dgs.order import OrderKey
 from dgs.outputs import OutputBatch
 from dgs.program import Program
+from dgs.skipping import DeadLetter
 from dgs.tags import Tag
 from dgs.units import TimeUnit
 from planner.plan import Plan
@@ -64,6 +65,11 @@ class Job:
         return None if self.control_dir is None else self.output_dir / "logs"
 
     @property
+    def dead_letter_dir(self) -> Path | None:
+        """Where events that `on_error: skip` leaves out are written; None: nowhere, only the caller hears of them."""
+        return self.output_dir if self.on_error == "skip" and self.control_dir is not None else None
+
+    @property
     def splits(self) -> dict[str, int]:
         """Into how many implementation streams each declared stream is dealt."""
         return {config.id: config.split for config in self.streams}
@@ -73,10 +79,10 @@ class Job:
 class JobResult:
     """What a runtime answers: the final state, the collected outputs, and the figures of the report.
 
-    `figures` holds `events_in`, `outputs`, `seconds` (from the first read to the last output), `hosts`, `workers`,
+    `figures` holds `events_in`, `outputs`, `skipped`, `seconds` (from the first read to the last output), `hosts`, `workers`,
     `drops` (per stream), `per_worker` and `per_stream` dictionaries. `stopped_by`: why the run ended before its streams did: a
     signal's name, or `dgs stop`; None if it came to its end. `stopped_at`: the epoch that was committed for it; None if none could
-    be in time.
+    be in time. `dead_letters`: the events that `on_error: skip` left out, if the outputs were to be collected.
     """
 
     state: Any
@@ -84,6 +90,7 @@ class JobResult:
     figures: dict[str, Any]
     stopped_by: str | None = None
     stopped_at: int | None = None
+    dead_letters: list[DeadLetter] = field(default_factory=list)
 
 
 def _silent(*_what: object) -> None:

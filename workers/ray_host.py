@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 import ray
 
 from dgs import codec
-from dgs.errors import DgsError, InternalError
+from dgs.errors import CodecError, DgsError, InternalError
+from dgs.outputs import OutputBatch
+from dgs.skipping import DeadLetter
+from dgs.user_code import shown
 from workers.checkpoints import ResumePoint
 from workers.deployment import Deployment
 from workers.engine import Engine
@@ -45,6 +48,16 @@ def _node_address() -> str:
 def _idle(engine: Engine) -> float:
     """Return how long a host that has nothing to do sleeps: until a live source may bring something, at the latest."""
     return IDLE_SECONDS if engine.idle_seconds is None else min(engine.idle_seconds, IDLE_SECONDS)
+
+
+def _encoded(made: OutputBatch | DeadLetter) -> bytes:
+    """Return the bytes of what goes to the driver. What is in a letter may be why it is one."""
+    try:
+        return codec.encode(made)
+    except CodecError:
+        if isinstance(made, OutputBatch):
+            raise
+        return codec.encode(replace(made, payload=shown(made.payload)))
 
 
 class HostActor:
@@ -137,7 +150,7 @@ class HostActor:
                 transport.send(target, frame)
             outputs, reports = engine.take_outputs(), engine.take_reports()
             if outputs or reports:
-                encoded = [(epoch, codec.encode(batch)) for epoch, batch in outputs]
+                encoded = [(epoch, _encoded(made)) for epoch, made in outputs]
                 with self._lock:
                     self._ready += encoded
                     self._reports += reports

@@ -132,7 +132,7 @@ def _places(job: Job) -> tuple[Place, ...]:
         job.sinks,
         output_dir=job.output_dir,
         base_dir=job.base_dir,
-        dead_letters=job.on_error == "skip",
+        dead_letters=job.dead_letter_dir is not None,
     )
 
 
@@ -156,10 +156,12 @@ def _generations(session: Session, drive: Drive, hosts: Callable[[Job], int]) ->
             job = session.job = _replanned(session, wish.plan or "")
             continue
         done = session.figures
-        figures = {**ended.figures, "outputs": done.outputs, "checkpoints": asdict(done)}
+        central = session.central
+        figures = {**ended.figures, "outputs": done.outputs, "skipped": central.skipped}
+        figures["checkpoints"] = asdict(done)
         figures["restarts"] = len(session.restarts)
         by = None if wish is None else wish.by
-        return JobResult(ended.state, session.central.outputs, figures, by, granted)
+        return JobResult(ended.state, central.outputs, figures, by, granted, central.dead_letters)
 
 
 def _clean(job: Job, point: ResumePoint) -> None:

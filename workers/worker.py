@@ -38,7 +38,8 @@ class Worker(ABC):
         self.events = 0
         self.synchronisations = 0
         types = {state_type.name: state_type for state_type in program.states()}
-        self._folder = (Skipping if skips else Folder)(program, types[node.state_type], node.id)
+        folding: type[Folder | Skipping] = Skipping if skips else Folder
+        self._folder = folding(program, types[node.state_type], node.id)
         self._program = program
         self._accumulates = self.parent is not None and is_accumulating(node, program)
         self._state: Any = self._identity() if self._accumulates else NOTHING

@@ -7,10 +7,11 @@ import pytest
 from dgs.config import SinkConfig
 from dgs.errors import ProgramImportError, UserCodeError
 from dgs.outputs import OutputBatch
+from dgs.skipping import DeadLetter
 from dgs.tags import Tag
 from dgs.user_code import shown
 from workers.sinks import open_sink
-from workers.sinks.dead_letters import DeadLetter, dead_letters
+from workers.sinks.dead_letters import dead_letters
 from workers.sinks.delivery import deliveries
 from workers.sinks.places import output_places
 from workers.sinks.publishing import publish, remove_earlier

@@ -16,33 +16,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from dgs import codec
 from dgs.errors import CodecError
+from dgs.skipping import DeadLetter
 from dgs.user_code import shown
 from workers.sinks.contract import Staged
 from workers.sinks.file_sink import FileSink
 from workers.sinks.json_text import plain
 from workers.sinks.jsonl_sink import JsonlWriter
 from workers.sinks.places import PartNames, dead_letter_place
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
-    """An event that was left out, and why: `error` is what `function` raised at `worker`."""
-
-    stream: str
-    ts: int
-    seq: int
-    kind: str
-    key: Any
-    payload: Any
-    error: str
-    function: str
-    worker: str
 
 
 class DeadLetters:
@@ -83,6 +68,3 @@ def _record(letter: DeadLetter) -> dict[str, Any]:
         except (CodecError, RecursionError):
             record[name] = shown(record[name])
     return record
-
-
-codec.register(DeadLetter)
