@@ -28,7 +28,11 @@ _HOME = {
     "Tag": "dgs.tags",
     "TagSet": "dgs.tagset",
     "kind": "dgs.tags",
+    "read_state": "dgs.saved_state",
+    "replan": "dgs.api",
+    "resume": "dgs.api",
     "run": "dgs.api",
+    "stop": "dgs.api",
 }
 
 __all__ = list(_HOME)

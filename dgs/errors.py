@@ -62,6 +62,22 @@ class UsageError(DgsError):
     exit_code = 2
 
 
+class UnfinishedRunError(UsageError):
+    """A run of the same plan file has committed something and not come to its end."""
+
+    code = "DGS202"
+    template = "{run} has not come to its end: {progress}"
+    fix = "Go on from there with `{resume}`, or begin anew with `{fresh}`"
+
+
+class NoSuchRunError(UsageError):
+    """There is no run there that the command could be meant for."""
+
+    code = "DGS203"
+    template = "{problem}"
+    fix = "{advice}"
+
+
 class InvalidError(DgsError):
     """A file, program or plan is wrong; nothing was started."""
 
@@ -240,6 +256,14 @@ class FrameGapError(RunError):
 
     code = "DGS507"
     template = "host {host}: frame {expected} of host {sender} is missing, {got} came instead"
+
+
+class NoAnswerError(RunError):
+    """A run did not do in time what it was asked to."""
+
+    code = "DGS508"
+    template = "the run in {path} has not {what} within {seconds:g} s"
+    fix = "{advice}"
 
 
 class CheckpointError(DgsError):

@@ -1,10 +1,14 @@
-"""The directory that every run leaves: the resolved plan.yaml, results.json, outputs, and after a failure what was kept.
+"""The directory that every run leaves: the resolved plan.yaml, results.json, outputs, checkpoints, and what was kept of a failure.
+
+`run.json` says what the run is: of which plan file, since when, how far it came, where its checkpoints are.
 
 >>> import tempfile
 >>> directory = RunDirectory.create(Path(tempfile.mkdtemp()) / "run")
+>>> directory.note(name="sums", status="running")
+>>> directory.note(status="done")
 >>> directory.write_results({"events_in": 3})
->>> json.loads((directory.path / "results.json").read_text())
-{'events_in': 3}
+>>> directory.about(), directory.results()
+({'name': 'sums', 'status': 'done'}, {'events_in': 3})
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from typing import Any
 from dgs.config import PlanFile
 from dgs.errors import OutputUnwritableError
 
-OUTPUTS = "outputs"
+ABOUT, OUTPUTS, PLAN, RESULTS = "run.json", "outputs", "plan.yaml", "results.json"
 
 
 @dataclass(frozen=True)
@@ -37,32 +41,61 @@ class RunDirectory:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise OutputUnwritableError(path=path, problem=error.strerror or str(error)) from None
-        if (path / "results.json").exists() or (path / OUTPUTS).exists():
+        if any((path / name).exists() for name in (ABOUT, RESULTS, OUTPUTS)):
             raise OutputUnwritableError(path=path, problem="it holds the results of an earlier run")
         return cls(path)
 
     @classmethod
     def beside(cls, base_dir: Path) -> RunDirectory:
         """Make a new directory `.dgs/runs/<id>` beside a plan file; ids sort by time."""
-        inside_another = base_dir.parent.name == "runs" and base_dir.parent.parent.name == ".dgs"
-        runs = base_dir.parent if inside_another else base_dir / ".dgs" / "runs"
-        return cls.create(runs / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}")
+        return cls.create(runs_beside(base_dir) / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}")
 
     @property
     def outputs(self) -> Path:
         """Where outputs go when the plan file names no sinks."""
         return self.path / OUTPUTS
 
+    @property
+    def plan_file(self) -> Path:
+        """The resolved plan.yaml."""
+        return self.path / PLAN
+
+    @property
+    def control(self) -> Path:
+        """Where wishes for the running job are left, and its answers."""
+        return self.path / "control"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where its checkpoints are: beside it, unless the plan file says otherwise."""
+        return self.path.joinpath(str(self.about().get("checkpoints", "checkpoints"))).resolve()
+
+    def about(self) -> dict[str, Any]:
+        """Return what run.json says; nothing if there is none that can be read."""
+        return _read(self.path / ABOUT)
+
+    def note(self, **facts: Any) -> None:
+        """Add facts to run.json."""
+        self._write(ABOUT, json.dumps({**self.about(), **facts}, indent=2, default=str) + "\n")
+
+    def results(self) -> dict[str, Any]:
+        """Return what results.json says; nothing if the run has not ended."""
+        return _read(self.path / RESULTS)
+
+    def forget_results(self) -> None:
+        """Remove results.json: the run goes on."""
+        (self.path / RESULTS).unlink(missing_ok=True)
+
     def write_plan(self, config: PlanFile, plan: Mapping[str, Any], base_dir: Path) -> None:
         """Write the resolved plan.yaml with the plan that is run: running it again does the same."""
         from dgs.plan_file import dump
 
         data = relocated(config, base_dir, self.path)
-        self._write("plan.yaml", dump({**data, "plan": plan}))
+        self._write(PLAN, dump({**data, "plan": plan}))
 
     def write_results(self, results: Mapping[str, Any]) -> None:
         """Write results.json."""
-        self._write("results.json", json.dumps(results, indent=2, default=str) + "\n")
+        self._write(RESULTS, json.dumps(results, indent=2, default=str) + "\n")
 
     def write_traceback(self, text: str) -> Path:
         """Write the traceback of a bug and return where it is."""
@@ -83,6 +116,20 @@ class RunDirectory:
             raise OutputUnwritableError(path=target, problem=error.strerror or str(error)) from None
 
 
+def runs_beside(base_dir: Path) -> Path:
+    """Return the directory of the runs of the plan files in a directory; that of a run has none of its own."""
+    inside_another = base_dir.parent.name == "runs" and base_dir.parent.parent.name == ".dgs"
+    return base_dir.parent if inside_another else base_dir / ".dgs" / "runs"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def relocated(config: PlanFile, base_dir: Path, new_dir: Path) -> dict[str, Any]:
     """Return a plan file's data with its relative paths rewritten for a file in another directory."""
 
@@ -97,10 +144,9 @@ def relocated(config: PlanFile, base_dir: Path, new_dir: Path) -> dict[str, Any]
 
     data = config.model_dump(exclude_none=True)
     data["program"]["ref"] = moved_ref(data["program"]["ref"])
-    for section in [*(stream["source"] for stream in data["streams"]), *data["sinks"]]:
-        (details,) = section.values()
-        if isinstance(details, dict) and "path" in details:
-            details["path"] = moved(details["path"])
-        if isinstance(details, dict) and "ref" in details:
-            details["ref"] = moved_ref(details["ref"])
+    sections = [*(stream["source"] for stream in data["streams"]), *data["sinks"]]
+    details = [detail for section in sections for detail in section.values() if isinstance(detail, dict)]
+    for detail in [*details, data.get("checkpoint", {})]:
+        detail |= {name: moved(detail[name]) for name in ("path", "log", "dir") if name in detail}
+        detail |= {name: moved_ref(detail[name]) for name in ("ref", "when") if name in detail}
     return data

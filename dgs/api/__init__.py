@@ -14,19 +14,23 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dgs.errors import UsageError
+from dgs.errors import NoSuchRunError, UsageError
 from dgs.program import Program
 from dgs.run_outcome import Run
 
 if TYPE_CHECKING:
+    from dgs.api.running import Options
+    from dgs.api.runs import KnownRun
     from dgs.settings import Given
     from planner.plan import Plan
 
-__all__ = ["Run", "run"]
+__all__ = ["Run", "replan", "resume", "run", "stop"]
 
 
 def run(
@@ -41,6 +45,8 @@ def run(
     verify: bool = False,
     tolerance: float | None = None,
     run_dir: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    fresh: bool = False,
 ) -> Run:
     """Run a plan file, or a program over streams from Python; return its outputs, report, plan and final state.
 
@@ -51,26 +57,133 @@ def run(
     (`tolerance` for floats). `run_dir`: where to write the run directory; a plan file's is `.dgs/runs/<id>` beside it, and a
     program over streams from Python leaves none unless asked.
 
-    Raises any DgsError.
+    `resume`, `fresh`: if an unfinished run of the plan file exists, go on with it, or begin anew.
+
+    Ctrl-C, SIGTERM and `dgs.stop` end a run that has a directory at a checkpoint: see `resume`. After a signal this function
+    returns as the signal would have it (KeyboardInterrupt).
+
+    Raises any DgsError; UnfinishedRunError if there is an unfinished run and neither `resume` nor `fresh` is given.
     """
-    from dgs.api import preparing, running
+    from dgs.api import preparing, running, starting
     from dgs.run_directory import RunDirectory
 
     given = overrides(runtime=runtime, optimizer=optimizer, plan=plan, settings=settings)
+    tree = _tree(plan)
     if isinstance(job, (str, os.PathLike)):
         request = preparing.from_file(job, given, memory=streams)
     else:
         if streams is None:
             raise UsageError(message="dgs.run(program) needs streams={...}")
         request = preparing.from_program(job() if isinstance(job, type) else job, streams, given)
-    tree = plan if plan is not None and not isinstance(plan, (str, os.PathLike, Mapping)) else None
+    place = None if run_dir is None else Path(run_dir)
+    options = running.Options(collect=True, verify=verify, tolerance=tolerance)
+    begun = starting.begun(request, place, resume=resume, fresh=fresh)
+    if begun is not None:
+        return _resumed(begun, given, options, streams=streams, program=request.program, plan=tree)
     prepared = preparing.prepare(request, plan=tree, max_events=max_events)
+    resumes = starting.make_room(prepared, resume=resume, fresh=fresh)
     directory = None
-    if run_dir is not None:
-        directory = RunDirectory.create(Path(run_dir))
+    if place is not None:
+        directory = RunDirectory.create(place)
     elif request.is_from_file:
         directory = RunDirectory.beside(request.base_dir)
-    return running.execute(prepared, directory, collect=True, verify=verify, tolerance=tolerance)
+    return _signalled(running.execute(prepared, directory, replace(options, resumes=resumes)))
+
+
+def resume(
+    run: str | os.PathLike[str],
+    *,
+    program: Program | type[Program] | None = None,
+    streams: Mapping[str, Iterable[Any]] | None = None,
+    runtime: str | Mapping[str, Any] | None = None,
+    optimizer: str | Mapping[str, Any] | None = None,
+    plan: Plan | Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    accept_duplicates: bool = False,
+    verify: bool = False,
+    tolerance: float | None = None,
+) -> Run:
+    """Go on with a run that was stopped, failed or was killed: from its newest good checkpoint, under any plan and runtime.
+
+    `run`: its directory, or the plan file whose newest run is meant. `program`, `streams`: as given to `run`, where it was
+    started from Python with them. The outputs that are returned are those made from now on; the sinks have all.
+    `accept_duplicates`: go on also if the record of what is committed is lost. `verify`: compare all committed files with the
+    sequential program.
+
+    Raises any DgsError; CheckpointBusyError if the run is alive, CheckpointRefusedError if it cannot be gone on with.
+    """
+    from dgs.api import running, runs
+
+    given = overrides(runtime=runtime, optimizer=optimizer, plan=plan, settings=settings)
+    options = running.Options(
+        collect=True, verify=verify, tolerance=tolerance, accepts_duplicates=accept_duplicates
+    )
+    made = program() if isinstance(program, type) else program
+    return _resumed(runs.run_at(run), given, options, streams=streams, program=made, plan=_tree(plan))
+
+
+def stop(run: str | os.PathLike[str], *, timeout: float = 60.0) -> dict[str, Any]:
+    """Let a run that another process or thread has going stop at a checkpoint; return its results when it has ended.
+
+    `run`: its directory, or its plan file; `timeout`: seconds. Raises NoSuchRunError, NoAnswerError.
+    """
+    from dgs.api import runs, steering
+
+    return steering.stop_run(runs.run_at(run), timeout=timeout)
+
+
+def replan(
+    run: str | os.PathLike[str],
+    *,
+    plan: Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    optimizer: str | Mapping[str, Any] | None = None,
+    program: Program | type[Program] | None = None,
+    timeout: float = 60.0,
+) -> None:
+    """Let a run that another process or thread has going move to another plan, at a checkpoint, without losing its place.
+
+    Give a plan (its data, or a file with a `plan:` section) or an optimizer to make one. Raises InvalidPlanError if the plan is
+    not one for the program (the run goes on as it is), NoSuchRunError, NoAnswerError.
+    """
+    from dgs.api import runs, steering
+
+    given = overrides(runtime=None, optimizer=optimizer, plan=plan, settings=None)
+    if not given:
+        raise UsageError(message="dgs.replan needs a plan or an optimizer")
+    made = program() if isinstance(program, type) else program
+    steering.move_run(runs.run_at(run), given, program=made, timeout=timeout)
+
+
+def _resumed(
+    run: KnownRun,
+    given: Mapping[str, Given],
+    options: Options,
+    *,
+    streams: Mapping[str, Iterable[Any]] | None,
+    program: Program | None,
+    plan: Plan | None,
+) -> Run:
+    from dgs.api import resuming, running
+
+    if resuming.has_nothing_left(run):
+        raise NoSuchRunError(
+            problem=f"the run in {run.directory.path} came to its end, and kept no checkpoint",
+            advice="Run the plan file again",
+        )
+    prepared = resuming.prepared_again(run, given, memory=streams, program=program, plan=plan)
+    return _signalled(running.execute(prepared, run.directory, replace(options, resumes=True)))
+
+
+def _signalled(run: Run) -> Run:
+    """Return a run, unless it was stopped by a signal: then whoever waits for that signal gets it."""
+    by = str(run.report.get("stopped_by"))
+    if by in signal.Signals.__members__:
+        signal.raise_signal(signal.Signals[by])
+    return run
+
+
+def _tree(plan: Any) -> Plan | None:
+    return None if plan is None or isinstance(plan, (str, os.PathLike, Mapping)) else plan
 
 
 def overrides(

@@ -141,6 +141,6 @@ def _scalar_ref(config: ProgramConfig, base_dir: Path) -> ProgramConfig:
 
 
 def _streams(prepared: Prepared) -> list[Iterator[EventBatch]]:
-    from dgs.api.running import batches
+    from dgs.api.verifying import batches
 
     return [batches(prepared, rank, config) for rank, config in enumerate(prepared.config.streams)]

@@ -21,29 +21,38 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be run, its settings resolved. `program` is None where the plan file names it."""
+    """What is to be run, its settings resolved. `program` is None where the plan file names it.
+
+    `plan_file`: that plan file, None for a program over streams from Python. `keeps_plan`: use the plan that is written there.
+    """
 
     settings: Settings
     base_dir: Path
     program: Program | None = None
     memory: Mapping[str, Any] = field(default_factory=dict)
     keeps_plan: bool = True
+    plan_file: Path | None = None
 
     @property
     def is_from_file(self) -> bool:
-        """Whether there is a plan file."""
+        """Whether there is a plan file that says it all."""
         return self.program is None
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A request with its program loaded and its plan made and checked. `until`: where `max_events` cuts the streams."""
+    """A request with its program loaded and its plan made and checked.
+
+    `until`: where `max_events` cuts the streams. `is_made`: the plan was made here, not written by hand.
+    """
 
     request: Request
     program: Program
     topology: Topology
     plan: Plan
     until: OrderKey | None = None
+    max_events: int | None = None
+    is_made: bool = True
 
     @property
     def config(self) -> PlanFile:
@@ -70,8 +79,14 @@ def from_file(
     wants_new_plan = any(name.split(".")[0] == "optimizer" for name in given)
     if wants_new_plan and "plan" in given:
         raise UsageError(message="give a plan or an optimizer to make one, not both")
-    base_dir = Path(path).resolve().parent
-    return Request(settings, base_dir, memory=gathered(memory or {}), keeps_plan=not wants_new_plan)
+    plan_file = Path(path).resolve()
+    return Request(
+        settings,
+        plan_file.parent,
+        memory=gathered(memory or {}),
+        keeps_plan=not wants_new_plan,
+        plan_file=plan_file,
+    )
 
 
 def from_program(
@@ -109,10 +124,11 @@ def prepare(request: Request, *, plan: Plan | None = None, max_events: int | Non
         "memory": request.memory,
     }
     seen = topology(config.streams, machines(config), **sources)
-    made = plan or _written_plan(request, program) or make_plan(config, program, seen)
+    given = plan or _written_plan(request, program)
+    made = given or make_plan(config, program, seen)
     check(made, program, seen.impl_tags())
     until = None if max_events is None else cutoff(config.streams, max_events, **sources)
-    return Prepared(request, program, seen, made, until)
+    return Prepared(request, program, seen, made, until, max_events, is_made=given is None)
 
 
 def make_plan(config: PlanFile, program: Program, topology: Topology, **options: Any) -> Plan:

@@ -2,59 +2,80 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dgs.api.moving import Moves
 from dgs.api.preparing import Prepared
+from dgs.api.reports import failure, report_of
+from dgs.api.runs import held
+from dgs.api.verifying import check_readable, differences, file_differences
 from dgs.config import FileSink, SinkConfig
-from dgs.errors import DgsError
 from dgs.run_directory import RunDirectory
 from dgs.run_outcome import Run
 
 if TYPE_CHECKING:
-    from dgs.config import StreamConfig
-    from dgs.events import EventBatch
     from workers.job import Caller, Job, JobResult
 
 
+@dataclass(frozen=True)
+class Options:
+    """How a prepared job is run. `collect`: bring the outputs to the caller. `resumes`: go on from what is committed.
+
+    `accepts_duplicates`: also if the record of it is lost. `tolerance` is for `verify`.
+    """
+
+    collect: bool = False
+    verify: bool = False
+    tolerance: float | None = None
+    resumes: bool = False
+    accepts_duplicates: bool = False
+
+
 def execute(
-    prepared: Prepared,
-    directory: RunDirectory | None,
-    *,
-    collect: bool,
-    verify: bool = False,
-    tolerance: float | None = None,
-    caller: Caller | None = None,
+    prepared: Prepared, directory: RunDirectory | None, options: Options, caller: Caller | None = None
 ) -> Run:
-    """Run a prepared job and write its results into its directory, also when it fails. Raises any DgsError."""
+    """Run a prepared job and write its results into its directory, also when it fails. Raises any DgsError.
+
+    CheckpointBusyError if another process runs in the directory.
+    """
     from workers.job import NOBODY
     from workers.runtime import run_job
 
-    started = time.time()
-    job = job_of(prepared, directory, collect=collect or verify)
-    if directory is not None:
-        directory.write_plan(prepared.config, plan_data(prepared), prepared.request.base_dir)
-    try:
-        result = run_job(job, caller or NOBODY)
-        differences = _differences(prepared, result, tolerance, job.log_dir) if verify else None
-    except BaseException as error:
+    if options.verify and options.resumes:
+        check_readable(sinks_of(prepared, directory))
+    with held(directory):
+        started = time.time()
+        job = job_of(prepared, directory, collect=options.collect or options.verify)
+        job = replace(job, resumes=options.resumes, accepts_duplicates=options.accepts_duplicates)
+        moves = Moves(prepared, directory)
         if directory is not None:
-            directory.write_results(_failure(prepared, started, error))
-        raise
-    report = _report(prepared, directory, started, result, differences)
-    if directory is not None:
-        directory.write_results(report)
+            _note_beginning(prepared, directory, job, started, resumes=options.resumes)
+        try:
+            result = run_job(job, replace(caller or NOBODY, replanned=moves.replanned))
+            found = _differences(prepared, job, result, options) if options.verify else None
+        except BaseException as error:
+            if directory is not None:
+                _note_end(directory, failure(moves.prepared, started, error))
+            raise
+        report = report_of(
+            moves.prepared, None if directory is None else directory.path, started, result, found
+        )
+        if directory is not None:
+            _note_end(directory, report)
     return Run(
         prepared.config.name,
-        result.outputs if collect else (),
+        result.outputs if options.collect else (),
         state=result.state,
-        plan=prepared.plan,
+        plan=moves.prepared.plan,
         report=report,
         run_dir=directory.path if directory is not None else None,
-        differences=differences or (),
+        differences=found or (),
     )
 
 
@@ -62,7 +83,7 @@ def sinks_of(prepared: Prepared, directory: RunDirectory | None) -> tuple[SinkCo
     """Return the sinks of the plan file; without any, JSON lines in the run directory."""
     if prepared.config.sinks or directory is None:
         return tuple(prepared.config.sinks)
-    return (SinkConfig(jsonl=FileSink(path=str(directory.outputs))),)
+    return (SinkConfig(jsonl=FileSink(path=str(directory.outputs.absolute()))),)
 
 
 def job_of(prepared: Prepared, directory: RunDirectory | None, *, collect: bool) -> Job:
@@ -75,7 +96,7 @@ def job_of(prepared: Prepared, directory: RunDirectory | None, *, collect: bool)
         plan=prepared.plan,
         streams=tuple(config.streams),
         base_dir=request.base_dir,
-        output_dir=directory.path if directory is not None else Path(tempfile.gettempdir()),
+        output_dir=directory.path.absolute() if directory is not None else Path(tempfile.gettempdir()),
         runtime=config.runtime,
         sinks=sinks_of(prepared, directory),
         program_ref=config.program if request.is_from_file else None,
@@ -86,7 +107,7 @@ def job_of(prepared: Prepared, directory: RunDirectory | None, *, collect: bool)
         rates={stream.id: stream.rates for stream in prepared.topology.streams},
         checkpoint=config.checkpoint,
         checkpoint_dir=checkpoint_dir(prepared, directory),
-        control_dir=None if directory is None else directory.path / "control",
+        control_dir=None if directory is None else directory.control.absolute(),
         on_error=config.on_error,
         delivery=config.delivery,
     )
@@ -96,57 +117,43 @@ def checkpoint_dir(prepared: Prepared, directory: RunDirectory | None) -> Path |
     """Return where checkpoints go: as the plan file says, else into the run directory; None without either."""
     section = prepared.config.checkpoint
     if section is not None and section.dir is not None:
-        return prepared.request.base_dir / section.dir
-    return None if directory is None else directory.path / "checkpoints"
+        return (prepared.request.base_dir / section.dir).resolve()
+    return None if directory is None else (directory.path / "checkpoints").resolve()
 
 
-def _differences(
-    prepared: Prepared, result: JobResult, tolerance: float | None, log_dir: Path | None
-) -> list[str]:
-    """Run the sequential program on the same input; return the first differences, none if the outputs are equal."""
-    from dgs import sequential
-    from dgs.verify import compare
+def _note_beginning(
+    prepared: Prepared, directory: RunDirectory, job: Job, started: float, *, resumes: bool
+) -> None:
+    """Say in the run directory what is run from now on, and remove wishes meant for a process before this one."""
+    from workers.control import forget_wishes
 
-    streams = [
-        batches(prepared, rank, config, log_dir) for rank, config in enumerate(prepared.config.streams)
-    ]
-    expected = sequential.run(prepared.program, streams)
-    got = (value for batch in result.outputs for value in batch.to_list())
-    comparison = compare((output.value for output in expected.outputs), got, tolerance=tolerance)
-    lines = [] if comparison.is_equal else str(comparison).splitlines()
-    if expected.events != result.figures["events_in"]:
-        read = result.figures["events_in"]
-        lines.append(f"the sequential program read {expected.events:,} events, the run {read:,}")
-    return lines
-
-
-def batches(
-    prepared: Prepared, rank: int, config: StreamConfig, log_dir: Path | None = None
-) -> Iterator[EventBatch]:
-    """Yield all batches of a declared stream, in its order: not dealt to its splits."""
-    from dgs.order import END
-    from workers.sources import open_source
-
+    forget_wishes(directory.control)
+    directory.forget_results()
     request = prepared.request
-    source = open_source(
-        config.model_copy(update={"split": 1}),
-        rank=rank,
-        unit=prepared.config.time.unit,
-        base_dir=request.base_dir,
-        program=prepared.program,
-        memory=request.memory,
-        batch_rows=prepared.config.runtime.batch_rows,
-        until=prepared.until,
-        log_dir=log_dir,
-    )
-    try:
-        frontier = None
-        while frontier != END:
-            reading = source.read()
-            frontier = reading.frontier
-            yield from reading.batches
-    finally:
-        source.close()
+    if not resumes:
+        directory.note(
+            name=prepared.config.name,
+            plan_file=None if request.plan_file is None else str(request.plan_file),
+            max_events=prepared.max_events,
+            started=started,
+        )
+    where = os.path.relpath(job.checkpoint_dir or "checkpoints", directory.path.resolve())
+    directory.note(status="running", process=os.getpid(), checkpoints=where, plan_is_made=prepared.is_made)
+    directory.write_plan(prepared.config, plan_data(prepared), request.base_dir)
+
+
+def _note_end(directory: RunDirectory, report: dict[str, Any]) -> None:
+    directory.write_results(report)
+    directory.note(status=report["status"])
+
+
+def _differences(prepared: Prepared, job: Job, result: JobResult, options: Options) -> Sequence[str] | None:
+    """Return the differences to the sequential program; None if the run has not come to its end."""
+    if result.stopped_by is not None:
+        return None
+    if options.resumes:
+        return file_differences(prepared, job, result, options.tolerance)
+    return differences(prepared, job, result, options.tolerance)
 
 
 def plan_data(prepared: Prepared) -> dict[str, Any]:
@@ -155,64 +162,3 @@ def plan_data(prepared: Prepared) -> dict[str, Any]:
 
     streams = [name for config in prepared.config.streams for name in config.impl_streams]
     return to_data(prepared.plan, prepared.program, streams=streams)
-
-
-def _about(prepared: Prepared, started: float) -> dict[str, Any]:
-    return {
-        "name": prepared.config.name,
-        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(started)),
-        "runtime": prepared.config.runtime.kind,
-        "plan": {
-            "optimizer": prepared.plan.optimizer,
-            "workers": len(prepared.plan),
-            "leaves": len(prepared.plan.leaves),
-            "depth": prepared.plan.depth,
-        },
-    }
-
-
-def _report(
-    prepared: Prepared,
-    directory: RunDirectory | None,
-    started: float,
-    result: JobResult,
-    differences: list[str] | None,
-) -> dict[str, Any]:
-    """Return what results.json and `--json` say of a run that ended well."""
-    figures = dict(result.figures)
-    seconds = figures["seconds"]
-    return {
-        "status": "done",
-        **_about(prepared, started),
-        "events_in": figures.pop("events_in"),
-        "outputs": figures.pop("outputs"),
-        "seconds": figures.pop("seconds"),
-        "throughput_eps": result.figures["events_in"] / seconds if seconds > 0 else None,
-        "hosts": figures.pop("hosts"),
-        "workers": figures.pop("workers"),
-        "drops": figures.pop("drops"),
-        "verified": None if differences is None else not differences,
-        "differences": differences or [],
-        "run_dir": str(directory.path) if directory is not None else None,
-        **figures,
-    }
-
-
-def _failure(prepared: Prepared, started: float, error: BaseException) -> dict[str, Any]:
-    told = error_data(error)
-    status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
-    return {"status": status, **_about(prepared, started), "error": told, "seconds": time.time() - started}
-
-
-def error_data(error: BaseException) -> dict[str, Any]:
-    """Return an error as data: its code, its sentence and its facts."""
-    if not isinstance(error, DgsError):
-        return {"code": None, "message": f"{type(error).__name__}: {error}"}
-    facts = {name: value for name, value in error.facts.items() if name != "trace"}
-    trace = error.facts.get("trace") or ""
-    message = str(error).removeprefix(trace).lstrip("\n")
-    plain = {
-        name: value if isinstance(value, (int, float, str, type(None))) else str(value)
-        for name, value in facts.items()
-    }
-    return {"code": error.code, "message": message, "facts": plain, **({"trace": trace} if trace else {})}

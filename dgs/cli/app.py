@@ -10,13 +10,17 @@ import typer
 from typer.core import TyperGroup
 
 from dgs.cli.bench import bench
+from dgs.cli.checkpoint import checkpoint
 from dgs.cli.doctor import doctor
 from dgs.cli.explain import explain
 from dgs.cli.log import log
 from dgs.cli.plan import plan
+from dgs.cli.replan import replan
 from dgs.cli.reporting import print_usage_error
+from dgs.cli.resume import resume
 from dgs.cli.run import run
 from dgs.cli.schema import schema
+from dgs.cli.stop import stop
 
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
 """The UsageError of the click that typer brings with it or imports."""
@@ -58,7 +62,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for verb in (run, plan, explain, bench, log, schema, doctor):
+for verb in (run, resume, stop, replan, checkpoint, plan, explain, bench, log, schema, doctor):
     app.command()(verb)
 
 

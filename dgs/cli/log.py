@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dgs.cli.options import AsJson, Debug
 from dgs.cli.reporting import print_json, reporting, say
+from dgs.cli.tables import print_table
 
 if TYPE_CHECKING:
     from workers.event_log import Segment
@@ -85,7 +86,7 @@ def _print_streams(summaries: list[StreamSummary], *, as_json: bool) -> None:
         print_json({"streams": [asdict(summary) for summary in summaries]})
         return
     head = ("stream", "writer", "rows", "deleted", "segments", "bytes", "latest", "frontier", "state")
-    _print_table(
+    print_table(
         head,
         [
             (
@@ -109,7 +110,7 @@ def _print_segments(found: dict[str, list[Segment]], *, as_json: bool) -> None:
         print_json({"segments": [asdict(segment) for segments in found.values() for segment in segments]})
         return
     head = ("stream", "segment", "batch", "first row", "rows", "from", "to", "frontier", "digest")
-    _print_table(
+    print_table(
         head,
         [
             (s.stream, s.number, s.batch, s.first, s.rows, s.low, s.high, s.frontier, s.digest[:8])
@@ -117,16 +118,3 @@ def _print_segments(found: dict[str, list[Segment]], *, as_json: bool) -> None:
             for s in segments
         ],
     )
-
-
-def _print_table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
-    """Print rows under their heads; numbers to the right."""
-    texts = [head, *(tuple("-" if value is None else str(value) for value in row) for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-    right = [bool(rows) and isinstance(value, int) for value in (rows[0] if rows else head)]
-    for line in texts:
-        cells = (
-            text.rjust(width) if is_right else text.ljust(width)
-            for text, width, is_right in zip(line, widths, right, strict=True)
-        )
-        print("  ".join(cells).rstrip())

@@ -31,6 +31,35 @@ SetValues = Annotated[
         help="Set a value of plan.yaml, such as streams.clicks.rate=3/s. Repeatable.",
     ),
 ]
+RuntimeName = Annotated[
+    str | None,
+    typer.Option("--runtime", metavar="KIND", help="Run on ray (host processes) or local (this process)."),
+]
+Hosts = Annotated[int | None, typer.Option("--hosts", min=1, help="How many host processes (Ray).")]
+Tolerance = Annotated[
+    float | None,
+    typer.Option(
+        "--tolerance", min=0, metavar="X", help="For --verify: floats may differ by this, relatively."
+    ),
+]
+SaveState = Annotated[
+    Path | None,
+    typer.Option(
+        "--save-state",
+        metavar="FILE",
+        help="Write the final state there: JSON if the name ends with .json, else for dgs.read_state.",
+    ),
+]
+AcceptDuplicates = Annotated[
+    bool,
+    typer.Option(
+        "--accept-duplicates",
+        help="Go on although the record of committed outputs is lost: some may then be there twice.",
+    ),
+]
+Timeout = Annotated[
+    float, typer.Option("--timeout", min=0, metavar="S", help="Wait for the run at most so many seconds.")
+]
 
 
 def given_by_flags(

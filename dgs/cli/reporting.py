@@ -36,6 +36,27 @@ class Ending:
     name: str = ""
     directory: RunDirectory | None = None
     output_dirs: list[Path] = field(default_factory=list)
+    saved: Path | None = None
+
+    def progress(self) -> str:
+        """Return what the run has committed, in words."""
+        from dgs.api.runs import KnownRun
+
+        return KnownRun(self.directory).progress if self.directory is not None else "nothing is committed"
+
+    def committed(self) -> str:
+        """Return a phrase on what is committed, if anything is."""
+        progress = self.progress()
+        return "" if progress.startswith("nothing") else f"; {progress}"
+
+    def onward(self) -> str:
+        """Return the command that goes on with what is committed, or that repeats what was done where nothing is."""
+        from dgs.api.runs import holds_checkpoints, is_unfinished
+
+        place = None if self.directory is None else self.directory.checkpoints
+        if self.directory is None or place is None or not (holds_checkpoints(place) and is_unfinished(place)):
+            return f"repeat with: {command()}"
+        return f"go on with: {resume_command(self.directory.path)}"
 
     def kept(self) -> str:
         """Return a phrase on what a run that did not finish left behind."""
@@ -64,7 +85,9 @@ def reporting(*, as_json: bool, debug: bool) -> Iterator[Ending]:
         raise _failure(error, ending) from None
     except KeyboardInterrupt as error:
         code = TERMINATED if isinstance(error, Terminated) else INTERRUPTED
-        say(f"dgs: {ending.name or 'dgs'} was stopped; {ending.kept()}; repeat with: {command()}")
+        say(
+            f"dgs: {ending.name or 'dgs'} was stopped; {ending.kept()}{ending.committed()}; {ending.onward()}"
+        )
         if as_json:
             print_json(
                 {"error": {"code": None, "message": "stopped by a signal"}, "run_dir": _run_dir(ending)}
@@ -107,15 +130,20 @@ def command() -> str:
     return shlex.join(["dgs", *sys.argv[1:]])
 
 
+def resume_command(run_dir: Path) -> str:
+    """Return the command that goes on with a run."""
+    return shlex.join(["dgs", "resume", show_path(run_dir)])
+
+
 def _failure(error: DgsError, ending: Ending) -> typer.Exit:
-    from dgs.api.running import error_data
+    from dgs.api.reports import error_data
 
     told = error_data(error)
     if told.get("trace"):
         say(told["trace"])
     say(f"error[{told['code']}]: {told['message']}")
     if ending.directory is not None:
-        say(f"dgs: {ending.name} failed; {ending.kept()}; repeat with: {command()}")
+        say(f"dgs: {ending.name} failed; {ending.kept()}{ending.committed()}; {ending.onward()}")
     if ending.as_json:
         print_json({"error": told, "run_dir": _run_dir(ending)})
     return typer.Exit(error.exit_code)

@@ -151,7 +151,13 @@ def test_nothing_is_written_without_a_plan_file(tmp_path, monkeypatch):
 def test_run_dir_is_written_when_asked_for(tmp_path):
     run = dgs.run(Sums, streams=STREAMS, run_dir=tmp_path / "run")
     assert run.run_dir == tmp_path / "run"
-    assert sorted(path.name for path in run.run_dir.iterdir()) == ["outputs", "plan.yaml", "results.json"]
+    assert {path.name for path in run.run_dir.iterdir()} == {
+        "outputs",
+        "plan.yaml",
+        "results.json",
+        "run.json",
+        "lock",
+    }
     assert run.outputs == [3, 110]
 
 

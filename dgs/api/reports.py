@@ -1,0 +1,82 @@
+"""What results.json and `--json` say of a run: that it came to its end, was stopped, or failed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dgs.errors import DgsError
+
+if TYPE_CHECKING:
+    from dgs.api.preparing import Prepared
+    from workers.job import JobResult
+
+
+def report_of(
+    prepared: Prepared,
+    run_dir: Path | None,
+    started: float,
+    result: JobResult,
+    differences: Sequence[str] | None,
+) -> dict[str, Any]:
+    """Return the report of a run that ended well: by itself, or because it was stopped.
+
+    `epoch`: the last that is committed, None if none is; `stopped_at`: the one that was committed for the stop.
+    """
+    figures = dict(result.figures)
+    seconds = figures["seconds"]
+    return {
+        "status": "done" if result.stopped_by is None else "stopped",
+        **_about(prepared, started),
+        "events_in": figures.pop("events_in"),
+        "outputs": figures.pop("outputs"),
+        "seconds": figures.pop("seconds"),
+        "throughput_eps": result.figures["events_in"] / seconds if seconds > 0 else None,
+        "hosts": figures.pop("hosts"),
+        "workers": figures.pop("workers"),
+        "drops": figures.pop("drops"),
+        "verified": None if differences is None else not differences,
+        "differences": list(differences or ()),
+        "run_dir": None if run_dir is None else str(run_dir),
+        "stopped_by": result.stopped_by,
+        "stopped_at": result.stopped_at,
+        "epoch": figures["checkpoints"]["epoch"] or None,
+        **figures,
+    }
+
+
+def failure(prepared: Prepared, started: float, error: BaseException) -> dict[str, Any]:
+    """Return the report of a run that failed, or was interrupted."""
+    told = error_data(error)
+    status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+    return {"status": status, **_about(prepared, started), "error": told, "seconds": time.time() - started}
+
+
+def error_data(error: BaseException) -> dict[str, Any]:
+    """Return an error as data: its code, its sentence and its facts."""
+    if not isinstance(error, DgsError):
+        return {"code": None, "message": f"{type(error).__name__}: {error}"}
+    facts = {name: value for name, value in error.facts.items() if name != "trace"}
+    trace = error.facts.get("trace") or ""
+    message = str(error).removeprefix(trace).lstrip("\n")
+    plain = {
+        name: value if isinstance(value, (int, float, str, type(None))) else str(value)
+        for name, value in facts.items()
+    }
+    return {"code": error.code, "message": message, "facts": plain, **({"trace": trace} if trace else {})}
+
+
+def _about(prepared: Prepared, started: float) -> dict[str, Any]:
+    return {
+        "name": prepared.config.name,
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(started)),
+        "runtime": prepared.config.runtime.kind,
+        "plan": {
+            "optimizer": prepared.plan.optimizer,
+            "workers": len(prepared.plan),
+            "leaves": len(prepared.plan.leaves),
+            "depth": prepared.plan.depth,
+        },
+    }

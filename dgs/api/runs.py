@@ -1,0 +1,160 @@
+"""The runs of a plan file: where they are, whether one is alive, what one has committed and whether that was the end.
+
+A run is found by the directory it left: `.dgs/runs/*` beside the plan file, with the plan file noted in `run.json`. The newest run
+of a plan file is the one that counts: what is older was given up when it began.
+
+>>> import tempfile
+>>> list(runs_in(Path(tempfile.mkdtemp())))
+[]
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dgs.errors import CheckpointBusyError, NoSuchRunError
+from dgs.run_directory import ABOUT, RunDirectory, runs_beside
+
+if TYPE_CHECKING:
+    from workers.checkpoints.saved import Committed
+
+LOCK = "lock"
+
+
+@dataclass(frozen=True)
+class KnownRun:
+    """A run that left its directory."""
+
+    directory: RunDirectory
+
+    @cached_property
+    def about(self) -> dict[str, Any]:
+        """What `run.json` says."""
+        return self.directory.about()
+
+    @property
+    def name(self) -> str:
+        """The name of the job."""
+        return str(self.about.get("name", self.directory.path.name))
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it came to the end of its streams and said so."""
+        return bool(self.directory.results().get("status") == "done")
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether a process is running it now."""
+        return holder(self.directory) is not None
+
+    def committed(self) -> Committed | None:
+        """Return what its checkpoints say; None if nothing valid does."""
+        return committed_in(self.directory.checkpoints)
+
+    @property
+    def progress(self) -> str:
+        """How far it came, in words."""
+        return progress_of(self.directory.checkpoints)
+
+
+def runs_in(base_dir: Path) -> Iterator[KnownRun]:
+    """Yield the runs of the plan files in a directory, the newest first."""
+    found = [KnownRun(RunDirectory(path.parent)) for path in runs_beside(base_dir).glob(f"*/{ABOUT}")]
+    yield from sorted(found, key=lambda run: (run.about.get("started", 0), run.directory.path), reverse=True)
+
+
+def newest_of(plan_file: Path) -> KnownRun | None:
+    """Return the newest run of a plan file, None if there is none."""
+    wanted = str(plan_file.resolve())
+    runs = runs_in(plan_file.resolve().parent)
+    return next((run for run in runs if run.about.get("plan_file") == wanted), None)
+
+
+def run_at(target: str | os.PathLike[str]) -> KnownRun:
+    """Return the run of a run directory, or the newest one of a plan file. Raises NoSuchRunError."""
+    path = Path(target)
+    if path.is_file():
+        run = newest_of(path)
+        if run is None:
+            raise NoSuchRunError(
+                problem=f"there is no run of {path}", advice=f"Start one with `dgs run {path}`"
+            )
+        return run
+    if not (path / ABOUT).is_file():
+        problem = f"{path} is no run directory" if path.exists() else f"there is no {path}"
+        raise NoSuchRunError(problem=problem, advice="Name a directory `.dgs/runs/ID`, or a plan.yaml")
+    return KnownRun(RunDirectory(path))
+
+
+def committed_in(directory: Path) -> Committed | None:
+    """Return what is committed to a directory of checkpoints; None if nothing valid says so."""
+    from workers.checkpoints.directory import CheckpointDirectory
+
+    return CheckpointDirectory(directory).committed()
+
+
+def holds_checkpoints(directory: Path) -> bool:
+    """Return whether there is anything in a directory that a run could go on from, or would trip over."""
+    from workers.checkpoints.saved import RECORDS, epoch_of
+
+    if not directory.is_dir():
+        return False
+    return any(path.name in RECORDS or epoch_of(path.name) is not None for path in directory.iterdir())
+
+
+def is_unfinished(directory: Path) -> bool:
+    """Return whether something is committed to a directory of checkpoints and it is not the end; also if it cannot be read."""
+    if not holds_checkpoints(directory):
+        return False
+    committed = committed_in(directory)
+    return committed is None or (committed.checkpoint.epoch > 0 and not committed.checkpoint.is_final)
+
+
+def progress_of(directory: Path) -> str:
+    """Return what is committed to a directory of checkpoints, in words."""
+    if not holds_checkpoints(directory):
+        return "nothing is committed"
+    committed = committed_in(directory)
+    if committed is None:
+        return f"the record of what is committed, in {directory}, is damaged"
+    last = committed.checkpoint
+    if not last.epoch:
+        return "nothing is committed"
+    end = ", to the end of the streams" if last.is_final else ""
+    return f"{last.events:,} event{'' if last.events == 1 else 's'} in epoch {last.epoch} are committed{end}"
+
+
+def holder(directory: RunDirectory) -> str | None:
+    """Return who is running a run, None if nobody is."""
+    from workers.checkpoints.disk import BusyError, RealDisk
+
+    try:
+        if (directory.path / LOCK).exists():
+            RealDisk().lock(directory.path / LOCK).release()
+    except BusyError as error:
+        return error.holder
+    return None
+
+
+@contextmanager
+def held(directory: RunDirectory | None) -> Iterator[None]:
+    """Keep other processes out of a run directory. Raises CheckpointBusyError if one is there."""
+    from workers.checkpoints.disk import BusyError, RealDisk
+
+    if directory is None:
+        yield
+        return
+    try:
+        lock = RealDisk().lock(directory.path / LOCK)
+    except BusyError as error:
+        raise CheckpointBusyError(path=directory.path, holder=error.holder) from None
+    try:
+        yield
+    finally:
+        lock.release()

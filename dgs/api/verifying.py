@@ -1,0 +1,135 @@
+"""Comparing a run with the sequential program on the same input: what was collected, or what is in the committed files.
+
+A run that was resumed has written its outputs in several processes, so the files of outputs are read back. What files cannot hold
+as it is (a tuple in JSON) is compared as the file holds it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dgs.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dgs.api.preparing import Prepared
+    from dgs.config import SinkConfig, StreamConfig
+    from dgs.events import EventBatch
+    from workers.job import Job, JobResult
+
+READABLE = ("jsonl", "parquet")
+"""Sinks whose files can be read back."""
+
+
+def differences(prepared: Prepared, job: Job, result: JobResult, tolerance: float | None) -> list[str]:
+    """Run the sequential program; return its first differences to the outputs that were collected, none if they are equal."""
+    got = (value for batch in result.outputs for value in batch.to_list())
+    expected, lines = _expected(prepared, job, result)
+    return [*_compared(expected, got, tolerance), *lines]
+
+
+def check_readable(sinks: Sequence[SinkConfig]) -> None:
+    """Raise UsageError unless the committed outputs of these sinks can be read back."""
+    for sink in sinks:
+        if sink.kind not in READABLE:
+            message = (
+                f"--verify of a resumed run reads the committed outputs back, from {' or '.join(READABLE)} files: "
+                f"it cannot from the sink {sink.kind!r}"
+            )
+            raise UsageError(message=message)
+
+
+def file_differences(prepared: Prepared, job: Job, result: JobResult, tolerance: float | None) -> list[str]:
+    """Run the sequential program; return its first differences to the files that are committed, none if they are equal."""
+    from workers.sinks.places import sink_place
+
+    expected, lines = _expected(prepared, job, result)
+    for sink in job.sinks:
+        files = sink_place(sink, output_dir=job.output_dir, base_dir=job.base_dir).finals()
+        if sink.kind == "jsonl":
+            lines = [*_compared(_as_json(expected), _lines(files), tolerance), *lines]
+        else:  # a column has one type: 1 may be 1.0 there
+            lines = [*_compared(_as_rows(expected), _rows(files), tolerance or 0.0), *lines]
+    return lines
+
+
+def batches(
+    prepared: Prepared, rank: int, config: StreamConfig, log_dir: Path | None = None
+) -> Iterator[EventBatch]:
+    """Yield all batches of a declared stream, in its order: not dealt to its splits."""
+    from dgs.order import END
+    from workers.sources import open_source
+
+    request = prepared.request
+    source = open_source(
+        config.model_copy(update={"split": 1}),
+        rank=rank,
+        unit=prepared.config.time.unit,
+        base_dir=request.base_dir,
+        program=prepared.program,
+        memory=request.memory,
+        batch_rows=prepared.config.runtime.batch_rows,
+        until=prepared.until,
+        log_dir=log_dir,
+    )
+    try:
+        frontier = None
+        while frontier != END:
+            reading = source.read()
+            frontier = reading.frontier
+            yield from reading.batches
+    finally:
+        source.close()
+
+
+def _expected(prepared: Prepared, job: Job, result: JobResult) -> tuple[list[Any], list[str]]:
+    """Return the outputs of the sequential program, and what there is to say if it did not read as many events."""
+    from dgs import sequential
+
+    configs = enumerate(prepared.config.streams)
+    done = sequential.run(
+        prepared.program, [batches(prepared, rank, config, job.log_dir) for rank, config in configs]
+    )
+    read = result.figures["events_in"]
+    lines = [f"the sequential program read {done.events:,} events, the run {read:,}"]
+    return [output.value for output in done.outputs], [] if done.events == read else lines
+
+
+def _compared(expected: Iterable[Any], got: Iterable[Any], tolerance: float | None) -> list[str]:
+    from dgs.verify import compare
+
+    comparison = compare(expected, got, tolerance=tolerance)
+    return [] if comparison.is_equal else str(comparison).splitlines()
+
+
+def _as_json(values: Iterable[Any]) -> Iterator[Any]:
+    from workers.sinks.json_text import as_json
+
+    return (json.loads(as_json(value)) for value in values)
+
+
+def _lines(files: Iterable[Path]) -> Iterator[Any]:
+    for path in files:
+        with path.open(encoding="utf-8") as file:
+            yield from map(json.loads, file)
+
+
+def _as_rows(values: Iterable[Any]) -> Iterator[Any]:
+    from workers.sinks.tables import table_of
+
+    return map(_without_nulls, table_of(list(values)).to_pylist())
+
+
+def _rows(files: Iterable[Path]) -> Iterator[Any]:
+    import pyarrow.parquet as pq
+
+    for path in files:
+        yield from map(_without_nulls, pq.read_table(path).to_pylist())
+
+
+def _without_nulls(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of a table; where records have other fields, the others have columns of nulls."""
+    return {name: value for name, value in row.items() if value is not None}

@@ -1,0 +1,100 @@
+"""`dgs resume`: go on with a run from its newest good checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dgs.cli.options import (
+    AcceptDuplicates,
+    AsJson,
+    Debug,
+    Hosts,
+    OptimizerName,
+    PlanFrom,
+    RuntimeName,
+    SaveState,
+    SetValues,
+    Tolerance,
+    given_by_flags,
+)
+from dgs.cli.reporting import Ending, print_json, reporting, say, show_path
+
+if TYPE_CHECKING:
+    from dgs.api.running import Options
+    from dgs.api.runs import KnownRun
+    from dgs.settings import Given
+
+Target = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[RUN_DIR | PLAN]",
+        help="The directory of a run, or the plan.yaml whose newest run is meant (default: the newest unfinished run here).",
+        show_default=False,
+    ),
+]
+Verify = Annotated[
+    bool,
+    typer.Option(
+        "--verify",
+        help="Compare all committed files (jsonl, parquet) with the sequential program; exit 1 if they differ.",
+    ),
+]
+
+
+def resume(
+    target: Target = None,
+    *,
+    plan: PlanFrom = None,
+    optimizer: OptimizerName = None,
+    runtime: RuntimeName = None,
+    hosts: Hosts = None,
+    set_values: SetValues = None,
+    accept_duplicates: AcceptDuplicates = False,
+    verify: Verify = False,
+    tolerance: Tolerance = None,
+    save_state: SaveState = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Go on with a run that was stopped, failed or was killed; under another plan, runtime or number of hosts, too."""
+    with reporting(as_json=as_json, debug=debug) as ending:
+        from dgs.api.resuming import resumable
+        from dgs.api.running import Options
+        from dgs.api.runs import run_at
+        from dgs.cli.running import check_flags
+
+        check_flags(verify=verify, tolerance=tolerance, save_state=save_state)
+        given = given_by_flags(
+            set_values, plan, runtime__kind=runtime, runtime__hosts=hosts, optimizer__name=optimizer
+        )
+        run = resumable(Path.cwd()) if target is None else run_at(target)
+        options = Options(verify=verify, tolerance=tolerance, accepts_duplicates=accept_duplicates)
+        go_on(run, given, options, ending, save_state)
+
+
+def go_on(
+    run: KnownRun, given: dict[str, Given], options: Options, ending: Ending, save_state: Path | None
+) -> None:
+    """Go on with a run, in its directory."""
+    from dgs.api.resuming import has_nothing_left, prepared_again
+    from dgs.cli.running import run_and_finish, stopped_by_sigterm
+
+    ending.name = run.name
+    if has_nothing_left(run):
+        say(f"dgs: {run.name} is done, there is nothing to go on with; the run is in {_path(run)}")
+        if ending.as_json:
+            print_json(run.directory.results())
+        return
+    with stopped_by_sigterm():
+        prepared = prepared_again(run, given)
+        ending.directory = run.directory
+        say(f"dgs: {run.name} goes on in {_path(run)}: {run.progress}")
+        run_and_finish(prepared, replace(options, resumes=True), ending, save_state)
+
+
+def _path(run: KnownRun) -> str:
+    return show_path(run.directory.path)

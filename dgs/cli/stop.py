@@ -1,0 +1,48 @@
+"""`dgs stop`: let a run stop at a checkpoint, and wait until it has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dgs.cli.options import AsJson, Debug, Timeout
+from dgs.cli.reporting import print_json, reporting, resume_command, say, show_path
+
+Target = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[RUN_DIR | PLAN]",
+        help="The directory of a run, or the plan.yaml whose newest run is meant (default: the one run that is alive here).",
+        show_default=False,
+    ),
+]
+
+
+def stop(
+    target: Target = None, *, timeout: Timeout = 60.0, as_json: AsJson = False, debug: Debug = False
+) -> None:
+    """Let a run commit what it has and end; it can be gone on with."""
+    with reporting(as_json=as_json, debug=debug):
+        from dgs.api.steering import running, stop_run
+
+        run = running(Path.cwd(), target)
+        was_alive = run.is_alive
+        results = stop_run(run, timeout=timeout)
+        where = show_path(run.directory.path)
+        if results.get("status") == "done":
+            how = "is done" if was_alive else "was done already"
+            say(f"dgs: {run.name} {how}; the run is in {where}")
+        elif not was_alive:
+            say(
+                f"dgs: {run.name} is not running; {run.progress}; go on with: {resume_command(run.directory.path)}"
+            )
+        else:
+            clean = (
+                "" if results.get("stopped_at") is not None else "no checkpoint could be committed in time; "
+            )
+            onward = f"go on with: {resume_command(run.directory.path)}"
+            say(f"dgs: {run.name} has ended; {clean}{run.progress}; {onward}")
+        if as_json:
+            print_json({"run_dir": str(run.directory.path), "was_running": was_alive, **results})
