@@ -24,7 +24,7 @@ from planner.plan import Plan
 from workers.build import make_worker
 from workers.checkpoints import Checkpoint, CheckpointStore, ResumePoint, StagedFile
 from workers.coordinator import Coordinator
-from workers.effects import Closed
+from workers.effects import Closed, Skipped
 from workers.epochs import Epochs, HostReport, RootReport
 from workers.frames import decoded, encoded
 from workers.host import Host
@@ -58,6 +58,7 @@ class World(Protocol):
 
     random: random.Random
     program: Program
+    skips: bool
     streams: Mapping[str, Sequence[EventBatch]]
     is_transactional: bool
     buffer_bytes: int | None
@@ -115,7 +116,7 @@ class Generation:
         }
         return Host(
             index,
-            [make_worker(node_id, self.world.program, self._lanes) for node_id in mine],
+            [make_worker(node_id, self.world.program, self._lanes, skips=self.world.skips) for node_id in mine],
             self._lanes,
             self._home,
             hosts=hosts,
@@ -234,6 +235,8 @@ class Generation:
         for worker, effect in host.pump():
             if isinstance(effect, OutputBatch):
                 self._output(host.index, epochs.of(worker), effect)
+            elif isinstance(effect, Skipped):
+                self._leave_out(host.index, epochs.of(worker), effect)
             elif isinstance(effect, Closed):
                 if epochs.close(worker, effect.epoch):
                     self._stage(host.index, effect.epoch)
@@ -255,6 +258,12 @@ class Generation:
         new = self.point.committed.outputs_above(batch, self._splits(batch.stream))
         if len(new):
             self.world.write(self._path(host, epoch), new)
+
+    def _leave_out(self, host: int, epoch: int, skipped: Skipped) -> None:
+        """Write a dead letter: always to a file, like an output whose value it is."""
+        if len(self.point.committed.above(skipped.event, self._splits(skipped.event.stream))):
+            letter = OutputBatch.of_rows(skipped.event, [skipped.letter])
+            self.world.write(self._path(host, epoch), letter)
 
     def _path(self, host: int, epoch: int) -> str:
         return f"{epoch}-{host}.{self.point.generation}"

@@ -11,7 +11,7 @@ import hashlib
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from workers.simulated_store import KeptCheckpoints, KeptStore
 SNAPSHOT_CHANCE = 0.02
 ZOMBIE_CHANCE = 0.2
 
+OnError = Literal["stop", "skip"]
 Layouts = Callable[[random.Random], Layout]
 StoreFactory = Callable[["Simulation"], CheckpointStore]
 
@@ -79,9 +80,11 @@ class Simulation:
         buffer_bytes: int | None = None,
         faults: Faults = NO_FAULTS,
         store: StoreFactory | None = None,
+        on_error: OnError = "stop",
     ) -> None:
         self.random = random.Random(seed)  # noqa: S311 - reproducible, not secret
         self.program, self.streams, self.buffer_bytes, self.faults = program, streams, buffer_bytes, faults
+        self.skips = on_error == "skip"
         self.is_transactional = self.random.random() < 0.5  # noqa: PLR2004 - half of the seeds
         self.result = Simulated()
         self._layout = plan if callable(plan) else lambda _: Layout(plan)
@@ -233,9 +236,17 @@ def simulate(
     buffer_bytes: int | None = None,
     faults: Faults = NO_FAULTS,
     store: StoreFactory | None = None,
+    on_error: OnError = "stop",
 ) -> Simulated:
     """Run a program with the plans, the delivery order and the faults of `seed`."""
     simulation = Simulation(
-        program, plan, streams, seed=seed, buffer_bytes=buffer_bytes, faults=faults, store=store
+        program,
+        plan,
+        streams,
+        seed=seed,
+        buffer_bytes=buffer_bytes,
+        faults=faults,
+        store=store,
+        on_error=on_error,
     )
     return simulation.run()
