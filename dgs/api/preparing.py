@@ -66,23 +66,29 @@ def from_file(
     *,
     memory: Mapping[str, Iterable[Any]] | None = None,
     environ: Mapping[str, str] | None = None,
+    base_dir: Path | None = None,
 ) -> Request:
     """Return the request of a plan file with the values given outside of it.
 
-    An optimizer that is given asks for a new plan, so the file's own is left aside. Raises PlanFileError, UsageError.
+    An optimizer that is given asks for a new plan, so the file's own is left aside. `base_dir`: where relative paths start, also
+    those given outside, if that is not beside the file: the file's own are rewritten. Raises PlanFileError, UsageError.
     """
     from dgs.plan_file import read
     from dgs.python_streams import gathered
+    from dgs.run_directory import relocated
 
     environ = os.environ if environ is None else environ
-    settings = resolve(read(path, environ), given, environ)
+    document, plan_file = read(path, environ), Path(path).resolve()
+    if base_dir is not None:
+        config = resolve(document, {}, {}).config
+        document = replace(document, data=relocated(config, plan_file.parent, base_dir))
+    settings = resolve(document, given, environ)
     wants_new_plan = any(name.split(".")[0] == "optimizer" for name in given)
     if wants_new_plan and "plan" in given:
         raise UsageError(message="give a plan or an optimizer to make one, not both")
-    plan_file = Path(path).resolve()
     return Request(
         settings,
-        plan_file.parent,
+        base_dir or plan_file.parent,
         memory=gathered(memory or {}),
         keeps_plan=not wants_new_plan,
         plan_file=plan_file,

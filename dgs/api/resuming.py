@@ -65,8 +65,12 @@ def prepared_again(
 def requested_again(
     run: KnownRun, given: Mapping[str, Given], *, memory: Mapping[str, Iterable[Any]] | None = None
 ) -> Request:
-    """Return the request of a run: its resolved plan.yaml with other values. Raises PlanFileError, UsageError."""
-    request = from_file(run.directory.plan_file, given, memory=memory)
+    """Return the request of a run: its resolved plan.yaml with other values, paths as its plan file had them.
+
+    Raises PlanFileError, UsageError.
+    """
+    base_dir = (run.directory.path / run.about.get("base_dir", ".")).resolve()
+    request = from_file(run.directory.plan_file, given, memory=memory, base_dir=base_dir)
     is_reshaped = any(name == shape or name.startswith(f"{shape}.") for name in given for shape in SHAPES)
     if is_reshaped and "plan" not in given and run.about.get("plan_is_made"):
         request = replace(request, keeps_plan=False)

@@ -134,6 +134,7 @@ def _note_beginning(
         directory.note(
             name=prepared.config.name,
             plan_file=None if request.plan_file is None else str(request.plan_file),
+            base_dir=os.path.relpath(request.base_dir, directory.path.resolve()),
             max_events=prepared.max_events,
             started=started,
         )

@@ -137,12 +137,13 @@ def resume_command(run_dir: Path) -> str:
 
 def _failure(error: DgsError, ending: Ending) -> typer.Exit:
     from dgs.api.reports import error_data
+    from dgs.errors import CheckpointBusyError
 
     told = error_data(error)
     if told.get("trace"):
         say(told["trace"])
     say(f"error[{told['code']}]: {told['message']}")
-    if ending.directory is not None:
+    if ending.directory is not None and not isinstance(error, CheckpointBusyError):
         say(f"dgs: {ending.name} failed; {ending.kept()}{ending.committed()}; {ending.onward()}")
     if ending.as_json:
         print_json({"error": told, "run_dir": _run_dir(ending)})

@@ -81,6 +81,22 @@ def refusing(path: Path) -> Iterator[None]:
         raise OutputUnwritableError(path=path, problem=error.strerror or str(error)) from error
 
 
+@contextmanager
+def locked(partial: Path) -> Iterator[None]:
+    """Hold the lock of a file, which is left as it is: it may be staged, and committed. If it is empty it is removed in the end.
+
+    Raises OutputUnwritableError.
+    """
+    with refusing(partial.parent):
+        file = _locked(partial)
+    try:
+        yield
+    finally:
+        with refusing(partial), file:
+            if not file.tell() and _is_at(file, partial):
+                partial.unlink()
+
+
 def digest_of(path: Path) -> str:
     """Return the BLAKE2b-256 of a file."""
     with path.open("rb") as file:
@@ -115,9 +131,13 @@ def _locked(partial: Path) -> IO[bytes]:
         if not _has_lock(file):
             file.close()
             raise OutputUnwritableError(path=partial, problem="another run is writing to it")
-        if partial.exists() and os.path.samestat(partial.stat(), os.fstat(file.fileno())):
+        if _is_at(file, partial):
             return file
         file.close()
+
+
+def _is_at(file: IO[bytes], path: Path) -> bool:
+    return path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno()))
 
 
 def _has_lock(file: IO[bytes]) -> bool:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from dgs.errors import OutputUnwritableError
 from workers.checkpoints.contract import StagedFile
-from workers.sinks.part_file import PartFile, is_abandoned, refusing, sync_directory
+from workers.sinks.part_file import is_abandoned, locked, refusing, sync_directory
 from workers.sinks.places import PARTIAL, PartNames, Place
 
 Identity = tuple[int, int]
@@ -35,9 +35,9 @@ def publish(files: Sequence[StagedFile]) -> None:
     for file in files:
         path, final = Path(file.path), Path(file.final)
         with refusing(final):
-            if path.exists():
+            if _size(path) == file.size:  # a `claim` may have an empty one of that name
                 path.replace(final)
-            elif not final.exists() or final.stat().st_size != file.size:
+            elif _size(final) != file.size:
                 raise OutputUnwritableError(path=path, problem="this staged file of outputs is gone")
     for directory in sorted({Path(file.final).parent for file in files}):
         with refusing(directory):
@@ -74,8 +74,7 @@ def claim(places: Iterable[Place]) -> Iterator[None]:
         for place in dict.fromkeys(places):
             with refusing(place.directory):
                 place.directory.mkdir(parents=True, exist_ok=True)
-            names = PartNames(place, host=0)
-            held.callback(PartFile(names.final(0), names.partial(0)).discard)
+            held.enter_context(locked(PartNames(place, host=0).partial(0)))
         yield
 
 
@@ -93,6 +92,13 @@ class EarlierRun:
                 if is_abandoned(path.with_name(path.name + PARTIAL)) and _identity(path) == identity:
                     path.unlink(missing_ok=True)
         discard_unpublished([self._place])
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None
 
 
 def _identity(path: Path) -> Identity | None:

@@ -126,8 +126,9 @@ def _changed_file(file: Description, path: Path, *, may_grow: bool) -> str | Non
 
 
 def _changed_generator(before: Description, now: Description) -> str | None:
-    for part in ("ref", "args"):
-        if before[part] != now[part]:
+    parts = {"ref": os.path.normpath(now["ref"]), "args": now["args"]}
+    for part, one in parts.items():
+        if one != (os.path.normpath(before[part]) if part == "ref" else before[part]):
             return f"its `{part}` was {before[part]!r} and is {now[part]!r}"
     return None
 
