@@ -29,7 +29,8 @@ Ask = Callable[[bool], None]
 class CheckpointFigures:
     """What the report says of checkpoints: how many, how many failed, seconds in commits, bytes of the last state.
 
-    `outputs`: committed since the process began. `epoch`: the newest that was committed, here or before.
+    `outputs`: committed since the process began. `epoch`: the newest that was committed, here or before. `events`: in its state,
+    if it was committed here.
     """
 
     committed: int = 0
@@ -38,6 +39,7 @@ class CheckpointFigures:
     state_bytes: int = 0
     outputs: int = 0
     epoch: int = 0
+    events: int = 0
 
 
 class Checkpointing:
@@ -136,7 +138,7 @@ class Checkpointing:
                 raise
             return
         self.last = checkpoint
-        self.figures.epoch = checkpoint.epoch
+        self.figures.epoch, self.figures.events = checkpoint.epoch, checkpoint.events
         if self._wish is not None:
             self._control.granted = checkpoint.epoch
         self._central.commit(checkpoint.epoch)

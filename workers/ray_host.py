@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -79,9 +80,14 @@ class HostActor:
         self._engine: Engine | None = None
 
     @ray.method(concurrency_group="control")
-    def node(self) -> str:
-        """Return the id of the machine that this host is on."""
-        return str(ray.get_runtime_context().get_node_id())
+    def place(self) -> tuple[str, int]:
+        """Return the id of the machine that this host is on, and that of its process there."""
+        return str(ray.get_runtime_context().get_node_id()), os.getpid()
+
+    @ray.method(concurrency_group="frames")
+    def alive(self) -> bool:
+        """Return at once, whatever the other threads are at."""
+        return True
 
     @ray.method(concurrency_group="control")
     def open(self, actors: list[Any], secret: Secret | None, is_one_node: bool) -> Any:

@@ -25,8 +25,14 @@ from workers.sinks.places import Place, output_places
 from workers.sinks.publishing import claim, discard_unpublished, publish, remove_earlier
 from workers.sources.live import SECOND
 
+LOSSES = (WorkerLostError, FrameGapError)
+"""The errors that end a generation and not the run."""
+
 LONGEST_BACKOFF = 60.0
 """Seconds."""
+
+LOOK_SECONDS = 0.05
+"""How long a pause between generations goes on after somebody wishes something."""
 
 STOP_GRACE = 1.0
 """Seconds that a run may take to end after `stop_timeout` before user code is interrupted."""
@@ -43,7 +49,10 @@ class Ended:
 
 @dataclass
 class Session:
-    """What outlives the generations of a run, and what a driver of one needs."""
+    """What outlives the generations of a run, and what a driver of one needs.
+
+    `restarts`: why, since something was last committed that was new; `restarted`: how often in all.
+    """
 
     job: Job
     central: Central
@@ -53,6 +62,7 @@ class Session:
     claims: ExitStack
     figures: CheckpointFigures = field(default_factory=CheckpointFigures)
     restarts: list[str] = field(default_factory=list)
+    restarted: int = 0
     _stopping: CheckpointStore | None = None
 
     def checkpointing(self, deployment: Deployment) -> Checkpointing:
@@ -137,16 +147,16 @@ def _places(job: Job) -> tuple[Place, ...]:
 
 
 def _generations(session: Session, drive: Drive, hosts: Callable[[Job], int]) -> JobResult:
-    job, control, lost_at = session.job, session.control, 0
+    job, control = session.job, session.control
     while True:
         point = session.store.begin()
+        session.figures.epoch = point.epoch
         _clean(job, point)
         try:
             ended = drive(Deployment(job, hosts(job), point), session)
-        except (WorkerLostError, FrameGapError) as error:
-            if session.figures.committed > lost_at:
+        except LOSSES as error:
+            if session.figures.events > point.events:
                 session.restarts.clear()
-            lost_at = session.figures.committed
             _pause(session, error)
             continue
         wish, granted = ended.wish, control.take()
@@ -159,7 +169,7 @@ def _generations(session: Session, drive: Drive, hosts: Callable[[Job], int]) ->
         central = session.central
         figures = {**ended.figures, "outputs": done.outputs, "skipped": central.skipped}
         figures["checkpoints"] = asdict(done)
-        figures["restarts"] = len(session.restarts)
+        figures["restarts"] = session.restarted
         by = None if wish is None else wish.by
         return JobResult(ended.state, central.outputs, figures, by, granted, central.dead_letters)
 
@@ -173,16 +183,25 @@ def _clean(job: Job, point: ResumePoint) -> None:
         remove_earlier(_places(job))
 
 
-def _pause(session: Session, error: WorkerLostError | FrameGapError) -> None:
-    """Wait before the next generation; raise the error if there were too many since the last checkpoint."""
-    limits = session.job.runtime.restarts
-    if len(session.restarts) >= limits.max or not session.central.can_discard:
+def _pause(session: Session, error: DgsError) -> None:
+    """Wait before the next generation; raise the error if too many in a row committed no event that was not committed before.
+
+    The first begins at once: most hosts are lost for reasons of their own. Where the next one gets no further, a pause may help,
+    longer each time.
+    """
+    limits, before = session.job.runtime.restarts, len(session.restarts)
+    if before >= limits.max or not session.central.can_discard:
         raise error
-    seconds = min(limits.backoff / 1e9 * 2 ** len(session.restarts), LONGEST_BACKOFF)
+    seconds = min(limits.backoff / SECOND * 2 ** (before - 1), LONGEST_BACKOFF) if before else 0.0
     session.restarts.append(str(error))
+    session.restarted += 1
     session.central.discard()
-    session.caller.notify(f"{error}: the run starts again from its last checkpoint, in {seconds:g} s")
-    time.sleep(seconds)
+    origin = "from its last checkpoint" if session.figures.epoch else "from the beginning"
+    at = f"in {seconds:g} s" if seconds else "now"
+    session.caller.notify(f"{error}: the run starts again {origin}, {at}")
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and session.control.wish() is None:
+        time.sleep(LOOK_SECONDS)
 
 
 def _replanned(session: Session, path: str) -> Job:
@@ -194,5 +213,5 @@ def _replanned(session: Session, path: str) -> Job:
     except DgsError as error:
         session.caller.notify(f"{error}: the run keeps its plan")
     else:
-        session.caller.notify(f"the run goes on under the plan of {path}: {len(job.plan)} workers")
+        session.caller.notify(f"the run goes on under another plan, of {len(job.plan)} workers")
     return job

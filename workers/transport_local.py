@@ -28,6 +28,7 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from struct import Struct
 
@@ -48,6 +49,9 @@ INLINE_BYTES = 64 * 2**10
 
 KERNEL_BYTES = 2**20
 """What the kernel should hold of each edge. What it has no room for waits in the sender."""
+
+SHORT = "/tmp"  # noqa: S108 - a name in it is made by mkdtemp
+"""Where directories are made if those for temporary files have too long a path."""
 
 LONGEST_PATH = 100
 """Of a Unix socket: the kernel allows 108 bytes."""
@@ -82,7 +86,7 @@ class LocalTransport:
         self._waker = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._poll.register(self._waker, select.POLLIN)
         self._is_closed = False
-        self._directory = Path(_directory())
+        self._directory = Path(_directory(_prefix(token)))
         self.address = str(self._directory / "host")
         self._listener: socket.socket | None = self._listening()
 
@@ -283,10 +287,21 @@ def _socket() -> socket.socket:
     return made
 
 
-def _directory() -> str:
+def remove_directories(token: bytes) -> None:
+    """Remove the directories that hosts with this token made: one that is killed before the others connect cannot."""
+    for directory in {tempfile.gettempdir(), SHORT}:
+        for left in Path(directory).glob(f"{_prefix(token)}*"):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _prefix(token: bytes) -> str:
+    return f"dgs-{sha256(token).hexdigest()[:12]}-"
+
+
+def _directory(prefix: str) -> str:
     """Make a directory that only this user may enter, with a path that is short enough for a socket in it."""
-    made = tempfile.mkdtemp(prefix="dgs-")
+    made = tempfile.mkdtemp(prefix=prefix)
     if len(made) <= LONGEST_PATH:
         return made
     Path(made).rmdir()
-    return tempfile.mkdtemp(prefix="dgs-", dir="/tmp")
+    return tempfile.mkdtemp(prefix=prefix, dir=SHORT)

@@ -1,0 +1,228 @@
+"""Hosts that die: real processes and SIGKILL. The run goes on from its last checkpoint, nothing is lost and nothing comes twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dgs
+from dgs.api.preparing import from_program, prepare
+from dgs.api.running import job_of
+from dgs.config import SinkConfig
+from dgs.errors import WorkerLostError
+from dgs.settings import Given
+from tests.programs import BARRIER, VALUE, EchoWindow
+from tests.workers.test_sockets import family
+from workers import ray_hosts
+from workers.deployment import Deployment
+from workers.job import Caller, Job, JobResult
+from workers.ray_runtime import run_ray
+
+pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_cluster")]
+
+EVENTS = 400
+STREAMS: dict[str, list[Any]] = {
+    "barriers": [(BARRIER(), ts, 0) for ts in range(50, EVENTS + 1, 50)],
+    "a": [(VALUE(0), ts, ts) for ts in range(1, EVENTS)],
+    "b": [(VALUE(1), ts, ts + 1000) for ts in range(1, EVENTS)],
+}
+SHORT = (",", ":")
+
+
+class Falls(EchoWindow):
+    """Echoing windows, a millisecond per value, whose host falls at certain events: `falls[tag, ts]` times, and `falls["init",]`."""
+
+    def __init__(self, folder: Path, falls: dict[Any, int], signal: int) -> None:
+        self.folder, self.falls, self.signal, self.driver = folder, falls, signal, os.getpid()
+
+    def update(self, state, event, emit):
+        if event.tag.kind == VALUE:
+            time.sleep(0.001)
+        self.fall(event.tag, event.ts)
+        return super().update(state, event, emit)
+
+    def init(self):
+        self.fall("init")
+        return super().init()
+
+    def fall(self, *where):
+        for number in range(0 if os.getpid() == self.driver else self.falls.get(where, 0)):
+            try:
+                (self.folder / f"{where}-{number}").touch(exist_ok=False)
+            except FileExistsError:
+                continue
+            os.kill(os.getpid(), self.signal)
+
+
+@dataclass
+class Falling:
+    """A run whose hosts fall. `where`: a tag and a time, and how often."""
+
+    tmp_path: Path
+    falls: dict[Any, int]
+    every: str | None = "50ms"
+    settings: dict[str, Any] = field(default_factory=dict)
+    signal: int = signal.SIGKILL
+    sink: Any = None
+    told: list[tuple[float, str]] = field(default_factory=list)
+
+    @property
+    def job(self) -> Job:
+        folder = self.tmp_path / "fallen"
+        folder.mkdir(exist_ok=True)
+        settings = {"runtime.kind": "ray", "runtime.hosts": 2, "runtime.batch_rows": 10, **self.settings}
+        if self.every is not None:
+            settings["checkpoint.every"] = self.every
+        given = {path: Given(value, "test") for path, value in settings.items()}
+        program = Falls(folder, self.falls, self.signal)
+        job = job_of(prepare(from_program(program, STREAMS, given)), None, collect=self.sink is None)
+        return replace(
+            job,
+            sinks=(SinkConfig.model_validate(self.sink or {"jsonl": {"path": str(self.tmp_path / "out")}}),),
+            checkpoint_dir=None if self.every is None else self.tmp_path / "checkpoints",
+            output_dir=self.tmp_path,
+        )
+
+    def run(self, **changed: Any) -> JobResult:
+        caller = Caller(notify=lambda text: self.told.append((time.time(), text)))
+        self.result = run_ray(replace(self.job, **changed), caller)
+        return self.result
+
+    def check(self) -> None:
+        """Compare collected outputs and those in files with the sequential program's; nothing else may be left."""
+        assert Counter(json.dumps(v) for batch in self.result.outputs for v in batch.to_list()) == expected()
+        self.check_files()
+
+    def check_files(self) -> None:
+        files = sorted((self.tmp_path / "out").iterdir())
+        written = Counter(line for file in files for line in file.read_text().splitlines())
+        assert written == Counter(json.dumps(json.loads(line), separators=SHORT) for line in expected())
+        assert {file.suffix for file in files} == {".jsonl"}
+
+    @property
+    def fallen(self) -> list[float]:
+        """When hosts fell."""
+        return sorted(path.stat().st_mtime for path in (self.tmp_path / "fallen").iterdir())
+
+    @property
+    def notices(self) -> list[str]:
+        """What the caller was told, from the second colon on."""
+        return [text.rpartition(": ")[2] for _, text in self.told]
+
+
+def leaf_tag(tmp_path: Path) -> Any:
+    """Return the values of the leaf whose host is not the root's."""
+    deployment = Deployment(Falling(tmp_path, {}).job, 2)
+    (stream,) = (name for name in "ab" if deployment.readers[name] != deployment.root_host)
+    return VALUE("ab".index(stream))
+
+
+@cache
+def expected() -> Counter[str]:
+    run = dgs.run(EchoWindow(), streams=STREAMS, runtime="local", optimizer="sequential")
+    return Counter(map(json.dumps, run.outputs))
+
+
+def hosts_alive() -> set[int]:
+    """Return the processes of hosts that this process has, which Ray names so."""
+    return {pid for pid, name in family().items() if "HostActor" in name}
+
+
+def directories() -> set[str]:
+    """Return the directories in which hosts listen."""
+    return {path.name for path in Path(tempfile.gettempdir()).glob("dgs-*-*")}
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.mark.parametrize("transport", ["direct", "ray"])
+def test_a_killed_host_is_noticed_at_once_and_the_run_goes_on_from_its_last_checkpoint(tmp_path, transport):
+    run = Falling(tmp_path, {(leaf_tag(tmp_path), 300): 1}, settings={"runtime.transport": transport})
+    figures = run.run().figures
+    run.check()
+    assert run.notices == ["the run starts again from its last checkpoint, now"]
+    assert run.told[0][0] - run.fallen[0] < 1
+    assert figures["restarts"] == 1
+    assert figures["events_in"] == sum(map(len, STREAMS.values()))
+    assert figures["outputs"] == expected().total()
+
+
+def test_a_run_survives_the_roots_host_and_then_another_and_leaves_nothing_of_them(tmp_path):
+    leaf = leaf_tag(tmp_path)
+    before, files = directories(), open_files()
+    falls = {(BARRIER(), 150): 1, (leaf, 350): 1, ("init",): 1}
+    run = Falling(tmp_path, falls, settings={"runtime.restarts.max": 2})  # without progress in between
+    assert run.run().figures["restarts"] == 3
+    run.check()
+    assert hosts_alive() == set()
+    assert directories() <= before
+    assert open_files() <= files + 2
+
+
+def test_a_run_begins_anew_when_nothing_is_committed_yet(tmp_path):
+    run = Falling(tmp_path, {(BARRIER(), 300): 1}, every="1h")
+    run.run()
+    run.check()
+    assert run.notices == ["the run starts again from the beginning, now"]
+
+
+def test_a_run_without_checkpoints_begins_anew(tmp_path):
+    run = Falling(tmp_path, {(leaf_tag(tmp_path), 300): 1}, every=None)
+    assert run.run().figures["restarts"] == 1
+    run.check()
+
+
+def test_a_run_that_has_shown_outputs_on_stdout_cannot_begin_anew(tmp_path):
+    run = Falling(tmp_path, {(BARRIER(), 300): 1}, every=None, sink="stdout")
+    with pytest.raises(WorkerLostError):
+        run.run()
+    assert run.told == []
+
+
+def test_restarts_without_progress_are_bounded_and_pause_and_the_run_can_be_resumed(tmp_path):
+    settings = {"runtime.restarts": {"max": 2, "backoff": "100ms"}}
+    run = Falling(tmp_path, {(BARRIER(), 50): 3}, every="1h", settings=settings)
+    with pytest.raises(WorkerLostError) as error:
+        run.run()
+    assert error.value.exit_code == 5
+    assert [notice.rpartition(" ")[2] for notice in run.notices] == ["now", "s"]
+    assert run.notices[1].endswith("in 0.1 s")
+    run.run(resumes=True)
+    run.check_files()
+
+
+@pytest.mark.parametrize("where", ["running", "opening"])
+def test_a_host_that_hangs_is_lost_once_it_has_not_answered(tmp_path, monkeypatch, where):
+    monkeypatch.setattr(ray_hosts, "ANSWER_SECONDS", 1.5)
+    falls = {(BARRIER(), 300): 1} if where == "running" else {("init",): 1}
+    run = Falling(tmp_path, falls, signal=signal.SIGSTOP)
+    run.run()
+    run.check()
+    assert "it has not answered for 1.5 s" in run.told[0][1]
+    assert hosts_alive() == set()
+
+
+def test_a_host_that_takes_long_to_open_is_not_lost(tmp_path, monkeypatch):
+    monkeypatch.setattr(ray_hosts, "ANSWER_SECONDS", 0.5)
+
+    class Slow(EchoWindow):
+        def init(self):
+            time.sleep(2)
+            return super().init()
+
+    run = Falling(tmp_path, {})
+    run.run(program=Slow())
+    run.check()
+    assert run.told == []
