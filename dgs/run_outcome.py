@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,12 +20,16 @@ from dgs import columns
 from dgs.errors import MissingPackageError, UsageError
 from dgs.outputs import OutputBatch
 
+if TYPE_CHECKING:
+    from dgs.skipping import DeadLetter
+
 
 class Run:
     """A finished run.
 
     `report` is what results.json holds, `plan` the plan that was run, `state` the final state of the program, `run_dir` the
-    directory of the run (None if nothing was written), `differences` the first differences to the sequential program.
+    directory of the run (None if nothing was written), `differences` the first differences to the sequential program,
+    `dead_letters` the events that `on_error: skip` left out.
     """
 
     def __init__(
@@ -38,6 +42,7 @@ class Run:
         report: dict[str, Any],
         run_dir: Path | None = None,
         differences: Sequence[str] = (),
+        dead_letters: Sequence[DeadLetter] = (),
     ) -> None:
         self.name = name
         self.state = state
@@ -45,6 +50,7 @@ class Run:
         self.report = report
         self.run_dir = run_dir
         self.differences = list(differences)
+        self.dead_letters = list(dead_letters)
         self._batches = list(batches)
 
     @property
@@ -110,6 +116,8 @@ def summary(report: dict[str, Any], outputs: int | None = None) -> str:
     dropped = sum((report.get("drops") or {}).values())
     if dropped:
         parts.append(f"{_count(dropped, 'event')} dropped")
+    if report.get("skipped"):
+        parts.append(f"{_count(report['skipped'], 'event')} skipped")
     if report.get("verified") is not None:
         parts.append("verified" if report["verified"] else "NOT equal to the sequential program")
     return ", ".join(parts)

@@ -70,9 +70,9 @@ class DeadLetter:
         )
 
     @property
-    def identity(self) -> tuple[Any, ...]:
-        """Which event it is, whoever ran it."""
-        return self.stream, self.ts, self.seq, self.kind, self.key
+    def identity(self) -> tuple[str, int, int]:
+        """Which event it is, whoever ran it: its stream, ts and row."""
+        return self.stream, self.ts, self.seq
 
 
 codec.register(DeadLetter)

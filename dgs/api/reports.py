@@ -37,6 +37,8 @@ def report_of(
         "hosts": figures.pop("hosts"),
         "workers": figures.pop("workers"),
         "drops": figures.pop("drops"),
+        "skipped": figures.pop("skipped"),
+        "dead_letters": None if run_dir is None else _dead_letters(run_dir),
         "verified": None if differences is None else not differences,
         "differences": list(differences or ()),
         "run_dir": None if run_dir is None else str(run_dir),
@@ -45,6 +47,17 @@ def report_of(
         "epoch": figures["checkpoints"]["epoch"] or None,
         **figures,
     }
+
+
+def _dead_letters(run_dir: Path) -> str | None:
+    """Return where the events are that were skipped: the file, a pattern if there are several, None if there is none."""
+    from workers.sinks.places import dead_letter_place
+
+    place = dead_letter_place(run_dir)
+    found = place.finals()
+    if not found:
+        return None
+    return str(found[0] if len(found) == 1 else run_dir / f"{place.stem}-*.{place.suffix}")
 
 
 def failure(prepared: Prepared, started: float, error: BaseException) -> dict[str, Any]:

@@ -76,6 +76,7 @@ def execute(
         report=report,
         run_dir=directory.path if directory is not None else None,
         differences=found or (),
+        dead_letters=result.dead_letters if options.collect else (),
     )
 
 

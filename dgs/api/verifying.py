@@ -27,7 +27,7 @@ READABLE = ("jsonl", "parquet")
 def differences(prepared: Prepared, job: Job, result: JobResult, tolerance: float | None) -> list[str]:
     """Run the sequential program; return its first differences to the outputs that were collected, none if they are equal."""
     got = (value for batch in result.outputs for value in batch.to_list())
-    expected, lines = _expected(prepared, job, result)
+    expected, lines = _expected(prepared, job, result, (letter.identity for letter in result.dead_letters))
     return [*_compared(expected, got, tolerance), *lines]
 
 
@@ -46,7 +46,7 @@ def file_differences(prepared: Prepared, job: Job, result: JobResult, tolerance:
     """Run the sequential program; return its first differences to the files that are committed, none if they are equal."""
     from workers.sinks.places import sink_place
 
-    expected, lines = _expected(prepared, job, result)
+    expected, lines = _expected(prepared, job, result, _skipped_in(job.dead_letter_dir))
     for sink in job.sinks:
         files = sink_place(sink, output_dir=job.output_dir, base_dir=job.base_dir).finals()
         if sink.kind == "jsonl":
@@ -85,17 +85,36 @@ def batches(
         source.close()
 
 
-def _expected(prepared: Prepared, job: Job, result: JobResult) -> tuple[list[Any], list[str]]:
-    """Return the outputs of the sequential program, and what there is to say if it did not read as many events."""
+def _expected(
+    prepared: Prepared, job: Job, result: JobResult, skipped: Iterable[tuple[str, int, int]]
+) -> tuple[list[Any], list[str]]:
+    """Return the outputs of the sequential program, and what there is to say if it did not read or skip the same events."""
     from dgs import sequential
+    from dgs.verify import compare
 
     configs = enumerate(prepared.config.streams)
     done = sequential.run(
-        prepared.program, [batches(prepared, rank, config, job.log_dir) for rank, config in configs]
+        prepared.program,
+        [batches(prepared, rank, config, job.log_dir) for rank, config in configs],
+        on_error=job.on_error,
     )
     read = result.figures["events_in"]
     lines = [f"the sequential program read {done.events:,} events, the run {read:,}"]
-    return [output.value for output in done.outputs], [] if done.events == read else lines
+    lines = [] if done.events == read else lines
+    comparison = compare((letter.identity for letter in done.skipped), skipped)
+    if not comparison.is_equal:
+        lines.append("the run skipped other events (stream, ts, row) than the sequential program:")
+        lines += [f"  {line}" for line in comparison.differences()]
+    return [output.value for output in done.outputs], lines
+
+
+def _skipped_in(directory: Path | None) -> Iterator[tuple[str, int, int]]:
+    """Yield which events the dead letters of a run are of."""
+    from workers.sinks.places import dead_letter_place
+
+    if directory is not None:
+        for letter in _lines(dead_letter_place(directory).finals()):
+            yield letter["stream"], letter["ts"], letter["seq"]
 
 
 def _compared(expected: Iterable[Any], got: Iterable[Any], tolerance: float | None) -> list[str]:

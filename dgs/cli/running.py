@@ -96,7 +96,13 @@ def _closing_line(done: Run, ending: Ending) -> str:
     where = f"; the run is in {show_path(done.run_dir)}" if done.run_dir is not None else ""
     state = f"; its final state is in {show_path(ending.saved)}" if ending.saved is not None else ""
     again = f"; repeat with: {command()}" if done.verified is False else ""
-    return f"dgs: {done.name} done: {summary(done.report)}{outputs}{state}{where}{again}"
+    return f"dgs: {done.name} done: {summary(done.report)}{outputs}{_letters(done)}{state}{where}{again}"
+
+
+def _letters(done: Run) -> str:
+    """Return a phrase on where the events are that were skipped."""
+    place = done.report["dead_letters"]
+    return "" if place is None else f"; the skipped events are in {show_path(Path(place))}"
 
 
 def _stopped(done: Run, ending: Ending) -> str:
@@ -105,7 +111,7 @@ def _stopped(done: Run, ending: Ending) -> str:
         return f"no checkpoint could be committed within `runtime.stop_timeout`; {ending.kept()}{ending.committed()}; {ending.onward()}"
     places = sorted({show_path(path) for path in ending.output_dirs if path.exists()})
     outputs = f"; outputs in {', '.join(places)}" if places else ""
-    return f"{ending.progress()}{outputs}; {ending.onward()}"
+    return f"{ending.progress()}{outputs}{_letters(done)}; {ending.onward()}"
 
 
 def _exit_code(done: Run) -> int:
