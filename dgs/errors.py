@@ -200,6 +200,25 @@ class OwnedLogError(ResourceError):
     fix = "One writer owns a log: use a log of its own, or take it over for good"
 
 
+class JavaMissingError(ResourceError):
+    """Spark needs Java, and there is none that will do."""
+
+    code = "DGS411"
+    template = "Spark needs Java 17 or newer: {problem}"
+    fix = (
+        "Install one (`apt install openjdk-17-jre-headless`, `brew install openjdk@17`, or from https://adoptium.net), "
+        "or set JAVA_HOME to where it is"
+    )
+
+
+class SparkUnavailableError(ResourceError):
+    """Spark does not start, or cannot be reached."""
+
+    code = "DGS412"
+    template = "Spark is not available: {problem}"
+    fix = "What Spark said is in {log}; settings are under `spark:` of the plan file"
+
+
 class RunError(DgsError):
     """The run failed."""
 
@@ -264,6 +283,13 @@ class NoAnswerError(RunError):
     code = "DGS508"
     template = "the run in {path} has not {what} within {seconds:g} s"
     fix = "{advice}"
+
+
+class SparkQueryError(RunError):
+    """The Spark query behind a stream ended with an error."""
+
+    code = "DGS520"
+    template = "stream {stream!r}: its Spark query failed: {problem}"
 
 
 class CheckpointError(DgsError):

@@ -61,7 +61,7 @@ class Job:
 
     @property
     def log_dir(self) -> Path | None:
-        """Where sockets keep their event logs unless the plan file says where: in the run directory, if there is one."""
+        """Where sockets and Spark queries keep their event logs unless the plan file says where: in the run directory, if there is one."""
         return None if self.control_dir is None else self.output_dir / "logs"
 
     @property

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dgs.api.feeding import fed
 from dgs.api.moving import Moves
 from dgs.api.preparing import Prepared
 from dgs.api.reports import failure, report_of
@@ -57,7 +58,8 @@ def execute(
         if directory is not None:
             _note_beginning(prepared, directory, job, started, resumes=options.resumes)
         try:
-            result = run_job(job, replace(caller or NOBODY, replanned=moves.replanned))
+            with fed(job, prepared.config):
+                result = run_job(job, replace(caller or NOBODY, replanned=moves.replanned))
             found = _differences(prepared, job, result, options) if options.verify else None
         except BaseException as error:
             if directory is not None:

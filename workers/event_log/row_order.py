@@ -29,17 +29,21 @@ _INTEGERS = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 def sorted_rows(table: pa.Table, first: Sequence[str]) -> pa.Table:
     """Return the rows in order of the columns `first`, then of all others."""
     names = [*dict.fromkeys([*first, *table.column_names])]
-    return table.take(_order([key for name in names for key in _keys(one_chunk(table.column(name)))]))
+    return table.take(_order([key for name in names for key in sort_keys(one_chunk(table.column(name)))]))
 
 
-def digest(table: pa.Table) -> str:
-    """Return a digest of the rows as a multiset, with the names and types of their columns: BLAKE2b-256, hexadecimal."""
-    keys = [key for name in table.column_names for key in _keys(one_chunk(table.column(name)))]
+def digest(table: pa.Table, *, is_sorted: bool = False) -> str:
+    """Return a digest of the rows as a multiset, with the names and types of their columns: BLAKE2b-256, hexadecimal.
+
+    `is_sorted`: they are in an order that any order of these rows leads to, and need not be sorted again. The same rows have
+    another digest then if that is not the order of the columns.
+    """
+    keys = [key for name in table.column_names for key in sort_keys(one_chunk(table.column(name)))]
     shape = [(field.name, str(_decoded(field.type))) for field in table.schema]
-    order = _order(keys)
+    order = None if is_sorted else _order(keys)
     found = hashlib.blake2b(codec.encode([shape, table.num_rows]), digest_size=32)
     for key in keys:
-        found.update(codec.encode(key.take(order)))
+        found.update(codec.encode(key if order is None else key.take(order)))
     return found.hexdigest()
 
 
@@ -53,18 +57,18 @@ def _decoded(kind: Any) -> Any:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def _keys(array: pa.Array) -> Iterator[pa.Array]:
+def sort_keys(array: pa.Array) -> Iterator[pa.Array]:
     """Yield arrays that Arrow can sort and that tell apart whatever the codec tells apart.
 
     Floats are first sorted as numbers, then by their bits: 0.0 and -0.0 are two values, and so may be two NaN.
     """
     kind = array.type
     if pa.types.is_dictionary(kind):
-        yield from _keys(array.dictionary_decode())
+        yield from sort_keys(array.dictionary_decode())
     elif pa.types.is_struct(kind):
         yield array.is_valid()
         for part in array.flatten():
-            yield from _keys(part)
+            yield from sort_keys(part)
     elif pa.types.is_floating(kind):
         if pa.types.is_float16(kind):
             yield array.view(_INTEGERS[16])

@@ -32,6 +32,7 @@ import pyarrow as pa
 
 from dgs.columns import Column
 from dgs.errors import UnknownColumnError, UsageError
+from workers.event_log import failure
 from workers.event_log.owner import owner
 from workers.event_log.reader import LogReader
 from workers.event_log.segments import Segment
@@ -45,7 +46,7 @@ POLL = 0.01
 
 
 class LogArrivals(Live):
-    """Reads a log to its end; with `follow` off, only what is there now.
+    """Reads a log to its end, or to the error that its writer left; with `follow` off, only what is there now.
 
     `restores_floor`: what is later than deleted rows is left out too, as it was when they were there (`on_disorder: drop`).
     """
@@ -97,6 +98,8 @@ class LogArrivals(Live):
             if found is None:
                 if self._log.has_ended or not self._follow:
                     raise StopIteration
+                if (error := failure.found(self._log.path / self._log.stream)) is not None:
+                    raise error
                 self._next_look = self._clock() + POLL
                 return nothing(self._log.row)
             self._ready.extend(self._arrivals(*found))

@@ -43,9 +43,13 @@ ROWS_AT_ONCE = {
     "generator": 262_144,
     "log": 262_144,
     "socket": 262_144,
+    "spark": 262_144,
 }
 """Rows read at a time by kind of source: few of text, which takes a while to parse and the first output should not wait
 for; many of columns that are there already, to forget what a batch costs."""
+
+LOGGED = ("log", "socket", "spark")
+"""Kinds of sources that are read from an event log."""
 
 VECTORISED_ROWS = 1_048_576
 """Rows read at a time from memory for programs with an `update_batch`."""
@@ -73,7 +77,7 @@ def open_source(
     by name. `until`: leave out events at or above this key and end there. `streams`: which implementation streams are
     wanted (others are read and left out); None for all. `batch_rows`: how many rows to read at a time; None for what suits
     the kind of source. `time`: the clocks of live sources; without them paces and heartbeats are left out, and a log ends
-    where it is now, for readers who only want the events. `log_dir`: where sockets without a `log` of their own have theirs.
+    where it is now, for readers who only want the events. `log_dir`: where sockets and Spark queries without a `log` of their own have theirs.
 
     Raises MissingInputError, PlanFileError, ProgramImportError, ResourceError at once; what is wrong with the rows shows in
     `read`.
@@ -84,7 +88,7 @@ def open_source(
     rows_at_once = batch_rows if time is None or pace is None else rows_ahead(pace, time.linger, batch_rows)
     mapping = Mapping(config, program, plan_unit=unit)
     arrivals: Iterator[Arrivals]
-    if config.source.kind in ("log", "socket"):
+    if config.source.kind in LOGGED:
         is_first = streams is None or config.impl_streams[0] in streams
         arrivals, origin = _logged(
             config,
@@ -161,7 +165,7 @@ def open_arrivals(
     Of live streams those that are there: what their logs hold now.
     """
     mapping = Mapping(config, program, plan_unit=unit)
-    if config.source.kind in ("log", "socket"):
+    if config.source.kind in LOGGED:
         logged, _ = _logged(config, mapping, batch_rows, base_dir=base_dir, log_dir=None, follow=False)
         return mapping, (arrivals for arrivals in logged)
     arrivals, _ = _read(config, mapping, program, base_dir=base_dir, memory=memory, batch_rows=batch_rows)
@@ -248,7 +252,7 @@ def _logged(
 
 
 def log_path(config: StreamConfig, *, base_dir: Path, log_dir: Path | None = None) -> Path:
-    """Return the directory of the event log of a `log` or `socket` source."""
+    """Return the directory of the event log of a `log`, `socket` or `spark` source."""
     details: Any = config.source.details
     if config.source.kind == "log":
         return base_dir / str(details.path)

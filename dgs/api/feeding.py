@@ -1,0 +1,20 @@
+"""What runs beside a job to bring its input: the Spark queries of its sources. Without any, nothing of Spark is loaded."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
+
+from dgs.config import PlanFile
+
+if TYPE_CHECKING:
+    from workers.job import Job
+
+
+def fed(job: Job, config: PlanFile) -> AbstractContextManager[None]:
+    """Return what runs the Spark queries of a job while it is entered. Entering raises ResourceError, PlanFileError."""
+    if not any(stream.source.kind == "spark" for stream in job.streams):
+        return nullcontext()
+    from spark_bridge.ingest import feeding
+
+    return feeding(job, config.spark)

@@ -1,0 +1,55 @@
+"""The Spark data source `dgs`: it writes event logs, and reads what runs have left.
+
+    events.writeStream.format("dgs").option("log", directory).option("stream", "clicks").option("ts", "at").start()
+    spark.read.format("dgs").option("run", run_directory).load()
+
+>>> DgsDataSource.name()
+'dgs'
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
+
+
+class DgsDataSource(DataSource):
+    """`format("dgs")`. Options for writing are described in `spark_bridge.options`, those for reading in `spark_bridge.readers`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return "dgs"
+
+    def schema(self) -> StructType | str:
+        """Return the columns of what is read."""
+        from spark_bridge import readers
+
+        found: StructType | str = readers.schema(self.options)
+        return found
+
+    def reader(self, schema: StructType) -> Any:
+        """Read what a run has committed."""
+        from spark_bridge import readers
+
+        return readers.reader(self.options, schema)
+
+    def streamReader(self, schema: StructType) -> Any:  # noqa: N802 - Spark's name
+        """Read what a run commits, as it does."""
+        from spark_bridge import readers
+
+        return readers.stream_reader(self.options, schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> Any:  # noqa: N802, ARG002 - Spark's names
+        """Write an event log, one batch per micro-batch."""
+        from spark_bridge.log_writer import LogWrite, StreamWriter
+
+        return StreamWriter(LogWrite.of(self.options, schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> Any:  # noqa: ARG002 - Spark's names
+        """Write an event log, all rows as one batch."""
+        from spark_bridge.log_writer import BatchWriter, LogWrite
+
+        return BatchWriter(LogWrite.of(self.options, schema))

@@ -1,0 +1,76 @@
+"""What went wrong in a Spark query, in words of dgs: what, in which stream, and in which file and row as far as Spark knows.
+
+>>> text = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: [CAST_INVALID_INPUT] The value 'x' is no number. Correct it"
+>>> sentence(text)
+"[CAST_INVALID_INPUT] The value 'x' is no number. Correct it"
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from dgs.errors import DgsError, MalformedRowError, SparkQueryError
+from spark_bridge.queries import FILES, Query, resolved
+
+_WRAPPING = re.compile(r"^\[STREAM_FAILED\] Query \[id = [^\]]*\] terminated with exception: ")
+_STATE = re.compile(r"\s*SQLSTATE: \w+.*$")
+_ROOT = re.compile(r"^\s*(?:Caused by|pyspark\.\S+|dgs\.errors\.\w+): (.*)$", re.MULTILINE)
+
+
+def explained(
+    error: BaseException, stream: str, query: Query, *, spark: Any = None, base_dir: Path | None = None
+) -> DgsError:
+    """Return the error of dgs for what ended the query of a stream."""
+    if isinstance(error, MalformedRowError) and "column" in error.facts:
+        return _located(error, stream, query, spark, base_dir)
+    if isinstance(error, DgsError):
+        return error
+    return SparkQueryError(stream=stream, problem=sentence(str(error) or type(error).__name__))
+
+
+def sentence(text: str) -> str:
+    """Return what Spark says, without what is around it: stack traces, plans, the ids of the query."""
+    lines = [line.strip() for line in _WRAPPING.sub("", text.strip()).splitlines()]
+    first = next((line for line in lines if line), "")
+    if first.startswith("An error occurred while calling") and len(lines) > 1:
+        first = lines[1].removeprefix(":").strip()
+    causes = [line for line in _ROOT.findall(text) if line]
+    if causes and ("Job aborted" in first or "Writing job aborted" in first or "FAILED_EXECUTE" in first):
+        first = causes[-1]
+    return _STATE.sub("", first).rstrip(" .")
+
+
+def _located(
+    error: MalformedRowError, stream: str, query: Query, spark: Any, base_dir: Path | None
+) -> DgsError:
+    """Return the error with the file and the row, if Spark can still say which they are."""
+    column = str(error.facts["column"])
+    place = _place(column, query, spark, base_dir)
+    if place is None:
+        return MalformedRowError(
+            stream=stream, row=error.row, problem=f"{error.problem} (numbered within its task)"
+        )
+    file, row = place
+    problem = f"column {column!r} is null in {file}"
+    return MalformedRowError(stream=stream, row=-1 if row is None else row, problem=problem)
+
+
+def _place(column: str, query: Query, spark: Any, base_dir: Path | None) -> tuple[str, int | None] | None:
+    source = query.source
+    if spark is None or base_dir is None or source.format not in FILES or source.path is None:
+        return None
+    try:
+        options = {name: str(value) for name, value in source.options.items()}
+        rows = spark.read.format(source.format).options(**options).load(resolved(source.path, base_dir))
+        if source.where is not None:
+            rows = rows.where(source.where)
+        number = "_metadata.row_index" if source.format == "parquet" else "CAST(NULL AS BIGINT)"
+        selected = rows.selectExpr(
+            *(source.select or ["*"]), "_metadata.file_path AS __file", f"{number} AS __row"
+        )
+        found = selected.where(f"`{column}` IS NULL").select("__file", "__row").take(1)
+    except Exception:  # noqa: BLE001 - this only tells where; that it is wrong is known
+        return None
+    return (str(found[0][0]), found[0][1]) if found else None

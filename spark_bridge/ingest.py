@@ -1,0 +1,85 @@
+"""Spark as the source of a run: its queries write the event logs that the workers read, beside the run.
+
+    with feeding(job, config):
+        run_job(job)
+
+Spark starts in a thread of its own while the workers start. When a query has come to its end, the streams of its log are closed; when
+it has failed, the error is left in the log, and ends the run where the stream is read. A run that goes on later finds the log and
+Spark's checkpoint directory where they were, and Spark goes on where it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from dgs.config import SparkConfig
+from spark_bridge.feed import Feed
+from spark_bridge.queries import queries_of
+from spark_bridge.session import check_installed, session
+from workers.job import Job
+from workers.sources.opening import log_path
+
+
+@contextmanager
+def feeding(job: Job, config: SparkConfig, *, verbose: bool = False) -> Iterator[None]:
+    """Run the Spark queries of a job while the block runs; at its end they are stopped.
+
+    Raises PlanFileError, MissingPackageError, JavaMissingError at once; other errors end the run through its streams.
+    """
+    feeds = [
+        Feed(
+            query,
+            log_path(query.streams[0], base_dir=job.base_dir, log_dir=job.log_dir).absolute(),
+            base_dir=job.base_dir.absolute(),
+        )
+        for query in queries_of(job.streams, unit=job.unit)
+    ]
+    if feeds:
+        check_installed(config)
+    begun = [feed for feed in feeds if feed.begin()]
+    if not begun:
+        yield
+        return
+    with _thread(begun, config, job.output_dir.absolute() / "spark", verbose=verbose):
+        yield
+
+
+@contextmanager
+def _thread(feeds: Sequence[Feed], config: SparkConfig, work_dir: Path, *, verbose: bool) -> Iterator[None]:
+    stop = threading.Event()
+
+    def run() -> None:
+        try:
+            with session(config, work_dir, verbose=verbose) as spark:
+                _run(feeds, spark, stop)
+        except Exception as error:  # noqa: BLE001 - there is no Spark, which the readers must hear
+            for feed in feeds:
+                feed.fail(error)
+
+    thread = threading.Thread(target=run, name="spark", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _run(feeds: Sequence[Feed], spark: object, stop: threading.Event) -> None:
+    """Run all queries until they have ended or are to be stopped."""
+    threads = [threading.Thread(target=feed.run, args=(spark, stop), daemon=True) for feed in feeds]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        if stop.wait(0.05):
+            with contextlib.suppress(
+                Exception
+            ):  # queries that are no streams know of no stop; and Spark may be gone
+                spark.interruptAll()  # type: ignore[attr-defined]
+            break
+    for thread in threads:
+        thread.join()

@@ -1,0 +1,116 @@
+"""The options of `format("dgs")` where it writes an event log, as Spark hands them over: text by case-insensitive names.
+
+>>> found = LogOptions.parsed({"log": "/logs", "stream": "clicks", "order_by": "page, user", "max_delay": "5"})
+>>> found.streams, found.order_by, found.delay(None)
+(('clicks',), ('page', 'user'), 5)
+>>> LogOptions.parsed({"log": "/logs", "stream": "clicks", "max_delay": "2s", "unit": "ms"}).delay(None)
+2000
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dgs.errors import UsageError
+from dgs.units import NANOSECONDS, parse_duration
+
+KNOWN = frozenset(
+    ("log", "stream", "key", "streams", "ts", "order_by", "max_delay", "unit", "required", "query", "errors")
+) | {"path", "checkpointlocation"}
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    """Where rows go and in which order.
+
+    `log`: the directory. `stream`: the stream all rows belong to; or `key`: the column that says which. `streams`: those that
+    hear of the time though they may have no rows. `ts`: the column of times. `max_delay`: as written; `unit`: that of a column of
+    integers. `required`: columns that may not be null. `query`: who writes, where it is no streaming query. `errors`: a directory
+    for what goes wrong.
+    """
+
+    log: Path
+    stream: str | None
+    key: str | None
+    streams: tuple[str, ...]
+    ts: str = "ts"
+    order_by: tuple[str, ...] = ()
+    max_delay: str = "0"
+    unit: str | None = None
+    required: tuple[str, ...] = ()
+    query: str | None = None
+    errors: Path | None = None
+    checkpoint: str | None = None
+
+    @classmethod
+    def parsed(cls, options: Mapping[str, str]) -> LogOptions:
+        """Return the options, checked. Raises UsageError."""
+        given = {name.lower(): value for name, value in options.items()}
+        unknown = sorted(set(given) - KNOWN)
+        if unknown:
+            raise _wrong(f"there is no option {unknown[0]!r}; there are {', '.join(sorted(KNOWN))}")
+        if "log" not in given:
+            raise _wrong("say where to write: .option('log', DIRECTORY)")
+        stream, key = given.get("stream"), given.get("key")
+        if (stream is None) == (key is None):
+            raise _wrong("say either .option('stream', NAME) or .option('key', COLUMN)")
+        names = (stream,) if stream is not None else _listed(given.get("streams", ""))
+        errors = given.get("errors")
+        found = cls(
+            log=Path(given["log"]).absolute(),
+            stream=stream,
+            key=key,
+            streams=names,
+            ts=given.get("ts", "ts"),
+            order_by=_listed(given.get("order_by", "")),
+            max_delay=given.get("max_delay", "0"),
+            unit=given.get("unit"),
+            required=_listed(given.get("required", "")),
+            query=given.get("query"),
+            errors=None if errors is None else Path(errors),
+            checkpoint=given.get("checkpointlocation"),
+        )
+        found.delay("ns")
+        return found
+
+    def delay(self, column_unit: str | None) -> int:
+        """Return `max_delay` in the unit of the column of times: its own, if it has one. Raises UsageError."""
+        if self.max_delay.strip().isdigit():
+            return int(self.max_delay)
+        unit = column_unit or self.unit
+        if unit not in NANOSECONDS:
+            raise _wrong(
+                f"max_delay {self.max_delay!r} needs the unit of column {self.ts!r}: .option('unit', 'ms')"
+            )
+        try:
+            return parse_duration(self.max_delay) // NANOSECONDS[unit]
+        except ValueError as error:
+            raise _wrong(f"max_delay: {error}") from None
+
+    def checked(self, types: Mapping[str, Any]) -> LogOptions:
+        """Return the options after a look at the columns there are and their Spark types. Raises UsageError."""
+        needed = [self.ts, *self.order_by, *self.required, *([self.key] if self.key else [])]
+        for name in needed:
+            if name not in types:
+                raise _wrong(f"there is no column {name!r}; the columns are {', '.join(types)}")
+        kind = types[self.ts]
+        if kind not in TIMES:
+            raise _wrong(
+                f"the times in column {self.ts!r} are of type {kind}, and must be integers or timestamps: "
+                f"CAST({self.ts} AS TIMESTAMP) AS {self.ts}"
+            )
+        return self
+
+
+TIMES = frozenset(["tinyint", "smallint", "int", "bigint", "timestamp", "timestamp_ntz"])
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _wrong(problem: str) -> UsageError:
+    return UsageError(message=f'format("dgs"): {problem}')

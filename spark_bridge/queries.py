@@ -1,0 +1,178 @@
+"""The queries that plan.yaml describes: which streams share one, what it reads, and the DataFrame of it.
+
+>>> one = {"spark": {"format": "parquet", "path": "in/*.parquet", "query": "q", "key": "stream"}}
+>>> streams = [StreamConfig(id=i, tags={"kind": "n"}, source=one) for i in ("a", "b")]
+>>> [(query.name, query.stream_ids) for query in queries_of(streams, unit="ms")]
+[('q', ('a', 'b'))]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dgs.config import ColumnRef, SparkSource, StreamConfig, TagConfig
+from dgs.errors import PlanFileError
+from dgs.units import TimeUnit
+
+FILES = frozenset(["parquet", "orc", "csv", "json", "text", "avro"])
+"""Formats whose streams must be told their columns, which a look at the files tells."""
+
+STREAMS = frozenset(["kafka", "delta", "iceberg", "rate", "rate-micro-batch"])
+"""Formats that are read as streams also where only what is there is wanted."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """One query of Spark and the streams that its rows go to. `unit`: that of integers in its column of times."""
+
+    name: str
+    source: SparkSource
+    streams: tuple[StreamConfig, ...]
+    unit: TimeUnit
+
+    @property
+    def stream_ids(self) -> tuple[str, ...]:
+        """The streams by name."""
+        return tuple(stream.id for stream in self.streams)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether it reads what is there and ends."""
+        return self.source.trigger == "available_now"
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether Spark reads it as a stream, and remembers how far."""
+        return not self.is_bounded or self.source.format in FILES | STREAMS
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The columns that tags are made of: they may not be null."""
+        tags = [stream.tags for stream in self.streams if isinstance(stream.tags, TagConfig)]
+        parts = [part for tag in tags for part in (tag.kind, tag.key) if isinstance(part, ColumnRef)]
+        return tuple(dict.fromkeys(part.column for part in parts))
+
+    def options(self, log: Path) -> dict[str, str]:
+        """Return the options of `format("dgs")`."""
+        source = self.source
+        where = {"stream": self.streams[0].id} if source.key is None else {"key": source.key}
+        given = {
+            **where,
+            "log": str(log),
+            "streams": ",".join(self.stream_ids),
+            "ts": source.ts.column,
+            "order_by": ",".join(source.order_by),
+            "max_delay": f"{source.max_delay}ns",
+            "unit": source.ts.unit or self.unit,
+            "required": ",".join(self.required),
+            "query": f"batch-{self.name}",
+        }
+        if not source.max_delay:
+            given["max_delay"] = "0"
+        return {name: value for name, value in given.items() if value}
+
+
+def queries_of(streams: Sequence[StreamConfig], *, unit: TimeUnit) -> list[Query]:
+    """Return the queries that the streams of a plan file need, checked. Raises PlanFileError."""
+    found: dict[str, list[StreamConfig]] = {}
+    for stream in streams:
+        if stream.source.kind == "spark":
+            found.setdefault(_source(stream).query or stream.id, []).append(stream)
+    return [_query(name, members, unit) for name, members in found.items()]
+
+
+def frame(spark: Any, query: Query, *, base_dir: Path) -> Any:
+    """Return the rows of a query as a DataFrame, streaming if it is read as a stream. Raises errors of Spark."""
+    source = query.source
+    if source.sql is not None:
+        rows = spark.sql(source.sql)
+    else:
+        options = {name: _text(value) for name, value in source.options.items()}
+        path = [] if source.path is None else [resolved(source.path, base_dir)]
+        if query.is_stream:
+            reader = spark.readStream.format(source.format).options(**options)
+            if source.format in FILES and path:
+                reader = reader.schema(spark.read.format(source.format).options(**options).load(*path).schema)
+                path = [_as_glob(path[0])]
+        else:
+            reader = spark.read.format(source.format).options(**options)
+        rows = reader.load(*path)
+    if source.where is not None:
+        rows = rows.where(source.where)
+    return rows.selectExpr(*source.select) if source.select else rows
+
+
+def prepared(rows: Any, *, key: str | None = None, streams: int = 0) -> Any:
+    """Return the DataFrame as the writer likes it: the rows of a stream in one task, if rows belong to several streams.
+
+    `streams`: how many there are, if that is known. Without a `key` nothing is moved: the tasks sort what they have, and the commit
+    merges it.
+    """
+    if key is None:
+        return rows
+    return rows.repartition(streams, key) if streams else rows.repartition(key)
+
+
+def resolved(path: str, base_dir: Path) -> str:
+    """Return a path as Spark will understand it: relative ones are relative to the plan file."""
+    return path if "://" in path else str(base_dir / path)
+
+
+def _as_glob(path: str) -> str:
+    """Return a pattern for a single file, which Spark's streams of files take for a directory otherwise."""
+    file = Path(path)
+    return str(file.parent / f"{{{file.name}}}") if file.is_file() else path
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _source(stream: StreamConfig) -> SparkSource:
+    details = stream.source.details
+    if not isinstance(details, SparkSource):
+        raise PlanFileError(where=f"stream {stream.id!r}", problem="it has no Spark source")
+    return details
+
+
+def _query(name: str, streams: Sequence[StreamConfig], unit: TimeUnit) -> Query:
+    """Return the query that these streams describe together: the first says what it is, the others the same or nothing."""
+    first, source = streams[0], _source(streams[0])
+    for problem in _contradictions(source, unit):
+        raise PlanFileError(where=f"stream {first.id!r}", problem=problem)
+    if len(streams) > 1 and source.key is None:
+        raise PlanFileError(
+            where=f"stream {first.id!r}", problem=f"several streams share the query {name!r}: say `key:`"
+        )
+    for stream in streams[1:]:
+        other = _source(stream)
+        said = other.model_fields_set - {"query"}
+        differing = [part for part in sorted(said) if getattr(other, part) != getattr(source, part)]
+        if differing:
+            problem = (
+                f"`{differing[0]}:` differs from that of stream {first.id!r}, which shares the query {name!r}"
+            )
+            raise PlanFileError(where=f"stream {stream.id!r}", problem=problem)
+        if other.ts != source.ts:
+            problem = f"say the `ts:` of stream {first.id!r}, which shares the query {name!r}"
+            raise PlanFileError(where=f"stream {stream.id!r}", problem=problem)
+        if other.log != source.log:
+            raise PlanFileError(
+                where=f"stream {stream.id!r}", problem=f"say the `log:` of stream {first.id!r}"
+            )
+    return Query(name, source, tuple(streams), unit)
+
+
+def _contradictions(source: SparkSource, unit: TimeUnit) -> Iterator[str]:
+    """Yield what is wrong with a Spark source by itself."""
+    if (source.format is None) == (source.sql is None):
+        yield "a Spark source needs either `format:` or `sql:`"
+    if source.sql is not None and (source.path is not None or source.options):
+        yield "`path:` and `options:` belong to `format:`, not to `sql:`"
+    if source.sql is not None and source.trigger != "available_now":
+        yield "a query in `sql:` is read once (`trigger: available_now`); what goes on needs a `format:`"
+    if source.max_delay and unit == "none" and source.ts.unit is None:
+        yield "`max_delay` compares a duration with timestamps: say `time: {unit: ...}`"

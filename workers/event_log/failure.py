@@ -1,0 +1,59 @@
+"""Why a stream of a log will not go on: an error that whoever writes it leaves behind for those who read it.
+
+Writer and readers are different processes, on different machines perhaps; the log is what they share. The error is raised where
+the stream is read, after all rows before it. The writer removes it when it begins again.
+
+>>> import tempfile
+>>> from dgs.errors import MissingPackageError
+>>> directory = Path(tempfile.mkdtemp()) / "clicks"
+>>> leave(directory, MissingPackageError(feature="Spark", package="pyspark"))
+>>> found(directory)
+MissingPackageError({'feature': 'Spark', 'package': 'pyspark'})
+>>> forget(directory)
+>>> found(directory) is None
+True
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dgs.errors
+from dgs.errors import CorruptFileError, DgsError, RunError
+from workers import frame_file
+from workers.event_log.durable import replace_with
+
+FAILURE = "failure.dgs"
+
+
+def leave(directory: Path, error: DgsError) -> None:
+    """Leave an error in the directory of a stream. Raises OutputUnwritableError."""
+    facts = {
+        name: value if isinstance(value, int | float | str) else str(value)
+        for name, value in error.facts.items()
+    }
+    replace_with(
+        directory / FAILURE, frame_file.pack(frame_file.EVENTS, FAILURE, [type(error).__name__, facts])
+    )
+
+
+def found(directory: Path) -> DgsError | None:
+    """Return the error that was left in the directory of a stream, if there is one. Raises CorruptFileError."""
+    path = directory / FAILURE
+    try:
+        header, _ = frame_file.unpack(frame_file.EVENTS, path, path.read_bytes())
+        name, facts = header
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, TypeError, ValueError) as error:
+        raise CorruptFileError(path=path, problem=str(error)) from error
+    kind = getattr(dgs.errors, name, None)
+    if not (isinstance(kind, type) and issubclass(kind, DgsError)):
+        kind = RunError
+        facts = {"message": f"{name}: {facts}"}
+    return kind(**facts)
+
+
+def forget(directory: Path) -> None:
+    """Remove the error, if there is one."""
+    (directory / FAILURE).unlink(missing_ok=True)
