@@ -104,10 +104,11 @@ class Run:
 
 def summary(report: dict[str, Any], outputs: int | None = None) -> str:
     """Return what was done, in one line."""
-    seconds = report["seconds"]
-    parts = [
-        f"{_count(report['events_in'], 'event')}, {_count(outputs or report.get('outputs', 0), 'output')}"
-    ]
+    seconds, before = report["seconds"], report.get("events_before", 0)
+    now = f"{_count(max(report['events_in'] - before, 0), 'event')}, "
+    parts = [now + _count(outputs or report.get("outputs", 0), "output")]
+    if before:
+        parts[0] = f"{before:,} events before, then {parts[0]}"
     parts[0] += f" in {seconds:.3g} s"
     if report.get("throughput_eps"):
         parts[0] += f" ({report['throughput_eps']:,.0f} events/s)"

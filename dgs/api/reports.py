@@ -20,20 +20,23 @@ def report_of(
     started: float,
     result: JobResult,
     differences: Sequence[str] | None,
+    *,
+    events_before: int = 0,
 ) -> dict[str, Any]:
     """Return the report of a run that ended well: by itself, or because it was stopped.
 
-    `epoch`: the last that is committed, None if none is; `stopped_at`: the one that was committed for the stop.
+    `events_in`: in the state, `events_before` of them since before this process. `outputs`: of this process. `epoch`: the last that is committed, None if none is; `stopped_at`: the one that was committed for the stop.
     """
     figures = dict(result.figures)
-    seconds = figures["seconds"]
+    seconds, events = figures["seconds"], max(figures["events_in"] - events_before, 0)
     return {
         "status": "done" if result.stopped_by is None else "stopped",
         **_about(prepared, started),
         "events_in": figures.pop("events_in"),
+        "events_before": events_before,
         "outputs": figures.pop("outputs"),
         "seconds": figures.pop("seconds"),
-        "throughput_eps": result.figures["events_in"] / seconds if seconds > 0 else None,
+        "throughput_eps": events / seconds if seconds > 0 else None,
         "hosts": figures.pop("hosts"),
         "workers": figures.pop("workers"),
         "drops": figures.pop("drops"),

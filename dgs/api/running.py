@@ -14,7 +14,7 @@ from dgs.api.feeding import fed
 from dgs.api.moving import Moves
 from dgs.api.preparing import Prepared
 from dgs.api.reports import failure, report_of
-from dgs.api.runs import held
+from dgs.api.runs import committed_in, held
 from dgs.api.verifying import check_readable, differences, file_differences
 from dgs.config import FileSink, SinkConfig
 from dgs.run_directory import RunDirectory
@@ -54,6 +54,7 @@ def execute(
         started = time.time()
         job = job_of(prepared, directory, collect=options.collect or options.verify)
         job = replace(job, resumes=options.resumes, accepts_duplicates=options.accepts_duplicates)
+        before = _events_in(job.checkpoint_dir) if options.resumes else 0
         moves = Moves(prepared, directory)
         if directory is not None:
             _note_beginning(prepared, directory, job, started, resumes=options.resumes)
@@ -65,9 +66,8 @@ def execute(
             if directory is not None:
                 _note_end(directory, failure(moves.prepared, started, error))
             raise
-        report = report_of(
-            moves.prepared, None if directory is None else directory.path, started, result, found
-        )
+        place = None if directory is None else directory.path
+        report = report_of(moves.prepared, place, started, result, found, events_before=before)
         if directory is not None:
             _note_end(directory, report)
     return Run(
@@ -124,15 +124,20 @@ def checkpoint_dir(prepared: Prepared, directory: RunDirectory | None) -> Path |
     return None if directory is None else (directory.path / "checkpoints").resolve()
 
 
+def _events_in(place: Path | None) -> int:
+    committed = None if place is None else committed_in(place)
+    return 0 if committed is None else committed.checkpoint.events
+
+
 def _note_beginning(
     prepared: Prepared, directory: RunDirectory, job: Job, started: float, *, resumes: bool
 ) -> None:
     """Say in the run directory what is run from now on, and remove wishes meant for a process before this one."""
     from workers.control import forget_wishes
 
+    request = prepared.request
     forget_wishes(directory.control)
     directory.forget_results()
-    request = prepared.request
     if not resumes:
         directory.note(
             name=prepared.config.name,
@@ -141,9 +146,9 @@ def _note_beginning(
             max_events=prepared.max_events,
             started=started,
         )
-    where = os.path.relpath(job.checkpoint_dir or "checkpoints", directory.path.resolve())
-    directory.note(status="running", process=os.getpid(), checkpoints=where, plan_is_made=prepared.is_made)
     directory.write_plan(prepared.config, plan_data(prepared), request.base_dir)
+    where = os.path.relpath(job.checkpoint_dir or "checkpoints", directory.path.resolve())
+    directory.note(checkpoints=where, plan_is_made=prepared.is_made, status="running", process=os.getpid())
 
 
 def _note_end(directory: RunDirectory, report: dict[str, Any]) -> None:

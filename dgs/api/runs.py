@@ -53,6 +53,12 @@ class KnownRun:
         """Whether a process is running it now."""
         return holder(self.directory) is not None
 
+    @property
+    def is_listening(self) -> bool:
+        """Whether a process is running it and has come so far that it takes wishes."""
+        about, by = self.directory.about(), holder(self.directory)
+        return by is not None and by.startswith(f"process {about.get('process')} ")
+
     def committed(self) -> Committed | None:
         """Return what its checkpoints say; None if nothing valid does."""
         return committed_in(self.directory.checkpoints)

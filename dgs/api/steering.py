@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 LOOK_EVERY = 0.05
 """Seconds between two looks at what the run has done."""
 
+BEGINNING = 10.0
+"""Seconds that a process may take from claiming a run directory to running in it."""
+
 
 def stop_run(run: KnownRun, *, timeout: float = 60.0) -> dict[str, Any]:
     """Let a run stop at a checkpoint; return its results once it has ended, at once if it had.
@@ -26,9 +29,9 @@ def stop_run(run: KnownRun, *, timeout: float = 60.0) -> dict[str, Any]:
     """
     from workers.control import Wish, leave_wish
 
-    if run.is_alive:
+    advice = "It stops at its next checkpoint: wait longer with `--timeout`, or end its process"
+    if _is_listening(run):
         leave_wish(run.directory.control, Wish("stop"))
-        advice = "It stops at its next checkpoint: wait longer with `--timeout`, or end its process"
         _wait(run, lambda: not run.is_alive, timeout, "ended", advice)
     return run.directory.results()
 
@@ -44,15 +47,15 @@ def move_run(
     from dgs.api.moving import answer_to
     from workers.control import Wish, leave_wish
 
-    _require_alive(run)
+    if not _is_listening(run):
+        raise _not_alive(run)
     path = _written(run, given, program)
     leave_wish(run.directory.control, Wish("replan", "dgs replan", str(path)))
     advice = "It moves at its next checkpoint: look at its messages, or wait longer with `--timeout`"
     _wait(run, lambda: answer_to(path) is not None or not run.is_alive, timeout, "moved", advice)
     answer = answer_to(path)
     if answer is None:
-        _require_alive(run)
-        raise NoAnswerError(path=run.directory.path, what="moved", seconds=timeout, advice=advice)
+        raise _not_alive(run)
     if answer["problem"] is not None:
         raise InvalidPlanError(program=run.name, violations=(), listing=answer["problem"])
     return str(path)
@@ -89,11 +92,18 @@ def _written(run: KnownRun, given: Mapping[str, Given], program: Program | None)
     return path
 
 
-def _require_alive(run: KnownRun) -> None:
-    if not run.is_alive:
-        problem = f"the run in {run.directory.path} is not alive"
-        advice = f"Go on with it under another plan: `dgs resume {run.directory.path} --plan FILE`"
-        raise NoSuchRunError(problem=problem, advice=advice)
+def _is_listening(run: KnownRun) -> bool:
+    """Return whether a run takes wishes; one that has only begun to be is waited for."""
+    deadline = time.monotonic() + BEGINNING
+    while run.is_alive and not run.is_listening and time.monotonic() < deadline:
+        time.sleep(LOOK_EVERY)
+    return run.is_listening
+
+
+def _not_alive(run: KnownRun) -> NoSuchRunError:
+    problem = f"the run in {run.directory.path} is not alive"
+    advice = f"Go on with it under another plan: `dgs resume {run.directory.path} --plan FILE`"
+    return NoSuchRunError(problem=problem, advice=advice)
 
 
 def _wait(run: KnownRun, is_over: Callable[[], bool], timeout: float, what: str, advice: str) -> None:

@@ -1,0 +1,338 @@
+"""Runs that are killed, stopped or damaged, and go on: nothing is lost, nothing comes twice."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import dgs as library
+from dgs.api.runs import committed_in, held
+from dgs.run_directory import RunDirectory
+from tests.dgs.recovering import (
+    CHECKPOINT,
+    COUNT,
+    PLAN,
+    QUICK,
+    committed,
+    expected,
+    meanwhile,
+    write_data,
+    write_project,
+)
+
+THERE = Path("there")
+
+
+@pytest.fixture
+def slow(project):
+    """The slow project, without checkpoints of its own."""
+    write_project(project)
+    return project
+
+
+@pytest.fixture
+def saving(project):
+    """The slow project with checkpoints in a directory that the plan file names."""
+    write_project(project, plan=PLAN + CHECKPOINT)
+    return project
+
+
+def stopped_run(folder: Path, plan: str, *, after: float) -> Path:
+    """Return a folder with a project and a run of it, in `there`, that was stopped at a checkpoint."""
+    write_project(folder, plan=plan)
+    place = folder / THERE
+    with meanwhile(place, lambda: library.stop(place), after=after):
+        library.run(folder / "plan.yaml", run_dir=place)
+    assert RunDirectory(place).results()["status"] == "stopped"
+    return folder
+
+
+@pytest.fixture(scope="module")
+def stopped_once(tmp_path_factory):
+    return stopped_run(tmp_path_factory.mktemp("slow"), PLAN, after=0)
+
+
+@pytest.fixture(scope="module")
+def stopped_saving_once(tmp_path_factory):
+    return stopped_run(tmp_path_factory.mktemp("saving"), PLAN + CHECKPOINT, after=0.15)
+
+
+def copied(template: Path, project: Path) -> Path:
+    """Put a copy of a project with a stopped run in place of the project."""
+    shutil.copytree(template, project, dirs_exist_ok=True)
+    RunDirectory(project / THERE).note(plan_file=str(project / "plan.yaml"))
+    return project
+
+
+@pytest.fixture
+def stopped(stopped_once, project):
+    """A run without checkpoints of its own that was stopped; the sequential program was not done by then."""
+    return copied(stopped_once, project)
+
+
+@pytest.fixture
+def stopped_saving(stopped_saving_once, project):
+    """A run with checkpoints in a directory that its plan file names, and that was stopped."""
+    return copied(stopped_saving_once, project)
+
+
+def dgs_process(*arguments):
+    return subprocess.Popen(
+        [sys.executable, "-m", "dgs", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_killed_run_is_resumed_until_it_is_done_and_gives_the_outputs_of_the_sequential_program(project):
+    write_project(project, count=400, plan=PLAN + CHECKPOINT)
+    moments, commits = random.Random(7), set()
+    process = dgs_process("run", "plan.yaml", "--run-dir", "there")
+    for _ in range(2):
+        deadline = time.monotonic() + 20
+        while process.poll() is None and not (THERE / "run.json").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        seen = 0 if not commits else max(commits)
+        while process.poll() is None and epoch_in(project / "saved") <= seen and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(moments.uniform(0, 0.1))
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=20)
+        commits.add(epoch_in(project / "saved"))
+        process = dgs_process("resume", "there")
+    _out, err = process.communicate(timeout=30)
+    assert process.returncode == 0, err
+    assert len(commits) > 1
+    assert committed(project / "out") == expected(400)
+    assert not list((project / "out").glob("*.partial"))
+
+
+def epoch_in(directory: Path) -> int:
+    found = committed_in(directory) if directory.exists() else None
+    return 0 if found is None else found.checkpoint.epoch
+
+
+def test_stopped_run_goes_on_under_another_optimizer_and_split(stopped, dgs):
+    before = committed(stopped / "out")
+    assert 0 < len(before) < len(expected())
+    done = dgs(f"resume there --optimizer sequential --set streams.left.split=3 --verify --json {QUICK}")
+    report = json.loads(done.out)
+    assert (done.code, report["verified"], report["workers"]) == (0, True, 1)
+    assert committed(stopped / "out") == expected()
+    assert report["outputs"] == len(expected()) - len(before)
+    assert report["events_before"] + report["outputs"] == report["events_in"] == len(expected())
+
+
+def test_another_split_alone_makes_a_new_plan_for_it(stopped, dgs):
+    assert dgs(f"resume there --set streams.left.split=2 --verify {QUICK}").code == 0
+    assert committed(stopped / "out") == expected()
+
+
+def test_another_plan_is_checked_before_anything_is_touched(stopped, dgs):
+    assert dgs("plan plan.yaml --save other.yaml --set streams.left.split=2").code == 0
+    before = committed(stopped / "out")
+    done = dgs("resume there --plan other.yaml")
+    assert done.code == 3
+    assert committed(stopped / "out") == before
+
+
+def test_run_refuses_when_a_run_is_unfinished_and_names_both_ways_out(stopped_saving, dgs):
+    for _ in range(2):  # refusing leaves everything as it is
+        done = dgs(f"run plan.yaml --run-dir there {QUICK}")
+        assert done.code == 2
+        assert done.err.startswith("error[DGS202]: the run in there has not come to its end: ")
+        assert "`dgs run plan.yaml --resume`" in done.err
+        assert "`dgs run plan.yaml --fresh`" in done.err
+    assert dgs(f"run plan.yaml {QUICK}").code == 2  # also by the checkpoints that the plan file names
+    assert dgs(f"run plan.yaml --run-dir there --resume {QUICK}").code == 0
+    assert committed(stopped_saving / "out") == expected()
+    assert dgs(f"run plan.yaml {QUICK}").code == 0
+    assert committed(stopped_saving / "out") == expected()
+
+
+def test_fresh_run_begins_anew_and_leaves_the_old_directory(stopped_saving, dgs, run_dirs):
+    old = {path: path.read_bytes() for path in THERE.rglob("*") if path.is_file()}
+    done = dgs(f"run plan.yaml --fresh --json {QUICK}")
+    assert json.loads(done.out)["events_before"] == 0
+    assert committed(stopped_saving / "out") == expected()
+    assert {path: path.read_bytes() for path in THERE.rglob("*") if path.is_file()} == old
+    assert len(run_dirs()) == 1
+
+
+def test_newest_run_beside_the_plan_file_is_found(slow, dgs, run_dirs):
+    def stop():
+        return library.stop(next(iter(run_dirs())))
+
+    plan = "run plan.yaml --run-dir .dgs/runs/first"
+    with meanwhile(Path(".dgs/runs/first"), stop):
+        dgs(plan)
+    assert dgs("run plan.yaml").code == 2
+    assert dgs(f"run plan.yaml --resume --verify {QUICK}").code == 0
+    assert committed(slow / "out") == expected()
+    assert len(run_dirs()) == 1
+
+
+def test_resume_without_a_name_takes_the_newest_unfinished_run_here(slow, dgs):
+    with meanwhile(Path(".dgs/runs/one"), lambda: library.stop(".dgs/runs/one")):
+        dgs("run plan.yaml --run-dir .dgs/runs/one")
+    assert dgs(f"resume {QUICK}").code == 0
+    assert committed(slow / "out") == expected()
+    done = dgs("resume")
+    assert (done.code, done.err.partition(":")[0]) == (2, "error[DGS203]")
+
+
+def test_damaged_newest_checkpoint_is_left_aside_and_nothing_comes_twice(stopped_saving, dgs):
+    newest = max((stopped_saving / "saved").glob("state-*.dgs"), key=lambda path: int(path.stem[6:]))
+    assert newest.name != "state-1.dgs"  # there is an older one
+    data = bytearray(newest.read_bytes())
+    data[len(data) // 2] ^= 1
+    newest.write_bytes(data)
+    done = dgs(f"resume there --verify {QUICK}")
+    assert done.code == 0, done.err
+    assert committed(stopped_saving / "out") == expected()
+
+
+def test_lost_record_is_refused_unless_duplicates_are_accepted(stopped_saving, dgs):
+    for name in ("record-a.dgs", "record-b.dgs"):
+        (stopped_saving / "saved" / name).unlink()
+    done = dgs("resume there")
+    assert done.code == 6
+    assert "--accept-duplicates" in done.err
+    assert dgs(f"resume there --accept-duplicates {QUICK}").code == 0
+    found = committed(stopped_saving / "out")
+    assert all(output in found for output in expected())
+
+
+def test_checkpoints_of_another_program_are_refused_with_what_differs(stopped_saving, dgs, edit):
+    edit("program.py", "class Sums(dgs.Program):", "class Sums(dgs.Program):\n    version = 2")
+    done = dgs("resume there")
+    assert done.code == 6
+    assert "version 1" in done.err
+    edit("program.py", "version = 2", "name = 'Others'")
+    done = dgs("resume there")
+    assert done.code == 6
+    assert "program: Sums there, Others here" in done.err
+
+
+def test_run_that_is_alive_is_busy(stopped_saving, dgs):
+    with held(RunDirectory(THERE)):
+        for line in (
+            "resume there",
+            "run plan.yaml --run-dir there",
+            "run plan.yaml --run-dir there --resume",
+        ):
+            done = dgs(line)
+            assert (done.code, done.out) == (6, "")
+            assert done.err.startswith("error[DGS605]: there is in use by process")
+            assert done.err.count("\n") == 1
+
+
+def test_run_that_committed_nothing_begins_anew_in_its_directory(slow, dgs):
+    directory = RunDirectory.create(THERE)
+    assert dgs(f"run plan.yaml {QUICK} --run-dir other").code == 0
+    for name in ("plan.yaml", "run.json"):  # as after a SIGKILL at once
+        (THERE / name).write_bytes((Path("other") / name).read_bytes())
+    directory.note(status="running")
+    assert dgs(f"resume there --verify {QUICK}").code == 0
+    assert committed(slow / "out") == expected()
+
+
+def test_finished_run_goes_on_with_what_its_files_have_grown_by(saving, dgs):
+    write_data(saving, COUNT - 1)
+    assert dgs(f"run plan.yaml --run-dir there {QUICK}").code == 0
+    assert committed(saving / "out") == expected(COUNT - 1)
+    again = json.loads(dgs(f"resume there --json {QUICK}").out)
+    assert (again["events_in"], again["events_in"] - again["events_before"], again["outputs"]) == (
+        len(expected(COUNT - 1)),
+        0,
+        0,
+    )
+    write_data(saving, COUNT + 30)
+    assert dgs(f"resume there --verify {QUICK}").code == 0
+    assert committed(saving / "out") == expected(COUNT + 30)
+
+
+def test_finished_run_without_checkpoints_has_nothing_left(slow, dgs):
+    assert dgs(f"run plan.yaml --run-dir there {QUICK}").code == 0
+    done = dgs("resume there")
+    assert (done.code, done.err) == (
+        0,
+        "dgs: sums is done, there is nothing to go on with; the run is in there\n",
+    )
+
+
+def test_changed_input_is_refused(stopped_saving, dgs, edit):
+    edit("left.csv", "\n3,3\n", "\n3,4\n")
+    done = dgs("resume there")
+    assert (done.code, done.err.partition("error[")[2][:6]) == (6, "DGS610")
+
+
+def test_verify_reads_the_committed_files_and_finds_what_is_missing(stopped, dgs):
+    part = stopped / "out" / "part-0.jsonl"
+    part.write_text(part.read_text().replace('["value",3]\n', '["value",4]\n'))
+    done = dgs(f"resume there --verify {QUICK}")
+    assert done.code == 1
+    assert "missing:    ['value', 3]" in done.err
+
+
+def test_verify_reads_parquet_and_no_other_sinks(slow, dgs):
+    with meanwhile(THERE, lambda: library.stop(THERE)):
+        dgs("run plan.yaml --run-dir there --set 'sinks=[{parquet: {path: out}}]'")
+    assert dgs(f"resume there --verify {QUICK}").code == 0
+    done = dgs("resume there --verify --set sinks=[stdout]")
+    assert (done.code, "it cannot from the sink 'stdout'" in done.err) == (2, True)
+
+
+def test_max_events_is_remembered(slow, dgs):
+    with meanwhile(THERE, lambda: library.stop(THERE), after=0):
+        dgs("run plan.yaml --run-dir there --max-events 300")
+    report = json.loads(dgs(f"resume there --verify --json {QUICK}").out)
+    assert (report["events_in"], report["verified"]) == (300, True)
+
+
+@pytest.mark.parametrize("name", ["state.json", "state.dgs"])
+def test_save_state_is_read_back(slow, dgs, name):
+    assert dgs(f"run plan.yaml --save-state {name} {QUICK}").code == 0
+    assert library.read_state(name) == sum(amount for kind, amount in expected() if kind == "value") - sum(
+        total for kind, total in expected() if kind == "sum"
+    )
+    done = dgs(f"run plan.yaml --save-state nowhere/{name}")
+    assert (done.code, "error[DGS405]" in done.err) == (4, True)
+
+
+def test_python_program_is_stopped_and_resumed(tmp_path):
+    class Total(library.Program):
+        def init(self):
+            return 0
+
+        def update(self, state, event, emit):
+            time.sleep(0.001)
+            emit(event.payload)
+            return state + event.payload
+
+    streams = {"numbers": [("n", ts, ts) for ts in range(500)]}
+    place, settings = tmp_path / "run", {"runtime.batch_rows": 20}
+    with meanwhile(place, lambda: library.stop(place)):
+        first = library.run(Total, streams=streams, run_dir=place, settings=settings)
+    assert first.report["status"] == "stopped"
+    with pytest.raises(library.DgsError, match=r"dgs.run\(..., resume=True\)"):
+        library.run(Total, streams=streams, run_dir=place)
+    second = library.resume(place, program=Total, streams=streams, verify=True)
+    assert (second.state, second.verified) == (sum(range(500)), True)
+    assert sorted(first.outputs + second.outputs) == list(range(500))
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [("resume nowhere", 2), ("resume plan.yaml", 2), ("run plan.yaml --resume --fresh", 2), ("resume .", 2)],
+)
+def test_nothing_to_resume_is_a_usage_error(slow, dgs, line, code):
+    done = dgs(line)
+    assert (done.code, done.out) == (code, "")
+    assert "error[DGS20" in done.err
