@@ -146,7 +146,8 @@ def relocated(config: PlanFile, base_dir: Path, new_dir: Path) -> dict[str, Any]
     data["program"]["ref"] = moved_ref(data["program"]["ref"])
     sections = [*(stream["source"] for stream in data["streams"]), *data["sinks"]]
     details = [detail for section in sections for detail in section.values() if isinstance(detail, dict)]
-    for detail in [*details, data.get("checkpoint", {})]:
+    saved = data.get("checkpoint", {})
+    for detail in [*details, saved, saved.get("spark", {})]:
         detail |= {name: moved(detail[name]) for name in ("path", "log", "dir") if name in detail}
         detail |= {name: moved_ref(detail[name]) for name in ("ref", "when") if name in detail}
     return data

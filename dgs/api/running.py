@@ -113,6 +113,7 @@ def job_of(prepared: Prepared, directory: RunDirectory | None, *, collect: bool)
         control_dir=None if directory is None else directory.control.absolute(),
         on_error=config.on_error,
         delivery=config.delivery,
+        spark=config.spark,
     )
 
 

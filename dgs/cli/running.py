@@ -75,10 +75,15 @@ def run_and_finish(prepared: Prepared, options: Options, ending: Ending, save_st
 def _run(prepared: Prepared, options: Options, ending: Ending) -> Run:
     from dgs.api.running import execute, sinks_of
     from workers.job import Caller
+    from workers.sinks.delivery import deliveries
 
     base_dir, directory = prepared.request.base_dir, ending.directory
-    paths = [sink.details.path for sink in sinks_of(prepared, directory) if hasattr(sink.details, "path")]
+    sinks = sinks_of(prepared, directory)
+    paths = [path for sink in sinks if (path := getattr(sink.details, "path", None)) is not None]
     ending.output_dirs = [base_dir / path for path in paths]
+    weak = deliveries(sinks, prepared.config.delivery)
+    if weak is not None:
+        say(f"dgs: {ending.name}: {weak}")
     with shown_progress(ending.name) as progress:
         caller = Caller(progress, notify=lambda text: say(f"dgs: {ending.name}: {text}"))
         return execute(prepared, directory, options, caller)
