@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import signal
 import threading
 import time
 from collections import defaultdict
@@ -100,7 +101,21 @@ def look(seen):
             seen[pid, name][inode] = tables[inode]
 
 
-def watched(transport):
+class Dies(Pauses):
+    """Its first host that sees the event at 5 is killed."""
+
+    def __init__(self, dead):
+        self.dead = dead
+
+    def update(self, state, event, emit):
+        state = super().update(state, event, emit)
+        if event.ts == 5 and not self.dead.exists():
+            self.dead.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return state
+
+
+def watched(transport, program=None):
     """Run, and return what `look` saw meanwhile."""
     seen, ended = defaultdict(dict), threading.Event()
 
@@ -112,7 +127,7 @@ def watched(transport):
         watching = pool.submit(watch)
         try:
             runtime = {"kind": "ray", "hosts": 2, "transport": transport}
-            run = dgs.run(Pauses(), streams=STREAMS, runtime=runtime)
+            run = dgs.run(program or Pauses(), streams=STREAMS, runtime=runtime)
         finally:
             ended.set()
         watching.result()
@@ -130,10 +145,22 @@ def of_hosts(seen):
     return sorted(map(len, inodes.values()))[-2:]
 
 
+def are_all_on_loopback(seen):
+    """Return whether no process can be reached from another machine."""
+    addresses = {ip for inodes in seen.values() for ip in inodes.values()}
+    assert addresses
+    return all((getattr(ip, "ipv4_mapped", None) or ip).is_loopback for ip in addresses)
+
+
+def test_hosts_that_take_the_place_of_dead_ones_listen_on_loopback_only(tmp_path):
+    seen = watched("direct", Dies(tmp_path / "dead"))
+    assert len({pid for pid, name in seen if "HostActor" in name}) >= 3
+    assert are_all_on_loopback(seen)
+
+
 def test_all_processes_of_a_run_listen_on_loopback_only_and_hosts_on_no_port_of_their_own():
     through_ray, direct = watched("ray"), watched("direct")
-    addresses = {ip for seen in (through_ray, direct) for inodes in seen.values() for ip in inodes.values()}
-    assert addresses
-    assert all((getattr(ip, "ipv4_mapped", None) or ip).is_loopback for ip in addresses), addresses
+    assert are_all_on_loopback(through_ray)
+    assert are_all_on_loopback(direct)
     assert len(of_hosts(direct)) == 2
     assert of_hosts(direct) == of_hosts(through_ray)

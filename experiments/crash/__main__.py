@@ -1,0 +1,184 @@
+"""`python -m experiments.crash`: hosts and drivers of runs over files are killed at random; nothing may be lost or come twice.
+
+All outputs, those in JSON lines and those in a SQLite table, are compared with the sequential program's: the exit code is 1 if any
+differ. `--recovery` and `--checkpoint-cost` measure how long it takes to go on, and what it costs to be able to.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table as Lines
+
+from experiments.crash import costs
+from experiments.crash.jobs import expected, generated, in_files, in_table, written
+from experiments.crash.killing import Outcome, Victim, finish, kill_driver, kill_hosts
+
+EVENTS = 6_000
+LONGEST = 4.0
+"""Seconds between two kills, at most."""
+
+PER_RUN = 10
+"""Kills of hosts in one run."""
+
+RATE = 5_000
+SECONDS_PER_KILL = 5
+
+Kills = Annotated[int, typer.Option("--kills", min=0, help="How many hosts to kill, ten of each run.")]
+DriverKills = Annotated[int, typer.Option("--driver-kills", min=0, help="How many drivers to kill.")]
+Events = Annotated[int, typer.Option("--events", min=500, help="Values in each of four streams.")]
+Seed = Annotated[int, typer.Option("--seed", help="Of the random moments.")]
+Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write every kill.")]
+Recovery = Annotated[
+    bool, typer.Option("--recovery", help="Kill hosts of a run with 10 MB of state instead.")
+]
+Cost = Annotated[
+    bool, typer.Option("--checkpoint-cost", help="Measure runs with and without checkpoints instead.")
+]
+Repeat = Annotated[int, typer.Option("--repeat", min=1, help="Repetitions of --checkpoint-cost.")]
+
+
+def main(
+    *,
+    kills: Kills = 10,
+    driver_kills: DriverKills = 2,
+    events: Events = EVENTS,
+    seed: Seed = 1,
+    json_file: Json = None,
+    recovery: Recovery = False,
+    checkpoint_cost: Cost = False,
+    repeat: Repeat = 5,
+) -> None:
+    """Kill, compare, measure."""
+    console = Console()
+    if checkpoint_cost:
+        costs.report(console, repeat=repeat, json_file=json_file)
+        return
+    dice = random.Random(seed)
+    with _place() as place:
+        if recovery:
+            outcomes = {"10 MB of state": _recovery(place, kills, dice)}
+        else:
+            outcomes = dict(crashes(place, kills, driver_kills, events, dice))
+    for what, outcome in outcomes.items():
+        console.print(table(what, outcome))
+    if json_file is not None:
+        json_file.write_text(json.dumps({k: asdict(v) for k, v in outcomes.items()}, indent=1))
+    if any(outcome.lost or outcome.repeated for outcome in outcomes.values()):
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _place() -> Iterator[Path]:
+    place = Path(tempfile.mkdtemp(prefix="crash-"))
+    yield place
+    shutil.rmtree(place)  # after a failure it stays, to be looked at
+
+
+def crashes(
+    place: Path, kills: int, driver_kills: int, events: int, dice: random.Random
+) -> Iterator[tuple[str, Outcome]]:
+    """Kill hosts, then drivers, of runs over files, and yield what became of them."""
+    plan = in_files(
+        place / "input",
+        events=events,
+        program="Ledger",
+        args={"pause": 0.0005},
+        runtime={"kind": "ray", "hosts": 2, "batch_rows": 50, "restarts": {"max": 1000, "backoff": "1ms"}},
+        checkpoint={"every": "200ms"},
+        sinks=[{"jsonl": {"path": "../out"}}, {"sqlite": {"path": "../out.db"}}],
+    )
+    wanted = expected(plan)
+    if kills:
+        yield "hosts", _killed_hosts(place, plan, wanted, kills, dice)
+    if driver_kills:
+        yield "drivers", _killed_drivers(place, plan, wanted, driver_kills, dice)
+
+
+def _killed_hosts(place: Path, plan: Path, wanted: Any, kills: int, dice: random.Random) -> Outcome:
+    def one_run(victim: Victim, left: int) -> Outcome:
+        return kill_hosts(victim, min(left, PER_RUN), dice, longest=LONGEST)
+
+    return _runs(place, plan, wanted, kills, one_run)
+
+
+def _killed_drivers(place: Path, plan: Path, wanted: Any, kills: int, dice: random.Random) -> Outcome:
+    def one_run(victim: Victim, left: int) -> Outcome:
+        outcome = Outcome()
+        while left > len(outcome.kills) and victim.is_running:
+            kill = kill_driver(victim, dice, longest=LONGEST)
+            outcome.kills += [] if kill is None else [kill]
+        return outcome
+
+    return _runs(place, plan, wanted, kills, one_run)
+
+
+def _runs(
+    place: Path, plan: Path, wanted: Any, kills: int, one_run: Callable[[Victim, int], Outcome]
+) -> Outcome:
+    """Let runs be killed until there were enough kills, and compare the outputs of each."""
+    total = Outcome()
+    while len(total.kills) < kills:
+        victim = Victim(plan, place / f"run-{len(list(place.iterdir()))}")
+        outcome = finish(victim, one_run(victim, kills - len(total.kills)))
+        outcome.compare(wanted, written(place / "out"))
+        outcome.compare(wanted, in_table(place / "out.db"))
+        total = total.plus(outcome)
+    return total
+
+
+def _recovery(place: Path, kills: int, dice: random.Random) -> Outcome:
+    plan = generated(
+        place / "input",
+        events=RATE * SECONDS_PER_KILL * (kills + 2),
+        window=RATE,
+        rate=RATE,
+        program="Table",
+        args={},
+        runtime={"kind": "ray", "hosts": 2, "restarts": {"max": 1000, "backoff": "1ms"}},
+        optimizer={"max_leaves": 3},
+        checkpoint={"every": "500ms"},
+        sinks=["none"],
+    )
+    victim = Victim(plan, place / "run")
+    outcome = kill_hosts(victim, kills, dice, longest=1.0, waits=True)
+    return finish(victim, outcome)
+
+
+def table(what: str, outcome: Outcome) -> Lines:
+    """Return what became of the runs, in lines."""
+    lines = Lines(title=f"killed: {what}", title_justify="left", show_header=False)
+    noticed = [kill.noticed for kill in outcome.kills if kill.noticed is not None]
+    recovered = [kill.recovered for kill in outcome.kills if kill.recovered is not None]
+    for name, value in (
+        ("kills", str(len(outcome.kills))),
+        ("restarts", str(outcome.restarts)),
+        ("lost", str(outcome.lost)),
+        ("repeated", str(outcome.repeated)),
+        ("until noticed", _times(noticed)),
+        ("until the next commit", _times(recovered)),
+    ):
+        lines.add_row(name, value)
+    return lines
+
+
+def _times(seconds: Sequence[float]) -> str:
+    if not seconds:
+        return "never"
+    ordered = sorted(seconds)
+    at = {p: ordered[min(len(ordered) - 1, int(p / 100 * len(ordered)))] for p in (50, 95)}
+    return f"p50 {at[50]:.2f} s, p95 {at[95]:.2f} s, most {ordered[-1]:.2f} s, of {len(ordered)}"
+
+
+if __name__ == "__main__":
+    typer.run(main)

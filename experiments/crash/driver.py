@@ -1,0 +1,38 @@
+"""`python -m experiments.crash.driver PLAN DIRECTORY [--resume]`: runs a plan file and tells when what happened.
+
+Every line of `story.jsonl` in the directory is what the caller was told, with the time, or at the end the figures of the run.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dgs.api.preparing import from_file, prepare
+from dgs.api.running import job_of
+from workers.job import Caller
+from workers.runtime import run_job
+
+STORY = "story.jsonl"
+
+
+def main(plan: str, directory: str, *, resumes: bool) -> None:
+    """Run, or resume."""
+    where = Path(directory)
+
+    def tell(**what: Any) -> None:
+        with (where / STORY).open("a", encoding="utf-8") as story:
+            story.write(json.dumps({"time": time.time(), **what}) + "\n")
+
+    job = job_of(prepare(from_file(plan, {})), None, collect=False)
+    job = replace(job, checkpoint_dir=where / "checkpoints", output_dir=where, resumes=resumes)
+    result = run_job(job, Caller(notify=lambda text: tell(told=text)))
+    tell(figures={name: result.figures[name] for name in ("seconds", "restarts", "checkpoints", "events_in")})
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], resumes="--resume" in sys.argv)
