@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Target = Annotated[
     Path | None,
     typer.Argument(
-        metavar="[RUN_DIR | PLAN]",
+        metavar="RUN_DIR | PLAN",
         help="The directory of a run, or the plan.yaml whose newest run is meant (default: the newest unfinished run here).",
         show_default=False,
     ),

@@ -13,7 +13,7 @@ from dgs.cli.reporting import print_json, reporting, resume_command, say, show_p
 Target = Annotated[
     Path | None,
     typer.Argument(
-        metavar="[RUN_DIR | PLAN]",
+        metavar="RUN_DIR | PLAN",
         help="The directory of a run, or the plan.yaml whose newest run is meant (default: the one run that is alive here).",
         show_default=False,
     ),
