@@ -60,7 +60,13 @@ class SparkTable(Section):
 
 
 class SparkSink(SparkTable):
-    """Outputs as a table that Spark writes, with each checkpoint."""
+    """Outputs as a table for Spark: Parquet files that hosts write and each checkpoint publishes."""
+
+    @model_validator(mode="after")
+    def _is_parquet(self) -> SparkSink:
+        if self.format != "parquet":
+            raise ValueError("hosts write Parquet, which Spark reads as a table: other formats are made of it")
+        return self
 
 
 class CheckpointConfig(Section):

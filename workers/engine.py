@@ -27,12 +27,13 @@ from workers.messages import Frame
 from workers.positions import declared
 from workers.sinks import Sink, is_central, open_sink
 from workers.sinks.dead_letters import DeadLetters, dead_letters
+from workers.sinks.places import FILE_KINDS
 from workers.sources import Source, open_source
 from workers.sources.generators import load
 from workers.sources.live import LiveTime, Stopwatch
 from workers.waiting import Standing, waits_of
 
-TRANSACTIONAL = ("jsonl", "csv", "parquet")
+TRANSACTIONAL = FILE_KINDS
 """Kinds of sinks that learn at a commit what counts. The others remember themselves what they have accepted."""
 
 

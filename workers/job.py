@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from dgs.config import CheckpointConfig, ProgramConfig, RuntimeConfig, SinkConfig, StreamConfig
+from dgs.config import (
+    CheckpointConfig,
+    ProgramConfig,
+    RuntimeConfig,
+    SinkConfig,
+    SparkConfig,
+    StreamConfig,
+)
 from dgs.order import OrderKey
 from dgs.outputs import OutputBatch
 from dgs.program import Program
@@ -53,6 +60,7 @@ class Job:
     control_dir: Path | None = None
     on_error: Literal["stop", "skip"] = "stop"
     delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
+    spark: SparkConfig = field(default_factory=SparkConfig)
 
     @property
     def is_kept(self) -> bool:

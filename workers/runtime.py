@@ -6,11 +6,15 @@ from workers.job import NOBODY, Caller, Job, JobResult
 
 
 def run_job(job: Job, caller: Caller = NOBODY) -> JobResult:
-    """Run a job on `job.runtime.kind`: `local` or `ray`. Raises any DgsError."""
+    """Run a job on `job.runtime.kind`: `local`, `ray` or `spark`. Raises any DgsError."""
     if job.runtime.kind == "ray":
         from workers.ray_runtime import run_ray
 
         return run_ray(job, caller)
+    if job.runtime.kind == "spark":
+        from workers.bridge import run_spark
+
+        return run_spark(job, caller)
     from workers.local import run_local
 
     return run_local(job, caller)

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from dgs.errors import DgsError, FrameGapError, WorkerLostError
+from workers.bridge import with_table
 from workers.central import Central
 from workers.checkpointing import CheckpointFigures, Checkpointing
 from workers.checkpoints import CheckpointStore, ResumePoint
@@ -114,6 +115,7 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
             stack.enter_context(control.listening(patience=patience))
         store = stack.enter_context(_opened(job))
         job = replace(job, run_id=run_id(job))
+        store = with_table(store, job, caller)
         session = Session(job, Central(job), control, store, caller, stack)
         stack.callback(session.close)
         complete = False

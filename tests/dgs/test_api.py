@@ -120,7 +120,9 @@ def test_max_events_and_settings_are_those_of_the_command_line():
 
 
 def test_wrong_setting_names_itself():
-    with pytest.raises(PlanFileError, match=r"runtime=: runtime.kind: expected 'ray' or 'local', got 'locl'"):
+    with pytest.raises(
+        PlanFileError, match=r"runtime=: runtime.kind: expected 'ray', 'local' or 'spark', got 'locl'"
+    ):
         dgs.run(Sums, streams=STREAMS, runtime="locl")
 
 

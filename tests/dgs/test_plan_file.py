@@ -148,7 +148,7 @@ def test_all_problems_are_reported_at_once_with_their_places():
     )
     assert complaints(text) == [
         "plan.yaml:7:14: streams[0].source: unknown key 'memry'; did you mean 'memory'?",
-        "plan.yaml:9:17: runtime.kind: expected 'ray' or 'local', got 'locl'; did you mean 'local'?",
+        "plan.yaml:9:17: runtime.kind: expected 'ray', 'local' or 'spark', got 'locl'; did you mean 'local'?",
         "plan.yaml:9:31: runtime.linger: expected a duration with a unit, such as 10ms, 5s or 2h, got 5",
         "plan.yaml:8:1: unknown key 'optimiser'; did you mean 'optimizer'?",
     ]

@@ -11,12 +11,13 @@ from workers.sinks.contract import Sink
 from workers.sinks.jsonl_sink import jsonl_sink
 from workers.sinks.places import PartNames, sink_place
 from workers.sinks.simple_sinks import MemorySink, NoneSink, StdoutSink
-from workers.sinks.table_sinks import csv_sink, parquet_sink
+from workers.sinks.table_sinks import csv_sink, parquet_sink, spark_sink
 
 _FILES: dict[str, Callable[[PartNames], Sink]] = {
     "jsonl": jsonl_sink,
     "csv": csv_sink,
     "parquet": parquet_sink,
+    "spark": spark_sink,
 }
 _SIMPLE: dict[str, Callable[[], Sink]] = {"memory": MemorySink, "none": NoneSink, "stdout": StdoutSink}
 

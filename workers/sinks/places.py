@@ -14,19 +14,26 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dgs.config import SinkConfig
+from dgs.config import SinkConfig, SparkTable
 
 PARTIAL = ".partial"
-FILE_KINDS = ("jsonl", "csv", "parquet")
+FILE_KINDS = ("jsonl", "csv", "parquet", "spark")
+
+HIDDEN = "_"
+"""Spark, and most of what reads directories of Parquet, leaves out files whose names begin with it."""
+
+WAREHOUSE = "spark-warehouse"
+"""Where tables with a name are, beside the plan file: Spark's own name for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The files `<stem>-....<suffix>` of a directory."""
+    """The files `<stem>-....<suffix>` of a directory. `mark`: before the names of files that are not committed yet."""
 
     directory: Path
     suffix: str
     stem: str = "part"
+    mark: str = ""
 
     def finals(self) -> list[Path]:
         """Return the files that have final names."""
@@ -34,7 +41,11 @@ class Place:
 
     def partials(self) -> list[Path]:
         """Return the files that have not."""
-        return sorted(self.directory.glob(f"{self.stem}-*.{self.suffix}{PARTIAL}"))
+        return sorted(self.directory.glob(f"{self.mark}{self.stem}-*.{self.suffix}{PARTIAL}"))
+
+    def partial_of(self, final: Path) -> Path:
+        """Return the name of a file that will be called `final`, in a run without checkpoints."""
+        return final.with_name(f"{self.mark}{final.name}{PARTIAL}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +64,8 @@ class PartNames:
     def partial(self, epoch: int, number: int = 0) -> Path:
         """Return the name of a file until it is."""
         generation = f".g{self.generation}" if self.by_epoch else ""
-        return self.place.directory / f"{self._stem(epoch, number)}{generation}.{self.place.suffix}{PARTIAL}"
+        name = f"{self._stem(epoch, number)}{generation}.{self.place.suffix}"
+        return self.place.partial_of(self.place.directory / name)
 
     def _stem(self, epoch: int, number: int) -> str:
         parts = [self.place.stem, *([f"{epoch:06d}"] if self.by_epoch else []), str(self.host)]
@@ -67,8 +79,17 @@ def dead_letter_place(output_dir: Path) -> Place:
 
 def sink_place(config: SinkConfig, *, output_dir: Path, base_dir: Path) -> Place:
     """Return where a file sink writes: a path relative to `base_dir`, or, without a path, `output_dir`."""
+    if config.kind == "spark":
+        return Place(table_place(config.details, base_dir), "parquet", mark=HIDDEN)
     path = config.details.path
     return Place(base_dir / path if path else output_dir, config.kind)
+
+
+def table_place(config: SparkTable, base_dir: Path) -> Path:
+    """Return the directory of a table: its path, or its name in the warehouse beside the plan file."""
+    if config.path is not None:
+        return base_dir / config.path
+    return base_dir / WAREHOUSE / str(config.table).replace(".", "/")
 
 
 def output_places(

@@ -22,7 +22,7 @@ from pathlib import Path
 from dgs.errors import OutputUnwritableError
 from workers.checkpoints.contract import StagedFile
 from workers.sinks.part_file import is_abandoned, locked, refusing, sync_directory
-from workers.sinks.places import PARTIAL, PartNames, Place
+from workers.sinks.places import PartNames, Place
 
 Identity = tuple[int, int]
 
@@ -89,7 +89,7 @@ class EarlierRun:
         """Remove those that no host of the new run writes or has replaced, and what dead runs left."""
         with refusing(self._place.directory):
             for path, identity in self._files.items():
-                if is_abandoned(path.with_name(path.name + PARTIAL)) and _identity(path) == identity:
+                if is_abandoned(self._place.partial_of(path)) and _identity(path) == identity:
                     path.unlink(missing_ok=True)
         discard_unpublished([self._place])
 

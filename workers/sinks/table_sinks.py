@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from dgs.columns import Column
 from workers.sinks.file_sink import EpochParts, FileSink
 from workers.sinks.places import PartNames
+from workers.sinks.spark_columns import readable
 from workers.sinks.tables import fitted, flat, table_of_parts
 from workers.sinks.waiting import Waiting
 
@@ -108,3 +109,8 @@ def parquet_sink(names: PartNames) -> FileSink:
 def csv_sink(names: PartNames) -> FileSink:
     """Return a sink of CSV files; nested values are written as JSON text."""
     return FileSink(names, partial(EpochTables, opener=open_csv, shape=flat))
+
+
+def spark_sink(names: PartNames) -> FileSink:
+    """Return a sink of Parquet files that Spark reads as one table: see `workers.sinks.spark_columns`."""
+    return FileSink(names, partial(EpochTables, opener=open_parquet, shape=readable))

@@ -1,0 +1,163 @@
+"""`runtime: {kind: spark}`: the same program and the same plan over bounded data, on Spark alone.
+
+The plan is cut into units that share nothing (`spark_bridge.units`), each of which one task computes. Where all that is below a
+unit's root accumulates, its workers fold in tasks of their own, window by window, and the unit's events are replayed over the
+windows in the driver. The last states of the units are joined up the plan, and outputs and state are committed in one step, as an
+epoch like any other: so a run that failed has committed nothing, and one that was begun elsewhere can be finished here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from dgs import codec
+from dgs.config import CheckpointConfig
+from dgs.errors import DgsError, InternalError, UsageError, WorkerLostError
+from dgs.order import END
+from dgs.program import Program, State
+from dgs.user_code import user_error
+from spark_bridge.schedule import Schedule
+from spark_bridge.session import first_line
+from spark_bridge.session import session as spark_session
+from spark_bridge.task_errors import error_of
+from spark_bridge.tasks import DDL, ERROR, LETTER, OUTPUTS, REPORT, STATE, WINDOWS, Report, Work, batches_of
+from workers.central import Central, merged_figures
+from workers.checkpoints import ResumePoint
+from workers.deployment import Deployment
+from workers.epochs import HostReport, RootReport
+from workers.job import NOBODY, Caller, Job, JobResult
+from workers.supervisor import Ended, Session, supervise
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def run_spark(job: Job, caller: Caller = NOBODY) -> JobResult:
+    """Run a job on Spark and return its result. Raises UsageError if it is not bounded, and any other DgsError."""
+    for config in job.streams:
+        if config.source.kind == "socket" or getattr(config.source.details, "pace", None) is not None:
+            problem = f"stream {config.id!r} is live, and `runtime: {{kind: spark}}` is for data that ends"
+            raise UsageError(message=f"{problem}: run it with `--runtime local` or `--runtime ray`")
+    if not job.is_kept:
+        job = replace(job, checkpoint=CheckpointConfig(), checkpoint_dir=None)
+    return supervise(job, drive, lambda _: 1, caller)
+
+
+def drive(deployment: Deployment, session: Session) -> Ended:
+    """Compute everything above the point of a deployment, and commit it."""
+    started, job, point = time.time(), deployment.job, deployment.point
+    checkpoints = session.checkpointing(deployment)
+    schedule = Schedule(job, point, _first_state(job.program, point))
+    for sentence in schedule.notices():
+        session.caller.notify(sentence)
+    answers = Answers(session.central, point.epoch + 1)
+    collects = Central.is_needed(job) or job.on_error == "skip"
+    with spark_session(job.spark, job.output_dir.absolute() / "spark") as spark:
+        answers.take(spark, Work.of(job, point, schedule.tasks, collects=collects))
+    state, replayed = schedule.finished(answers.states, answers.windows, answers.show)
+    reports = [*answers.reports, *replayed]
+    session.caller.progress(sum(one.events for one in reports), sum(one.outputs for one in reports))
+    checkpoints.hear(_as_of_one_host(deployment, state, reports))
+    seconds = time.time() - started
+    hosts = [_figures(report) for report in reports]
+    return Ended(state, merged_figures(hosts, checkpoints.last, seconds=seconds, started=started))
+
+
+@dataclass
+class Answers:
+    """What tasks have answered: last states and partial states by the numbers of the tasks, reports, and outputs for the caller."""
+
+    central: Central
+    epoch: int
+    states: dict[int, State] = field(default_factory=dict)
+    windows: dict[int, list[tuple[int, State]]] = field(default_factory=dict)
+    reports: list[Report] = field(default_factory=list)
+
+    def take(self, spark: SparkSession, work: Work) -> None:
+        """Run the tasks and take their answers. Raises the first error of ours that a task ended with."""
+        for number, what, data in _rows(spark, work):
+            if what == ERROR:
+                raise error_of(data)
+            self._take(number, what, codec.decode(data))
+
+    def _take(self, number: int, what: str, answer: Any) -> None:
+        if what in (OUTPUTS, LETTER):
+            self.show(answer)
+        elif what == WINDOWS:
+            self.windows.setdefault(number, []).extend(answer)
+        elif what == STATE:
+            self.states[number] = answer
+        elif what == REPORT:
+            self.reports.append(answer)
+
+    def show(self, output: Any) -> None:
+        """Hand outputs, or the letter of an event that was left out, to the sinks of the caller."""
+        self.central.write([(self.epoch, output)])
+
+
+def _rows(spark: SparkSession, work: Work) -> Iterator[tuple[int, str, bytes]]:
+    """Run one Spark task for each of ours, and yield their rows.
+
+    Raises WorkerLostError if Spark loses one for good: the run then begins again, from what is committed.
+    """
+    from pyspark.errors import PySparkException, PythonException
+
+    count = len(work.tasks)
+    numbers = spark.range(0, count, 1, max(count, 1))
+    try:
+        table = numbers.mapInArrow(batches_of(work), DDL).toArrow()
+    except PythonException as error:
+        raise InternalError(problem=f"a task of Spark failed: {error}") from error
+    except PySparkException as error:
+        raise WorkerLostError(host="of Spark", problem=first_line(error)) from error
+    for batch in table.to_batches():
+        yield from zip(*(batch.column(name).to_pylist() for name in ("task", "what", "data")), strict=True)
+
+
+def _as_of_one_host(
+    deployment: Deployment, state: State, reports: Sequence[Report]
+) -> tuple[HostReport, RootReport]:
+    """Return the reports with which one host would have ended the run."""
+    epoch = deployment.point.epoch + 1
+    sources: dict[str, Mapping[str, Any]] = {}
+    for report in reports:
+        sources |= report.sources
+    host = HostReport(
+        0,
+        epoch,
+        tuple(file for report in reports for file in report.files),
+        tuple(batch for report in reports for batch in report.unaccepted),
+        {name: about["end"] for name, about in sources.items() if about.get("end") is not None},
+        sources,
+        events=sum(report.events for report in reports),
+        outputs=sum(report.outputs for report in reports),
+    )
+    ends = {lane.id: END for lane in deployment.lanes.all}
+    return host, RootReport(epoch, codec.encode(state), ends, is_final=True)
+
+
+def _figures(report: Report) -> dict[str, Any]:
+    return {
+        "events_in": report.events,
+        "outputs": report.outputs,
+        "drops": report.drops,
+        "began": report.began,
+        "ended": report.ended,
+        "first_output": report.first_output,
+        "starved_reads": 0,
+        "per_worker": report.per_worker,
+    }
+
+
+def _first_state(program: Program, point: ResumePoint) -> State:
+    if point.state is not None:
+        return codec.decode(point.state)
+    try:
+        return program.init()
+    except DgsError:
+        raise
+    except Exception as error:
+        raise user_error(program, "init", error) from error

@@ -1,0 +1,115 @@
+"""Tables that Spark writes: where they are, which epochs of a run they hold, and appending those that they do not hold yet.
+
+A table is a directory of files; one with a name is also known to Spark's catalog. Spark's default is a catalog in memory, which
+forgets names with the session: the name is then given again to the files, in `spark-warehouse/NAME` beside the plan file. Where
+the catalog knows the name, the table is where the catalog says. Needs no Spark until a table is used.
+
+>>> from dgs.config import SparkTable
+>>> EpochTable.of(SparkTable(path="progress"), Path("/data"))
+EpochTable(name=None, location='/data/progress', format='parquet')
+>>> EpochTable.of(SparkTable(table="dgs_checkpoints"), Path("/data")).location
+'/data/spark-warehouse/dgs_checkpoints'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from dgs.config import SparkTable
+from dgs.errors import MissingPackageError
+from workers.sinks.places import table_place
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+RUN, EPOCH = "run", "epoch"
+NOTHING_THERE = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
+DELTA_CLASS = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+
+
+@dataclass(frozen=True, slots=True)
+class EpochTable:
+    """A table with the columns `run` and `epoch`, to which whole epochs are appended. `name`: in the catalog; `location`: of the files."""
+
+    name: str | None
+    location: str
+    format: str = "parquet"
+
+    @classmethod
+    def of(cls, config: SparkTable, base_dir: Path) -> EpochTable:
+        """Return the table of a section of the plan file."""
+        if config.path is not None and "://" in config.path:  # of an object store: as it is
+            return cls(None, config.path, config.format)
+        return cls(config.table, str(table_place(config, base_dir)), config.format)
+
+    def __str__(self) -> str:
+        return self.name or self.location
+
+    def epochs(self, spark: SparkSession, schema: pa.Schema, run: str) -> frozenset[int]:
+        """Return the epochs of a run that are in the table; with a name, it is made if there is none."""
+        from pyspark.errors import AnalysisException
+
+        self._check_format(spark)
+        if self.name is not None and not spark.catalog.tableExists(self.name):
+            columns = spark.createDataFrame(schema.empty_table()).schema.toDDL()
+            create_table(spark, self.name, columns, self.location, self.format)
+        try:
+            frame = self.read(spark)
+            rows = frame.where(frame[RUN] == run).select(EPOCH).distinct().collect()
+        except AnalysisException as error:
+            if error.getCondition() not in NOTHING_THERE:
+                raise
+            return frozenset()
+        return frozenset(int(row[EPOCH]) for row in rows)
+
+    def append(self, spark: SparkSession, rows: pa.Table) -> None:
+        """Append rows as one file, which is there as a whole or not at all.
+
+        The caller appends rows of one run at a time, in the order of epochs, and none that is there. Delta tells repeats by itself,
+        too: the last epoch is the version of the transaction of the run.
+        """
+        frame = spark.createDataFrame(rows).coalesce(1)
+        writing = frame.write.format(self.format).mode("append").options(**self._transaction(rows))
+        if self.name is None:
+            writing.save(self.location)
+        else:
+            writing.insertInto(self.name)
+
+    def read(self, spark: SparkSession) -> DataFrame:
+        """Return the table as it is now."""
+        if self.name is None:
+            return spark.read.format(self.format).load(self.location)
+        spark.catalog.refreshTable(self.name)
+        return spark.table(self.name)
+
+    def _check_format(self, spark: SparkSession) -> None:
+        if self.format == "delta" and spark.conf.get("spark.sql.catalog.spark_catalog", "") != DELTA_CLASS:
+            raise MissingPackageError(feature=f"`format: delta` of table {self}", package="delta-spark")
+
+    def _transaction(self, rows: pa.Table) -> Mapping[str, str]:
+        if self.format != "delta":
+            return {}
+        run, epoch = (rows.column(name)[-1].as_py() for name in (RUN, EPOCH))
+        return {"txnAppId": f"dgs-{run}", "txnVersion": str(epoch)}
+
+
+def create_table(spark: SparkSession, name: str, columns: str, location: str, kind: str = "parquet") -> None:
+    """Give a name in the catalog to files at a place. `columns`: as in DDL."""
+    quoted = ".".join(f"`{part}`" for part in name.split("."))
+    place = location.replace("\\", "\\\\").replace("'", "\\'")
+    spark.sql(f"CREATE TABLE IF NOT EXISTS {quoted} ({columns}) USING {kind} LOCATION '{place}'")
+
+
+def missing_from(rows: Sequence[Mapping[str, Any]], known: frozenset[int]) -> list[Mapping[str, Any]]:
+    """Return the rows whose epochs are not known, in the order of epochs, each epoch once.
+
+    >>> [row["epoch"] for row in missing_from([{"epoch": 3}, {"epoch": 2}, {"epoch": 3}, {"epoch": 1}], frozenset([1]))]
+    [2, 3]
+    """
+    found = {int(row[EPOCH]): row for row in rows}
+    return [found[epoch] for epoch in sorted(found) if epoch not in known]
