@@ -11,10 +11,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-from dgs.errors import DgsError, MalformedRowError, SparkQueryError
+from dgs.errors import DgsError, MalformedRowError, SparkQueryError, UsageError
 from spark_bridge.queries import FILES, Query, resolved
 
 _WRAPPING = re.compile(r"^\[STREAM_FAILED\] Query \[id = [^\]]*\] terminated with exception: ")
+_WRAPPINGS = ("Job aborted", "Writing job aborted", "FAILED_EXECUTE", "PYTHON_DATA_SOURCE_ERROR")
 _STATE = re.compile(r"\s*SQLSTATE: \w+.*$")
 _ROOT = re.compile(r"^\s*(?:Caused by|pyspark\.\S+|dgs\.errors\.\w+): (.*)$", re.MULTILINE)
 
@@ -25,6 +26,8 @@ def explained(
     """Return the error of dgs for what ended the query of a stream."""
     if isinstance(error, MalformedRowError) and "column" in error.facts:
         return _located(error, stream, query, spark, base_dir)
+    if isinstance(error, UsageError):
+        return SparkQueryError(stream=stream, problem=str(error).removeprefix('format("dgs"): '))
     if isinstance(error, DgsError):
         return error
     return SparkQueryError(stream=stream, problem=sentence(str(error) or type(error).__name__))
@@ -37,7 +40,7 @@ def sentence(text: str) -> str:
     if first.startswith("An error occurred while calling") and len(lines) > 1:
         first = lines[1].removeprefix(":").strip()
     causes = [line for line in _ROOT.findall(text) if line]
-    if causes and ("Job aborted" in first or "Writing job aborted" in first or "FAILED_EXECUTE" in first):
+    if causes and any(wrapping in first for wrapping in _WRAPPINGS):
         first = causes[-1]
     return _STATE.sub("", first).rstrip(" .")
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from spark_bridge.failures import explained
 from spark_bridge.log_writer import BATCH_WRITE
+from spark_bridge.options import LogOptions
 from spark_bridge.queries import Query, frame, prepared
 from spark_bridge.query_owner import PREFIX
 from spark_bridge.session import activate
@@ -76,6 +77,7 @@ class Feed:
             frame(spark, self.query, base_dir=self._base_dir), key=source.key, streams=len(self.query.streams)
         )
         options = {**self.query.options(self.log), "errors": str(self._place)}
+        LogOptions.parsed(options).checked(dict(rows.dtypes))
         if not rows.isStreaming:
             rows.write.format("dgs").options(**options).mode("append").save()
             return f"{PREFIX}{options['query']}"

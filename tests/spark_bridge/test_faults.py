@@ -1,0 +1,127 @@
+"""Spark repeats, loses, is killed: the log has every row once, or the query is refused."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dgs.errors import OwnedLogError, ReplayMismatchError
+from tests.spark_bridge.writing import batches_in, error_of, put_file, rows_in, write
+from workers.event_log import owner
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def places(tmp_path):
+    for number in range(2):
+        put_file(tmp_path / "in", number, [(10 * number + 1, 0), (10 * number, 1)])
+    return tmp_path / "in", tmp_path / "log", tmp_path / "checkpoint"
+
+
+def forget_last_commit(checkpoint):
+    """Make Spark repeat its last batch."""
+    last = max(path for path in (checkpoint / "commits").iterdir() if path.name.isdigit())
+    last.unlink()
+    (last.parent / f".{last.name}.crc").unlink()
+
+
+def failing(spark, files, log, checkpoint):
+    with pytest.raises(Exception, match="terminated with exception"):
+        write(spark, files, log, checkpoint)
+    return error_of(checkpoint)
+
+
+def test_batch_that_spark_repeats_is_written_once(spark, places):
+    files, log, checkpoint = places
+    write(spark, files, log, checkpoint)
+    segments = sorted((log / "s" / "0000000").iterdir())
+    forget_last_commit(checkpoint)
+    put_file(files, 2, [(20, 2)])
+    write(spark, files, log, checkpoint)
+    assert batches_in(log) == [(0, 2), (1, 2), (2, 1)]
+    assert rows_in(log) == [(0, 1), (1, 0), (10, 1), (11, 0), (20, 2)]
+    assert sorted((log / "s" / "0000000").iterdir())[:2] == segments
+
+
+def test_batch_that_spark_repeats_with_other_rows_is_an_error(spark, places):
+    files, log, checkpoint = places
+    write(spark, files, log, checkpoint)
+    before = rows_in(log)
+    forget_last_commit(checkpoint)
+    put_file(files, 1, [(10, 1), (11, 99)])
+    error = failing(spark, files, log, checkpoint)
+    assert isinstance(error, ReplayMismatchError)
+    assert (error.stream, error.batch) == ("s", 1)
+    assert rows_in(log) == before
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_query_that_lost_its_checkpoint_directory_goes_on_only_if_every_batch_matches(spark, places, changed):
+    files, log, checkpoint = places
+    first = write(spark, files, log, checkpoint)
+    before = rows_in(log)
+    shutil.rmtree(checkpoint)
+    put_file(files, 2, [(20, 2)])
+    if changed:
+        put_file(files, 1, [(10, 1)])
+        assert isinstance(failing(spark, files, log, checkpoint), ReplayMismatchError)
+        assert rows_in(log) == before
+        assert owner.owner(log / "s") == f"spark:{first.id}"
+    else:
+        second = write(spark, files, log, checkpoint)
+        assert rows_in(log) == [*before, (20, 2)]
+        assert owner.owner(log / "s") == f"spark:{second.id}"
+
+
+def test_second_query_on_a_log_is_refused(spark, places):
+    files, log, checkpoint = places
+    first = write(spark, files, log, checkpoint)
+    error = failing(spark, files, log, checkpoint.with_name("another"))
+    assert isinstance(error, OwnedLogError)
+    assert error.owner == f"spark:{first.id}"
+
+
+KILLED = """
+import sys, time
+from pathlib import Path
+from dgs.config import SparkConfig
+from spark_bridge.session import session
+from tests.spark_bridge.writing import write
+place = Path(sys.argv[1])
+with session(SparkConfig(master="local[1]"), place / "spark") as spark:
+    write(spark, place / "in", place / "log", place / "checkpoint")
+"""
+
+
+def test_spark_killed_between_batches_goes_on_where_it_was(spark, tmp_path):
+    """Driver and JVM are killed as soon as the log has a batch; another Spark goes on."""
+    files, log, checkpoint = tmp_path / "in", tmp_path / "log", tmp_path / "checkpoint"
+    for number in range(9):
+        put_file(files, number, [(number, number)])
+    child = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        start_new_session=True,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        patience = time.monotonic() + 120
+        while not list((log / "s").glob("0*/*.dgs")):
+            assert child.poll() is None, child.stderr.read().decode()
+            assert time.monotonic() < patience
+            time.sleep(0.01)
+    finally:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+        child.stderr.close()
+    assert len(batches_in(log)) < 9
+    write(spark, files, log, checkpoint)
+    assert rows_in(log) == [(number, number) for number in range(9)]
+    assert batches_in(log) == [(number, 1) for number in range(9)]

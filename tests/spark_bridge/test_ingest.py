@@ -1,0 +1,210 @@
+"""From files through Spark and the log into a run: what a plan file with a Spark source does."""
+
+import threading
+import time
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dgs
+from dgs.api.preparing import from_file, prepare
+from dgs.api.running import job_of
+from dgs.config import SparkSource, StreamConfig
+from dgs.errors import MalformedRowError, PlanFileError, SparkQueryError
+from dgs.run_directory import RunDirectory
+from spark_bridge.feed import Feed
+from spark_bridge.ingest import feeding
+from spark_bridge.queries import queries_of
+from tests.spark_bridge.writing import batches_in, put_file, rows_in
+from workers.event_log import failure, summary
+
+PROGRAM = """
+from dgs import Dependence, Program, kind, SAME_KEY
+
+VALUE, END = kind("value", key=str), kind("end", key=str)
+
+
+class Windows(Program):
+    kinds = (VALUE, END)
+    depends = Dependence((VALUE, VALUE, SAME_KEY), (VALUE, END, SAME_KEY), (END, END, SAME_KEY))
+
+    def init(self):
+        return {}
+
+    def update(self, state, event, emit):
+        key = event.tag.key
+        if event.tag.kind == "end":
+            emit((key, event.ts, state.pop(key, 0)))
+        else:
+            state[key] = state.get(key, 0) + event.payload
+        return state
+"""
+
+PLAN = """
+version: 1
+name: windows
+time: {{unit: ms}}
+program: {{ref: "program.py:Windows"}}
+streams:
+  - id: ends
+    tags: {{kind: end, key: {{column: page}}}}
+    source: {ends}
+    payload: []
+  - id: values
+    tags: {{kind: value, key: {{column: page}}}}
+    source: {values}
+    payload: v
+runtime: {{kind: local}}
+"""
+
+
+@pytest.fixture
+def job(tmp_path):
+    """Write the input as Parquet and as CSV, and return what writes a plan file over it."""
+    (tmp_path / "program.py").write_text(PROGRAM)
+    values = [(ts, "home" if ts % 3 else "shop", ts % 7) for ts in range(0, 300, 2)]
+    ends = [(ts, page, 0) for ts in range(50, 301, 50) for page in ("home", "shop")]
+    lines = []
+    for name, rows in (("values", values), ("ends", ends)):
+        columns = {"ts": [r[0] for r in rows], "page": [r[1] for r in rows], "v": [r[2] for r in rows]}
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+        lines += [f"{name},{ts},{page},{v}" for ts, page, v in rows]
+    lines.sort(key=lambda line: line.split(",")[3])  # in no order of time
+    (tmp_path / "all.csv").write_text("\n".join(["stream,at,page,v", *lines]) + "\n")
+
+    def written(ends, values):
+        path = tmp_path / "plan.yaml"
+        path.write_text(PLAN.format(ends=ends, values=values))
+        return path
+
+    return written
+
+
+def outputs(plan, **options):
+    return sorted(dgs.run(plan, **options).outputs)
+
+
+def test_run_over_spark_gives_what_a_run_over_the_files_gives(spark, job):
+    expected = outputs(job("{parquet: {path: ends.parquet}}", "{parquet: {path: values.parquet}}"))
+    assert len(expected) == 12
+    source = "{{spark: {{format: parquet, path: {}.parquet}}}}"
+    plan = job(source.format("ends"), source.format("values"))
+    found = dgs.run(plan, verify=True)
+    assert found.verified
+    assert sorted(found.outputs) == expected
+
+
+def test_streams_that_share_a_query_get_their_rows_by_its_key(spark, job):
+    expected = outputs(job("{parquet: {path: ends.parquet}}", "{parquet: {path: values.parquet}}"))
+    source = (
+        "{spark: {query: all, key: stream, format: csv, path: all.csv, options: {header: true}, "
+        "select: [stream, CAST(at AS BIGINT) AS ts, page, CAST(v AS INT) AS v], where: at IS NOT NULL}}"
+    )
+    assert outputs(job(source, "{spark: {query: all}}")) == expected
+
+
+def test_query_in_sql_is_read_once(spark, job, tmp_path):
+    expected = outputs(job("{parquet: {path: ends.parquet}}", "{parquet: {path: values.parquet}}"))
+    sql = f"SELECT * FROM parquet.`{tmp_path}/values.parquet` ORDER BY v"
+    plan = job("{parquet: {path: ends.parquet}}", f"{{spark: {{sql: '{sql}', log: kept}}}}")
+    assert outputs(plan) == expected
+    assert batches_in(tmp_path / "kept", "values")[0] == (0, 150)
+    assert outputs(plan) == expected  # the log is closed: it is read again, without Spark
+
+
+def test_null_in_the_column_of_times_is_an_error_with_file_and_row(spark, job, tmp_path):
+    table = pa.table({"ts": [1, 2, None], "page": ["home"] * 3, "v": [1, 2, 3]})
+    pq.write_table(table, tmp_path / "values.parquet")
+    plan = job("{parquet: {path: ends.parquet}}", "{spark: {format: parquet, path: values.parquet}}")
+    with pytest.raises(MalformedRowError, match=r"'ts' is null in .*values\.parquet") as caught:
+        dgs.run(plan)
+    assert (caught.value.stream, caught.value.row) == ("values", 2)
+
+
+def test_null_in_a_column_of_the_tag_is_an_error(spark, job, tmp_path):
+    table = pa.table({"ts": [1, 2], "page": ["home", None], "v": [1, 2]})
+    pq.write_table(table, tmp_path / "values.parquet")
+    plan = job("{parquet: {path: ends.parquet}}", "{spark: {format: parquet, path: values.parquet}}")
+    with pytest.raises(MalformedRowError, match="'page' is null"):
+        dgs.run(plan)
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ("{format: parquet, path: values.parquet, select: [when]}", "when"),
+        ("{format: parquet, path: values.parquet, ts: page}", "must be integers or timestamps"),
+        ("{format: parquet, path: values.parquet, ts: nothing}", "no column 'nothing'"),
+        ("{format: parquet, path: nowhere.parquet}", "PATH_NOT_FOUND"),
+        ('{sql: \'SELECT 1 AS ts, "home" AS page, CAST("x" AS INT) AS v\'}', "CAST_INVALID_INPUT"),
+    ],
+)
+def test_query_that_fails_ends_the_run_with_what_spark_says(spark, job, source, problem):
+    plan = job("{parquet: {path: ends.parquet}}", f"{{spark: {source}}}")
+    with pytest.raises(SparkQueryError, match=problem) as caught:
+        dgs.run(plan)
+    assert caught.value.stream == "values"
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(
+    ("ends", "values", "problem"),
+    [
+        ("{spark: {}}", "{spark: {}}", "either `format:` or `sql:`"),
+        ("{spark: {sql: SELECT 1, trigger: 1s}}", "{spark: {sql: SELECT 1}}", "read once"),
+        ("{spark: {sql: SELECT 1, query: q}}", "{spark: {query: q}}", "say `key:`"),
+        (
+            "{spark: {sql: SELECT 1, query: q, key: k}}",
+            "{spark: {query: q, sql: SELECT 2}}",
+            "`sql:` differs",
+        ),
+        ("{spark: {sql: SELECT 1, query: q, key: k, ts: t}}", "{spark: {query: q}}", "say the `ts:`"),
+    ],
+)
+def test_contradictions_are_found_before_spark_starts(job, ends, values, problem):
+    with pytest.raises(PlanFileError, match=problem):
+        dgs.run(job(ends, values))
+
+
+def stream(**source):
+    return StreamConfig(id="s", tags={"kind": "n"}, source={"spark": SparkSource(**source)})
+
+
+def waited_for(condition):
+    patience = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < patience
+        time.sleep(0.02)
+
+
+def test_continuous_query_brings_what_is_added_until_it_is_stopped(spark, tmp_path):
+    put_file(tmp_path / "in", 0, [(5, 0)])
+    [query] = queries_of([stream(format="parquet", path="in", trigger="100ms")], unit="ms")
+    feed, stop = Feed(query, tmp_path / "log", base_dir=tmp_path), threading.Event()
+    assert feed.begin()
+    thread = threading.Thread(target=feed.run, args=(spark, stop))
+    thread.start()
+    try:
+        waited_for(lambda: batches_in(tmp_path / "log") == [(0, 1)])
+        put_file(tmp_path / "in", 1, [(7, 0), (6, 0)])
+        waited_for(lambda: batches_in(tmp_path / "log") == [(0, 1), (1, 2)])
+    finally:
+        stop.set()
+        thread.join()
+    assert failure.found(tmp_path / "log" / "s") is None
+    assert not next(summary.streams(tmp_path / "log")).is_closed
+    assert rows_in(tmp_path / "log") == [(5, 0), (6, 0), (7, 0)]
+
+
+def test_run_that_goes_on_goes_on_with_its_query(spark, job, tmp_path):
+    """The log and Spark's checkpoints are in the directory of the run."""
+    put_file(tmp_path / "in", 0, [(5, 1)])
+    source = "{spark: {format: parquet, path: in, select: [ts, v, '\"home\" AS page'], trigger: 100ms}}"
+    prepared = prepare(from_file(job("{parquet: {path: ends.parquet}}", source), {}))
+    asked = job_of(prepared, RunDirectory.create(tmp_path / "run"), collect=False)
+    for number in range(1, 3):
+        with feeding(asked, prepared.config.spark):
+            waited_for(lambda: sum(rows for _, rows in batches_in(asked.log_dir, "values")) == number)  # noqa: B023
+        put_file(tmp_path / "in", number, [(5 + number, 1)])
+    assert batches_in(asked.log_dir, "values") == [(0, 1), (1, 1)]

@@ -1,0 +1,65 @@
+"""Sorted runs and what becomes of them: the order depends on the rows alone."""
+
+from itertools import pairwise
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_bridge.sorting import in_order, is_sorted, merged, pieces
+
+ROWS = st.lists(
+    st.tuples(st.integers(0, 5), st.sampled_from(["a", "b", "c"]), st.integers(-2, 2)), max_size=30
+)
+
+
+def table(rows):
+    columns = [[row[i] for row in rows] for i in range(3)]
+    arrays = [
+        pa.array(columns[0], pa.int64()),
+        pa.array(columns[1], pa.string()),
+        pa.array(columns[2], pa.int32()),
+    ]
+    return pa.table(dict(zip(("v", "name", "ts"), arrays, strict=True)))
+
+
+def rows_of(found):
+    return [(row["v"], row["name"], row["ts"]) for row in found.to_pylist()]
+
+
+def key(row):
+    return row[2], row[1], row[0]
+
+
+@given(ROWS)
+def test_in_order_is_by_time_then_what_was_asked_for_then_all_others(rows):
+    assert rows_of(in_order(table(rows), ("ts", "name"))) == sorted(rows, key=key)
+
+
+@given(ROWS)
+def test_is_sorted_only_of_rows_in_order(rows):
+    assert is_sorted(table(rows), ("ts", "name")) == (rows == sorted(rows, key=key))
+
+
+def test_is_sorted_makes_no_claim_about_nulls():
+    found = pa.table({"ts": [1, 1], "v": [None, 0]})
+    assert not is_sorted(found, ("ts",))
+    assert in_order(found, ("ts",)).column("v").to_pylist() == [0, None]
+
+
+@given(ROWS, st.integers(1, 4), st.integers(1, 8), st.randoms(use_true_random=False))
+def test_merged_runs_are_the_sorted_rows_however_they_were_dealt(rows, runs, at_once, random):
+    dealt = [[] for _ in range(runs)]
+    for row in rows:
+        random.choice(dealt).append(row)
+    sorted_runs = [in_order(table(run), ("ts", "name")) for run in dealt]
+    found = [row for part in merged(sorted_runs, ("ts", "name"), rows=at_once) for row in rows_of(part)]
+    assert found == sorted(rows, key=key)
+
+
+@given(ROWS, st.lists(st.integers(0, 30), max_size=5), st.integers(1, 7))
+def test_pieces_are_cut_at_fixed_lengths(rows, cuts, length):
+    ends = sorted({0, *(min(cut, len(rows)) for cut in cuts), len(rows)})
+    parts = [table(rows[low:high]) for low, high in pairwise(ends)]
+    found = [rows_of(piece) for piece in pieces(parts, length)]
+    assert found == [rows[i : i + length] for i in range(0, len(rows), length)]

@@ -1,0 +1,52 @@
+"""What the tests of the event log writer share: files of rows, a query over them, what is in the log."""
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from workers.event_log import failure, summary
+from workers.event_log.segments import all_names, read_segment
+
+
+def put_file(directory, number, rows):
+    """Write rows as (ts, v) to a file; files are read in the order of their numbers."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = Path(directory) / f"{number}.parquet"
+    table = pa.table({"ts": [ts for ts, _ in rows], "v": [v for _, v in rows]})
+    pq.write_table(table.cast(pa.schema([("ts", pa.int64()), ("v", pa.int64())])), path)
+    os.utime(path, (1_000_000 + number, 1_000_000 + number))
+    return path
+
+
+def write(spark, files, log, checkpoint, **options):
+    """Run a query over all files, one in each micro-batch, to its end."""
+    query = (
+        spark.readStream.schema("ts bigint, v bigint")
+        .option("maxFilesPerTrigger", 1)
+        .parquet(str(files))
+        .writeStream.format("dgs")
+        .options(log=str(log), stream="s", errors=str(checkpoint.with_suffix(".errors")), **options)
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    try:
+        query.awaitTermination()
+    finally:
+        query.stop()
+    return query
+
+
+def error_of(checkpoint):
+    return failure.found(checkpoint.with_suffix(".errors"))
+
+
+def rows_in(log, stream="s"):
+    tables = [read_segment(log / stream, name)[1] for name in all_names(log / stream)]
+    return [(row["ts"], row["v"]) for table in tables for row in table.to_pylist()]
+
+
+def batches_in(log, stream="s"):
+    return [(segment.batch, segment.rows) for segment in summary.segments(log, stream)]
