@@ -1,8 +1,9 @@
 """Folding with `on_error: skip`: events whose `update` raises are left out, all others are folded as if these had not come.
 
-A run is tried as a whole. If it fails, the state before it, of which a copy was kept as bytes, is folded over its halves, and so
-on down to the single events that raise: few of many cost about as many copies of the state as the run has digits. Nothing is
-known of outputs but those of attempts that succeed.
+A run is tried as a whole. If it fails, the state before it comes back from a copy that was kept as bytes. Where `update` raised,
+it is known at which event: those before it are folded again, it is left out, and the rest is tried. Where `update_batch` or
+`update_windows` raised, the run is tried by halves, down to few events, for which `update` decides. Outputs are those of the
+attempts that succeed.
 
 >>> from dgs.tags import Tag
 >>> class Ratios(Program):
@@ -21,7 +22,6 @@ known of outputs but those of attempts that succeed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -30,6 +30,7 @@ import numpy as np
 from dgs import codec
 from dgs.errors import DgsError, UserCodeError
 from dgs.events import EventBatch
+from dgs.order import OrderKey
 from dgs.outputs import OutputBatch
 from dgs.program import Program, State, StateType
 from dgs.skipping import DeadLetter, saved
@@ -39,7 +40,7 @@ from workers.fold import NOTHING, Folder
 from workers.runs import Run
 
 SINGLY = 32
-"""A run of so many events that has failed is searched with `update` alone."""
+"""So many events for which `update_batch` has failed are folded with `update`."""
 
 UPDATES = ("update", "update_batch", "update_windows")
 """What may raise because of an event. A fork or a join that raises stops the run: no event is to blame."""
@@ -60,23 +61,35 @@ class Skipping:
         """Return the state after the run, the outputs and what was left out. Raises StateNotSavedError."""
         return self._fold(state, run, self._whole)
 
-    def _fold(self, state: State, run: Run, folder: Folder) -> tuple[State, Made]:
-        before = self._saved(state)
-        try:
-            state, outputs = folder.fold(state, run)
-        except UserCodeError as error:
-            raised = _forgiven(error)
-        else:
-            return state, [*outputs]
-        state = codec.decode(before)
-        is_searched = folder is self._singly
-        if is_searched and len(run) == 1:
-            return state, [_skipped(run.batches[0], raised)]
-        is_few = len(run) <= SINGLY
+    def _fold(
+        self, state: State, run: Run, folder: Folder, before: bytes | None = None
+    ) -> tuple[State, Made]:
+        """Fold a run, or what can be folded of it. `before`: the state as bytes, if it is known."""
         made: Made = []
-        for part in [run] if is_few and not is_searched else _halves(run):
-            state, more = self._fold(state, part, self._singly if is_few else folder)
-            made += more
+        while run.batches:
+            before = before or self._saved(state)
+            try:
+                state, outputs = folder.fold(state, run)
+            except UserCodeError as error:
+                raised = _forgiven(error)
+            else:
+                return state, [*made, *outputs]
+            state = codec.decode(before)
+            if raised.function == "update":
+                first, offender, run = _around(run, raised)
+                state, more = self._fold(state, first, folder, before)
+                made += [
+                    *more,
+                    Skipped(offender, DeadLetter.of(offender.events()[0], offender.key(0), raised)),
+                ]
+            elif len(run) <= SINGLY:
+                folder = self._singly
+                continue
+            else:
+                first, run = _halves(run)
+                state, more = self._fold(state, first, folder, before)
+                made += more
+            before = None
         return state, made
 
     def fold_windows(self, states: list[State], batch: EventBatch, keys: EventBatch | None) -> Made:
@@ -141,11 +154,6 @@ def _forgiven(error: UserCodeError) -> UserCodeError:
     return error
 
 
-def _skipped(batch: EventBatch, raised: UserCodeError) -> Skipped:
-    key = batch.key(0)
-    return Skipped(batch, DeadLetter.of(batch.events()[0], key, raised))
-
-
 def _kept(states: list[State]) -> dict[int, State]:
     """Return the states that are there, by their places."""
     return {i: state for i, state in enumerate(states) if state is not NOTHING}
@@ -157,20 +165,29 @@ def _put_back(states: list[State], before: bytes) -> None:
         states[i] = state
 
 
-def _halves(run: Run) -> Iterator[Run]:
-    """Yield the first half of the events by OrderKey, which all dependent lanes agree with, and the second."""
+def _around(run: Run, raised: UserCodeError) -> tuple[Run, EventBatch, Run]:
+    """Return the events before the one that raised, that one, and those behind it."""
+    rank = next(batch.rank for batch in run.batches if batch.stream == raised.stream)
+    first, rest = _cut(run, OrderKey(raised.ts, rank, raised.row))
+    offender, rest = _cut(rest, OrderKey(raised.ts, rank, raised.row + 1))
+    return first, offender.batches[0], rest
+
+
+def _halves(run: Run) -> tuple[Run, Run]:
+    """Return the first half of the events and the second."""
     _, part, row = run.merge_order()
     middle = len(run) // 2
-    key = run.batches[int(part[middle])].key(int(row[middle]))
+    return _cut(run, run.batches[int(part[middle])].key(int(row[middle])))
+
+
+def _cut(run: Run, key: OrderKey) -> tuple[Run, Run]:
+    """Return the events below a key and the others: all dependent lanes agree with the order of keys."""
     places = [batch.position_of(key) for batch in run.batches]
-    ends = (
-        [(0, place) for place in places],
-        [(place, len(b)) for place, b in zip(places, run.batches, strict=True)],
-    )
-    for half in ends:
-        kept = [
-            (lane, batch.cut(*cut))
-            for lane, batch, cut in zip(run.lanes, run.batches, half, strict=True)
-            if cut[0] < cut[1]
-        ]
-        yield Run(tuple(lane for lane, _ in kept), [batch for _, batch in kept], run.ordered)
+    parts = list(zip(run.lanes, run.batches, places, strict=True))
+    below = [(lane, batch.cut(0, place)) for lane, batch, place in parts if place]
+    above = [(lane, batch.cut(place, len(batch))) for lane, batch, place in parts if place < len(batch)]
+    return _of(below, run), _of(above, run)
+
+
+def _of(parts: list[tuple[int, EventBatch]], run: Run) -> Run:
+    return Run(tuple(lane for lane, _ in parts), [batch for _, batch in parts], run.ordered)
