@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from dgs.errors import UnownedTagError
 from dgs.outputs import OutputBatch
 from workers.lanes import Router
-from workers.positions import declared
+from workers.positions import Positions, declared
 from workers.sources.dealing import BLOCK
 
 
@@ -30,6 +30,22 @@ def dealt_outputs(
         rows = np.flatnonzero(which == number)
         if len(rows):
             yield replace(batch.take(rows), stream=stream)
+
+
+def dealt_otherwise(
+    batch: OutputBatch, committed: Positions, splits: Mapping[str, int], *, block: int = BLOCK
+) -> int | None:
+    """Return into how many the stream of a batch was dealt when it came into the outbox, None if it is dealt so now.
+
+    Law: what was dealt otherwise is delivered, under its own dealing, before a generation begins that deals otherwise. Under the
+    new one it would not be in the order of its ids with what is computed now, and be taken for a repeat, or let that be.
+    `committed`: the positions of the checkpoint whose outbox it is; `splits`: of each declared stream now (default 1).
+    """
+    stream = declared(batch.stream)[0]
+    layers = committed.streams.get(stream, ())
+    if not layers or (layers[0].splits, layers[0].block) == (splits.get(stream, 1), block):
+        return None
+    return layers[0].splits
 
 
 def owners(batch: OutputBatch, router: Router) -> Iterator[tuple[int, OutputBatch]]:

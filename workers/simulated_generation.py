@@ -10,42 +10,55 @@ import random
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
 from dgs import codec
+from dgs.dependence import Dependence
 from dgs.errors import CheckpointFailedError, FencedError
 from dgs.events import EventBatch
-from dgs.order import BEGIN, END, OrderKey, after_event, after_heartbeat
+from dgs.order import END, OrderKey
 from dgs.outputs import OutputBatch
 from dgs.program import Program
 from planner.plan import Plan
 from workers.build import make_worker
+from workers.checkpointing import MOST_FAILURES
 from workers.checkpoints import Checkpoint, CheckpointStore, ResumePoint, StagedFile
 from workers.coordinator import Coordinator
-from workers.effects import Closed, Skipped
+from workers.effects import Closed, Skipped, Snapshot
 from workers.epochs import Epochs, HostReport, RootReport
+from workers.faults import Faults
 from workers.frames import decoded, encoded
 from workers.host import Host
 from workers.lanes import Lanes, Router
-from workers.outbox import dealt_outputs, owners
+from workers.oracles import Reader, reads_out_of_turn
+from workers.outbox import dealt_otherwise, dealt_outputs, owners
 from workers.positions import Positions
-from workers.sources.dealing import dealt
+from workers.simulated_network import Edge, Network
+from workers.simulated_sources import BLOCK, FOR_EVER, LONGEST_SILENCE, Sources, Where
 
 MOST_HOSTS = 4
-BLOCK = 2
-"""Rows per block of a split stream: small, as streams are."""
+SMALLEST_BUFFER = 1
+"""Bytes: any event is too much."""
 
 Step = tuple[str, Any]
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A plan, and into how many each stream is split."""
+    """A plan, and into how many each stream is split. Its lanes are made once, for all generations that have it."""
 
     plan: Plan
     splits: Mapping[str, int] = field(default_factory=dict)
+    _lanes: dict[Dependence, Lanes] = field(default_factory=dict, repr=False, compare=False)
+
+    def lanes(self, dependence: Dependence) -> Lanes:
+        """Return the lanes of the plan."""
+        if dependence not in self._lanes:
+            self._lanes[dependence] = Lanes(self.plan, dependence)
+        return self._lanes[dependence]
 
     def impl_streams(self, stream: str) -> tuple[str, ...]:
         """Return the implementation streams of a declared one."""
@@ -62,6 +75,14 @@ class World(Protocol):
     streams: Mapping[str, Sequence[EventBatch]]
     is_transactional: bool
     buffer_bytes: int | None
+    faults: Faults
+
+    @property
+    def now(self) -> int:
+        """Virtual time: the number of steps."""
+
+    def is_odd(self) -> bool:
+        """Return whether a legal but rare path is to be taken here."""
 
     def write(self, path: str, batch: OutputBatch) -> None:
         """Append to a staged file."""
@@ -78,6 +99,9 @@ class World(Protocol):
     def committed(self, checkpoint: Checkpoint) -> None:
         """Note a commit, for the oracle."""
 
+    def object_to(self, problem: str) -> None:
+        """Note what should not be."""
+
 
 class Generation:
     """A tree of workers on random hosts, started from a point."""
@@ -90,16 +114,26 @@ class Generation:
         self.has_lost_frames = False
         self.is_fenced = False
         self.final: Checkpoint | None = None
+        self.commits = 0
         rnd, plan = world.random, layout.plan
-        self._lanes = Lanes(plan, world.program.dependence)
+        self._lanes = layout.lanes(world.program.dependence)
         spread = {node.id: rnd.randrange(MOST_HOSTS) for node in plan.nodes()}
         used = sorted(set(spread.values())) if rnd.random() < 0.8 else [spread[plan.root.id]]  # noqa: PLR2004
         self._home = {node: used.index(host) if host in used else 0 for node, host in spread.items()}
         hosts = len(used)
-        self._feeds = self._make_feeds(hosts)
+        self._buffer_bytes = SMALLEST_BUFFER if world.is_odd() else world.buffer_bytes
+        self.sources = Sources(
+            rnd,
+            world.streams,
+            layout.impl_streams,
+            hosts=hosts,
+            point=point.positions,
+            is_odd=world.is_odd,
+        )
+        self._silence()
         self._hosts = [self._make_host(index, hosts) for index in range(hosts)]
         self._epochs = [Epochs(host.workers, point.epoch) for host in self._hosts]
-        self._edges: dict[tuple[int, int], deque[bytes]] = {}
+        self.network = Network()
         self._stale = dict.fromkeys(range(hosts))
         self._reports: dict[int, deque[HostReport | RootReport]] = {i: deque() for i in range(hosts)}
         self._outlets: dict[int, deque[tuple[int, OutputBatch]]] = {i: deque() for i in range(hosts)}
@@ -109,56 +143,30 @@ class Generation:
         self._root_host = self._home[self._root]
         self._restore()
 
+    def _silence(self) -> None:
+        """Let some sources say nothing, for a while or until nothing else can move."""
+        rnd, muting = self.world.random, self.world.faults.muting
+        for where in self.sources.all if muting else ():
+            if rnd.random() < muting:
+                is_short = rnd.random() < 0.5  # noqa: PLR2004 - as often as not
+                longest = rnd.randint(1, LONGEST_SILENCE)
+                self.sources.silence(where, self.world.now + longest if is_short else FOR_EVER)
+
     def _make_host(self, index: int, hosts: int) -> Host:
         mine = [node.id for node in self.layout.plan.nodes() if self._home[node.id] == index]
-        sources = {
-            stream: tuple(sorted(self._wanted[host, stream])) for host, stream in self._feeds if host == index
-        }
         return Host(
             index,
-            [make_worker(node_id, self.world.program, self._lanes, skips=self.world.skips) for node_id in mine],
+            [
+                make_worker(node_id, self.world.program, self._lanes, skips=self.world.skips)
+                for node_id in mine
+            ],
             self._lanes,
             self._home,
             hosts=hosts,
-            sources=sources,
-            buffer_bytes=self.world.buffer_bytes or 0,
+            sources=self.sources.of_host(index),
+            buffer_bytes=self._buffer_bytes or 0,
             generation=self.point.generation,
         )
-
-    def _make_feeds(self, hosts: int) -> dict[tuple[int, str], deque[tuple[list[EventBatch], OrderKey]]]:
-        """Deal every stream to its splits, and let a random host read each of these."""
-        rnd = self.world.random
-        self._wanted: dict[tuple[int, str], set[str]] = {}
-        for stream in self.world.streams:
-            for impl in self.layout.impl_streams(stream):
-                self._wanted.setdefault((rnd.randrange(hosts), stream), set()).add(impl)
-        return {
-            (host, stream): deque(self._readings(stream, wanted))
-            for (host, stream), wanted in self._wanted.items()
-        }
-
-    def _readings(self, stream: str, wanted: set[str]) -> Iterator[tuple[list[EventBatch], OrderKey]]:
-        """Yield the events of a stream from the point on, in readings of random size with heartbeats between, and its end.
-
-        A source may begin anywhere at or below the base: what is in the state already is left out.
-        """
-        rnd, point = self.world.random, self.point.positions
-        impl, splits = self.layout.impl_streams(stream), self.layout.splits.get(stream, 1)
-        base = point.base(stream)
-        for whole in self.world.streams[stream]:
-            start = rnd.randint(0, whole.position_of(base))
-            while start < len(whole):
-                stop = min(len(whole), start + rnd.choice([1, 1, 2, 5, 1000]))
-                parts = [
-                    point.above(p, splits) for p in dealt(whole.cut(start, stop), impl, wanted, block=BLOCK)
-                ]
-                yield [part for part in parts if len(part)], after_event(whole.key(stop - 1))
-                start = stop
-                later = int(whole.ts[stop]) if stop < len(whole) else None
-                if later is not None and later > int(whole.ts[stop - 1]) and rnd.random() < 0.3:  # noqa: PLR2004
-                    beat = rnd.randint(int(whole.ts[stop - 1]), later - 1)
-                    yield [], after_heartbeat(beat, whole.rank)
-        yield [], END
 
     def _restore(self) -> None:
         """Start every worker where the point is, and put what sinks have not accepted before all newer outputs (R7)."""
@@ -175,6 +183,10 @@ class Generation:
         self._hosts[self._root_host].wake(self._root)
         router = Router(self._lanes)
         for batch in self.point.outbox:
+            before = dealt_otherwise(batch, self.point.committed, self.layout.splits, block=BLOCK)
+            if before is not None:
+                self.world.accept(self.point.generation, batch, before)
+                continue
             for part in dealt_outputs(batch, self.layout.impl_streams, block=BLOCK):
                 for lane, some in owners(part, router):
                     owner = self._lanes.all[lane].owner
@@ -187,9 +199,8 @@ class Generation:
         """Yield everything that could happen next."""
         for index in self._stale:
             yield "act", index
-        for edge, frames in self._edges.items():
-            if frames:
-                yield "deliver", edge
+        for edge in self.network.open_edges(self.world.now):
+            yield "deliver", edge
         for index, reports in self._reports.items():
             if reports:
                 yield "report", index
@@ -199,12 +210,23 @@ class Generation:
         yield from self._reads()
 
     def _reads(self) -> Iterator[Step]:
-        if self.world.buffer_bytes is None:
-            yield from (("read", where) for where, readings in self._feeds.items() if readings)
+        now, sources = self.world.now, self.sources
+        if self._buffer_bytes is None:
+            yield from (("read", where) for where in sources.all if sources.has_more(where, now))
             return
         for host in self._hosts:
-            if (source := host.next_source()) is not None:
+            source = host.next_source(partial(self._has_more, host.index))
+            if source is not None:
                 yield "read", (host.index, source)
+
+    def _has_more(self, host: int, stream: str) -> bool:
+        return self.sources.has_more((host, stream), self.world.now)
+
+    def next_event(self) -> int | None:
+        """Return the step at which something can happen although nothing can now: an edge is free, or a source speaks."""
+        now = self.world.now
+        times = (self.network.next_opening(now), self.sources.next_voice(now))
+        return min((time for time in times if time is not None), default=None)
 
     def do(self, action: str, what: Any) -> None:
         """Take a step."""
@@ -213,21 +235,26 @@ class Generation:
             del self._stale[what]
             self._act(self._hosts[what])
         elif action == "deliver":
-            self._deliver(what, self._edges[what].popleft())
+            self._deliver(what, self.network.take(what))
         elif action == "report":
             self._hear(self._reports[what].popleft())
         elif action == "accept":
             self._accept(what)
         else:
-            self._read(*what)
+            self._read(what)
 
-    def _read(self, index: int, stream: str) -> None:
-        batches, frontier = self._feeds[index, stream].popleft()
+    def _read(self, where: Where) -> None:
+        index, stream = where
+        host = self._hosts[index]
+        if self._buffer_bytes is not None:
+            reader = Reader(stream, host.frontiers[stream], host.load, self._buffer_bytes)
+            frontiers = [frontier for other in self._hosts for frontier in other.frontiers.values()]
+            if (problem := reads_out_of_turn(reader, frontiers)) is not None:
+                self.world.object_to(problem)
+        batches, frontier = self.sources.read(where)
         if frontier == END:
-            events = [batch for batch in self.world.streams[stream] if len(batch)]
-            last = after_event(events[-1].key(len(events[-1]) - 1)) if events else BEGIN
-            self._ends[index][stream] = last
-        self._hosts[index].ingest(stream, batches, frontier)
+            self._ends[index][stream] = self.sources.end(stream)
+        host.ingest(stream, batches, frontier)
         self._stale[index] = None
 
     def _act(self, host: Host) -> None:
@@ -241,14 +268,15 @@ class Generation:
                 if epochs.close(worker, effect.epoch):
                     self._stage(host.index, effect.epoch)
             else:
-                state = codec.encode(effect.state)
-                positions = Positions.of(self._lanes.all, effect.positions, self.layout.splits, BLOCK)
-                self.world.saw_snapshot(state, positions.over(self.point.positions))
-                self._reports[host.index].append(
-                    RootReport(effect.epoch, state, effect.positions, effect.is_final)
-                )
+                self._snapshot(host.index, effect)
         for target, frame in host.frames():
-            self._edges.setdefault((host.index, target), deque()).append(encoded(frame))
+            self.network.send((host.index, target), encoded(frame))
+
+    def _snapshot(self, host: int, snapshot: Snapshot) -> None:
+        state = codec.encode(snapshot.state)
+        positions = Positions.of(self._lanes.all, snapshot.positions, self.layout.splits, BLOCK)
+        self.world.saw_snapshot(state, positions.over(self.point.positions))
+        self._reports[host].append(RootReport(snapshot.epoch, state, snapshot.positions, snapshot.is_final))
 
     def _output(self, host: int, epoch: int, batch: OutputBatch) -> None:
         self.trace.append(f"output {batch.stream} {batch.ts.tolist()} {np.asarray(batch.seq).tolist()}")
@@ -287,16 +315,27 @@ class Generation:
         checkpoint = self._coordinator.complete()
         if checkpoint is None:
             return
+        if not checkpoint.is_final and self.world.is_odd():
+            self._coordinator.carry(checkpoint)  # not worth saving: `checkpoint.when`
+            return
+        self._commit(checkpoint)
+
+    def _commit(self, checkpoint: Checkpoint) -> None:
+        """Commit a checkpoint. Raises CheckpointFailedError if it is the last one, or several have failed."""
         try:
             self._store.commit(checkpoint)
         except CheckpointFailedError:
             self.trace.append(f"epoch {checkpoint.epoch} is not durable")
             self._coordinator.failed(checkpoint)
+            if checkpoint.is_final or self._coordinator.failures >= MOST_FAILURES:
+                raise
             return
         except FencedError:
             self.is_fenced = True
             return
         self.trace.append(f"epoch {checkpoint.epoch} is committed")
+        self._coordinator.committed()
+        self.commits += 1
         self.world.committed(checkpoint)
         if checkpoint.is_final:
             self.final = checkpoint
@@ -307,7 +346,8 @@ class Generation:
             self.world.accept(self.point.generation, batch, self._splits(batch.stream))
         except FencedError:
             self.is_fenced = True
-        self._outlets[host].popleft()
+        if not self.world.is_odd():  # else: accepted, but nobody heard of it
+            self._outlets[host].popleft()
 
     @property
     def is_done(self) -> bool:
@@ -321,15 +361,23 @@ class Generation:
         host.wake(self._root)
         self._stale[host.index] = None
 
-    def busy_edges(self) -> list[tuple[int, int]]:
+    def busy_edges(self) -> list[Edge]:
         """Return the edges with frames on their way."""
-        return [edge for edge, frames in self._edges.items() if frames]
+        return self.network.busy_edges()
 
-    def lose(self, edge: tuple[int, int]) -> None:
+    def lose(self, edge: Edge) -> None:
         """Lose the next frame of an edge."""
-        self._edges[edge].popleft()
+        self.network.take(edge)
         self.has_lost_frames = True
 
-    def repeat(self, edge: tuple[int, int]) -> None:
-        """Deliver the next frame of an edge, and keep it to be delivered again."""
-        self._deliver(edge, self._edges[edge][0])
+    def repeat(self, edge: Edge) -> None:
+        """Deliver the next frame of an edge, and keep it to be delivered again: next, or after the others."""
+        if self.world.random.random() < 0.5:  # noqa: PLR2004 - as often as not
+            self.network.repeat_late(edge)
+        else:
+            self._deliver(edge, self.network.peek(edge))
+
+    def stray(self, edge: Edge, frame: bytes) -> None:
+        """Deliver a frame of an older generation (R1)."""
+        if max(edge) < len(self._hosts):
+            self._deliver(edge, frame)

@@ -9,30 +9,53 @@ from __future__ import annotations
 
 import hashlib
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-import numpy as np
-
 from dgs import codec
-from dgs.errors import FencedError, FrameGapError, StalledError
+from dgs.errors import (
+    CheckpointFailedError,
+    CheckpointRefusedError,
+    FrameGapError,
+    InternalError,
+    OutputUnwritableError,
+    StalledError,
+    UserCodeError,
+)
 from dgs.events import EventBatch
 from dgs.outputs import OutputBatch
 from dgs.program import Program
+from dgs.program_identity import identity_of
 from planner.plan import Plan
 from workers.checkpoints import Checkpoint, CheckpointStore, ResumePoint, StagedFile
+from workers.checkpoints.simulated_disk import SimulatedCrash
 from workers.faults import NO_FAULTS, CrashedError, Faults
 from workers.positions import Positions
 from workers.simulated_generation import Generation, Layout
-from workers.simulated_store import KeptCheckpoints, KeptStore
+from workers.simulated_network import Edge, some_of
+from workers.simulated_sinks import SimulatedSinks
+from workers.simulated_store import Publish, storage_for
+from workers.simulated_user_code import Fuse, with_fuse
 
 SNAPSHOT_CHANCE = 0.02
 ZOMBIE_CHANCE = 0.2
+STRAY_CHANCE = 0.1
+STOP_CHANCE = 0.02
+MOST_STRAYS = 5
+MOST_AT_ONCE = 4
+"""Snapshots that are asked for at once, now and then."""
+
+MOST_CALLS = 60
+"""User code that will raise does so within so many calls."""
+
+PATIENCE = 12
+"""After so many ends of generations beyond the crashes that were wanted, the disk fails no more: a run must end."""
 
 OnError = Literal["stop", "skip"]
 Layouts = Callable[[random.Random], Layout]
-StoreFactory = Callable[["Simulation"], CheckpointStore]
+StoreFactory = Callable[[Publish], CheckpointStore]
 
 
 @dataclass
@@ -40,17 +63,25 @@ class Simulated:
     """What a simulated run gave.
 
     `outputs`: what sinks have accepted or published, in that order; `snapshots`: state (codec bytes) and positions of every
-    snapshot on the way; `commits`: the checkpoints that became durable; `state`: the final one; `trace`: a line per step.
+    snapshot on the way; `commits`: the checkpoints that became durable; `begun`: how many of them there were when a generation
+    began, and where it did; `ends`: why generations ended, and how often; `problems`: what should not have been; `state`: the
+    final one; `calm_steps`: those after the faults stopped; `is_refused`: what there was to begin from was damaged beyond the
+    promise; `trace`: a line per step.
     """
 
     outputs: list[OutputBatch] = field(default_factory=list)
     snapshots: list[tuple[bytes, Positions]] = field(default_factory=list)
     commits: list[Checkpoint] = field(default_factory=list)
+    begun: list[tuple[int, ResumePoint]] = field(default_factory=list)
     layouts: list[Layout] = field(default_factory=list)
+    ends: Counter[str] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
     state: Any = None
     steps: int = 0
+    calm_steps: int = 0
     crashes: int = 0
     is_complete: bool = False
+    is_refused: bool = False
     trace: list[str] = field(default_factory=list)
 
     @property
@@ -63,11 +94,11 @@ class Simulated:
         return [value for batch in self.outputs for value in batch.to_list()]
 
 
-class Simulation:
+class Simulation(SimulatedSinks):
     """One run of a program, over as many generations as the faults make of it. `streams`: the events of each in rank order.
 
     `plan`: one plan, or a function that gives each generation its own. `buffer_bytes`: when given, hosts read by the rules of
-    R11 with that bound; else any stream may be read at any time. `store`: where checkpoints go (default: in memory).
+    R11 with that bound; else any stream may be read at any time. `store`: opens another store than `faults` ask for.
     """
 
     def __init__(
@@ -82,73 +113,188 @@ class Simulation:
         store: StoreFactory | None = None,
         on_error: OnError = "stop",
     ) -> None:
+        super().__init__()
         self.random = random.Random(seed)  # noqa: S311 - reproducible, not secret
-        self.program, self.streams, self.buffer_bytes, self.faults = program, streams, buffer_bytes, faults
+        self.fuse = Fuse()
+        self.program = with_fuse(program, self.fuse) if faults.raises else program
+        self.streams, self.buffer_bytes, self.faults = streams, buffer_bytes, faults
         self.skips = on_error == "skip"
         self.is_transactional = self.random.random() < 0.5  # noqa: PLR2004 - half of the seeds
-        self.result = Simulated()
+        self.result = Simulated(outputs=self.visible)
+        self._raises = faults.raises
+        self._stops = faults.stops
+        self._stops_at: int | None = None
         self._layout = plan if callable(plan) else lambda _: Layout(plan)
-        self._staged: dict[str, list[OutputBatch]] = {}
-        self._published: set[str] = set()
-        self._marks = _Seen()
-        self._generation = 0
         self._zombies: list[Generation] = []
-        self._store = store or _on_a_good_disk()
+        self._strays: list[tuple[Edge, bytes]] = []
+        self._storage = storage_for(lambda: identity_of(program, list(streams)), faults, seed)
+        self._open = store or self._storage.open
+        self._store: CheckpointStore | None = None
+        self._acknowledged = 0
+        self._calm_since: int | None = None
+
+    @property
+    def now(self) -> int:
+        """Virtual time: the number of steps."""
+        return self.result.steps
+
+    def is_odd(self) -> bool:
+        """Return whether a legal but rare path is to be taken here."""
+        return self.faults.oddity > 0 and self.random.random() < self.faults.oddity
 
     def run(self, most_steps: int = 10**6) -> Simulated:
         """Run to the end. Raises StalledError if nothing can move, or not enough moves, before the program is done."""
-        while not self.result.is_complete:
-            store, point = self._begin()
-            self._generation = point.generation
-            self._staged.clear()
+        result = self.result
+        while not result.is_complete:
+            begun = self._begin()
+            if begun is None:
+                result.is_refused = True
+                break
+            store, point = begun
+            self.begin(point.generation)
             layout = self._layout(self.random)
-            self.result.layouts.append(layout)
-            generation = Generation(self, layout, store, point, self.result.trace)
+            result.layouts.append(layout)
+            generation = Generation(self, layout, store, point, result.trace)
+            if self._raises and self.random.random() < 0.5:  # noqa: PLR2004 - as often as not
+                self.fuse.light(self.random.randint(1, MOST_CALLS))
             try:
                 self._drive(generation, most_steps)
-            except (CrashedError, FrameGapError) as error:
+            except (CrashedError, FrameGapError, SimulatedCrash) as error:
                 self._crash(generation, type(error).__name__)
-        return self.result
+            except (CheckpointFailedError, OutputUnwritableError) as error:
+                self._end(type(error).__name__)
+            except UserCodeError:
+                if not self.fuse.has_gone_off():
+                    raise
+                self._raises -= 1
+                self._end("user code raised")
+        result.calm_steps = 0 if self._calm_since is None else result.steps - self._calm_since
+        return result
 
-    def _begin(self) -> tuple[CheckpointStore, ResumePoint]:
+    def _begin(self) -> tuple[CheckpointStore, ResumePoint] | None:
+        """Return an open store, and the point from which to go on; None if that is refused, rightly."""
         while True:
-            store = self._store(self)
+            self._storage.threaten()
+            is_beyond = self._storage.is_beyond_promise()
+            if self._store is None:
+                self._store = self._open(self.publish)
             try:
-                return store, store.begin()
-            except CrashedError:
+                point = self._store.begin()
+            except (CrashedError, SimulatedCrash):
                 self.result.crashes += 1
-                self.result.trace.append("crash at the start")
+                self._end("crashed at the start", is_gone=True)
+            except OutputUnwritableError:
+                self._end("outputs not published at the start")
+            except CheckpointRefusedError:
+                if self._storage.is_beyond_promise():
+                    return None
+                self._end("refused for a while", is_gone=True)
+            else:
+                if is_beyond:
+                    self.object_to(
+                        f"generation {point.generation} began from what is damaged beyond the promise"
+                    )
+                if point.epoch < self._acknowledged:
+                    self.object_to(
+                        f"epoch {self._acknowledged} was committed, and {point.epoch} is the last that is"
+                    )
+                self.result.begun.append((len(self.result.commits), point))
+                return self._store, point
 
     def _drive(self, generation: Generation, most_steps: int) -> None:
-        """Take steps until the generation is done or struck down."""
+        """Take steps until the generation is done or struck down, or has stopped at a checkpoint."""
+        result, rnd = self.result, self.random
+        self._stops_at = None
         while not generation.is_done:
+            self._calm_down(generation)
             self._wake_a_zombie()
             steps = list(generation.steps())
             if not steps and generation.has_lost_frames:
                 raise FrameGapError(host=0, sender=0, expected=0, got=0)
-            if not steps or self.result.steps >= most_steps:
-                reason = f"after {self.result.steps} steps {len(steps)} steps are possible"
+            if not steps and self._wait(generation):
+                continue
+            if not steps or result.steps >= most_steps:
+                reason = f"after {result.steps} steps {len(steps)} steps are possible"
                 raise StalledError(reason=reason)
-            self.result.steps += 1
+            result.steps += 1
             if self._strikes(generation):
                 continue
-            generation.do(*self.random.choice(steps))
-            if self.random.random() < SNAPSHOT_CHANCE:
-                generation.request_snapshot()
+            generation.do(*rnd.choice(steps))
+            if rnd.random() < SNAPSHOT_CHANCE:
+                for _ in range(MOST_AT_ONCE if self.is_odd() else 1):
+                    generation.request_snapshot()
+            if self._stops > 0 and self._has_stopped(generation):
+                return
         if generation.final is not None and generation.final.state is not None:
-            self.result.state = codec.decode(generation.final.state)
-            self.result.is_complete = True
+            result.state = codec.decode(generation.final.state)
+            result.is_complete = True
+
+    def _has_stopped(self, generation: Generation) -> bool:
+        """Let somebody wish that the run stops or moves to another plan, perhaps; return whether it has, at a checkpoint."""
+        if self._stops_at is None:
+            if self.random.random() < STOP_CHANCE:
+                self._stops_at = generation.commits
+                generation.request_snapshot()
+            return False
+        if generation.commits == self._stops_at or generation.final is not None:
+            return False
+        self._stops -= 1
+        self._end("stopped", is_gone=self.random.random() < 0.5)  # noqa: PLR2004 - or moved to another plan
+        return True
+
+    def _wait(self, generation: Generation) -> bool:
+        """Let time pass until something can move; return whether something will."""
+        until = generation.next_event()
+        if until is None:
+            return False
+        self.result.trace.append("nothing moves")
+        generation.network.free()
+        generation.sources.let_speak()
+        return True
+
+    def _calm_down(self, generation: Generation) -> None:
+        """Let all faults stop, when it is time for that (liveness mode)."""
+        faults = self.faults
+        if faults.until is None or self.now < faults.until:
+            return
+        self.result.trace.append("no more faults")
+        self.faults = replace(NO_FAULTS, until=None)
+        self._calm_since = self.now
+        self._raises = self._stops = 0
+        self.fuse.put_out()
+        self._storage.heal()
+        generation.network.free()
+        generation.sources.let_speak()
+        self._zombies.clear()
 
     def _strikes(self, generation: Generation) -> bool:
         """Let a fault strike, perhaps; return whether that took the place of a step."""
         faults, rnd = self.faults, self.random
-        if self.result.crashes < faults.crashes and rnd.random() < faults.crash_chance:
+        may_crash = self.result.crashes < faults.crashes
+        if may_crash and rnd.random() < faults.crash_chance:
             raise CrashedError
-        edges = generation.busy_edges() if faults.loss or faults.repetition else []
-        if edges and rnd.random() < faults.repetition:
+        if self._strays and rnd.random() < STRAY_CHANCE:
+            generation.stray(*self._strays.pop(0))
+            return True
+        return self._strikes_the_network(generation, may_crash=may_crash)
+
+    def _strikes_the_network(self, generation: Generation, *, may_crash: bool) -> bool:
+        faults, rnd = self.faults, self.random
+        if faults.delay + faults.swizzle + faults.loss + faults.repetition + faults.reordering == 0:
+            return False
+        edges = generation.busy_edges()
+        if not edges:
+            return False
+        if rnd.random() < faults.delay:
+            generation.network.clog(rnd.choice(edges), self.now + rnd.randint(1, 50))
+        if rnd.random() < faults.swizzle:
+            generation.network.swizzle(rnd, self.now)
+        if rnd.random() < faults.repetition:
             generation.repeat(rnd.choice(edges))
             return True
-        if edges and self.result.crashes < faults.crashes and rnd.random() < faults.loss:
+        if may_crash and rnd.random() < faults.reordering:
+            generation.network.overtake(rnd.choice(edges))
+        if may_crash and rnd.random() < faults.loss:
             generation.lose(rnd.choice(edges))
             return True
         return False
@@ -156,9 +302,27 @@ class Simulation:
     def _crash(self, generation: Generation, why: str) -> None:
         """Forget the generation, unless it walks on as a zombie that does not know it is dead."""
         self.result.crashes += 1
-        self.result.trace.append(f"crash: {why}")
-        if self.random.random() < self.faults.zombie_chance:
+        if self.random.random() < self.faults.straggling:
+            self._strays = some_of(self.random, list(generation.network.left_behind()), MOST_STRAYS)
+        is_zombie = self.random.random() < self.faults.zombie_chance
+        if is_zombie:
             self._zombies.append(generation)
+        is_host = why == FrameGapError.__name__ or self.random.random() < 0.5  # noqa: PLR2004 - or the driver, too
+        self._end(why, is_gone=is_zombie or why == SimulatedCrash.__name__ or not is_host)
+
+    def _end(self, why: str, *, is_gone: bool = False) -> None:
+        """Note that a generation has ended. `is_gone`: with the process that had the store open, perhaps with the machine."""
+        self.result.ends[why] += 1
+        self.result.trace.append(f"end: {why}")
+        self.fuse.put_out()
+        if is_gone:
+            self._store = None
+            self._storage.crash()
+        ends = self.result.ends.total() - self.result.crashes
+        if ends > PATIENCE or self.result.crashes > self.faults.crashes + PATIENCE:
+            self._storage.heal()
+        if ends > 10 * PATIENCE:
+            raise InternalError(problem=f"the run never ends: {dict(self.result.ends)}")
 
     def _wake_a_zombie(self) -> None:
         if not self._zombies or self.random.random() > ZOMBIE_CHANCE:
@@ -170,31 +334,19 @@ class Simulation:
             return
         try:
             zombie.do(*self.random.choice(steps))
-        except FrameGapError:
+        except (FrameGapError, CheckpointFailedError):
+            self._zombies.remove(zombie)
+        except UserCodeError:
+            if not self.fuse.has_gone_off():
+                raise
             self._zombies.remove(zombie)
 
-    def write(self, path: str, batch: OutputBatch) -> None:
-        """Append to a staged file."""
-        self._staged.setdefault(path, []).append(batch)
-
-    def has_staged(self, path: str) -> bool:
-        """Return whether there is such a file."""
-        return path in self._staged
-
     def publish(self, files: Sequence[StagedFile]) -> None:
-        """Give staged files their final names: readers see them now. Doing it twice does it once."""
+        """Give staged files their final names, or only some of them."""
         for file in files:
-            if file.final not in self._published:
-                self._published.add(file.final)
-                self.result.outputs += self._staged.pop(file.path)
-
-    def accept(self, generation: int, batch: OutputBatch, splits: int) -> None:
-        """Let the idempotent sink take outputs: what is at or below its marks has come before (R8)."""
-        if generation != self._generation:
-            raise FencedError(path="the sink", generation=generation, newest=self._generation)
-        new = self._marks.accept(batch, splits)
-        if len(new):
-            self.result.outputs.append(new)
+            if self.faults.publishing and self.random.random() < self.faults.publishing:
+                raise OSError(5, "a file does not get its name", file.path)
+            super().publish([file])
 
     def saw_snapshot(self, state: bytes, positions: Positions) -> None:
         """Note a snapshot, for the oracle."""
@@ -203,28 +355,11 @@ class Simulation:
     def committed(self, checkpoint: Checkpoint) -> None:
         """Note a commit, for the oracle."""
         self.result.commits.append(checkpoint)
+        self._acknowledged = max(self._acknowledged, checkpoint.epoch)
 
-
-class _Seen:
-    """Remembers the id of every output."""
-
-    def __init__(self) -> None:
-        self._ids: set[tuple[int, int, int, int]] = set()
-
-    def accept(self, batch: OutputBatch, _splits: int) -> OutputBatch:
-        """Return the outputs that are new."""
-        columns = (batch.ts.tolist(), np.asarray(batch.seq).tolist(), batch.index.tolist())
-        rows = []
-        for row, one in enumerate(zip(*columns, strict=True)):
-            if (batch.rank, *one) not in self._ids:
-                self._ids.add((batch.rank, *one))
-                rows.append(row)
-        return batch.take(np.array(rows, dtype=np.intp))
-
-
-def _on_a_good_disk() -> StoreFactory:
-    kept = KeptCheckpoints()
-    return lambda simulation: KeptStore(kept, simulation.publish)
+    def object_to(self, problem: str) -> None:
+        """Note what should not be."""
+        self.result.problems.append(problem)
 
 
 def simulate(

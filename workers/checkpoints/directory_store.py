@@ -141,7 +141,11 @@ class DirectoryStore(CheckpointDirectory):
             states = {**before.states, **self._save(now, checkpoint)}
             kept = {epoch: states[epoch] for epoch in sorted(states)[-self._keep :]}
             self._fence(before)  # again: writing a large state takes long
-            now = replace(now, checkpoint=replace(checkpoint, state=None, files=files), states=kept)
+            committed = checkpoint.positions.over(
+                before.checkpoint.positions
+            )  # more, after an older state was used
+            recorded = replace(checkpoint, state=None, files=files, positions=committed)
+            now = replace(now, checkpoint=recorded, states=kept)
             self.write_record(now)
         except OSError as error:
             self._fence(before)

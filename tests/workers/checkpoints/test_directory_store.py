@@ -196,6 +196,18 @@ def test_a_damaged_state_is_named_and_an_older_one_used_with_the_newest_record(s
     assert "digest" in rejected.problem
 
 
+def test_what_was_committed_stays_so_after_an_older_state_was_used_and_committed_from(saved, opened):
+    """Outputs up to the newest record are out: a state that is behind it must not let them come again."""
+    damage(saved / "state-3.dgs")
+    store = opened(saved)
+    point = store.begin()
+    store.commit(replace(checkpoint(4), positions=point.positions))
+    store.close()
+    resumed = opened(saved).begin()
+    assert resumed.positions == point.positions
+    assert resumed.committed == point.committed == positions(3)
+
+
 @pytest.mark.parametrize("name", ["state-2.dgs", "elsewhere"])
 def test_a_state_that_is_another_or_gone_is_not_used(saved, opened, name):
     (saved / "state-3.dgs").replace(saved / "elsewhere")

@@ -1,0 +1,204 @@
+"""What must be true of a simulated run, as pure functions of what it left behind. The truth is the sequential program's.
+
+Nothing here knows how the runtime works: it sees outputs with their ids, states with their positions, and the order of commits.
+
+>>> from dgs.tags import Tag
+>>> class Total(Program):
+...     def init(self): return 0
+...     def update(self, state, event, emit):
+...         emit(state + event.payload)
+...         return state + event.payload
+>>> import numpy as np
+>>> batch = EventBatch.of("s", rank=0, tags=[Tag("n")], ts=[1, 5], payload=[10, 20])
+>>> truth = Truth(Total(), [[batch]])
+>>> right = OutputBatch.of("s", rank=0, tags=[Tag("n")], ts=[1, 5], seq=[0, 1], index=[0, 0], values=[10, 30])
+>>> list(wrong_outputs(truth, [right])), list(wrong_outputs(truth, [right.take(np.array([0])), right.take(np.array([0]))], is_whole=False))
+([], ['output 0 of event 0 of stream 0 at 1 came 2 times'])
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dgs import codec, sequential
+from dgs.events import Event, EventBatch
+from dgs.order import OrderKey
+from dgs.outputs import OutputBatch
+from dgs.program import Program
+from dgs.tags import Tag
+from dgs.user_code import shown
+from dgs.verify import compare
+from workers.positions import Layer, Positions, declared
+
+
+class OutputId(NamedTuple):
+    """The id of an output without its tag, which follows from the event."""
+
+    ts: int
+    rank: int
+    seq: int
+    index: int  # type: ignore[assignment]  # not the method of tuple
+
+    def __str__(self) -> str:
+        return f"output {self.index} of event {self.seq} of stream {self.rank} at {self.ts}"
+
+
+class Truth:
+    """What the sequential program makes of the events. `tolerance`: by how much floats may differ, see dgs.verify."""
+
+    def __init__(
+        self, program: Program, streams: Sequence[Sequence[EventBatch]], *, tolerance: float | None = None
+    ) -> None:
+        self._program, self._streams, self.tolerance = program, streams, tolerance
+        self._folds: dict[tuple[int, ...], bytes] = {}
+
+    @cached_property
+    def _run(self) -> sequential.SequentialRun:
+        return sequential.run(self._program, self._streams)
+
+    @cached_property
+    def outputs(self) -> dict[OutputId, tuple[Tag, Any]]:
+        """The tag and value of every output, by its id."""
+        return {
+            OutputId(*output.key[:3], output.index): (output.tag, output.value)
+            for output in self._run.outputs
+        }
+
+    @cached_property
+    def state(self) -> bytes:
+        """The final state, as codec bytes."""
+        return codec.encode(self._run.state)
+
+    @cached_property
+    def events(self) -> list[tuple[OrderKey, Event]]:
+        """All events in their order."""
+        return list(sequential.merge(self._streams))
+
+    def below(self, positions: Positions) -> tuple[int, ...]:
+        """Return which events are below their positions, by their numbers in the total order."""
+        return tuple(
+            number
+            for number, (key, event) in enumerate(self.events)
+            if is_below(key, event.tag, positions.streams.get(event.stream, ()))
+        )
+
+    def fold(self, positions: Positions) -> bytes:
+        """Return the state after the events below their positions, and no others."""
+        below = self.below(positions)
+        if below not in self._folds:
+            state, update = self._program.init(), self._program.states()[0].update
+            for number in below:
+                state = update(state, self.events[number][1], _ignored)
+            self._folds[below] = codec.encode(state)
+        return self._folds[below]
+
+    def is_same(self, one: bytes, other: bytes) -> bool:
+        """Return whether two states are equal, given as codec bytes."""
+        return one == other or self._are_close(codec.decode(one), codec.decode(other))
+
+    def _are_close(self, one: Any, other: Any) -> bool:
+        try:
+            if bool(one == other):
+                return True
+        except Exception:  # noqa: BLE001 - comparing what the user made may raise anything: then bytes decide
+            return False
+        return self.tolerance is not None and compare([one], [other], tolerance=self.tolerance).is_equal
+
+    def is_same_value(self, one: Any, other: Any) -> bool:
+        """Return whether two outputs are equal."""
+        return compare([one], [other], tolerance=self.tolerance).is_equal
+
+
+def is_below(key: OrderKey, tag: Tag, layers: Iterable[Layer]) -> bool:
+    """Return whether an event is below the position of its tag and split, in any of the layers of its stream."""
+    for layer in layers:
+        split = key.seq // layer.block % layer.splits
+        if any(part.split == split and tag in part.tags and key < part.key for part in layer.parts):
+            return True
+    return False
+
+
+def wrong_outputs(truth: Truth, outputs: Iterable[OutputBatch], *, is_whole: bool = True) -> Iterator[str]:
+    """Yield how outputs differ from the truth (G1). A run that did not end may lack some (G2).
+
+    Outputs are never taken back, so what holds for all of them held at every commit before.
+    """
+    found = [(one, tag, value) for batch in outputs for one, tag, value in _rows(batch)]
+    for one, count in Counter(one for one, _, _ in found).items():
+        if count > 1:
+            yield f"{one} came {count} times"
+    for one, tag, value in found:
+        if one not in truth.outputs:
+            yield f"{one} is {shown(value)}, and there is no such output"
+        elif tag != truth.outputs[one][0]:
+            yield f"{one} has tag {tag!r}, not {truth.outputs[one][0]!r}"
+        elif not truth.is_same_value(value, truth.outputs[one][1]):
+            yield f"{one} is {shown(value)}, not {shown(truth.outputs[one][1])}"
+    missing = truth.outputs.keys() - {one for one, _, _ in found} if is_whole else ()
+    yield from (f"{one} is missing: {shown(truth.outputs[one][1])}" for one in sorted(missing))
+
+
+def out_of_order(outputs: Iterable[OutputBatch], *, block: int, splits: int) -> Iterator[str]:
+    """Yield outputs of an implementation tag that did not come in the order of their ids (G3).
+
+    `splits`: a common multiple of all numbers into which streams were split.
+    """
+    last: dict[tuple[str, Tag, int], OutputId] = {}
+    for batch in outputs:
+        for one, tag, _ in _rows(batch):
+            which = (declared(batch.stream)[0], tag, one.seq // block % splits)
+            if which in last and one < last[which]:
+                yield f"{one} came after {last[which]}, both of tag {tag!r}"
+            last[which] = one
+
+
+def wrong_state(truth: Truth, what: str, state: bytes, positions: Positions) -> Iterator[str]:
+    """Yield whether a state is not what the events below its positions make (R5)."""
+    right = truth.fold(positions)
+    if not truth.is_same(state, right):
+        told = f"{shown(codec.decode(state))}, and the events below its positions make {shown(codec.decode(right))}"
+        yield f"the state of {what} is {told}"
+
+
+def went_back(truth: Truth, what: str, before: Positions, after: Positions) -> Iterator[str]:
+    """Yield events that were below their position and are not any more (O4)."""
+    lost = set(truth.below(before)) - set(truth.below(after))
+    for number in sorted(lost)[:1]:
+        key, event = truth.events[number]
+        yield f"positions go back in {what}: event {key.seq} of stream {event.stream!r} was below, and is not now"
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A source that is read from: how far it is, the bytes of events that its host holds, and how many it may hold."""
+
+    source: str
+    frontier: OrderKey
+    load: int
+    most: int
+
+
+def reads_out_of_turn(reader: Reader, frontiers: Iterable[OrderKey]) -> str | None:
+    """Return what is wrong with a read by R11: over the bound only the source that is furthest behind may be read.
+
+    So a host holds at most `most` bytes and one reading more, but for what the lowest source brings. `frontiers`: of all sources.
+    """
+    if reader.load <= reader.most or reader.frontier <= min(frontiers):
+        return None
+    return f"source {reader.source!r} is read although its host holds {reader.load} bytes of {reader.most}"
+
+
+def _rows(batch: OutputBatch) -> Iterator[tuple[OutputId, Tag, Any]]:
+    columns = zip(batch.ts.tolist(), np.asarray(batch.seq).tolist(), batch.index.tolist(), strict=True)
+    ids = (OutputId(ts, batch.rank, seq, index) for ts, seq, index in columns)
+    yield from zip(ids, batch.tag_list(), batch.to_list(), strict=True)
+
+
+def _ignored(*_: Any) -> None:
+    """Take an output of a fold of which only the state matters."""

@@ -1,0 +1,178 @@
+"""A program with its input, run under the faults of a seed, and judged.
+
+>>> from dgs.tags import kind
+>>> from dgs.dependence import SAME_KEY, Dependence
+>>> HIT, ASK = kind("hit", key=str), kind("ask", key=str)
+>>> class Hits(Program):
+...     depends = Dependence((HIT, ASK, SAME_KEY), (ASK, ASK, SAME_KEY))
+...     accumulates = (HIT,)
+...     def init(self): return {}
+...     def identity(self): return {}
+...     def join(self, left, right): return {k: left.get(k, 0) + right.get(k, 0) for k in sorted({*left, *right})}
+...     def update(self, state, event, emit):
+...         if event.tag.kind == HIT:
+...             return {**state, event.tag.key: state.get(event.tag.key, 0) + 1}
+...         emit(state.get(event.tag.key, 0))
+...         return state
+>>> hits = EventBatch.of("hits", rank=0, tags=[HIT("a"), HIT("b")], codes=[0, 1, 0], ts=[1, 2, 5])
+>>> asks = EventBatch.of("asks", rank=1, tags=[ASK("a")], ts=[3, 9])
+>>> case = Case(Hits(), {"hits": [hits], "asks": [asks]})
+>>> run = case.check(seed=3, kinds=fault_kinds("all"))
+>>> run.is_complete, sorted(run.values())
+(True, [1, 2])
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from dgs import codec
+from dgs.errors import DgsError
+from dgs.events import EventBatch
+from dgs.program import Program
+from dgs.tagset import TagSet
+from planner import optimizers
+from planner.topology import Machine, Stream, Topology
+from workers.faults import KINDS, Faults, fault_kinds
+from workers.oracles import Truth, out_of_order, went_back, wrong_outputs, wrong_state
+from workers.simulated_generation import Layout
+from workers.simulated_sources import BLOCK
+from workers.simulation import Simulated, simulate
+
+__all__ = ["Case", "WrongRunError", "fault_kinds"]
+
+SPLITS = (1, 1, 2, 3)
+"""Into how many a stream is split, each as likely."""
+
+COMMON_SPLITS = 6
+"""A multiple of all of them."""
+
+MOST_LAYOUTS = 6
+"""Plans that are made for a case: to make one takes longer than to run it."""
+
+SMALL_BUFFER = 200
+"""Bytes: a few events, so that R11 decides what is read."""
+
+CALM_STEPS = 1000
+CALM_STEPS_PER_EVENT = 150
+"""So many steps, and so many for each event, a run may need when no more faults strike (G4)."""
+
+
+class WrongRunError(Exception):
+    """A run was not what it must be. `problems` says how; `run` is what is known of it."""
+
+    def __init__(self, problems: Sequence[str], run: Simulated | None, faults: Faults) -> None:
+        super().__init__(problems[0])
+        self.problems, self.run, self.faults = list(problems), run, faults
+
+
+@dataclass
+class Case:
+    """A program and the events of each stream in rank order.
+
+    `tags`: what may arrive on each (default: what does). `layout`: the one plan of all generations; None: each has a random one.
+    `tolerance`: by how much floats may differ.
+    """
+
+    program: Program
+    streams: Mapping[str, Sequence[EventBatch]]
+    tags: Mapping[str, TagSet] = field(default_factory=dict)
+    layout: Layout | None = None
+    tolerance: float | None = None
+
+    @cached_property
+    def truth(self) -> Truth:
+        """What the sequential program makes of the events. Raises UserCodeError if that raises."""
+        return Truth(self.program, list(self.streams.values()), tolerance=self.tolerance)
+
+    @cached_property
+    def _layouts(self) -> dict[int, Layout]:
+        return {}
+
+    def layout_of(self, rnd: random.Random) -> Layout:
+        """Return the plan of a generation, and into how many its streams are split."""
+        number = rnd.randrange(MOST_LAYOUTS)
+        if self.layout is not None:
+            return self.layout
+        if number not in self._layouts:
+            self._layouts[number] = self._random_layout(random.Random(f"layout {number}"))  # noqa: S311 - reproducible
+        return self._layouts[number]
+
+    def _random_layout(self, rnd: random.Random) -> Layout:
+        splits = {stream: rnd.choice(SPLITS) for stream in self.streams}
+        blank = Layout.__new__(Layout)
+        object.__setattr__(blank, "splits", splits)
+        topology = Topology(
+            [
+                Stream(impl, self.tags_of(stream))
+                for stream in self.streams
+                for impl in blank.impl_streams(stream)
+            ],
+            [Machine("m", 3)],
+        )
+        plan = optimizers.plan(self.program, topology, name="random", seed=rnd.randrange(10**6))
+        return Layout(plan, splits)
+
+    def tags_of(self, stream: str) -> TagSet:
+        """Return what may arrive on a stream."""
+        if stream in self.tags:
+            return self.tags[stream]
+        return TagSet.of(*(tag for batch in self.streams[stream] for tag in batch.tags))
+
+    def check(self, seed: int, kinds: tuple[str, ...] = KINDS) -> Simulated:
+        """Run the program under the faults of a seed. Raises WrongRunError if anything is not as it must be."""
+        return self.check_with(seed, faults_of(seed, kinds))
+
+    def check_with(self, seed: int, faults: Faults) -> Simulated:
+        """Run the program under these faults."""
+        _ = self.truth.outputs
+        bound = SMALL_BUFFER if seed % 3 == 0 else None
+        try:
+            run = simulate(
+                self.program, self.layout_of, self.streams, seed=seed, buffer_bytes=bound, faults=faults
+            )
+        except DgsError as error:
+            problem = f"{type(error).__name__}: {error}"
+            raise WrongRunError([problem], None, faults) from error
+        if problems := list(self.problems(run)):
+            raise WrongRunError(problems, run, faults)
+        return run
+
+    def problems(self, run: Simulated) -> Iterator[str]:
+        """Yield what is wrong with a run."""
+        truth = self.truth
+        yield from run.problems
+        yield from wrong_outputs(truth, run.outputs, is_whole=not run.is_refused)
+        yield from out_of_order(run.outputs, block=BLOCK, splits=COMMON_SPLITS)
+        for number, (state, positions) in enumerate(run.snapshots):
+            yield from wrong_state(truth, f"snapshot {number}", state, positions)
+        for checkpoint in run.commits:
+            if checkpoint.state is not None:
+                yield from wrong_state(
+                    truth, f"checkpoint {checkpoint.epoch}", checkpoint.state, checkpoint.positions
+                )
+        yield from self._backward_positions(run)
+        if run.is_complete and not truth.is_same(codec.encode(run.state), truth.state):
+            yield "the final state differs from that of the sequential program"
+        most = CALM_STEPS + CALM_STEPS_PER_EVENT * len(truth.events)
+        if run.calm_steps > most:
+            yield f"{run.calm_steps} steps after the last fault are more than {most}"
+
+    def _backward_positions(self, run: Simulated) -> Iterator[str]:
+        """Yield where positions go back: from one commit of a generation to the next, and what was committed from begin to begin."""
+        ends = [*(count for count, _ in run.begun[1:]), len(run.commits)]
+        for (first, point), end in zip(run.begun, ends, strict=False):
+            before = point.positions
+            for checkpoint in run.commits[first:end]:
+                yield from went_back(self.truth, f"epoch {checkpoint.epoch}", before, checkpoint.positions)
+                before = checkpoint.positions
+        for (_, one), (_, other) in zip(run.begun, run.begun[1:], strict=False):
+            yield from went_back(self.truth, f"generation {other.generation}", one.committed, other.committed)
+
+
+def faults_of(seed: int, kinds: tuple[str, ...] = KINDS) -> Faults:
+    """Return the faults of a seed."""
+    return Faults.swarm(random.Random(f"faults {seed}"), kinds)  # noqa: S311 - reproducible, not secret

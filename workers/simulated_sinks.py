@@ -1,0 +1,60 @@
+"""The sinks of a simulated run: staged files that get their final names, and one that remembers marks.
+
+>>> from dgs.tags import Tag
+>>> sinks = SimulatedSinks()
+>>> outputs = OutputBatch.of("s", rank=0, tags=[Tag("a")], ts=[7], seq=[0], index=[0], values=["one"])
+>>> sinks.write("1-0", outputs)
+>>> sinks.publish([StagedFile("1-0", "1-0", 0, "", 1)])
+>>> sinks.accept(0, outputs, splits=1)
+>>> [batch.to_list() for batch in sinks.visible]
+[['one'], ['one']]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dgs.errors import FencedError
+from dgs.outputs import OutputBatch
+from workers.checkpoints import StagedFile
+from workers.simulated_sources import BLOCK
+from workers.sinks.marks import Marks
+
+
+class SimulatedSinks:
+    """What outlives every process. `visible`: what sinks have accepted or published, in that order; never taken back."""
+
+    def __init__(self) -> None:
+        self.visible: list[OutputBatch] = []
+        self._staged: dict[str, list[OutputBatch]] = {}
+        self._published: set[str] = set()
+        self._marks = Marks(BLOCK)
+        self._generation = 0
+
+    def begin(self, generation: int) -> None:
+        """Fence older generations, and discard what they have staged and not committed."""
+        self._generation = generation
+        self._staged.clear()
+
+    def write(self, path: str, batch: OutputBatch) -> None:
+        """Append to a staged file."""
+        self._staged.setdefault(path, []).append(batch)
+
+    def has_staged(self, path: str) -> bool:
+        """Return whether there is such a file."""
+        return path in self._staged
+
+    def publish(self, files: Sequence[StagedFile]) -> None:
+        """Give staged files their final names: readers see them now. Doing it twice does it once."""
+        for file in files:
+            if file.final not in self._published:
+                self.visible += self._staged.pop(file.path)
+                self._published.add(file.final)
+
+    def accept(self, generation: int, batch: OutputBatch, splits: int) -> None:
+        """Let the idempotent sink take outputs: what is at or below its marks has come before (R8). Raises FencedError."""
+        if generation != self._generation:
+            raise FencedError(path="the sink", generation=generation, newest=self._generation)
+        new = self._marks.accept(batch, splits)
+        if len(new):
+            self.visible.append(new)

@@ -1,0 +1,114 @@
+"""The streams of a simulated run as one generation reads them: dealt to splits, in random readings, some mute for a while.
+
+A source may begin anywhere at or below the base of the point: what is in the state already is left out (R10, positions).
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from dgs.events import EventBatch
+from dgs.order import BEGIN, END, OrderKey, after_event, after_heartbeat
+from workers.positions import Positions
+from workers.sources.dealing import dealt
+
+BLOCK = 2
+"""Rows per block of a split stream: small, as streams are."""
+
+FOR_EVER = 2**60
+"""A step that does not come: until nothing else can move."""
+
+LONGEST_SILENCE = 300
+"""Steps."""
+
+Where = tuple[int, str]
+"""A host, and a declared stream that it reads."""
+
+Reading = tuple[list[EventBatch], OrderKey]
+
+
+class Sources:
+    """What is left to read, by host and stream. `wanted`: the implementation streams of each."""
+
+    def __init__(
+        self,
+        rnd: random.Random,
+        streams: Mapping[str, Sequence[EventBatch]],
+        impl_streams: Callable[[str], tuple[str, ...]],
+        *,
+        hosts: int,
+        point: Positions,
+        is_odd: Callable[[], bool],
+    ) -> None:
+        self._random, self._streams, self._point, self._is_odd = rnd, streams, point, is_odd
+        self.wanted: dict[Where, set[str]] = {}
+        for stream in streams:
+            for impl in impl_streams(stream):
+                self.wanted.setdefault((rnd.randrange(hosts), stream), set()).add(impl)
+        self._feeds = {
+            (host, stream): deque(self._readings(stream, impl_streams(stream), wanted))
+            for (host, stream), wanted in self.wanted.items()
+        }
+        self._mute: dict[Where, int] = {}
+
+    def _readings(self, stream: str, impl: tuple[str, ...], wanted: set[str]) -> Iterator[Reading]:
+        """Yield the events of a stream from the point on, in readings of random size with heartbeats between, and its end."""
+        rnd, point = self._random, self._point
+        base = point.base(stream)
+        for whole in self._streams[stream]:
+            start = rnd.randint(0, whole.position_of(base))
+            while start < len(whole):
+                stop = min(len(whole), start + rnd.choice([1, 1, 2, 5, 1000]))
+                parts = [
+                    point.above(part, len(impl))
+                    for part in dealt(whole.cut(start, stop), impl, wanted, block=BLOCK)
+                ]
+                frontier = after_event(whole.key(stop - 1))
+                yield [part for part in parts if len(part)], frontier
+                start = stop
+                later = int(whole.ts[stop]) if stop < len(whole) else None
+                if later is not None and later > int(whole.ts[stop - 1]) and rnd.random() < 0.3:  # noqa: PLR2004
+                    beat = rnd.randint(int(whole.ts[stop - 1]), later - 1)
+                    frontier = after_heartbeat(beat, whole.rank)
+                    yield [], frontier
+                if self._is_odd():
+                    yield [], rnd.choice([frontier, BEGIN])  # a heartbeat again, or an old one
+        yield [], END
+
+    def silence(self, where: Where, until: int) -> None:
+        """Let a source say nothing until a step."""
+        self._mute[where] = until
+
+    def let_speak(self) -> None:
+        """Let all sources speak again."""
+        self._mute.clear()
+
+    @property
+    def all(self) -> Sequence[Where]:
+        """Return every host with every stream that it reads."""
+        return list(self.wanted)
+
+    def of_host(self, host: int) -> dict[str, tuple[str, ...]]:
+        """Return the implementation streams of each stream that a host reads."""
+        return {stream: tuple(sorted(impl)) for (one, stream), impl in self.wanted.items() if one == host}
+
+    def has_more(self, where: Where, now: int) -> bool:
+        """Return whether a source has something to say now."""
+        return bool(self._feeds[where]) and self._mute.get(where, 0) <= now
+
+    def next_voice(self, now: int) -> int | None:
+        """Return the next step at which a mute source speaks, None if none is mute."""
+        return min(
+            (until for where, until in self._mute.items() if until > now and self._feeds[where]), default=None
+        )
+
+    def read(self, where: Where) -> Reading:
+        """Return the next events of a source, and how far it has come."""
+        return self._feeds[where].popleft()
+
+    def end(self, stream: str) -> OrderKey:
+        """Return the key behind the last event of a stream."""
+        events = [batch for batch in self._streams[stream] if len(batch)]
+        return after_event(events[-1].key(len(events[-1]) - 1)) if events else BEGIN

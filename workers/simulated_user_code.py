@@ -1,0 +1,110 @@
+"""User code that raises: a program like another one, whose functions raise when a fuse has burnt down.
+
+>>> class Total(Program):
+...     def init(self): return 0
+...     def update(self, state, event, emit): return state + event
+>>> fuse = Fuse()
+>>> program = with_fuse(Total(), fuse)
+>>> fuse.light(2)
+>>> program.update(1, 2, print), program.name, program.gives("join")
+(3, 'Total', False)
+>>> program.update(3, 4, print)
+Traceback (most recent call last):
+workers.simulated_user_code.SimulatedMistake: call 2 of user code
+>>> program.update(3, 4, print)
+7
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from dgs.program import ForkJoin, Program, StateType
+
+FUNCTIONS = ("update", "update_batch", "update_windows", "fork", "join")
+
+
+class SimulatedMistake(Exception):  # noqa: N818 - what a user's bug would raise
+    """What user code raises, once."""
+
+
+class Fuse:
+    """Counts calls of user code down; it goes off at the last one, once."""
+
+    def __init__(self) -> None:
+        self._left = self._set = 0
+
+    def light(self, calls: int) -> None:
+        """Let the call of that number, from now on, raise."""
+        self._left = self._set = calls
+
+    def has_gone_off(self) -> bool:
+        """Return whether the last call that it was lit for has raised."""
+        return bool(self._set) and not self._left
+
+    def put_out(self) -> None:
+        """Let no call raise."""
+        self._left = self._set = 0
+
+    def guard(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that counts its calls before it makes them."""
+
+        @functools.wraps(function)
+        def guarded(*args: Any) -> Any:
+            self._count()
+            return function(*args)
+
+        return guarded
+
+    def _count(self) -> None:
+        if self._left:
+            self._left -= 1
+            if not self._left:
+                raise SimulatedMistake(f"call {self._set} of user code")
+
+
+def with_fuse(program: Program, fuse: Fuse) -> Program:
+    """Return a program that is the same but for the fuse in its `update`, `fork`, `join` and what goes with them.
+
+    Objects without a `__dict__` are returned as they are.
+    """
+    mine = type(program)
+    if not hasattr(program, "__dict__"):
+        return program
+    _ = program.dependence, program.has_derived_fork  # asked for once, of the plain program
+    body: dict[str, Any] = {}
+    if mine.states is Program.states and mine.fork_joins is Program.fork_joins:
+        body = {name: fuse.guard(getattr(mine, name)) for name in FUNCTIONS if program.gives(name)}
+    else:
+        body = {"states": _states_with(mine, fuse), "fork_joins": _fork_joins_with(mine, fuse)}
+    fused: Program = object.__new__(type(mine.__name__, (mine,), {**body, "__module__": mine.__module__}))
+    vars(fused).update(vars(program))
+    return fused
+
+
+def _states_with(mine: type[Program], fuse: Fuse) -> Callable[[Program], tuple[StateType, ...]]:
+    def states(self: Program) -> tuple[StateType, ...]:
+        return tuple(
+            replace(
+                one,
+                update=fuse.guard(one.update),
+                update_batch=one.update_batch and fuse.guard(one.update_batch),
+                update_windows=one.update_windows and fuse.guard(one.update_windows),
+            )
+            for one in mine.states(self)
+        )
+
+    return states
+
+
+def _fork_joins_with(mine: type[Program], fuse: Fuse) -> Callable[[Program], tuple[ForkJoin, ...]]:
+    def fork_joins(self: Program) -> tuple[ForkJoin, ...]:
+        return tuple(
+            replace(one, fork=fuse.guard(one.fork), join=fuse.guard(one.join))
+            for one in mine.fork_joins(self)
+        )
+
+    return fork_joins
