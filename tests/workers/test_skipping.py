@@ -99,7 +99,7 @@ def random_faults(rnd: random.Random) -> Faults:
         crashes=rnd.choice([1, 1, 2, 3, 6]),
         crash_chance=rnd.choice([0.01, 0.03, 0.1]),
         zombie_chance=rnd.choice([0.0, 0.5, 1.0]),
-        repetition=rnd.choice([0.0, 0.0, 0.1, 0.4]),
+        repetition=rnd.choice([0.0, 0.0, 0.05, 0.1]),
         loss=rnd.choice([0.0, 0.0, 0.0, 0.02]),
     )
 
