@@ -41,7 +41,7 @@ def drive(deployment: Deployment, session: Session) -> Ended:
             checkpoints.hear(engine.take_reports())
             if time.time() - reported > PROGRESS_EVERY:
                 reported = time.time()
-                events, outputs = engine.counts["events"], engine.counts["outputs"]
+                events, outputs = engine.counts
                 session.caller.progress(events, outputs)
                 if watchdog.is_due(events + outputs, now=time.monotonic()):
                     watchdog.say(sentence([engine.standing()], unit=job.unit))

@@ -64,8 +64,12 @@ def _encoded(made: OutputBatch | DeadLetter) -> bytes:
 class HostActor:
     """One host of a run. Methods return a DgsError instead of raising it, so that it crosses processes whole."""
 
-    def __init__(self, job: Job, hosts: int, point: ResumePoint, index: int) -> None:
-        self._job, self._hosts, self._point, self._index = job, hosts, point, index
+    _job: Job
+    _hosts: int
+    _point: ResumePoint
+    _index: int
+
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._ready: list[tuple[int, bytes]] = []
         self._reports: list[HostReport | RootReport] = []
@@ -83,6 +87,11 @@ class HostActor:
     def place(self) -> tuple[str, int]:
         """Return the id of the machine that this host is on, and that of its process there."""
         return str(ray.get_runtime_context().get_node_id()), os.getpid()
+
+    @ray.method(concurrency_group="control")
+    def assign(self, job: Job, hosts: int, point: ResumePoint, index: int) -> None:
+        """Say which host of which generation it is."""
+        self._job, self._hosts, self._point, self._index = job, hosts, point, index
 
     @ray.method(concurrency_group="frames")
     def alive(self) -> bool:
@@ -169,7 +178,7 @@ class HostActor:
             ready, self._ready = self._ready, []
             reports, self._reports = self._reports, []
         counts = self._running().counts
-        return self._guarded(lambda: (counts["events"], counts["outputs"], ready, codec.encode(reports)))
+        return self._guarded(lambda: (*counts, ready, codec.encode(reports)))
 
     @ray.method(concurrency_group="control")
     def request_snapshot(self, always: bool) -> None:

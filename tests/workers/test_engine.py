@@ -15,7 +15,7 @@ from dgs.order import END, after_event
 from dgs.tagset import TagSet
 from planner.plan import Plan, PlanNode
 from tests.programs import BARRIER, VALUE, EventWindow
-from workers import engine as engine_module
+from workers import host_sources
 from workers.deployment import Deployment
 from workers.engine import Engine
 from workers.host import Host
@@ -76,7 +76,7 @@ def job(tmp_path: Path) -> Job:
 
 def opened(monkeypatch: pytest.MonkeyPatch, *sources: Scripted) -> None:
     found: dict[str, Source] = {source.stream: source for source in sources}
-    monkeypatch.setattr(engine_module, "open_source", lambda config, **_: found[config.id])
+    monkeypatch.setattr(host_sources, "open_source", lambda config, **_: found[config.id])
 
 
 def test_engine_reads_what_there_is_while_a_live_source_has_nothing(monkeypatch, job):
@@ -85,7 +85,7 @@ def test_engine_reads_what_there_is_while_a_live_source_has_nothing(monkeypatch,
     engine = Engine(Deployment(job, hosts=1), 0)
     while engine.step():
         pass
-    assert engine.counts["events"] == 3
+    assert engine.events == 3
     assert engine.idle_seconds == 0.25
     quiet.elapse()
     while engine.final is None and engine.step():
@@ -117,7 +117,7 @@ def test_engine_that_is_full_waits_for_the_lowest_source_though_others_have_more
     engine = Engine(Deployment(Job(**{**vars(job), "runtime": tight}), hosts=1), 0)
     while engine.step():
         pass
-    assert engine.counts["events"] == 2
+    assert engine.events == 2
     assert engine.idle_seconds == 0.25
 
 

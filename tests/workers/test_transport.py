@@ -345,7 +345,7 @@ def test_a_source_waits_while_the_host_that_it_feeds_takes_nothing(connected, tm
     for _ in range(50):  # host 1 is busy all the time
         turn(engines[0], ends[0])
         most = max(most, ends[0].in_flight(1))
-    assert 0 < engines[0].counts["events"] < EVENTS / 4
+    assert 0 < engines[0].events < EVENTS / 4
     rounds = 0
     while engines[0].final is None and rounds < 10_000:
         rounds += 1
@@ -353,6 +353,6 @@ def test_a_source_waits_while_the_host_that_it_feeds_takes_nothing(connected, tm
         most = max(most, ends[0].in_flight(1))
         if rounds % 5 == 0:  # and now slow
             outputs += turn(engines[1], ends[1])
-    assert engines[0].counts["events"] == EVENTS + 1
+    assert engines[0].events == EVENTS + 1
     assert outputs == [EVENTS]
     assert most < deployment.credit_bytes + 2000  # and one batch
