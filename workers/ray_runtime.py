@@ -23,6 +23,7 @@ from workers.epochs import HostReport, RootReport
 from workers.job import NOBODY, Caller, Job, JobResult
 from workers.ray_cluster import cluster
 from workers.ray_hosts import RayHosts
+from workers.ray_pool import HostPool
 from workers.sources.live import SECOND
 from workers.supervisor import LOSSES, Ended, Session, supervise
 from workers.waiting import sentence
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 0.05
 
+REFILL_SECONDS = 2.0
+"""How long a generation is at work before hosts for the next one are started."""
+
 
 def run_ray(job: Job, caller: Caller = NOBODY) -> JobResult:
     """Run a job on Ray and return its result.
@@ -42,11 +46,15 @@ def run_ray(job: Job, caller: Caller = NOBODY) -> JobResult:
     WorkerLostError if hosts die too often, and any DgsError that a host raises; outputs are then left as `.partial`.
     """
     with cluster(job.runtime.address, host_count(job)) as ray:
+        pool = HostPool(ray, job)
 
         def drive(deployment: Deployment, session: Session) -> Ended:
-            return _Driver(ray, deployment, session, _secret(deployment.job, deployment.hosts)).drive()
+            return _Driver(ray, pool, deployment, session).drive()
 
-        return supervise(job, drive, host_count, caller)
+        try:
+            return supervise(job, drive, host_count, caller)
+        finally:
+            pool.end()
 
 
 def host_count(job: Job) -> int:
@@ -82,25 +90,13 @@ def _point_of(deployment: Deployment, host: int) -> ResumePoint:
 class _Driver:
     """Drives one generation: collects outputs and reports, and ends it when its end is committed or a host fails."""
 
-    def __init__(self, ray: Any, deployment: Deployment, session: Session, secret: Secret | None) -> None:
-        from workers.ray_host import HostActor
-
-        self._ray = ray
-        self._secret = secret
+    def __init__(self, ray: Any, pool: HostPool, deployment: Deployment, session: Session) -> None:
+        self._pool = pool
+        self._secret = _secret(deployment.job, deployment.hosts)
         self._session = session
         self._deployment = deployment
-        job = deployment.job
-        self._watchdog = Watchdog(after=job.runtime.stall_after / SECOND, now=time.monotonic())
-        threads = {"loop": 1, "frames": 1, "control": 1}
-        actor = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0, concurrency_groups=threads)(
-            HostActor
-        )
-        shipped = replace(job, program=None) if job.program_ref is not None else job  # type: ignore[arg-type]
-        made = (
-            actor.remote(shipped, deployment.hosts, _point_of(deployment, index), index)
-            for index in range(deployment.hosts)
-        )
-        self._hosts = RayHosts(ray, list(made))
+        self._watchdog = Watchdog(after=deployment.job.runtime.stall_after / SECOND, now=time.monotonic())
+        self._hosts = RayHosts(ray, pool.take(deployment.hosts))
 
     def drive(self) -> Ended:
         """Run until the end of all streams is committed, or a wish is, and let the hosts close. No host is left."""
@@ -137,6 +133,8 @@ class _Driver:
                 wish = checkpoints.attend(root.request_snapshot.remote)
             if wish is not None or final is not None:
                 self._hosts.ask(lambda actor: actor.stop.remote())
+            elif time.time() - started > REFILL_SECONDS:
+                self._pool.refill(self._deployment.hosts)
         if wish is None:
             self._poll(checkpoints)
             if not checkpoints.is_over:
@@ -153,8 +151,11 @@ class _Driver:
 
     def _open(self) -> None:
         """Open all hosts, then let them reach each other."""
-        hosts = self._hosts
+        hosts, job, count = self._hosts, self._deployment.job, self._deployment.hosts
         is_one_node = hosts.start()
+        shipped = replace(job, program=None) if job.program_ref is not None else job  # type: ignore[arg-type]
+        shares = iter([(_point_of(self._deployment, index), index) for index in range(count)])
+        hosts.ask(lambda actor: actor.assign.remote(shipped, count, *next(shares)), is_long=True)
         actors, secret = list(hosts.actors), self._secret
         addresses = hosts.ask(lambda actor: actor.open.remote(actors, secret, is_one_node), is_long=True)
         hosts.ask(lambda actor: actor.connect.remote(addresses), is_long=True)

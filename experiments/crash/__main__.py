@@ -22,7 +22,7 @@ from rich.table import Table as Lines
 
 from experiments.crash import costs
 from experiments.crash.jobs import expected, generated, in_files, in_table, written
-from experiments.crash.killing import Outcome, Victim, finish, kill_driver, kill_hosts
+from experiments.crash.killing import HOSTS, Outcome, Victim, finish, kill_driver, kill_hosts
 
 EVENTS = 6_000
 LONGEST = 4.0
@@ -94,7 +94,12 @@ def crashes(
         events=events,
         program="Ledger",
         args={"pause": 0.0005},
-        runtime={"kind": "ray", "hosts": 2, "batch_rows": 50, "restarts": {"max": 1000, "backoff": "1ms"}},
+        runtime={
+            "kind": "ray",
+            "hosts": HOSTS,
+            "batch_rows": 50,
+            "restarts": {"max": 1000, "backoff": "1ms"},
+        },
         checkpoint={"every": "200ms"},
         sinks=[{"jsonl": {"path": "../out"}}, {"sqlite": {"path": "../out.db"}}],
     )
@@ -145,7 +150,7 @@ def _recovery(place: Path, kills: int, dice: random.Random) -> Outcome:
         rate=RATE,
         program="Table",
         args={},
-        runtime={"kind": "ray", "hosts": 2, "restarts": {"max": 1000, "backoff": "1ms"}},
+        runtime={"kind": "ray", "hosts": HOSTS, "restarts": {"max": 1000, "backoff": "1ms"}},
         optimizer={"max_leaves": 3},
         checkpoint={"every": "500ms"},
         sinks=["none"],

@@ -23,6 +23,7 @@ from experiments.crash.driver import STORY
 from experiments.crash.processes import family, hosts_of, is_any_alive
 from workers.checkpoints.directory import CheckpointDirectory
 
+HOSTS = 2
 LOOK_SECONDS = 0.01
 GONE_SECONDS = 20.0
 LONGEST_RUN = 300.0
@@ -147,7 +148,7 @@ def kill_hosts(
         elif waits:
             victim.watch(LONGEST_RUN, lambda: victim.has_committed(0))
         victim.watch(dice.uniform(0.1, longest))
-        hosts = hosts_of(victim.process.pid)
+        hosts = hosts_of(victim.process.pid, HOSTS)
         if hosts and victim.is_running:
             outcome.kills.append(_killed(dice.choice(hosts), "host", victim))
     return outcome

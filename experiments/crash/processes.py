@@ -27,9 +27,9 @@ def family(root: int) -> dict[int, str]:
     return {process: names.get(process, "") for process in mine}
 
 
-def hosts_of(driver: int) -> list[int]:
-    """Return the processes of the hosts of a driver that are alive."""
-    return sorted(process for process, name in family(driver).items() if HOST in name)
+def hosts_of(driver: int, count: int) -> list[int]:
+    """Return the processes of the hosts of a driver that are at work: the oldest, as those that wait were started after them."""
+    return sorted(process for process, name in family(driver).items() if HOST in name)[:count]
 
 
 def is_any_alive(processes: Collection[int]) -> bool:

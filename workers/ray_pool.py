@@ -1,0 +1,55 @@
+"""Where the hosts of a run come from: started in advance, where the run is to go on quickly after a loss.
+
+Most of the time between a kill and the next commit goes into starting Python and importing what a host needs: about a second of
+work for each. So a checkpointed run on a cluster of its own keeps as many idle hosts as it has; they take over as they are, and
+others are started in their place once the new generation is at work.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workers.job import Job
+
+KNOWN_SECONDS = 0.1
+"""How long Ray may take to tell that an idle host has died meanwhile."""
+
+
+class HostPool:
+    """Makes actors of `workers.ray_host.HostActor`. Idle ones take no CPU from Ray's count: only their memory is dear."""
+
+    def __init__(self, ray: Any, job: Job) -> None:
+        from workers.ray_host import HostActor
+
+        threads = {"loop": 1, "frames": 1, "control": 1}
+        self._ray = ray
+        self._make = ray.remote(max_restarts=0, max_task_retries=0, concurrency_groups=threads)(HostActor)
+        self._keeps = job.checkpoint is not None and job.runtime.address == "local"
+        self._idle: list[Any] = []
+
+    def take(self, count: int) -> list[Any]:
+        """Return hosts: those that wait and live, and for the rest new ones."""
+        waiting, self._idle = self._idle[:count], self._idle[count:]
+        alive = [actor for actor in waiting if self._is_alive(actor)]
+        return alive + [self._make.options(num_cpus=1).remote() for _ in range(count - len(alive))]
+
+    def _is_alive(self, actor: Any) -> bool:
+        """Return whether a host is not known to be dead; one that is starting is not."""
+        reference = actor.alive.remote()
+        done, _ = self._ray.wait([reference], timeout=KNOWN_SECONDS)
+        try:
+            self._ray.get(done)
+        except self._ray.exceptions.RayError:
+            return False
+        return True
+
+    def refill(self, count: int) -> None:
+        """Start as many as are missing to so many idle ones, if there are to be any."""
+        while self._keeps and len(self._idle) < count:
+            self._idle.append(self._make.options(num_cpus=0).remote())
+
+    def end(self) -> None:
+        """Kill those that wait."""
+        for actor in self._idle:
+            self._ray.kill(actor, no_restart=True)
+        self._idle.clear()
