@@ -16,7 +16,7 @@ from dgs.units import Duration, Size
 
 
 class RestartsConfig(Section):
-    """How often a run whose host died is restarted from its last checkpoint; the pause before doubles each time."""
+    """How often in a row a run whose host died is restarted without getting further: at once, then after `backoff`, twice that...."""
 
     max: int = Field(default=5, ge=0)
     backoff: Duration = 10**9
