@@ -134,7 +134,7 @@ def relocated(config: PlanFile, base_dir: Path, new_dir: Path) -> dict[str, Any]
     """Return a plan file's data with its relative paths rewritten for a file in another directory."""
 
     def moved(path: str) -> str:
-        if os.path.isabs(path):  # noqa: PTH117 - the path may be a glob
+        if os.path.isabs(path) or "://" in path:  # noqa: PTH117 - the path may be a glob
             return path
         return os.path.relpath(base_dir.resolve() / path, new_dir.resolve())
 

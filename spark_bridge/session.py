@@ -152,11 +152,12 @@ def _started(config: SparkConfig, work_dir: Path, *, verbose: bool) -> _Current:
         raise
     except Exception as error:
         raise SparkUnavailableError(problem=first_line(error), log=log) from error
-    _register(found.spark)
+    register(found.spark)
     return found
 
 
-def _register(spark: Any) -> None:
+def register(spark: Any) -> None:
+    """Make `format("dgs")` known to a session; those of `session` know it already."""
     from spark_bridge.data_source import DgsDataSource
 
     spark.dataSource.register(DgsDataSource)

@@ -1,0 +1,109 @@
+"""What is needed is looked for before anything starts, and what starts stays where it was told."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dgs.config import SparkConfig
+from dgs.errors import JavaMissingError, MissingPackageError, UsageError
+from spark_bridge import session as sessions
+from spark_bridge.java import find_java
+from spark_bridge.session import CONNECT_PACKAGES, check_installed, session, settings
+
+ROOT = Path(__file__).parents[2]
+
+
+def fake_java(directory, version):
+    java = directory / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+    java.chmod(0o755)
+    return java
+
+
+@pytest.mark.parametrize(
+    ("version", "is_found"), [("17.0.1", True), ("21", True), ("1.8.0_402", False), ("11.0.2", False)]
+)
+def test_java_of_java_home_must_be_new_enough(tmp_path, monkeypatch, version, is_found):
+    java = fake_java(tmp_path, version)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    if is_found:
+        assert find_java() == java
+    else:
+        with pytest.raises(JavaMissingError, match=version) as caught:
+            find_java()
+        assert caught.value.exit_code == 4
+
+
+def test_java_is_looked_for_on_the_path(tmp_path, monkeypatch):
+    java = fake_java(tmp_path, "17.0.1")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", f"{java.parent}:/usr/bin:/bin")
+    assert find_java() == java
+
+
+def test_absent_java_says_how_to_get_it(tmp_path, monkeypatch):
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(JavaMissingError, match=r"17 or newer.*openjdk-17.*JAVA_HOME"):
+        find_java()
+
+
+@pytest.mark.parametrize("package", ["pyspark", "pandas"])
+def test_absent_package_is_named(monkeypatch, package):
+    find = sessions.find_spec
+    monkeypatch.setattr(sessions, "find_spec", lambda name: None if name == package else find(name))
+    with pytest.raises(MissingPackageError, match=package):
+        check_installed(SparkConfig())
+
+
+def test_spark_connect_needs_packages_of_its_own(monkeypatch):
+    find = sessions.find_spec
+    monkeypatch.setattr(sessions, "find_spec", lambda name: None if name in CONNECT_PACKAGES else find(name))
+    with pytest.raises(MissingPackageError, match="grpcio"):
+        check_installed(SparkConfig(remote="sc://localhost"))
+
+
+def test_settings_of_the_plan_file_win(tmp_path):
+    found = settings(
+        SparkConfig(conf={"spark.ui.enabled": True, "spark.sql.session.timeZone": "CET"}), tmp_path
+    )
+    assert (found["spark.ui.enabled"], found["spark.sql.session.timeZone"]) == ("true", "CET")
+
+
+def test_session_is_one_for_all_and_outlives_its_users(spark, tmp_path):
+    with session(SparkConfig(), tmp_path) as first, session(SparkConfig(), tmp_path) as second:
+        assert first is second is spark
+    assert spark.range(2).count() == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_session_of_another_master_is_refused(spark, tmp_path):
+    with pytest.raises(UsageError, match="other settings"), session(SparkConfig(master="local[7]"), tmp_path):
+        pass
+
+
+QUIET = """
+import sys
+from pathlib import Path
+from dgs.config import SparkConfig
+from spark_bridge.session import session
+with session(SparkConfig(master="local[1]"), Path(sys.argv[1])) as spark:
+    spark.sql("CREATE TABLE t (a INT) USING parquet")
+    assert spark.range(2).count() == 2
+"""
+
+
+def test_session_is_quiet_and_leaves_nothing_in_the_working_directory(spark, tmp_path):
+    (tmp_path / "cwd").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", QUIET, str(tmp_path / "work")],
+        cwd=tmp_path / "cwd",
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert list((tmp_path / "cwd").iterdir()) == []
+    assert (tmp_path / "work" / "spark.log").exists()
