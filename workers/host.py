@@ -91,6 +91,7 @@ class Host:
         self._streams = dict(sources)
         self._feeds = {source: self._fed_hosts(streams) for source, streams in sources.items()}
         self.starved_reads = 0
+        self._note_ends()
 
     def _fed_hosts(self, streams: Iterable[str]) -> tuple[int, ...]:
         lanes = [lane for stream in streams for lane in self._router.of_stream(stream)]
@@ -113,6 +114,7 @@ class Host:
                 owners.setdefault(lane_of.owner, []).append((lane_of.id, frontier))
             for owner, frontiers in owners.items():
                 self._send(owner, Progress(tuple(frontiers)))
+            self._note_ends()
 
     def _split(self, batch: EventBatch) -> Iterator[tuple[int, EventBatch]]:
         """Cut a batch by lane: once, vectorised over its tag codes."""
@@ -147,6 +149,16 @@ class Host:
         self._received[frame.sender] = expected
         self._peers[frame.sender] = Peer(frame.low, frame.load)
         self._queue.extend(frame.messages)
+        self._note_ends()
+
+    def _note_ends(self) -> None:
+        """Let the root, if it lives here, know when all sources of the run have ended, wherever they are read."""
+        if self.low < END or any(peer.low < END for peer in self._peers.values()):
+            return
+        for worker in self.workers.values():
+            if worker.parent is None:
+                worker.finish()
+                self.wake(worker.id)
 
     def wake(self, worker: str) -> None:
         """Let a worker act at the next pump although no message came: it was started or asked for a snapshot."""
@@ -197,8 +209,11 @@ class Host:
     def _is_news(self, told: Peer, me: Peer) -> bool:
         """Whether the others should hear of our frontier or load although there is no message for them.
 
-        Frontiers matter only while some host is full (R11), which everybody has heard of.
+        Frontiers matter only while some host is full (R11), which everybody has heard of; that all sources have ended matters to
+        the root.
         """
+        if told.low < END <= me.low:
+            return True
         if (told.load > self._buffer_bytes) != (me.load > self._buffer_bytes):
             return True
         is_one_full = any(peer.load > self._buffer_bytes for peer in (me, *self._peers.values()))

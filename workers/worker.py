@@ -46,6 +46,7 @@ class Worker(ABC):
         self._has_state = self._accumulates  # here or at the children, not at the parent
         self._snapshots_wanted = 0
         self._epoch = 0  # at the root: the last one that was closed
+        self._has_ended = False
         self._is_finished = False
 
     def start(self, state: Any, epoch: int = 0) -> None:
@@ -61,6 +62,13 @@ class Worker(ABC):
     def snapshot(self) -> None:
         """Ask the root for the state: a keyless request, which waits for its turn but for no event."""
         self._snapshots_wanted += 1
+
+    def finish(self) -> None:
+        """Tell the root that all sources of the run have ended: behind what is left of them comes the last request.
+
+        Not before: it waits for everything, and no checkpoint can be taken behind it.
+        """
+        self._has_ended = True
 
     def offer(self, message: Message) -> None:
         """Take a message. Nothing happens before `work`, so many messages cost one pass."""
@@ -102,7 +110,7 @@ class Worker(ABC):
         if self._snapshots_wanted:
             self._snapshots_wanted -= 1
             return self._keyless(is_final=False)
-        if self._is_done:
+        if self._has_ended and self._is_done:
             self._is_finished = True
             return self._keyless(is_final=True)
         return None

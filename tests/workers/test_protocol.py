@@ -18,6 +18,7 @@ from dgs.tagset import TagSet
 from planner.plan import Plan, PlanNode
 from tests.programs import INC, READ, Counters, History
 from workers.build import make_worker
+from workers.effects import Snapshot
 from workers.host import Host
 from workers.lanes import Lanes
 from workers.mailbox import Mailbox
@@ -166,3 +167,27 @@ def test_progress_that_overtakes_waiting_requests_is_noticed(monkeypatch):
         Mailbox, "below", lambda box, lane: min(box._frontier[lane], box._heads.get(lane, END))
     )
     assert any(got != expected for got, expected in overtaking_runs())
+
+
+@pytest.mark.parametrize("root_stream", [{}, {"r": READ(0)}])
+def test_checkpoints_go_on_after_all_streams_of_the_root_have_ended(root_stream):
+    """The last request waits for everything, so it must not be made while other streams go on."""
+    leaves = (node("A", a=INC(1)), node("B", b=INC(2)))
+    host = one_host(Plan(node("root", leaves, **root_stream)), (*root_stream, "a", "b"))
+    for stream in root_stream:
+        host.ingest(stream, [], END)
+    seen = []
+
+    def snapshots() -> list[bool]:
+        seen.extend(effect for _, effect in host.pump() if isinstance(effect, Snapshot))
+        return [snapshot.is_final for snapshot in seen]
+
+    host.ingest("a", events("a", 0, INC(1), [1], [5]), END)
+    assert snapshots() == []
+    for count in (1, 2):
+        host.workers["root"].snapshot()
+        host.wake("root")
+        assert snapshots() == [False] * count
+    host.ingest("b", events("b", 1, INC(2), [1], [7]), END)
+    assert snapshots() == [False, False, True]
+    assert [snapshot.epoch for snapshot in seen] == [1, 2, 3]
