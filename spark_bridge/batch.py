@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from dgs import codec
 from dgs.config import CheckpointConfig
-from dgs.errors import DgsError, InternalError, UsageError, WorkerLostError
+from dgs.errors import DgsError, InternalError, WorkerLostError
 from dgs.order import END
 from dgs.program import Program, State
 from dgs.user_code import user_error
+from spark_bridge.bounded import refuse_live, wait_for_queries
 from spark_bridge.schedule import Schedule
 from spark_bridge.session import first_line
 from spark_bridge.session import session as spark_session
@@ -37,10 +38,7 @@ if TYPE_CHECKING:
 
 def run_spark(job: Job, caller: Caller = NOBODY) -> JobResult:
     """Run a job on Spark and return its result. Raises UsageError if it is not bounded, and any other DgsError."""
-    for config in job.streams:
-        if config.source.kind == "socket" or getattr(config.source.details, "pace", None) is not None:
-            problem = f"stream {config.id!r} is live, and `runtime: {{kind: spark}}` is for data that ends"
-            raise UsageError(message=f"{problem}: run it with `--runtime local` or `--runtime ray`")
+    refuse_live(job.streams)
     if not job.is_kept:
         job = replace(job, checkpoint=CheckpointConfig(), checkpoint_dir=None)
     return supervise(job, drive, lambda _: 1, caller)
@@ -50,6 +48,7 @@ def drive(deployment: Deployment, session: Session) -> Ended:
     """Compute everything above the point of a deployment, and commit it."""
     started, job, point = time.time(), deployment.job, deployment.point
     checkpoints = session.checkpointing(deployment)
+    wait_for_queries(job)
     schedule = Schedule(job, point, _first_state(job.program, point))
     for sentence in schedule.notices():
         session.caller.notify(sentence)
@@ -78,7 +77,7 @@ class Answers:
 
     def take(self, spark: SparkSession, work: Work) -> None:
         """Run the tasks and take their answers. Raises the first error of ours that a task ended with."""
-        for number, what, data in _rows(spark, work):
+        for number, what, data in rows_of(spark, work):
             if what == ERROR:
                 raise error_of(data)
             self._take(number, what, codec.decode(data))
@@ -98,11 +97,12 @@ class Answers:
         self.central.write([(self.epoch, output)])
 
 
-def _rows(spark: SparkSession, work: Work) -> Iterator[tuple[int, str, bytes]]:
+def rows_of(spark: SparkSession, work: Work) -> Iterator[tuple[int, str, bytes]]:
     """Run one Spark task for each of ours, and yield their rows.
 
     Raises WorkerLostError if Spark loses one for good: the run then begins again, from what is committed.
     """
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException, PythonException
 
     count = len(work.tasks)
@@ -111,10 +111,16 @@ def _rows(spark: SparkSession, work: Work) -> Iterator[tuple[int, str, bytes]]:
         table = numbers.mapInArrow(batches_of(work), DDL).toArrow()
     except PythonException as error:
         raise InternalError(problem=f"a task of Spark failed: {error}") from error
-    except PySparkException as error:
-        raise WorkerLostError(host="of Spark", problem=first_line(error)) from error
+    except (PySparkException, Py4JError) as error:
+        raise WorkerLostError(host="of Spark", problem=_cause(error)) from error
     for batch in table.to_batches():
         yield from zip(*(batch.column(name).to_pylist() for name in ("task", "what", "data")), strict=True)
+
+
+def _cause(error: Exception) -> str:
+    """Return the line of a Java trace that says most: the last cause."""
+    causes = [line for line in str(error).splitlines() if line.startswith("Caused by: org.apache.spark")]
+    return causes[0].removeprefix("Caused by: ") if causes else first_line(error)
 
 
 def _as_of_one_host(

@@ -11,7 +11,9 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Any
 
-from dgs import codec, columns
+import numpy as np
+
+from dgs import codec
 from dgs.events import EventBatch
 from dgs.impl_tags import ImplTagSet
 from dgs.outputs import OutputBatch
@@ -60,8 +62,8 @@ class Replay:
         if not self._batches:
             return None
         first = self._batches[0]
-        ts = columns.concat([batch.ts for batch in self._batches])
-        seq = columns.concat([batch.seq[:] for batch in self._batches])
+        ts = np.concatenate([batch.ts for batch in self._batches])
+        seq = np.concatenate([np.asarray(batch.seq) for batch in self._batches])
         return codec.encode(EventBatch.of(first.stream, rank=first.rank, tags=first.tags[:1], ts=ts, seq=seq))
 
     def run(

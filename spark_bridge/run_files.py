@@ -99,7 +99,10 @@ def output_place(run: Path) -> Place:
     )
     if not files:
         raise UsageError(message=f"the outputs of run {run} are not in files: it has no sink of files")
-    found = sink_place(files[0], output_dir=directory.path, base_dir=directory.path)
+    base = directory.path
+    if files[0].kind == "spark" and files[0].details.table is not None:  # a name is not moved as paths are
+        base = Path(directory.about().get("plan_file", directory.plan_file)).parent
+    found = sink_place(files[0], output_dir=directory.path, base_dir=base)
     return Place(found.directory.resolve(), found.suffix, mark=found.mark)
 
 

@@ -1,0 +1,231 @@
+"""Batch on Spark alone: the plan of the other runtimes, cut into tasks, gives the sequential outputs and state.
+
+Most tests run the tasks in this process, one after the other: what Spark adds to them is shown once per application.
+"""
+
+import json
+import os
+import random
+from collections import Counter
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import dgs
+from dgs import codec, sequential
+from dgs.errors import OutOfOrderError, UnownedTagError, UsageError, UserCodeError, WorkerLostError
+from spark_bridge import batch, replay
+from spark_bridge.tasks import guarded
+from tests.programs import BARRIER, VALUE, EventWindow
+from tests.strategies import random_workload
+
+ROOT = Path(__file__).parents[2]
+DATA = ROOT.parent / "shared" / "data" / "nycflights13"
+WINDOW = {
+    "barriers": [(BARRIER(), 10, 0), (BARRIER(), 20, 0)],
+    "a": [(VALUE(0), ts, ts) for ts in range(1, 25)],
+    "b": [(VALUE(1), ts, 100) for ts in (5, 10, 15)],
+}
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """Let tasks run in this process; return the work that they had, run by run."""
+    seen = []
+
+    def rows_of(_spark, work):
+        seen.append(work)
+        return [(task.number, *row) for task in work.tasks for row in guarded(work, task)]
+
+    monkeypatch.setattr(batch, "rows_of", rows_of)
+    monkeypatch.setattr(batch, "spark_session", lambda *_: nullcontext())
+    return seen
+
+
+def outputs_of(run):
+    return Counter(map(codec.encode, run.outputs))
+
+
+def in_order(program, streams):
+    return dgs.run(program, streams=streams, runtime="local", optimizer="sequential")
+
+
+@pytest.mark.parametrize("seed", range(700, 760))
+def test_any_plan_gives_the_sequential_outputs_and_state(seed, here):
+    work = random_workload(random.Random(seed))
+    run = dgs.run(
+        work.program,
+        streams=dict(zip(work.stream_ids, work.batches, strict=True)),
+        optimizer={"name": "random", "seed": seed, "max_leaves": 4},
+        runtime={"kind": "spark", "batch_rows": random.Random(seed).choice([1, 3, 1000])},
+    )
+    expected = sequential.run(work.program, work.batches)
+    assert outputs_of(run) == Counter(codec.encode(output.value) for output in expected.outputs)
+    assert codec.encode(run.state) == codec.encode(expected.state)
+    assert run.report["events_in"] == expected.events
+
+
+def test_tasks_are_independent_keys(here):
+    run = dgs.run(
+        ROOT / "experiments/page_view_join/plan.yaml", runtime="spark", max_events=3000, verify=True
+    )
+    assert run.verified, run.differences
+    assert len(here[0].tasks) == 2
+
+
+class Failing(EventWindow):
+    update_batch = dgs.Program.update_batch
+
+    def update(self, state, event, emit):
+        if event.ts == 15:
+            raise ValueError("fifteen")
+        return super().update(state, event, emit)
+
+
+def test_user_code_that_raises_ends_the_run_with_its_event(here):
+    with pytest.raises(UserCodeError, match="ValueError: fifteen") as caught:
+        dgs.run(Failing(), streams=WINDOW, runtime="spark")
+    assert caught.value.ts == 15
+    assert "in update" in caught.value.trace
+
+
+def test_events_that_raise_are_left_out_if_asked_for(here):
+    settings = {"on_error": "skip"}
+    run = dgs.run(Failing(), streams=WINDOW, runtime="spark", settings=settings)
+    assert outputs_of(run) == outputs_of(
+        dgs.run(Failing(), streams=WINDOW, runtime="local", settings=settings)
+    )
+    assert run.report["skipped"] == 2
+
+
+def test_disorder_reaches_the_caller_as_it_is(here):
+    with pytest.raises(OutOfOrderError) as caught:
+        dgs.run(EventWindow(), streams={**WINDOW, "a": [(VALUE(0), 5, 1), (VALUE(0), 4, 1)]}, runtime="spark")
+    assert (caught.value.stream, caught.value.row) == ("a", 1)
+
+
+def plan_file(folder, **sections):
+    """Write a plan of windows over two files of values, and a file of barriers."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, rows in (("b", [5, 9]), ("v0", range(10)), ("v1", range(3, 12))):
+        lines = [json.dumps({"ts": ts, "payload": ts}) for ts in rows]
+        (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+    program = ROOT / "experiments/event_window/program.py"
+    sources = {name: {"jsonl": {"path": f"{name}.jsonl"}} for name in ("b", "v0", "v1")}
+    plan = {
+        "version": 1,
+        "name": "windows",
+        "program": {"ref": f"{program}:EventWindow"},
+        "streams": [
+            {"id": name, "tags": {"kind": "barrier" if name == "b" else "value"}, "source": source}
+            for name, source in sources.items()
+        ],
+        **sections,
+    }
+    path = folder / "plan.yaml"
+    path.write_text(json.dumps(plan))
+    return path
+
+
+SUMS = [0 + 1 + 2 + 3 + 4 + 3 + 4, 2 * (5 + 6 + 7 + 8)]
+"""Of the values below the barriers at 5 and 9: one at a barrier's own instant belongs to the next window."""
+
+
+def lines_in(folder):
+    return sorted(json.loads(line) for file in folder.iterdir() for line in file.read_text().splitlines())
+
+
+def test_outputs_are_committed_to_files_once(here, tmp_path):
+    path = plan_file(tmp_path, sinks=[{"jsonl": {"path": "out"}}])
+    for _ in range(2):  # the second run takes the place of the first
+        run = dgs.run(path, runtime="spark", fresh=True)
+        assert lines_in(tmp_path / "out") == SUMS
+    assert run.report["outputs"] == 2
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+def test_what_accumulates_is_folded_by_a_task_for_each_leaf(here, tmp_path):
+    run = dgs.run(plan_file(tmp_path), runtime="spark")
+    assert sorted(run.outputs) == SUMS
+    assert [task.plan for task in here[0].tasks] == [None, None]
+    assert run.report["events_in"] == 21
+    assert sum(one["events"] for one in run.report["per_worker"].values()) == 21
+
+
+def test_too_many_windows_are_left_to_one_task(here, tmp_path, monkeypatch):
+    monkeypatch.setattr(replay, "MOST_WINDOWS", 1)
+    run = dgs.run(plan_file(tmp_path), runtime="spark")
+    assert sorted(run.outputs) == SUMS
+    assert [task.node for task in here[0].tasks] == [None]
+
+
+def test_run_that_fails_commits_nothing(here, tmp_path):
+    path = plan_file(tmp_path, sinks=[{"jsonl": {"path": "out"}}])
+    with (tmp_path / "v1.jsonl").open("a") as file:
+        file.write('{"ts": 1, "payload": 0}\n')
+    with pytest.raises(OutOfOrderError):
+        dgs.run(path, runtime="spark")
+    assert not list((tmp_path / "out").glob("part-*.jsonl"))
+
+
+def test_run_that_was_stopped_elsewhere_is_finished_here(here, tmp_path):
+    path = plan_file(tmp_path, sinks=[{"jsonl": {"path": "out"}}], checkpoint={"dir": "kept", "every": "1h"})
+    whole = dgs.run(path, runtime="spark", fresh=True)
+    again = dgs.run(path, runtime="spark", resume=True)
+    assert (again.report["events_in"], again.state) == (whole.report["events_in"], whole.state)
+    assert lines_in(tmp_path / "out") == SUMS
+
+
+def test_tag_that_no_worker_owns_is_refused(here, tmp_path):
+    path = plan_file(tmp_path)
+    plan = json.loads(path.read_text())
+    plan["streams"][1]["tags"] = {"kind": {"column": "kind"}, "kinds": ["value"]}
+    path.write_text(json.dumps(plan))
+    (tmp_path / "v0.jsonl").write_text('{"ts": 1, "payload": 0, "kind": "rumour"}\n')
+    with pytest.raises(UnownedTagError, match="rumour"):
+        dgs.run(path, runtime="spark")
+
+
+def test_live_sources_are_refused(tmp_path):
+    path = plan_file(tmp_path)
+    plan = json.loads(path.read_text())
+    plan["streams"][1]["source"] = {"socket": {"port": 0}}
+    path.write_text(json.dumps(plan))
+    with pytest.raises(UsageError, match="'v0' is live"):
+        dgs.run(path, runtime="spark")
+
+
+APPLICATIONS = [
+    ("event_window/plan.yaml", 30_000),
+    ("page_view_join/plan.yaml", 5_000),
+    ("fraud_detection/plan.yaml", 30_000),
+]
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize(("path", "events"), APPLICATIONS)
+def test_application_on_spark_has_the_sequential_outputs(path, events):
+    run = dgs.run(ROOT / "experiments" / path, runtime="spark", max_events=events, verify=True)
+    assert run.verified, run.differences
+    assert run.report["events_in"] == events
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not DATA.is_dir(), reason="the nycflights13 data is not beside the checkout")
+@pytest.mark.usefixtures("spark")
+def test_flights_on_spark_have_the_sequential_outputs():
+    path = ROOT / "experiments" / "flights" / "plan_split.yaml"
+    run = dgs.run(path, runtime="spark", max_events=3_000, verify=True)
+    assert run.verified, run.differences
+
+
+def test_task_that_spark_loses_is_a_lost_worker(spark, monkeypatch):
+    def dies(_batches):
+        os._exit(3)
+        yield
+
+    monkeypatch.setattr(batch, "batches_of", lambda _work: dies)
+    with pytest.raises(WorkerLostError):
+        list(batch.rows_of(spark, SimpleNamespace(tasks=(None,))))

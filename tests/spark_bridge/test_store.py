@@ -1,0 +1,194 @@
+"""The table of checkpoints follows the commits: every epoch once, in order, whatever fails and whoever crashes."""
+
+import datetime as dt
+import threading
+
+import pytest
+
+import dgs
+from dgs import codec
+from dgs.config import SparkTable
+from dgs.errors import CheckpointFailedError, MissingPackageError
+from spark_bridge.checkpoint_rows import row_of, table_of_rows
+from spark_bridge.store import Follower, SparkStore, TableAppend
+from spark_bridge.tables import EpochTable
+from tests.spark_bridge.using import entered
+from tests.workers.checkpoints.saving import checkpoint, open_store
+
+
+class Table:
+    """A table in memory that can be made to fail."""
+
+    def __init__(self):
+        self.epochs = []
+        self.problem = None
+        self.goes_on = threading.Event()
+        self.goes_on.set()
+
+    def append(self, rows):
+        self.goes_on.wait(10)
+        if self.problem is not None:
+            raise self.problem
+        self.epochs += [row["epoch"] for row in rows if row["epoch"] not in self.epochs]
+
+
+@pytest.fixture
+def table():
+    return Table()
+
+
+def opened(folder, append, *, keep=5, notify=lambda _: None, run="r1"):
+    inner = open_store(folder, keep=keep)
+    store = SparkStore(inner, Follower(append, notify=notify), run=run, keep=keep, notify=notify)
+    store.begin()
+    return store
+
+
+def commit(store, epochs):
+    for epoch in epochs:
+        store.commit(checkpoint(epoch))
+
+
+def test_commits_do_not_wait_for_the_table(tmp_path, table):
+    table.goes_on.clear()
+    store = opened(tmp_path, table.append)
+    commit(store, range(1, 6))
+    assert table.epochs == []
+    table.goes_on.set()
+    store.close()
+    assert table.epochs == [1, 2, 3, 4, 5]
+
+
+def test_commit_waits_while_as_many_rows_wait_as_states_are_kept(tmp_path, table):
+    table.goes_on.clear()
+    store = opened(tmp_path, table.append, keep=2)
+    commit(store, [1, 2])
+    waiting = threading.Thread(target=commit, args=(store, [3]))
+    waiting.start()
+    waiting.join(0.1)
+    assert waiting.is_alive()
+    table.goes_on.set()
+    waiting.join(10)
+    store.close()
+    assert table.epochs == [1, 2, 3]
+
+
+def test_what_a_crash_kept_from_the_table_follows_when_the_run_goes_on(tmp_path, table):
+    table.goes_on.clear()
+    crashed = opened(tmp_path, table.append)
+    commit(crashed, [1, 2, 3])
+    crashed._store.close()  # what is left of a process that died: its directory
+    other = Table()
+    other.epochs = [1]
+    store = opened(tmp_path, other.append)
+    commit(store, [4])
+    store.close()
+    assert other.epochs == [1, 2, 3, 4]
+    table.goes_on.set()
+
+
+def test_table_that_fails_stops_commits_only_when_states_would_be_lost(tmp_path, table):
+    said = []
+    table.problem = RuntimeError("no space\nat org.apache.spark")
+    store = opened(tmp_path, table.append, keep=2, notify=said.append)
+    commit(store, [1, 2])
+    with pytest.raises(CheckpointFailedError, match="no space"):
+        commit(store, [3])
+    store.close()
+    assert len(said) == 2
+    assert "falls behind" in said[0]
+    assert "\n" not in said[0]
+
+
+def test_table_that_failed_for_a_while_has_everything_in_the_end(tmp_path, table):
+    table.problem = RuntimeError("busy")
+    store = opened(tmp_path, table.append)
+    commit(store, [1, 2])
+    table.problem = None
+    store.close()
+    assert table.epochs == [1, 2]
+
+
+def test_restart_in_one_process_repeats_nothing(tmp_path, table):
+    store = opened(tmp_path, table.append)
+    commit(store, [1])
+    store.begin()
+    commit(store, [2])
+    store.close()
+    assert table.epochs == [1, 2]
+
+
+def test_row_says_what_is_committed():
+    row = row_of(
+        checkpoint(7), run="r", generation=2, created_at=1_500_000_000, state=codec.encode({"a": (1, 2)})
+    )
+    assert row["positions"] == '{"a":[{"tags":"{...}","split":0,"ts":70,"seq":7,"ended":false}]}'
+    assert row["created_at"] == dt.datetime(1970, 1, 1, 0, 0, 1, 500_000, dt.UTC)
+    names = ("run", "epoch", "generation", "watermark", "events", "outputs", "state", "is_final")
+    assert [row[name] for name in names] == ["r", 7, 2, 70, 700, 7, '{"a":[1,2]}', False]
+
+
+def test_state_that_is_not_plain_data_or_large_is_null():
+    for state in (b"\xc1 no codec bytes", codec.encode("x" * 2**20)):
+        row = row_of(checkpoint(1), run="r", generation=1, created_at=0, state=state)
+        assert (row["state"], row["state_bytes"]) == (None, len(state))
+
+
+def rows(epochs, run="r1"):
+    return [row_of(checkpoint(epoch), run=run, generation=1, created_at=0, state=b"\x07") for epoch in epochs]
+
+
+def test_spark_appends_each_epoch_of_each_run_once(spark, tmp_path):
+    table = EpochTable.of(SparkTable(path="progress"), tmp_path)
+    for run, epochs in (("r1", [1, 2]), ("r1", [2, 1, 3]), ("r2", [1])):  # each time as after a crash
+        append = TableAppend(table, lambda: entered(spark), run)
+        append(rows(epochs, run))
+        append.close()
+    found = spark.read.parquet(str(tmp_path / "progress")).select("run", "epoch").collect()
+    assert sorted(tuple(row) for row in found) == [("r1", 1), ("r1", 2), ("r1", 3), ("r2", 1)]
+
+
+def test_table_with_a_name_is_found_again_by_another_session(spark, tmp_path):
+    table = EpochTable.of(SparkTable(table="dgs_checkpoints"), tmp_path)
+    assert table.epochs(spark, table_of_rows([]).schema, "r1") == frozenset()
+    table.append(spark, table_of_rows(rows([1])))
+    spark.sql("DROP TABLE dgs_checkpoints")  # a catalog in memory has forgotten it
+    assert table.epochs(spark, table_of_rows([]).schema, "r1") == {1}
+    try:
+        assert [
+            tuple(row) for row in spark.sql("SELECT epoch, watermark, events FROM dgs_checkpoints").collect()
+        ] == [(1, 10, 100)]
+    finally:
+        spark.sql("DROP TABLE dgs_checkpoints")
+
+
+def test_delta_without_its_package_is_refused(spark, tmp_path):
+    table = EpochTable.of(SparkTable(path="progress", format="delta"), tmp_path)
+    with pytest.raises(MissingPackageError, match="delta-spark"):
+        table.epochs(spark, table_of_rows([]).schema, "r1")
+
+
+class Total(dgs.Program):
+    def init(self):
+        return 0
+
+    def update(self, state, event, emit):
+        emit({"total": state + event.payload, "gift": None})
+        return state + event.payload
+
+
+def test_run_leaves_its_checkpoints_and_outputs_as_tables(spark, tmp_path):
+    settings = {
+        "checkpoint": {"every": "1ms", "spark": {"path": str(tmp_path / "progress")}},
+        "sinks": [{"spark": {"path": str(tmp_path / "out")}}],
+        "runtime.batch_rows": 10,
+    }
+    items = [("n", ts, ts) for ts in range(100)]
+    run = dgs.run(Total, streams={"s": items}, runtime="local", settings=settings, run_dir=tmp_path / "run")
+    found = spark.read.parquet(str(tmp_path / "progress")).orderBy("epoch").collect()
+    assert [row.epoch for row in found] == list(range(1, run.report["checkpoints"]["committed"] + 1))
+    assert (found[-1].events, found[-1].state, found[-1].is_final) == (100, "4950", True)
+    assert sum(row.outputs or 0 for row in found) == 100
+    totals = spark.read.parquet(str(tmp_path / "out"))
+    assert totals.columns == ["total"]
+    assert totals.count() == totals.distinct().count() == 100
