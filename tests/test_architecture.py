@@ -164,6 +164,14 @@ def unsafe(path, tree):
             yield f"{path}:{node.lineno} runs a shell"
 
 
+def naming_the_bridge(path, tree):
+    """Only `workers/bridge.py` reaches for what is above it, by name; others must not do the same behind our back."""
+    for node in ast.walk(tree):
+        names = isinstance(node, ast.Constant) and isinstance(node.value, str) and not any(map(str.isspace, node.value))
+        if names and node.value.startswith("spark_bridge") and path != "workers/bridge.py":
+            yield f"{path}:{node.lineno} names {node.value}"
+
+
 def asserting(path, tree):
     return (f"{path}:{node.lineno} asserts" for node in ast.walk(tree) if isinstance(node, ast.Assert))
 
@@ -199,6 +207,10 @@ def test_no_code_runs_data():
     assert not findings(unsafe, *PACKAGES)
 
 
+def test_workers_name_the_bridge_in_one_place():
+    assert not findings(naming_the_bridge, "planner", "workers")
+
+
 def test_packages_do_not_assert():
     """Invariants raise InternalError: they survive `python -O`."""
     assert not findings(asserting, *PACKAGES)
@@ -227,6 +239,7 @@ BAD = [
     (unsafe, "dgs/codec.py", "yaml.load(x)"),
     (unsafe, "dgs/codec.py", "subprocess.run(x, shell=True)"),
     (asserting, "dgs/codec.py", "def f():\n    assert x"),
+    (naming_the_bridge, "workers/local.py", "import_module('spark_bridge.batch')"),
 ]
 GOOD = [
     (against_the_layers, "dgs/api/running.py", "def f():\n    from workers import host"),
