@@ -127,11 +127,19 @@ def _spread(keys: KeySet, modulus: int) -> frozenset[int]:
     return frozenset(c + i * keys.modulus for c in keys.classes for i in range(modulus // keys.modulus))
 
 
+@lru_cache
+def _divisors(modulus: int) -> tuple[int, ...]:
+    """Return the proper divisors, the smallest first."""
+    return tuple(m for m in range(1, modulus) if modulus % m == 0)
+
+
 def _normal(modulus: int, classes: frozenset[int], inside: frozenset[Key], outside: frozenset[Key]) -> KeySet:
     """Return the one representation of this set: smallest modulus, no exception that the classes already say."""
     if not classes:
         return KeySet.of(inside)
-    for smaller in (m for m in range(1, modulus) if modulus % m == 0):
+    for smaller in _divisors(modulus):
+        if len(classes) % (modulus // smaller):
+            continue
         folded = frozenset(c % smaller for c in classes)
         if len(folded) * (modulus // smaller) == len(classes):
             modulus, classes = smaller, folded

@@ -145,11 +145,19 @@ class Lanes:
         """Return each lane's dependent lanes among those of its owner and of the owner's ancestors and subtree."""
         own = _by_owner(self.plan, lanes)
         near: dict[int, dict[int, None]] = {lane.id: {} for lane in lanes}
+        numbers: dict[TagSet, int] = {}
+        number = [
+            numbers.setdefault(lane.tags, len(numbers)) for lane in lanes
+        ]  # many lanes have the same tags
+        known: dict[tuple[int, int], bool] = {}
         for node in self.plan.nodes():
             above = [lane for ancestor in self.plan.ancestors(node.id) for lane in own[ancestor.id]]
             for i, lane in enumerate(own[node.id]):
                 for other in (*own[node.id][i + 1 :], *above):
-                    if self.dependence.between(lane.tags, other.tags):
+                    pair = (number[lane.id], number[other.id])
+                    if pair not in known:
+                        known[pair] = known[pair[::-1]] = self.dependence.between(lane.tags, other.tags)
+                    if known[pair]:
                         near[lane.id][other.id] = None
                         near[other.id][lane.id] = None
         return {i: tuple(sorted(js)) for i, js in near.items()}
