@@ -20,6 +20,7 @@ from dgs.cli.reporting import print_usage_error
 from dgs.cli.resume import resume
 from dgs.cli.run import run
 from dgs.cli.schema import schema
+from dgs.cli.simulate import simulate
 from dgs.cli.stop import stop
 
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
@@ -62,7 +63,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for verb in (run, resume, stop, replan, checkpoint, plan, explain, bench, log, schema, doctor):
+for verb in (run, resume, stop, replan, checkpoint, plan, explain, bench, simulate, log, schema, doctor):
     app.command()(verb)
 
 
