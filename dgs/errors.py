@@ -281,7 +281,7 @@ class NoAnswerError(RunError):
     """A run did not do in time what it was asked to."""
 
     code = "DGS508"
-    template = "the run in {path} has not {what} within {seconds:g} s"
+    template = "the run in {path} has not {what} within {seconds} s"
     fix = "{advice}"
 
 

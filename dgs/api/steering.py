@@ -110,5 +110,5 @@ def _wait(run: KnownRun, is_over: Callable[[], bool], timeout: float, what: str,
     deadline = time.monotonic() + timeout
     while not is_over():
         if time.monotonic() > deadline:
-            raise NoAnswerError(path=run.directory.path, what=what, seconds=timeout, advice=advice)
+            raise NoAnswerError(path=run.directory.path, what=what, seconds=f"{timeout:g}", advice=advice)
         time.sleep(LOOK_EVERY)
