@@ -2,15 +2,15 @@
 
 A host that dies is found by the next question, within milliseconds: its answer is an error of Ray's. A host that hangs, or whose
 machine is cut off, is found because it does not answer; what takes long for good reasons (opening a large source) is told from that
-by a call that any host answers at once (`alive`). No host outlives its generation (R10): `end` kills them all and waits until
-they are gone, so that the next generation finds their files unlocked.
+by a call that any host answers at once (`alive`). No host outlives its generation (R10): `end` kills them all, and
+before the next one opens anything `wait_until_gone` sees to it that it finds their files unlocked.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from dgs.errors import ChannelUnavailableError, DgsError, InternalError, RayUnavailableError, WorkerLostError
@@ -112,13 +112,18 @@ class RayHosts:
                 raise _silent(references[late[0]], CLOSE_SECONDS)
             self._raise_first([self._got(reference, references[reference]) for reference in done])
 
-    def end(self) -> None:
-        """Kill all hosts, and wait until those on this machine are gone."""
+    def end(self) -> tuple[int, ...]:
+        """Kill all hosts. Return the processes of those on this machine: `wait_until_gone` before their files are touched."""
         for actor in self.actors:
             self._ray.kill(actor, no_restart=True)
-        deadline = time.monotonic() + GONE_SECONDS
-        while any(map(_exists, self._processes)) and time.monotonic() < deadline:
-            time.sleep(LOOK_SECONDS)
+        return tuple(self._processes)
+
+
+def wait_until_gone(processes: Iterable[int]) -> None:
+    """Wait until processes of hosts that were killed are gone."""
+    left, deadline = tuple(processes), time.monotonic() + GONE_SECONDS
+    while any(map(_exists, left)) and time.monotonic() < deadline:
+        time.sleep(LOOK_SECONDS)
 
 
 def _silent(host: int, seconds: float, *, is_starting: bool = False) -> DgsError:

@@ -7,9 +7,11 @@ others are started in their place once the new generation is at work.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from workers.job import Job
+from workers.ray_hosts import wait_until_gone
 
 KNOWN_SECONDS = 0.1
 """How long Ray may take to tell that an idle host has died meanwhile."""
@@ -26,6 +28,7 @@ class HostPool:
         self._make = ray.remote(max_restarts=0, max_task_retries=0, concurrency_groups=threads)(HostActor)
         self._keeps = job.checkpoint is not None and job.runtime.address == "local"
         self._idle: list[Any] = []
+        self._leaving: list[int] = []
 
     def take(self, count: int) -> list[Any]:
         """Return hosts: those that wait and live, and for the rest new ones."""
@@ -48,8 +51,18 @@ class HostPool:
         while self._keeps and len(self._idle) < count:
             self._idle.append(self._make.options(num_cpus=0).remote())
 
+    def leave(self, processes: Iterable[int]) -> None:
+        """Note processes of hosts that were killed: while they end, others may start."""
+        self._leaving += processes
+
+    def settle(self) -> None:
+        """Wait until they are gone: then their files may be touched."""
+        wait_until_gone(self._leaving)
+        self._leaving.clear()
+
     def end(self) -> None:
-        """Kill those that wait."""
+        """Kill those that wait, and wait until those at work are gone."""
+        self.settle()
         for actor in self._idle:
             self._ray.kill(actor, no_restart=True)
         self._idle.clear()

@@ -110,7 +110,7 @@ class _Driver:
                 raise
             self._hosts.close(complete=ended.wish is None)
         finally:
-            self._hosts.end()
+            self._pool.leave(self._hosts.end())
             if self._secret is not None:
                 _sweep(self._secret)
         return ended
@@ -157,6 +157,7 @@ class _Driver:
         shares = iter([(_point_of(self._deployment, index), index) for index in range(count)])
         hosts.ask(lambda actor: actor.assign.remote(shipped, count, *next(shares)), is_long=True)
         actors, secret = list(hosts.actors), self._secret
+        self._pool.settle()
         addresses = hosts.ask(lambda actor: actor.open.remote(actors, secret, is_one_node), is_long=True)
         hosts.ask(lambda actor: actor.connect.remote(addresses), is_long=True)
 

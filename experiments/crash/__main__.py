@@ -32,7 +32,7 @@ PER_RUN = 10
 """Kills of hosts in one run."""
 
 RATE = 5_000
-SECONDS_PER_KILL = 5
+SECONDS_PER_KILL = 12
 
 Kills = Annotated[int, typer.Option("--kills", min=0, help="How many hosts to kill, ten of each run.")]
 DriverKills = Annotated[int, typer.Option("--driver-kills", min=0, help="How many drivers to kill.")]
@@ -156,7 +156,7 @@ def _recovery(place: Path, kills: int, dice: random.Random) -> Outcome:
         sinks=["none"],
     )
     victim = Victim(plan, place / "run")
-    outcome = kill_hosts(victim, kills, dice, longest=1.0, waits=True)
+    outcome = kill_hosts(victim, kills, dice, longest=8.0, waits=True)
     return finish(victim, outcome)
 
 
