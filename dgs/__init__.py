@@ -27,6 +27,7 @@ _HOME = {
     "StateType": "dgs.program",
     "Tag": "dgs.tags",
     "TagSet": "dgs.tagset",
+    "check": "dgs.check",
     "kind": "dgs.tags",
     "read_state": "dgs.saved_state",
     "replan": "dgs.api",

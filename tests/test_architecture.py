@@ -73,6 +73,7 @@ PUBLIC = [
     "StateType",
     "Tag",
     "TagSet",
+    "check",
     "kind",
     "read_state",
     "replan",
@@ -289,7 +290,7 @@ def test_import_dgs_loads_nothing_heavy():
 
 def test_import_of_the_model_needs_neither_planner_nor_runtimes():
     loaded = python(
-        "import sys, dgs\nfor name in dgs.__all__:\n    name in ('Run', 'replan', 'resume', 'run', 'stop') or getattr(dgs, name)\n"
+        "import sys, dgs\nfor name in dgs.__all__:\n    name in ('Run', 'check', 'replan', 'resume', 'run', 'stop') or getattr(dgs, name)\n"
         "print(*{name.partition('.')[0] for name in sys.modules})"
     )
     assert not {"planner", "workers", "spark_bridge", "ray", "pyspark", "networkx", "pydantic"} & set(loaded)

@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from dgs.cli.bench import bench
+from dgs.cli.check import check
 from dgs.cli.checkpoint import checkpoint
 from dgs.cli.doctor import doctor
 from dgs.cli.explain import explain
@@ -63,7 +64,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for verb in (run, resume, stop, replan, checkpoint, plan, explain, bench, simulate, log, schema, doctor):
+for verb in (run, resume, stop, replan, checkpoint, plan, explain, check, bench, simulate, log, schema, doctor):
     app.command()(verb)
 
 

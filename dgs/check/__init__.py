@@ -1,0 +1,149 @@
+"""`dgs check`: find the mistake before the cluster does.
+
+A program is consistent if no plan and no schedule can change what it computes (Section 2.3). `check` looks for counterexamples
+with Hypothesis, on states that the program can reach, and makes those that it finds small.
+
+>>> import dgs
+>>> INC, READ = dgs.kind("inc", key=int), dgs.kind("read", key=int)
+>>> class Counters(dgs.Program):
+...     depends = dgs.Dependence((INC, READ, dgs.SAME_KEY), (READ, READ, dgs.SAME_KEY))
+...     def init(self): return {}
+...     def update(self, state, event, emit):
+...         key = event.tag.key
+...         if event.tag.kind == INC: state[key] = state.get(key, 0) + 1
+...         else: emit((key, state.pop(key, 0)))
+...         return state
+...     def fork(self, state, left, right): return dict(state), dict(state)
+...     def join(self, left, right):
+...         return {key: left.get(key, 0) + right.get(key, 0) for key in left | right}
+>>> report = check(Counters, max_examples=50)
+>>> bool(report), [broken.law for broken in report.broken], report.broken[0].scenario.event_count
+(False, ['C2'], 1)
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from dgs.errors import MissingPackageError
+from dgs.program import Program
+
+if TYPE_CHECKING:
+    from dgs.check.report import CheckReport
+
+__all__ = ["check", "replay", "save"]
+
+Target = str | os.PathLike[str] | Program | type[Program]
+Equal = Callable[[Any, Any], bool]
+
+
+def check(
+    target: Target,
+    *,
+    strategies: Mapping[Any, Any] | None = None,
+    keys: Mapping[Any, Iterable[Any]] | None = None,
+    streams: Mapping[str, Iterable[Any]] | None = None,
+    states_equal: Equal | None = None,
+    outputs_equal: Equal | None = None,
+    tolerance: float | None = None,
+    max_examples: int = 200,
+    seed: int = 0,
+) -> CheckReport:
+    """Look for counterexamples to all laws of a program; the report is true if there is none.
+
+    `target`: a program, "file.py:Name", "package.module:Name", or a plan file, whose plan and input are used, too.
+    `strategies`: payloads by kind: a Hypothesis strategy, a type, or a list of samples (default: the type hint of `event`, the
+    plan's input, or a guess). `keys`: keys by kind. `streams`: the data of a plan file's `memory` sources. `states_equal`,
+    `outputs_equal`: what equal means; `tolerance`: floats may differ by this, relatively, in both. The same `seed` finds the same.
+
+    Raises MissingPackageError without Hypothesis, UsageError where payloads are not known, any InvalidError of the target.
+    """
+    _require_hypothesis()
+    from dgs.check.checking import Options, run_checks
+    from dgs.check.plans import from_plan
+
+    options = Options(
+        strategies={str(kind): wanted for kind, wanted in (strategies or {}).items()},
+        keys={str(kind): list(wanted) for kind, wanted in (keys or {}).items()},
+        states_equal=states_equal,
+        outputs_equal=outputs_equal,
+        tolerance=tolerance,
+        max_examples=max_examples,
+        seed=seed,
+    )
+    plan = plan_path(target)
+    if plan is not None:
+        program, options, before = from_plan(plan, options, streams)
+        return run_checks(program, options, before)
+    return run_checks(program_of(target), options)
+
+
+def save(report: CheckReport, target: str, path: str | os.PathLike[str]) -> None:
+    """Write the counterexamples of a report to a file for `replay`. Raises OutputUnwritableError."""
+    from dgs.check import saved
+
+    saved.save(report, target, Path(path))
+
+
+def replay(
+    path: str | os.PathLike[str],
+    target: Target | None = None,
+    *,
+    states_equal: Equal | None = None,
+    outputs_equal: Equal | None = None,
+    tolerance: float | None = None,
+) -> CheckReport:
+    """Run saved counterexamples again, on the program they are of or another one. Raises UsageError."""
+    _require_hypothesis()
+    from dgs.check import saved
+    from dgs.check.checking import Options
+
+    options = Options(states_equal=states_equal, outputs_equal=outputs_equal, tolerance=tolerance)
+    return saved.replay(Path(path), program_of(target or saved.target_of(Path(path))), options)
+
+
+def plan_path(target: Target) -> str | None:
+    """Return the path of a target that is a plan file, None for others."""
+    path = os.fspath(target) if isinstance(target, (str, os.PathLike)) else ""
+    return path if path.endswith((".yaml", ".yml")) else None
+
+
+def program_of(target: Target) -> Program:
+    """Return the program of a target. Raises ProgramImportError, PlanFileError."""
+    from dgs.config import ProgramConfig
+    from dgs.loading import load_program
+
+    if isinstance(target, Program):
+        return target
+    if isinstance(target, type):
+        return target()
+    plan = plan_path(target)
+    if plan is not None:
+        from dgs.api.preparing import from_file
+
+        request = from_file(plan, {})
+        return load_program(request.settings.config.program, request.base_dir)
+    return load_program(ProgramConfig(ref=os.fspath(target)), Path.cwd())
+
+
+def _require_hypothesis() -> None:
+    try:
+        import hypothesis
+    except ImportError:
+        raise MissingPackageError(feature="dgs check", package="hypothesis") from None
+    del hypothesis
+
+
+class _Callable(ModuleType):
+    """`dgs.check` is this package and the function in it: `dgs.check(program)` works, however it was imported."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> CheckReport:
+        return check(*arguments, **options)
+
+
+sys.modules[__name__].__class__ = _Callable

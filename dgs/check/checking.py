@@ -1,0 +1,114 @@
+"""Checking a program: all laws, one after the other, those that make sense."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dgs.check import relation
+from dgs.check.equality import Equal, close, same
+from dgs.check.laws import LAWS, Finding, Law
+from dgs.check.payloads import payload_strategies
+from dgs.check.reachable import narrated
+from dgs.check.report import CheckReport, LawResult
+from dgs.check.search import ERRORS, Counterexample, named, search
+from dgs.check.universe import sample_tags
+from dgs.check.world import World
+from dgs.program import Program
+
+RAISES = "user code raises nothing on states and events that it can meet"
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to check: payloads and keys by kind, streams by kind, what equal means, how many examples, from which seed."""
+
+    strategies: Mapping[str, Any] = field(default_factory=dict)
+    keys: Mapping[str, Iterable[Any]] = field(default_factory=dict)
+    streams: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    states_equal: Equal | None = None
+    outputs_equal: Equal | None = None
+    tolerance: float | None = None
+    max_examples: int = 200
+    seed: int = 0
+
+
+def run_checks(program: Program, options: Options, before: Iterable[LawResult] = ()) -> CheckReport:
+    """Check all laws of a program. `before`: results of what was checked already."""
+    results = list(before)
+    found = relation.relation_finding(program)
+    results.append(of_finding(relation.NAME, relation.WORDS, found))
+    if found is not None:
+        return CheckReport(
+            program.name, tuple(results), options.seed, ("nothing else can be checked before",)
+        )
+    world, notes = made_world(program, options)
+    if not program.dependence.rules:
+        notes.append("the program declares no dependence, so it runs as one worker")
+    for law in LAWS:
+        results.append(_checked(law, world, options, results))
+    return CheckReport(program.name, tuple(results), options.seed, tuple(notes))
+
+
+def made_world(program: Program, options: Options) -> tuple[World, list[str]]:
+    """Return what to check a program on, and notes about it. Raises UsageError where payloads are not known."""
+    keys = {str(kind): list(values) for kind, values in options.keys.items()}
+    given = {str(kind): wanted for kind, wanted in options.strategies.items()}
+    tags = sample_tags(program, keys, given)
+    payloads, guessed = payload_strategies(program, tags, given)
+    default = same if options.tolerance is None else close(options.tolerance)
+    world = World(
+        program,
+        tags,
+        payloads,
+        options.streams,
+        options.states_equal or default,
+        options.outputs_equal or default,
+    )
+    notes = (
+        [f"payloads of {', '.join(guessed)} are guessed: a type hint or `strategies=` says better"]
+        if guessed
+        else []
+    )
+    return world, notes
+
+
+def of_finding(name: str, words: str, finding: Finding | None) -> LawResult:
+    """Return the result of a law that needs no scenario."""
+    return LawResult(name, words, "holds" if finding is None else "BROKEN", finding=finding)
+
+
+def of_counterexample(law: Law, world: World, found: Counterexample, **figures: Any) -> LawResult:
+    """Return the result of a law with a counterexample, told as a story."""
+    finding = named(found, law).finding
+    name = finding.law or law.name
+    return LawResult(
+        name,
+        RAISES if name == ERRORS else law.words,
+        "BROKEN",
+        finding=finding,
+        scenario=found.scenario,
+        story=tuple(narrated(world, found.scenario)),
+        checked_as=law.name,
+        **figures,
+    )
+
+
+def _checked(law: Law, world: World, options: Options, results: list[LawResult]) -> LawResult:
+    broken = {one.law for one in results if one.is_broken} | {
+        one.checked_as for one in results if one.is_broken
+    }
+    first = next((name for name in (ERRORS, *law.after) if name in broken), None)
+    if first is not None:
+        return LawResult(law.name, law.words, "skipped", reason=f"until {first} holds")
+    missing = law.missing(world)
+    if missing is not None:
+        return LawResult(law.name, law.words, "no need", reason=missing)
+    started = time.monotonic()
+    count, found = search(law, world, max_examples=options.max_examples, seed=options.seed)
+    seconds = time.monotonic() - started
+    if found is None:
+        return LawResult(law.name, law.words, "holds", examples=count, seconds=seconds)
+    return of_counterexample(law, world, found, examples=count, seconds=seconds)

@@ -1,0 +1,28 @@
+"""The laws, in the order in which they are checked: a law comes after those without which it says nothing."""
+
+from dgs.check.laws.accumulation import AccumulatingKindsAccumulate
+from dgs.check.laws.batches import BatchesAreFolds
+from dgs.check.laws.codec import SurvivesTheCodec
+from dgs.check.laws.commuting import IndependentEventsCommute
+from dgs.check.laws.contract import Finding, Law
+from dgs.check.laws.determinism import RunsTheSameTwice
+from dgs.check.laws.forking import ForkingIsUndone
+from dgs.check.laws.identity import IdentityIsNeutral
+from dgs.check.laws.joining import UpdatesMayJoinLater
+from dgs.check.laws.ownership import OwnsOnlyStates
+from dgs.check.laws.windows import WindowsAreFolds
+
+LAWS: tuple[Law, ...] = (
+    SurvivesTheCodec(),
+    OwnsOnlyStates(),
+    RunsTheSameTwice(),
+    IndependentEventsCommute(),
+    IdentityIsNeutral(),
+    AccumulatingKindsAccumulate(),
+    ForkingIsUndone(),
+    UpdatesMayJoinLater(),
+    BatchesAreFolds(),
+    WindowsAreFolds(),
+)
+
+__all__ = ["LAWS", "Finding", "Law"]

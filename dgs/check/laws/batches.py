@@ -1,0 +1,134 @@
+"""`update_batch` is the fold of `update`: of a whole batch, and however it is split."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dgs import columns
+from dgs.check.equality import Symptom
+from dgs.check.generate import MOST_STEPS, Draws
+from dgs.check.laws.contract import ROUNDING, Finding, Law, compared, compared_outputs
+from dgs.check.reachable import folded, reached
+from dgs.check.scenario import Scenario
+from dgs.check.world import UserRaised, World, called
+from dgs.errors import DgsError, InternalError
+from dgs.events import Event, EventBatch
+from dgs.outputs import OutputBatch
+from dgs.program import State
+from dgs.tags import Tag
+
+HINTS: dict[Symptom, str] = {
+    "rounding": ROUNDING,
+    "other": "look at the first and the last row, at runs of one event, and at what is carried from one batch to the next",
+}
+OUTPUTS = "look at which rows `emit_batch` is given, and at the first and the last row of a batch"
+
+
+class BatchesAreFolds(Law):
+    """`update_batch(s, batch, emit_batch)` = folding `update` over the batch in order, outputs of each event included."""
+
+    name = "batch"
+    words = "update_batch equals folding update, outputs included, for every split of a batch"
+    fewest = 1
+
+    def missing(self, world: World) -> str | None:
+        """Return that no state type has an `update_batch`."""
+        given = any(one.update_batch is not None for one in world.types.values())
+        return None if given else "the program has no update_batch"
+
+    def draw(self, draws: Draws) -> Scenario:
+        """Draw a history and events of one stream."""
+        steps, wire = draws.history(2)
+        handles = draws.world.types[wire.of].handles
+        stream, tags = one_stream(draws, [tag for tag in wire.tags if tag in handles])
+        events = draws.events(tags, MOST_STEPS, least=1, stream=stream)
+        return Scenario(steps, events=events, on=draws.one(["a list", "columns"]))
+
+    def check(self, world: World, scenario: Scenario) -> Finding | None:
+        """Update with the whole batch, and with its two parts for every cut."""
+        of, state = reached(world, scenario.steps)
+        if world.types[of].update_batch is None:
+            return None
+        expected, wanted = folded(world, of, state, scenario.events)
+        batch = as_batch(scenario.events, as_columns=scenario.on == "columns")
+        for cut in range(len(batch)):  # a cut at 0 is none
+            parts = [batch.cut(0, cut), batch.cut(cut, len(batch))] if cut else [batch]
+            _, state = reached(world, scenario.steps)
+            state, found = _batched(world, of, state, parts)
+            how = (
+                f"update_batch of events 1-{cut} and {cut + 1}-{len(batch)}"
+                if cut
+                else "update_batch of all events"
+            )
+            names = ("folding update", how)
+            broken = compared_outputs(world, scenario.events, (names[0], wanted), (names[1], found), OUTPUTS)
+            broken = broken or compared(
+                world.states_equal, "the states differ", (names[0], expected), (names[1], state), HINTS
+            )
+            if broken is not None:
+                return broken
+        return None
+
+
+def one_stream(draws: Draws, tags: Sequence[Tag]) -> tuple[str, list[Tag]]:
+    """Return a stream, and those of the tags that come from it. Where streams are not known, they are one."""
+    streams = draws.world.streams
+    if not streams:
+        return "input", list(tags)
+    stream = draws.one(
+        list(dict.fromkeys(name for tag in tags for name in streams.get(tag.kind, (tag.kind,))))
+    )
+    return stream, [tag for tag in tags if stream in streams.get(tag.kind, (tag.kind,))]
+
+
+def as_batch(events: Sequence[Event], *, as_columns: bool) -> EventBatch:
+    """Return events of one stream as a batch; payloads as a list, or as columns where they are numbers or records."""
+    tags = list(dict.fromkeys(event.tag for event in events))
+    payloads: list[Any] = [event.payload for event in events]
+    return EventBatch.of(
+        events[0].stream,
+        rank=0,
+        tags=tags,
+        codes=None if len(tags) == 1 else [tags.index(event.tag) for event in events],
+        ts=[event.ts for event in events],
+        payload=_column(payloads) if as_columns else payloads,
+    )
+
+
+def _column(values: list[Any]) -> Any:
+    kinds = set(map(type, values))
+    if kinds in ({int}, {float}, {bool}):
+        return np.array(values)
+    if kinds == {dict} and values[0] and all(value.keys() == values[0].keys() for value in values):
+        return {name: _column([value[name] for value in values]) for name in values[0]}
+    return None if kinds == {type(None)} else values
+
+
+def _batched(
+    world: World, of: str, state: State, parts: Sequence[EventBatch]
+) -> tuple[State, list[list[Any]]]:
+    """Return the state after some batches, and the outputs of each event."""
+    update_batch = world.types[of].update_batch
+    if update_batch is None:
+        raise InternalError(problem=f"state type {of} has no update_batch")
+    outputs: list[list[Any]] = []
+    for part in parts:
+        here: list[list[Any]] = [[] for _ in range(len(part))]
+
+        def emit_batch(
+            values: Any, rows: Any = None, part: EventBatch = part, here: list[list[Any]] = here
+        ) -> None:
+            made = OutputBatch.of_rows(part, values, rows)
+            places = range(len(part)) if rows is None else np.asarray(rows).tolist()
+            for row, value in zip(places, columns.to_list(made.values), strict=True):
+                here[row].append(value)
+
+        try:
+            state = called("update_batch", update_batch, state, part, emit_batch)
+        except DgsError as error:
+            raise UserRaised("update_batch", error) from error
+        outputs += here
+    return state, outputs

@@ -1,0 +1,56 @@
+"""States and outputs survive the codec: they come back equal, and give the same bytes again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dgs import codec
+from dgs.check.equality import same
+from dgs.check.generate import Draws
+from dgs.check.laws.contract import Finding, Law
+from dgs.check.reachable import reached
+from dgs.check.scenario import Scenario
+from dgs.check.world import World
+from dgs.errors import CodecError
+from dgs.user_code import shown
+
+REGISTER = (
+    "states and outputs travel between hosts and into checkpoints. Build them of what the codec carries (numbers, texts, lists, "
+    "tuples, dicts, sets, dates, arrays, ...), or `dgs.codec.register(YourType, to, from)`"
+)
+
+
+class SurvivesTheCodec(Law):
+    """`decode(encode(s)) == s`, and it encodes to the same bytes; outputs too."""
+
+    name = "codec"
+    words = "states and outputs survive the codec byte for byte"
+    after = ()
+
+    def draw(self, draws: Draws) -> Scenario:
+        """Draw a history."""
+        return Scenario(draws.history()[0])
+
+    def check(self, world: World, scenario: Scenario) -> Finding | None:
+        """Encode and decode the state at the end, and all outputs."""
+        trace: list[list[Any]] = []
+        _, state = reached(world, scenario.steps, trace)
+        found = _broken("state", state)
+        for output in (one for outputs in trace for one in outputs):
+            found = found or _broken("output", output)
+        return found
+
+
+def _broken(what: str, value: Any) -> Finding | None:
+    try:
+        data = codec.encode(value)
+        back = codec.decode(data)
+        again = codec.encode(back)
+    except CodecError as error:
+        return Finding(f"a {what} cannot be encoded: {error}", (what, shown(value)), hint=REGISTER)
+    if data == again and same(value, back):
+        return None
+    hint = "a registered type must give back from its data what it was made of"
+    return Finding(
+        f"a {what} comes back as another", (what, shown(value)), ("comes back as", shown(back)), hint=hint
+    )

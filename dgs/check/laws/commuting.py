@@ -1,0 +1,67 @@
+"""C3: independent events commute (Section 2.3)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dgs.check.equality import Symptom
+from dgs.check.generate import Draws, Wire
+from dgs.check.laws.contract import ROUNDING, Finding, Law, compared, compared_outputs
+from dgs.check.reachable import folded, reached
+from dgs.check.scenario import Scenario
+from dgs.check.world import World
+from dgs.tags import Tag
+
+STATE: dict[Symptom, str] = {
+    "rounding": ROUNDING,
+    "order": "the state keeps the order in which independent events came: keep something that has none (a count, a set, a map by key)",
+    "other": "the two events write the same part of the state, or one reads what the other writes",
+}
+OUTPUTS = "one of the events outputs what the other one writes, so the output shows which of them came first"
+
+
+class IndependentEventsCommute(Law):
+    """`update(update(s, e1), e2) = update(update(s, e2), e1)` for independent e1, e2, with the same outputs of each."""
+
+    name = "C3"
+    words = "C3: independent events commute, and the outputs of each do not show which came first"
+
+    def missing(self, world: World) -> str | None:
+        """Return that nothing is independent, if so."""
+        return None if world.independent else "no two tags are independent"
+
+    def draw(self, draws: Draws) -> Scenario:
+        """Draw a history and two independent events."""
+        steps, wire = draws.history()
+        handles = draws.world.types[wire.of].handles
+        pairs = _pairs(draws, Wire(wire.of, tuple(tag for tag in wire.tags if tag in handles), wire.allowed))
+        first, second = draws.one(pairs)
+        return Scenario(steps, events=(draws.event([first]), draws.event([second])))
+
+    def check(self, world: World, scenario: Scenario) -> Finding | None:
+        """Run the two events in both orders."""
+        one, two = scenario.events
+        of, state = reached(world, scenario.steps)
+        there, outputs = folded(world, of, state, [one, two])
+        _, state = reached(world, scenario.steps)
+        back, reverse = folded(world, of, state, [two, one])
+        names = ("e1 then e2", "e2 then e1")
+        found = compared_outputs(world, [one, two], (names[0], outputs), (names[1], reverse[::-1]), OUTPUTS)
+        found = found or compared(
+            world.states_equal, "the states differ", (names[0], there), (names[1], back), STATE
+        )
+        if found is None or found.hint == ROUNDING:
+            return found
+        return replace(
+            found, dependent=(repr(one.tag), repr(two.tag)), hint=f"{found.hint}. {_advice(one.tag, two.tag)}"
+        )
+
+
+def _pairs(draws: Draws, wire: Wire) -> list[tuple[Tag, Tag]]:
+    independent = draws.world.independent
+    return [(a, b) for i, a in enumerate(wire.tags) for b in wire.tags[i:] if (a, b) in independent]
+
+
+def _advice(one: Tag, two: Tag) -> str:
+    when = "SAME_KEY" if one.key == two.key and one.key is not None else "ALWAYS"
+    return f"Probably {one!r} and {two!r} should be dependent: ({one.kind!r}, {two.kind!r}, dgs.{when})"

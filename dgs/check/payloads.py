@@ -1,0 +1,154 @@
+"""Payloads: Hypothesis strategies from what the user says, real input, type hints of `update`, or a guess that `update` accepts.
+
+The event parameter of `update` says what payloads are with `Event[int]`, or with a class of its own that has a `payload: int`.
+
+>>> class Amount(Protocol):
+...     payload: int
+>>> class Total(Program):
+...     def init(self): return 0
+...     def update(self, state: int, event: Amount, emit: Any) -> int: return state + event.payload
+>>> payload_hint(Total())
+<class 'int'>
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, Union
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from dgs.errors import UsageError
+from dgs.events import Event
+from dgs.program import Program
+from dgs.tags import Tag
+
+__all__ = ["Protocol", "payload_hint", "payload_strategies", "strategy_for"]
+
+UNKNOWN: Any = object()
+
+INTS = st.integers(0, 9)
+TEXTS = st.text("abc", max_size=3)
+FLOATS = st.sampled_from([0.0, 1.0, 0.1, 0.2, 0.3, 0.7, -1.5, 2.5, 1e16])
+"""Floats that show rounding where sums are taken for exact."""
+
+GUESSES: tuple[tuple[SearchStrategy[Any], Sequence[Any]], ...] = (
+    (INTS, (0, 1, 7)),
+    (TEXTS, ("a", "bc")),
+    (FLOATS, (0.1, 2.5)),
+    (st.none(), (None,)),
+    (st.lists(INTS, max_size=3), ([1], [2, 3])),
+    (st.dictionaries(TEXTS, INTS, max_size=2), ({}, {"a": 1})),
+)
+"""What is tried where nobody says what payloads are, with examples that `update` must accept."""
+
+
+def payload_strategies(
+    program: Program, tags: Sequence[Tag], given: Mapping[str, Any]
+) -> tuple[dict[str, SearchStrategy[Any]], list[str]]:
+    """Return a strategy for each kind of the tags, and the kinds whose payloads were guessed.
+
+    `given`: by kind a strategy, a type, or a sequence of samples. Raises UsageError where no guess fits.
+    """
+    hint = payload_hint(program)
+    found, guessed = {}, []
+    for kind in dict.fromkeys(tag.kind for tag in tags):
+        if kind in given:
+            found[kind] = strategy_for(given[kind])
+        elif hint is not UNKNOWN:
+            found[kind] = strategy_for(hint)
+        else:
+            found[kind] = _guess(program, next(tag for tag in tags if tag.kind == kind))
+            guessed.append(kind)
+    return found, guessed
+
+
+def payload_hint(program: Program) -> Any:
+    """Return the type that the hints of `update` give payloads, UNKNOWN if they give none."""
+    update = program.states()[0].update
+    names = [name for name in inspect.signature(update).parameters if name != "self"]
+    try:
+        hint = typing.get_type_hints(update).get(names[1], UNKNOWN)
+    except (NameError, TypeError, AttributeError, IndexError):  # names that exist only for type checkers
+        return UNKNOWN
+    return _payload_of(hint)
+
+
+def _payload_of(hint: Any) -> Any:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (Union, types.UnionType):
+        options = [_payload_of(one) for one in arguments]
+        return UNKNOWN if UNKNOWN in options else Union[tuple(options)]  # noqa: UP007 - of values known at run time only
+    if origin is Event and arguments:
+        return UNKNOWN if arguments[0] is Any else arguments[0]
+    if isinstance(hint, type) and hint is not Event:
+        own = typing.get_type_hints(hint).get("payload", Any)
+        return UNKNOWN if own is Any else own
+    return UNKNOWN
+
+
+def strategy_for(wanted: Any) -> SearchStrategy[Any]:
+    """Return the strategy of a strategy (itself), of samples, or of a type: small values of it, simple ones first."""
+    if isinstance(wanted, SearchStrategy):
+        return wanted
+    if isinstance(wanted, (list, tuple, range)):
+        return st.sampled_from(wanted)
+    simple: dict[Any, SearchStrategy[Any]] = {
+        int: st.integers(-9, 9).map(abs) | st.integers(-9, 9),
+        str: TEXTS,
+        float: FLOATS,
+        Any: INTS,
+        object: INTS,
+        None: st.none(),
+    }
+    if isinstance(wanted, typing.Hashable) and wanted in simple:
+        return simple[wanted]
+    return _of_generic(wanted)
+
+
+def _of_generic(wanted: Any) -> SearchStrategy[Any]:  # noqa: PLR0911 - one for each kind of type
+    origin, arguments = typing.get_origin(wanted), typing.get_args(wanted)
+    if origin in (Union, types.UnionType):
+        return st.one_of(*map(strategy_for, sorted(arguments, key=lambda one: one is not type(None))))
+    if origin is list:
+        return st.lists(strategy_for(arguments[0]), max_size=3)
+    if origin in (dict, Mapping):
+        return st.dictionaries(*map(strategy_for, arguments), max_size=2)
+    if origin is tuple and Ellipsis not in arguments:
+        return st.tuples(*map(strategy_for, arguments))
+    if typing.is_typeddict(wanted):
+        return st.fixed_dictionaries({k: strategy_for(v) for k, v in typing.get_type_hints(wanted).items()})
+    if isinstance(wanted, type) and dataclasses.is_dataclass(wanted):
+        hints = typing.get_type_hints(wanted)
+        return st.builds(
+            wanted, **{one.name: strategy_for(hints[one.name]) for one in dataclasses.fields(wanted)}
+        )
+    return st.from_type(wanted)
+
+
+def _guess(program: Program, tag: Tag) -> SearchStrategy[Any]:
+    errors: list[str] = []
+    for strategy, examples in GUESSES:
+        failed = [error for value in examples if (error := _error(program, tag, value)) is not None]
+        if not failed:
+            return strategy
+        errors += failed[:1]
+    message = (
+        f"nothing says what the payloads of kind {tag.kind!r} are, and `update` of {program.name} accepts no guess "
+        f"({errors[0]}): hint them (`event: dgs.Event[int]`), give `strategies={{{tag.kind!r}: ...}}`, or check a plan.yaml"
+    )
+    raise UsageError(message=message)
+
+
+def _error(program: Program, tag: Tag, value: Any) -> str | None:
+    ignore: Callable[[Any], None] = [].append
+    try:
+        program.states()[0].update(program.init(), Event(tag, tag.kind, 0, value), ignore)
+    except Exception as error:  # noqa: BLE001 - whatever it is, this payload does not fit
+        return f"payload {value!r}: {type(error).__name__}: {error}"
+    return None

@@ -1,0 +1,69 @@
+"""The dependence relation itself: symmetric, and an answer for every pair of declared tags.
+
+>>> from dgs.tags import kind
+>>> class Lopsided(Program):
+...     kinds = (kind("cell", key=range(3)),)
+...     def depends(self, a, b): return a.key == b.key + 1
+>>> relation_finding(Lopsided()).what
+'depends(cell(0), cell(1)) is False, and depends(cell(1), cell(0)) is True'
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from dgs.check.laws.contract import Finding
+from dgs.dependence import Rule, When
+from dgs.errors import AsymmetricDependenceError, DgsError
+from dgs.program import Program
+from dgs.tags import Tag
+
+NAME = "dependence"
+WORDS = "the dependence relation is symmetric, and answers for all declared tags"
+
+MOST_TAGS = 60
+"""So many tags of a sample are asked, each with each."""
+
+
+def relation_finding(program: Program) -> Finding | None:
+    """Return what is wrong with the relation, None if nothing is. Raises DgsError if it cannot be one at all."""
+    try:
+        relation = program.dependence
+    except AsymmetricDependenceError as error:
+        facts = error.facts
+        return Finding(
+            f"depends({facts['left']!r}, {facts['right']!r}) is {facts['forward']}, "
+            f"and depends({facts['right']!r}, {facts['left']!r}) is {facts['backward']}",
+            hint="two events either commute or they do not: answer the same both ways, or give Dependence rules",
+            dependent=(repr(facts["left"]), repr(facts["right"])),
+        )
+    except DgsError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a predicate of the user may raise anything
+        return _raised(error)
+    return next((found for rule in relation.rules if (found := _asked(program, rule))), None)
+
+
+def _asked(program: Program, rule: Rule) -> Finding | None:
+    """Ask a predicate about some of the tags of its kinds."""
+    if isinstance(rule.when, When):
+        return None
+    from dgs.check.universe import sample_tags
+
+    tags = sample_tags(program, {})
+    left = [tag for tag in tags if tag.kind == rule.left]
+    right = [tag for tag in tags if tag.kind == rule.right]
+    for a, b in islice(((a, b) for a in left for b in right), MOST_TAGS**2):
+        try:
+            rule.holds(a, b)
+        except Exception as error:  # noqa: BLE001 - a predicate of the user may raise anything
+            return _raised(error, a, b)
+    return None
+
+
+def _raised(error: Exception, *pair: Tag) -> Finding:
+    about = f"({pair[0]!r}, {pair[1]!r})" if pair else ""
+    return Finding(
+        f"depends{about} raised {type(error).__name__}: {error}",
+        hint="the relation must answer for every pair of tags of the declared kinds, also where one of them has no key",
+    )

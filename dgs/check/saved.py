@@ -1,0 +1,113 @@
+"""Counterexamples in files: saved by one `dgs check`, run again by another when the program has been mended.
+
+The file is JSON. The scenarios in it are codec bytes (nothing is run that is read), beside their stories for people.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dgs import codec
+from dgs.check.checking import Options, made_world, of_counterexample, of_finding
+from dgs.check.laws import LAWS
+from dgs.check.relation import NAME, WORDS, relation_finding
+from dgs.check.report import CheckReport, LawResult
+from dgs.check.scenario import Scenario
+from dgs.check.search import Counterexample, examined
+from dgs.check.world import World
+from dgs.errors import CodecError, OutputUnwritableError, UsageError
+from dgs.events import Event
+from dgs.program import Program
+
+VERSION = 1
+
+
+def save(report: CheckReport, target: str, path: Path) -> None:
+    """Write the counterexamples of a report to a file. Raises OutputUnwritableError."""
+    found = [
+        {**one.to_json(), "checked_as": one.checked_as, "scenario": _text(one.scenario)}
+        for one in report.broken
+        if one.scenario is not None
+    ]
+    data = {"version": VERSION, "target": target, "seed": report.seed, "counterexamples": found}
+    try:
+        path.write_text(json.dumps(data, indent=2, default=str) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise OutputUnwritableError(path=path, problem=error.strerror) from error
+
+
+def target_of(path: Path) -> str:
+    """Return what the counterexamples in a file are of. Raises UsageError."""
+    return str(_read(path).get("target", ""))
+
+
+def replay(path: Path, program: Program, options: Options) -> CheckReport:
+    """Run the counterexamples in a file again. Raises UsageError if it is not such a file."""
+    problem = relation_finding(program)
+    if problem is not None:
+        return CheckReport(program.name, (of_finding(NAME, WORDS, problem),), options.seed)
+    saved = list(_saved(path))
+    sampled = {event.tag.kind: [event.payload] for _, scenario in saved for event in _events(scenario)}
+    options = Options(
+        strategies={**{kind: [None] for kind in _kinds(program)}, **sampled},
+        states_equal=options.states_equal,
+        outputs_equal=options.outputs_equal,
+        tolerance=options.tolerance,
+        seed=options.seed,
+    )
+    world, _ = made_world(program, options)
+    return CheckReport(program.name, tuple(_again(world, *one) for one in saved), options.seed)
+
+
+def _again(world: World, name: str, scenario: Scenario) -> LawResult:
+    law = next((one for one in LAWS if one.name == name), None)
+    if law is None:
+        raise UsageError(message=f"there is no law {name!r}: the file is of another version")
+    forks = [step.sides for step in scenario.steps if not isinstance(step, Event)]
+    for sides in forks + ([] if scenario.sides is None else [scenario.sides]):
+        if sides.fork not in world.forks:
+            raise UsageError(message=f"the program has no fork {sides.fork!r} any more: check it anew")
+    finding = examined(law, world, scenario)
+    if finding is None:
+        return LawResult(law.name, law.words, "holds", examples=1)
+    return of_counterexample(law, world, Counterexample(scenario, finding), examples=1)
+
+
+def _saved(path: Path) -> Iterator[tuple[str, Scenario]]:
+    for one in _read(path).get("counterexamples", []):
+        try:
+            scenario = Scenario.from_data(codec.decode(base64.b64decode(one["scenario"])))
+        except (CodecError, ValueError, TypeError, KeyError) as error:
+            raise UsageError(message=f"{path}: a scenario cannot be read: {error}") from error
+        yield str(one.get("checked_as")), scenario
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(message=f"{path} cannot be read: {error}") from error
+    if not isinstance(data, dict) or data.get("version") != VERSION:
+        raise UsageError(message=f"{path} holds no counterexamples of `dgs check --save-counterexample`")
+    return data
+
+
+def _text(scenario: Scenario | None) -> str | None:
+    return None if scenario is None else base64.b64encode(codec.encode(scenario.to_data())).decode()
+
+
+def _events(scenario: Scenario) -> Iterator[Event]:
+    for step in scenario.steps:
+        if isinstance(step, Event):
+            yield step
+    yield from scenario.events
+
+
+def _kinds(program: Program) -> list[str]:
+    from dgs.check.universe import sample_tags
+
+    return list(dict.fromkeys(tag.kind for tag in sample_tags(program, {})))

@@ -1,0 +1,116 @@
+"""Looking for a counterexample to a law with Hypothesis, and making it small.
+
+What was found is remembered as it is found: of all scenarios that failed, the one with the fewest events counts, also where user
+code does something else each time.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass, replace
+
+from hypothesis import HealthCheck, Phase, Verbosity, given, settings
+from hypothesis import seed as seeded
+from hypothesis.errors import HypothesisException, HypothesisWarning
+
+from dgs.check.generate import scenarios
+from dgs.check.laws import Finding, Law
+from dgs.check.pruning import pruned
+from dgs.check.scenario import Scenario
+from dgs.check.world import UserRaised, World
+
+SHRINKING = 3.0
+"""Seconds after the first failure, at most, for finding a smaller one."""
+
+ERRORS = "errors"
+"""The law that user code raises nothing; every scenario of every law checks it."""
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """A scenario in which a law does not hold, and what is wrong in it."""
+
+    scenario: Scenario
+    finding: Finding
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """How large it is: events, forks, characters."""
+        return self.scenario.event_count, self.scenario.fork_count, len(repr(self.scenario))
+
+
+class _DoesNotHold(Exception):  # noqa: N818 - Hypothesis's sign of failure
+    """A scenario failed."""
+
+
+class _Enough(BaseException):
+    """Time for shrinking is over."""
+
+
+def examined(law: Law, world: World, scenario: Scenario) -> Finding | None:
+    """Return what is wrong in a scenario; what user code raises is a finding too."""
+    try:
+        return law.check(world, scenario)
+    except UserRaised as raised:
+        hint = f"every function must accept every state and event that it can meet\n{raised.trace}"
+        return Finding(f"{raised.function} raised {raised.error}", hint=hint, law=ERRORS)
+
+
+def search(law: Law, world: World, *, max_examples: int, seed: int) -> tuple[int, Counterexample | None]:
+    """Return how many scenarios were checked, and the smallest in which the law does not hold."""
+    failing: list[Counterexample] = []
+    count, until = 0, float("inf")
+
+    @seeded(seed)
+    @settings(
+        max_examples=max_examples,
+        database=None,
+        deadline=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+        verbosity=Verbosity.quiet,
+        report_multiple_bugs=False,
+        print_blob=False,
+    )
+    @given(scenarios(law.draw, world))
+    def attempt(scenario: Scenario) -> None:
+        nonlocal count, until
+        count += not failing
+        if time.monotonic() > until:
+            raise _Enough
+        finding = examined(law, world, scenario)
+        if finding is not None:
+            if not failing:
+                until = time.monotonic() + SHRINKING
+            failing.append(Counterexample(scenario, finding))
+            raise _DoesNotHold
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HypothesisWarning)
+        try:
+            attempt()
+        except (_DoesNotHold, _Enough):
+            pass
+        except HypothesisException:
+            if not failing:  # else: user code that does something else each time
+                raise
+    return count, _pruned(law, world, min(failing, key=lambda one: one.size)) if failing else None
+
+
+def _pruned(law: Law, world: World, found: Counterexample) -> Counterexample:
+    """Return a counterexample without the steps that it does not need."""
+
+    def is_broken(scenario: Scenario) -> bool:
+        finding = examined(law, world, scenario)
+        return finding is not None and finding.law == found.finding.law
+
+    scenario = pruned(world, found.scenario, is_broken, fewest=law.fewest)
+    finding = examined(law, world, scenario)
+    return found if finding is None else Counterexample(scenario, finding)
+
+
+def named(counterexample: Counterexample, law: Law) -> Counterexample:
+    """Return a counterexample whose finding names the law that is broken."""
+    finding = counterexample.finding
+    return replace(counterexample, finding=replace(finding, law=finding.law or law.name))

@@ -1,0 +1,98 @@
+"""`dgs check`: is the program consistent? Counterexamples before anything runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dgs.cli.options import AsJson, Debug
+from dgs.cli.reporting import print_json, reporting, say
+
+if TYPE_CHECKING:
+    from dgs.check.report import CheckReport
+
+Target = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="TARGET",
+        help="A program (file.py:Name or package.module:Name), or a plan.yaml.",
+        show_default=False,
+    ),
+]
+MaxExamples = Annotated[int, typer.Option("--max-examples", min=1, help="Scenarios to try for each law.")]
+Seed = Annotated[int, typer.Option("--seed", help="Where to start looking; the same seed finds the same.")]
+Tolerance = Annotated[
+    float | None,
+    typer.Option("--tolerance", min=0, metavar="X", help="Floats may differ by this, relatively."),
+]
+Save = Annotated[
+    Path | None, typer.Option("--save-counterexample", metavar="FILE", help="Write what was found there.")
+]
+Replay = Annotated[
+    Path | None,
+    typer.Option("--replay", metavar="FILE", help="Only run the counterexamples in this file again."),
+]
+With = Annotated[
+    str | None,
+    typer.Option(
+        "--with",
+        metavar="FILE.py:NAME",
+        help="A dict of options of dgs.check: strategies, keys, states_equal, outputs_equal.",
+    ),
+]
+
+
+def check(
+    target: Target = None,
+    *,
+    max_examples: MaxExamples = 200,
+    seed: Seed = 0,
+    tolerance: Tolerance = None,
+    options_from: With = None,
+    save_counterexample: Save = None,
+    replay: Replay = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Look for counterexamples to the laws of a program: C1, C2, C3 and all else that running it in parallel relies on."""
+    with reporting(as_json=as_json, debug=debug):
+        import dgs.check as checks
+        from dgs.errors import UsageError
+
+        options: dict[str, Any] = {"tolerance": tolerance, **_options(options_from)}
+        if replay is not None:
+            equals = {name: options.get(name) for name in ("tolerance", "states_equal", "outputs_equal")}
+            report = checks.replay(replay, target, **equals)
+        elif target is None:
+            raise UsageError(message="say what to check: a program (file.py:Name), or a plan.yaml")
+        else:
+            report = checks.check(target, **{"max_examples": max_examples, "seed": seed} | options)
+        _tell(report, as_json=as_json)
+        if save_counterexample is not None and target is not None and report.broken:
+            checks.save(report, target, save_counterexample)
+            say(f"dgs: repeat with: dgs check --replay {save_counterexample}")
+        if not report:
+            raise typer.Exit(1)
+
+
+def _options(ref: str | None) -> dict[str, Any]:
+    """Return the options that the user keeps in a Python file."""
+    from dgs.errors import UsageError
+    from dgs.loading import load_callable
+
+    if ref is None:
+        return {}
+    found = load_callable(ref, Path.cwd())
+    known = ("strategies", "keys", "states_equal", "outputs_equal", "tolerance")
+    if not isinstance(found, dict) or not found.keys() <= set(known):
+        raise UsageError(message=f"--with {ref} must be a dict of {', '.join(known)}")
+    return found
+
+
+def _tell(report: CheckReport, *, as_json: bool) -> None:
+    if as_json:
+        print_json(report.to_json())
+    else:
+        print(report)

@@ -1,0 +1,246 @@
+"""`dgs.check`: options, reports, files of counterexamples, the command line."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+
+import pytest
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import dgs
+from dgs.check import replay, save
+from dgs.check.payloads import payload_hint
+from dgs.check.universe import sample_tags
+from dgs.cli.app import app
+from dgs.errors import MissingPackageError, ProgramImportError, UsageError
+from tests import programs
+from tests.gallery.wrong import WRONG, Counters, ForkDuplicates, MissingPair, Window
+
+FEW = 40
+POSITIVE = st.integers(1, 20)
+SUBJECTS = [
+    (programs.Counters, {"inc": POSITIVE, "read": POSITIVE}),
+    (programs.SumCounters, {"inc": POSITIVE, "read": POSITIVE}),
+    (programs.EventWindow, {}),
+    (programs.WindowsAtOnce, {}),
+    (programs.EchoWindow, {}),
+    (programs.LastValueJoin, {}),
+    (programs.SmartHome, {}),
+    (programs.Neighbours, {}),
+    (programs.ChainHistory, {}),
+]
+
+PROGRAM = '''\
+"""Sums."""
+import dgs
+
+VALUE, BARRIER = dgs.kind("value"), dgs.kind("barrier")
+
+
+class Sums(dgs.Program):
+    depends = dgs.Dependence((BARRIER, BARRIER, dgs.ALWAYS), (BARRIER, VALUE, dgs.ALWAYS))
+
+    def init(self):
+        return 0
+
+    def update(self, state, event, emit):
+        if event.tag.kind == VALUE:
+            return state + event.payload["amount"]
+        emit(state)
+        return 0
+
+    def fork(self, state, left, right):
+        return state, FORKED
+
+    def join(self, left, right):
+        return left + right
+
+
+OPTIONS = {"strategies": {VALUE: [{"amount": 1}], BARRIER: [None]}}
+'''
+PLAN = """\
+version: 1
+name: sums
+program: {ref: "program.py:Sums"}
+streams:
+  - id: barriers
+    tags: {kind: barrier}
+    source: {csv: {path: barriers.csv}}
+  - id: left
+    tags: {kind: value}
+    source: {csv: {path: values.csv}}
+    payload: [amount]
+  - id: right
+    tags: {kind: value}
+    source: {csv: {path: values.csv}}
+    payload: [amount]
+"""
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A wrong program (its fork duplicates the sum) with a plan file and input, in the working directory."""
+    (tmp_path / "program.py").write_text(PROGRAM.replace("FORKED", "state"))
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    (tmp_path / "barriers.csv").write_text("ts\n10\n")
+    (tmp_path / "values.csv").write_text("ts,amount\n1,3\n2,4\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def command(line):
+    return CliRunner().invoke(app, shlex.split(line))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("make", "strategies"), SUBJECTS)
+def test_check_passes_the_programs_that_tests_run(make, strategies):
+    report = dgs.check(make, strategies=strategies)
+    assert report, str(report)
+
+
+def test_check_passes_a_right_program():
+    report = dgs.check(programs.SmartHome, max_examples=FEW)
+    assert report, str(report)
+    assert {one.law for one in report.laws if one.status == "holds"} >= {
+        "C1",
+        "C2",
+        "C3",
+        "codec",
+        "ownership",
+    }
+
+
+def test_check_of_the_same_seed_finds_the_same():
+    first, second = (dgs.check(ForkDuplicates, seed=5, max_examples=FEW) for _ in range(2))
+    assert first.broken[0].scenario == second.broken[0].scenario
+
+
+def test_report_names_the_law_the_story_both_sides_and_a_hint():
+    text = str(dgs.check(ForkDuplicates, max_examples=FEW))
+    for part in (
+        "C2",
+        "join(fork(s, left, right))",
+        "inc(0) with payload",
+        "difference:",
+        "hint: fork gives both sides",
+    ):
+        assert part in text
+
+
+def test_report_of_c3_names_the_pair_to_declare():
+    (broken,) = dgs.check(MissingPair, max_examples=FEW).broken
+    assert {tag.split("(")[0] for tag in broken.finding.dependent} == {"inc", "read"}
+    assert "dgs.SAME_KEY" in broken.finding.hint
+
+
+def test_laws_that_build_on_a_broken_one_are_not_checked():
+    report = dgs.check(MissingPair, max_examples=FEW)
+    assert {one.law for one in report.laws if one.status == "skipped"} >= {"C1", "C2"}
+
+
+def test_states_equal_decides_what_is_equal():
+    report = dgs.check(ForkDuplicates, max_examples=FEW, states_equal=lambda a, b: a.keys() == b.keys())
+    assert "C2" not in {one.law for one in report.broken}
+
+
+def test_tolerance_forgives_rounding():
+    wrong = WRONG["float_sum"].make
+    samples = {"value": [0.1, 0.2, 0.3], "barrier": [0.0]}
+    assert not dgs.check(wrong(), strategies=samples, max_examples=100)
+    assert dgs.check(wrong(), strategies=samples, tolerance=1e-9, max_examples=FEW)
+
+
+def test_strategies_may_be_types_samples_or_hypothesis_strategies():
+    for wanted in (int, [1, 2], POSITIVE):
+        assert dgs.check(Counters, strategies={"inc": wanted}, max_examples=5)
+
+
+def test_keys_are_those_given():
+    seen = set()
+
+    class Spy(Counters):
+        def update(self, state, event, emit):
+            seen.add(event.tag.key)
+            return super().update(state, event, emit)
+
+    dgs.check(Spy, keys={"inc": [70], "read": [70]}, max_examples=10)
+    assert seen == {70}
+
+
+def test_payload_hint_is_that_of_the_event():
+    assert payload_hint(Window()) is int
+
+
+def test_sample_tags_know_kinds_that_only_update_mentions():
+    assert {tag.kind for tag in sample_tags(MissingPair(), {})} == {"inc", "read"}
+
+
+def test_check_asks_for_payloads_that_it_cannot_guess():
+    class Picky(Window):
+        def update(self, state, event, emit):
+            return state + event.payload.amount
+
+    with pytest.raises(UsageError, match="strategies="):
+        dgs.check(Picky)
+
+
+def test_check_without_hypothesis_names_the_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    with pytest.raises(MissingPackageError, match="hypothesis"):
+        dgs.check(Counters)
+
+
+def test_counterexample_can_be_replayed_and_is_gone_when_mended(tmp_path):
+    path = tmp_path / "found.json"
+    save(dgs.check(ForkDuplicates, max_examples=FEW), "tests.gallery.wrong:ForkDuplicates", path)
+    assert [one.law for one in replay(path, ForkDuplicates).broken] == ["C2"]
+    assert replay(path, Counters)
+
+
+def test_replay_refuses_other_files(tmp_path):
+    (tmp_path / "other.json").write_text("[]")
+    with pytest.raises(UsageError, match="no counterexamples"):
+        replay(tmp_path / "other.json", Counters)
+
+
+def test_cli_check_finds_saves_and_replays(project):
+    done = command(
+        "check program.py:Sums --with program.py:OPTIONS --max-examples 30 --save-counterexample found.json"
+    )
+    assert done.exit_code == 1
+    assert "C2" in done.stdout
+    assert command("check --replay found.json").exit_code == 1
+    (project / "program.py").write_text(PROGRAM.replace("FORKED", "0"))
+    assert command("check --replay found.json").exit_code == 0
+
+
+def test_cli_check_of_a_plan_file_uses_its_input(project):
+    done = command("check plan.yaml --max-examples 30 --json")
+    assert done.exit_code == 1
+    told = json.loads(done.stdout)
+    assert (told["laws"][0]["law"], told["laws"][0]["status"]) == ("plan", "holds")
+    broken = [one for one in told["laws"] if one["status"] == "broken"]
+    assert [one["law"] for one in broken] == ["C2"]
+    assert "'amount': " in str(broken[0]["counterexample"]["steps"])
+
+
+def test_cli_check_of_a_plan_that_is_not_valid_lists_what_it_breaks(project):
+    section = "plan: {id: w0, tags: {barriers: [barrier]}, children: []}\n"
+    (project / "plan.yaml").write_text(PLAN + section)
+    (project / "program.py").write_text(PROGRAM.replace("FORKED", "0"))
+    done = command("check plan.yaml --max-examples 5")
+    assert done.exit_code == 1, done.output
+    assert "the plan breaks" in done.stdout
+
+
+def test_cli_check_without_target_is_a_usage_error():
+    assert command("check").exit_code == 2
+
+
+def test_check_of_what_is_not_there_cannot_be_imported(project):
+    with pytest.raises(ProgramImportError):
+        dgs.check("program.py:Nothing")

@@ -1,0 +1,76 @@
+"""The gallery: what is wrong is found and named, in few events; what is right raises no alarm."""
+
+from __future__ import annotations
+
+import statistics
+
+import pytest
+
+import dgs
+from tests.gallery.right import RIGHT
+from tests.gallery.wrong import WRONG
+
+SEEDS = 20
+MOST_EVENTS = 3
+IN_A_HURRY = 60
+"""Examples for right programs where every test run pays for them."""
+
+every_wrong = pytest.mark.parametrize("name", sorted(WRONG))
+every_right = pytest.mark.parametrize("name", sorted(RIGHT))
+FAST = (
+    "asymmetric",
+    "emits_its_state",
+    "fork_duplicates",
+    "missing_pair",
+    "output_not_encodable",
+    "uses_random",
+)
+"""One for each family of laws that is found early; the others take seconds each."""
+
+
+def found_in(name, seed):
+    """Return the law that is named first in a wrong program, and how many events its counterexample has."""
+    broken = dgs.check(WRONG[name].make(), seed=seed).broken
+    if not broken:
+        return None, 0
+    return broken[0].law, 0 if broken[0].scenario is None else broken[0].scenario.event_count
+
+
+def test_gallery_is_large_enough():
+    assert len(WRONG) >= 20
+    assert len(RIGHT) >= 10
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_wrong_program_is_found_out(name):
+    law, events = found_in(name, seed=0)
+    assert law in WRONG[name].laws
+    assert events <= MOST_EVENTS
+
+
+@pytest.mark.slow
+@every_wrong
+def test_wrong_program_is_found_out_from_nearly_every_seed(name):
+    found = [found_in(name, seed) for seed in range(SEEDS)]
+    assert sum(law in WRONG[name].laws for law, _ in found) >= SEEDS - 1
+    assert max(events for _, events in found) <= MOST_EVENTS
+    assert statistics.median(events for _, events in found) <= MOST_EVENTS
+
+
+@pytest.mark.slow
+def test_counterexamples_have_two_events_in_the_median():
+    assert statistics.median(found_in(name, seed=1)[1] for name in WRONG) <= 2
+
+
+@pytest.mark.parametrize("name", ["keys_unseen", "three_types"])
+def test_right_program_raises_no_alarm(name):
+    report = dgs.check(RIGHT[name].make(), max_examples=IN_A_HURRY, **RIGHT[name].options)
+    assert report, str(report)
+
+
+@pytest.mark.slow
+@every_right
+def test_right_program_raises_no_alarm_from_any_seed(name):
+    for seed in range(SEEDS):
+        report = dgs.check(RIGHT[name].make(), seed=seed, **RIGHT[name].options)
+        assert report, str(report)
