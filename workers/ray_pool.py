@@ -18,7 +18,7 @@ KNOWN_SECONDS = 0.1
 
 
 class HostPool:
-    """Makes actors of `workers.ray_host.HostActor`. Idle ones take no CPU from Ray's count: only their memory is dear."""
+    """Makes actors of `workers.ray_host.HostActor`. Idle ones take no CPU from Ray's count; each costs its memory, and a second of work once."""
 
     def __init__(self, ray: Any, job: Job) -> None:
         from workers.ray_host import HostActor

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 0.05
 
-REFILL_SECONDS = 2.0
-"""How long a generation is at work before hosts for the next one are started."""
+REFILL_SECONDS = 10.0
+"""How long a generation is at work before hosts for the next one are started: a short run should not pay for that."""
 
 
 def run_ray(job: Job, caller: Caller = NOBODY) -> JobResult:

@@ -23,7 +23,7 @@ from dgs.errors import WorkerLostError
 from dgs.settings import Given
 from tests.programs import BARRIER, VALUE, EchoWindow
 from tests.workers.test_sockets import family
-from workers import ray_hosts
+from workers import ray_hosts, ray_runtime
 from workers.deployment import Deployment
 from workers.job import Caller, Job, JobResult
 from workers.ray_runtime import run_ray
@@ -162,7 +162,8 @@ def test_a_killed_host_is_noticed_at_once_and_the_run_goes_on_from_its_last_chec
     assert figures["outputs"] == expected().total()
 
 
-def test_a_run_survives_the_roots_host_and_then_another_and_leaves_nothing_of_them(tmp_path):
+def test_a_run_survives_the_roots_host_and_then_another_and_leaves_nothing_of_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(ray_runtime, "REFILL_SECONDS", 0.1)  # idle hosts take over
     leaf = leaf_tag(tmp_path)
     before, files = directories(), open_files()
     falls = {(BARRIER(), 150): 1, (leaf, 350): 1, ("init",): 1}
