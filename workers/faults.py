@@ -30,9 +30,9 @@ class CrashedError(Exception):
 class Faults:
     """How much of each fault. Counts: at most so many in a run; all else: a chance per step, unless said otherwise.
 
-    Crash: `crashes` (with gaps of frames) at `crash_chance`; `zombie_chance` that what crashed goes on unawares; `stops`, clean
+    Crash: `crashes` at `crash_chance`; `zombie_chance` that what crashed goes on unawares; `stops`, clean
     ones at a checkpoint, after which another plan may follow.
-    Network: `loss`, `reordering` (both end a generation, as a crash does), `repetition`, `delay` of an edge, `swizzle` (many edges
+    Network: `loss`, `reordering` (both end a generation, a few times), `repetition`, `delay` of an edge, `swizzle` (many edges
     clogged and freed in other orders), `straggling` (a crash leaves frames that arrive later), `muting` (a chance per stream of a
     generation that it says nothing, for a while or until nothing else can move).
     Disk: `disk`; None for one that cannot fail. `rot`: a chance per generation that one bit of a file has turned; `disk_crash`: a

@@ -115,6 +115,7 @@ class Generation:
         self.is_fenced = False
         self.final: Checkpoint | None = None
         self.commits = 0
+        self.asked = 0
         rnd, plan = world.random, layout.plan
         self._lanes = layout.lanes(world.program.dependence)
         spread = {node.id: rnd.randrange(MOST_HOSTS) for node in plan.nodes()}
@@ -356,6 +357,7 @@ class Generation:
 
     def request_snapshot(self) -> None:
         """Ask the root for a checkpoint."""
+        self.asked += 1
         host = self._hosts[self._root_host]
         host.workers[self._root].snapshot()
         host.wake(self._root)

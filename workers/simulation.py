@@ -44,6 +44,12 @@ ZOMBIE_CHANCE = 0.2
 STRAY_CHANCE = 0.1
 STOP_CHANCE = 0.02
 MOST_STRAYS = 5
+MOST_GAPS = 3
+"""Generations of a run that end because a frame is missing."""
+
+MOST_SNAPSHOTS = 12
+"""Of a generation. Asked for faster than they can be given they would never end, and real drivers ask for one at a time."""
+
 MOST_AT_ONCE = 4
 """Snapshots that are asked for at once, now and then."""
 
@@ -220,7 +226,7 @@ class Simulation(SimulatedSinks):
             if self._strikes(generation):
                 continue
             generation.do(*rnd.choice(steps))
-            if rnd.random() < SNAPSHOT_CHANCE:
+            if generation.asked < MOST_SNAPSHOTS and rnd.random() < SNAPSHOT_CHANCE:
                 for _ in range(MOST_AT_ONCE if self.is_odd() else 1):
                     generation.request_snapshot()
             if self._stops > 0 and self._has_stopped(generation):
@@ -276,15 +282,16 @@ class Simulation(SimulatedSinks):
         if self._strays and rnd.random() < STRAY_CHANCE:
             generation.stray(*self._strays.pop(0))
             return True
-        return self._strikes_the_network(generation, may_crash=may_crash)
+        return self._strikes_the_network(generation)
 
-    def _strikes_the_network(self, generation: Generation, *, may_crash: bool) -> bool:
+    def _strikes_the_network(self, generation: Generation) -> bool:
         faults, rnd = self.faults, self.random
         if faults.delay + faults.swizzle + faults.loss + faults.repetition + faults.reordering == 0:
             return False
         edges = generation.busy_edges()
         if not edges:
             return False
+        may_break = self.result.ends[FrameGapError.__name__] < MOST_GAPS
         if rnd.random() < faults.delay:
             generation.network.clog(rnd.choice(edges), self.now + rnd.randint(1, 50))
         if rnd.random() < faults.swizzle:
@@ -292,9 +299,9 @@ class Simulation(SimulatedSinks):
         if rnd.random() < faults.repetition:
             generation.repeat(rnd.choice(edges))
             return True
-        if may_crash and rnd.random() < faults.reordering:
+        if may_break and rnd.random() < faults.reordering:
             generation.network.overtake(rnd.choice(edges))
-        if may_crash and rnd.random() < faults.loss:
+        if may_break and rnd.random() < faults.loss:
             generation.lose(rnd.choice(edges))
             return True
         return False
