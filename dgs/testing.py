@@ -1,4 +1,4 @@
-"""Testing a program as the runtime is tested: simulated runs with crashes, failing disks and networks, in one line of pytest.
+"""Testing a program as the runtime is tested, in one line of pytest: under random plans, and with crashes, failing disks and networks.
 
 >>> from dgs import ALWAYS, Dependence, Program, kind
 >>> VALUE, BARRIER = kind("value"), kind("barrier")
@@ -16,6 +16,8 @@
 >>> streams = {"barriers": [("barrier", 3, None)], "values": [("value", 1, 10), ("value", 2, 20), ("value", 9, 5)]}
 >>> print(simulate(Sums, streams, seeds=20))                                        # doctest: +ELLIPSIS
 20 runs gave the sequential outputs: ...
+>>> print(run_plans(Sums, streams, 20))                                             # doctest: +ELLIPSIS
+20 runs under random plans gave the sequential outputs: ...
 """
 
 from __future__ import annotations
@@ -23,12 +25,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from dgs.equivalence import OutputsDiffer, assert_equivalent
 from dgs.program import Program
 
 if TYPE_CHECKING:
     from workers.campaign import Campaign
+    from workers.random_plans import Trials
+    from workers.simulated_case import Case
 
-__all__ = ["simulate"]
+__all__ = ["OutputsDiffer", "assert_equivalent", "run_plans", "simulate"]
 
 
 def simulate(
@@ -45,16 +50,41 @@ def simulate(
     `all` or `none`. `tolerance`: by how much floats may differ. Returns what happened. Raises SimulationFailed, an AssertionError
     whose text has the seed, the smallest failing input that was found, and the trace; UsageError for unknown faults.
     """
-    from dgs.api.preparing import from_program, prepare
-    from dgs.api.simulating import case_of
     from workers.campaign import simulate_seeds
     from workers.faults import fault_kinds
 
     kinds = fault_kinds(faults)
     chosen = range(seeds) if isinstance(seeds, int) else seeds
-    prepared = prepare(from_program(program() if isinstance(program, type) else program, streams, {}))
 
     def replay(seed: int) -> str:
         return f"dgs.testing.simulate(..., seeds=[{seed}], faults={faults!r})"
 
-    return simulate_seeds(case_of(prepared, tolerance=tolerance), chosen, kinds, replay=replay)
+    return simulate_seeds(_case(program, streams, tolerance), chosen, kinds, replay=replay)
+
+
+def run_plans(
+    program: Program | type[Program],
+    streams: Mapping[str, Iterable[Any]],
+    n: int = 50,
+    *,
+    seed: int = 0,
+    tolerance: float | None = None,
+) -> Trials:
+    """Run a program under `n` random plans and orders of messages, without faults; compare each run with the sequential program.
+
+    `streams`: as for `dgs.run`. `tolerance`: by how much floats may differ. Returns what was tried. Raises PlanFailed, an
+    AssertionError whose text has a small plan and a small input that fail, the first differing outputs, and the seed.
+    """
+    from workers.random_plans import try_plans
+
+    return try_plans(_case(program, streams, tolerance), n, seed)
+
+
+def _case(
+    program: Program | type[Program], streams: Mapping[str, Iterable[Any]], tolerance: float | None
+) -> Case:
+    from dgs.api.preparing import from_program, prepare
+    from dgs.api.simulating import case_of
+
+    made = program() if isinstance(program, type) else program
+    return case_of(prepare(from_program(made, streams, {})), tolerance=tolerance)

@@ -129,7 +129,7 @@ def wrong_outputs(truth: Truth, outputs: Iterable[OutputBatch], *, is_whole: boo
 
     Outputs are never taken back, so what holds for all of them held at every commit before.
     """
-    found = [(one, tag, value) for batch in outputs for one, tag, value in _rows(batch)]
+    found = [(one, tag, value) for batch in outputs for one, tag, value in output_rows(batch)]
     for one, count in Counter(one for one, _, _ in found).items():
         if count > 1:
             yield f"{one} came {count} times"
@@ -151,7 +151,7 @@ def out_of_order(outputs: Iterable[OutputBatch], *, block: int, splits: int) -> 
     """
     last: dict[tuple[str, Tag, int], OutputId] = {}
     for batch in outputs:
-        for one, tag, _ in _rows(batch):
+        for one, tag, _ in output_rows(batch):
             which = (declared(batch.stream)[0], tag, one.seq // block % splits)
             if which in last and one < last[which]:
                 yield f"{one} came after {last[which]}, both of tag {tag!r}"
@@ -194,7 +194,8 @@ def reads_out_of_turn(reader: Reader, frontiers: Iterable[OrderKey]) -> str | No
     return f"source {reader.source!r} is read although its host holds {reader.load} bytes of {reader.most}"
 
 
-def _rows(batch: OutputBatch) -> Iterator[tuple[OutputId, Tag, Any]]:
+def output_rows(batch: OutputBatch) -> Iterator[tuple[OutputId, Tag, Any]]:
+    """Yield the id, tag and value of every output of a batch."""
     columns = zip(batch.ts.tolist(), np.asarray(batch.seq).tolist(), batch.index.tolist(), strict=True)
     ids = (OutputId(ts, batch.rank, seq, index) for ts, seq, index in columns)
     yield from zip(ids, batch.tag_list(), batch.to_list(), strict=True)

@@ -98,10 +98,11 @@ class Case:
         if self.layout is not None:
             return self.layout
         if number not in self._layouts:
-            self._layouts[number] = self._random_layout(random.Random(f"layout {number}"))  # noqa: S311 - reproducible
+            self._layouts[number] = self.random_layout(random.Random(f"layout {number}"))  # noqa: S311 - reproducible
         return self._layouts[number]
 
-    def _random_layout(self, rnd: random.Random) -> Layout:
+    def random_layout(self, rnd: random.Random, max_leaves: int | None = None) -> Layout:
+        """Return a random plan over random splits of the streams."""
         splits = {stream: rnd.choice(SPLITS) for stream in self.streams}
         blank = Layout.__new__(Layout)
         object.__setattr__(blank, "splits", splits)
@@ -113,7 +114,9 @@ class Case:
             ],
             [Machine("m", 3)],
         )
-        plan = optimizers.plan(self.program, topology, name="random", seed=rnd.randrange(10**6))
+        plan = optimizers.plan(
+            self.program, topology, name="random", seed=rnd.randrange(10**6), max_leaves=max_leaves
+        )
         return Layout(plan, splits)
 
     def tags_of(self, stream: str) -> TagSet:

@@ -1,4 +1,6 @@
-"""Ready-made monoids for programs that accumulate: folded a column at a time, and many windows in one call.
+"""Ready-made monoids for programs that accumulate, and the programs made of them: `Windows` and `KeyedWindows`.
+
+Monoids are folded a column at a time, and many windows in one call; they are made of each other.
 
 >>> SUM.join(SUM.fold([1, 2]), SUM.lift(3)), MAX.fold([1, 2]), MEAN.result(MEAN.fold([1, 2]))
 (6, 2, 1.5)
@@ -8,7 +10,33 @@
 
 from dgs.monoids.contract import Monoid
 from dgs.monoids.extremes import MAX, MIN, Max, Min
+from dgs.monoids.keyed_windows import KeyedWindows
 from dgs.monoids.maps import MapOf
+from dgs.monoids.ordered import Latest, Top
+from dgs.monoids.products import AllOf, FieldOf
+from dgs.monoids.sets import DISTINCT, Distinct
 from dgs.monoids.sums import COUNT, MEAN, SUM, Count, Mean, Sum
+from dgs.monoids.windows import Windows
 
-__all__ = ["COUNT", "MAX", "MEAN", "MIN", "SUM", "Count", "MapOf", "Max", "Mean", "Min", "Monoid", "Sum"]
+__all__ = [
+    "COUNT",
+    "DISTINCT",
+    "MAX",
+    "MEAN",
+    "MIN",
+    "SUM",
+    "AllOf",
+    "Count",
+    "Distinct",
+    "FieldOf",
+    "KeyedWindows",
+    "Latest",
+    "MapOf",
+    "Max",
+    "Mean",
+    "Min",
+    "Monoid",
+    "Sum",
+    "Top",
+    "Windows",
+]

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from dgs import columns
 from dgs.columns import Column
 
 Cuts = npt.NDArray[np.int64]
@@ -43,3 +44,17 @@ class Monoid(Protocol):
 def bounds(count: int, cuts: Cuts) -> tuple[Cuts, Cuts]:
     """Return where each window starts and stops among `count` rows."""
     return np.concatenate(([0], cuts)).astype(np.int64), np.concatenate((cuts, [count])).astype(np.int64)
+
+
+def windows_by_fold(monoid: Monoid, column: Column, cuts: Cuts) -> list[Any]:
+    """Return the state of each window: for monoids whose fold is all that can be done a column at a time."""
+    starts, stops = bounds(columns.length(column), cuts)
+    pairs = zip(starts.tolist(), stops.tolist(), strict=True)
+    return [monoid.fold(columns.cut(column, start, stop)) for start, stop in pairs]
+
+
+def field_of(column: Column, name: str) -> Column:
+    """Return a field of a column of records."""
+    if isinstance(column, dict):
+        return column[name]
+    return [record[name] for record in columns.to_list(column)]

@@ -15,7 +15,7 @@ import numpy as np
 
 from dgs import columns
 from dgs.columns import Column
-from dgs.monoids.contract import Cuts, Monoid
+from dgs.monoids.contract import Cuts, Monoid, field_of
 
 States = dict[Any, Any]
 
@@ -58,13 +58,13 @@ class MapOf:
         count = columns.length(column)
         if not count:
             return maps
-        keys, codes = columns.distinct(self._field(column, self.key))
+        keys, codes = columns.distinct(field_of(column, self.key))
         window = np.searchsorted(cuts, np.arange(count), side="right") if len(cuts) else 0
         group = window * len(keys) + codes
         order = np.argsort(group, kind="stable")
         grouped = group[order]
         ends = np.flatnonzero(grouped[1:] != grouped[:-1]) + 1
-        inner = column if self.value is None else self._field(column, self.value)
+        inner = column if self.value is None else field_of(column, self.value)
         states = columns.to_list(self.monoid.windows(columns.take(inner, order), ends))
         for which, state in zip(grouped[np.append(0, ends)].tolist(), states, strict=True):
             number, place = divmod(which, len(keys))
@@ -74,8 +74,3 @@ class MapOf:
     def result(self, state: States) -> States:
         """Return the result of each key."""
         return {key: self.monoid.result(inner) for key, inner in state.items()}
-
-    def _field(self, column: Column, name: str) -> Column:
-        if isinstance(column, dict):
-            return column[name]
-        return [record[name] for record in columns.to_list(column)]

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import dgs
+from dgs.keyed import KeyedState
 from dgs.vectorised import by_kind, by_tag, one_by_one
 
 AIRPORTS = ("EWR", "JFK", "LGA")
@@ -28,17 +29,11 @@ State = dict[str, Record]
 """The latest report of each airport that has had one."""
 
 
-class FlightsJoin(dgs.Program):
+class FlightsJoin(KeyedState):
     """Emits `{flight, weather}` for every departure, and `{airport, replaced}`, the old report, for every report."""
 
-    depends = dgs.Dependence(
-        (UPDATE, UPDATE, dgs.SAME_KEY),
-        (UPDATE, VIEW, dgs.SAME_KEY),
-    )
-
-    def init(self) -> State:
-        """Know no weather."""
-        return {}
+    changes = (UPDATE,)
+    reads = (VIEW,)
 
     def update(self, state: State, event: dgs.Event, emit: Callable[[Any], None]) -> State:
         """Join a departure with the weather of its airport, or take in a report."""
@@ -59,18 +54,3 @@ class FlightsJoin(dgs.Program):
             else:
                 state = one_by_one(self.update, state, run, emit)
         return state
-
-    def fork(self, state: State, left: dgs.TagSet, right: dgs.TagSet) -> tuple[State, State]:
-        """Give each side the airports it may see, the left one also those that nobody sees.
-
-        An airport on both sides has only departures there (its reports depend on them), so both copies stay equal.
-        """
-        on_right = {airport for airport in state if VIEW(airport) in right or UPDATE(airport) in right}
-        on_left = {airport for airport in state if airport not in on_right or VIEW(airport) in left}
-        return {airport: state[airport] for airport in on_left}, {
-            airport: state[airport] for airport in on_right
-        }
-
-    def join(self, left: State, right: State) -> State:
-        """Put the airports of both sides together."""
-        return left | right

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 import dgs
+from dgs.keyed import KeyedState
 from dgs.vectorised import by_kind, by_tag, one_by_one
 
 PAGES = (0, 1)
@@ -32,17 +33,11 @@ State = dict[int, int]
 """The latest metadata of each page that has been updated."""
 
 
-class PageViewJoin(dgs.Program):
+class PageViewJoin(KeyedState):
     """Emits `{page, visitor, info}` for every view, and `{page, replaced}`, the old metadata, for every update."""
 
-    depends = dgs.Dependence(
-        (UPDATE, UPDATE, dgs.SAME_KEY),
-        (UPDATE, VIEW, dgs.SAME_KEY),
-    )
-
-    def init(self) -> State:
-        """Know no page."""
-        return {}
+    changes = (UPDATE,)
+    reads = (VIEW,)
 
     def update(self, state: State, event: dgs.Event, emit: Callable[[Any], None]) -> State:
         """Join a view with what is known of its page, or replace what is known."""
@@ -64,16 +59,3 @@ class PageViewJoin(dgs.Program):
             else:
                 state = one_by_one(self.update, state, run, emit)
         return state
-
-    def fork(self, state: State, left: dgs.TagSet, right: dgs.TagSet) -> tuple[State, State]:
-        """Give each side the pages it may see, the left one also those that nobody sees.
-
-        A page on both sides is only viewed there (its updates depend on its views), so both copies stay equal.
-        """
-        on_right = {page for page in state if VIEW(page) in right or UPDATE(page) in right}
-        on_left = {page for page in state if page not in on_right or VIEW(page) in left}
-        return {page: state[page] for page in on_left}, {page: state[page] for page in on_right}
-
-    def join(self, left: State, right: State) -> State:
-        """Put the pages of both sides together."""
-        return left | right

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from dgs import codec
 from dgs.columns import cut, length, to_list
-from dgs.monoids import COUNT, MAX, MEAN, MIN, SUM, MapOf, Monoid
+from dgs.errors import ProgramError
+from dgs.monoids import COUNT, DISTINCT, MAX, MEAN, MIN, SUM, AllOf, FieldOf, Latest, MapOf, Monoid, Top
 
 INTEGERS = st.integers(-9, 9) | st.sampled_from([2**62, -(2**62), -(2**63), 2**63 - 1])
 EXACT_FLOATS = st.integers(-(2**20), 2**20).map(lambda n: n / 4) | st.sampled_from(
@@ -83,6 +84,15 @@ SUBJECTS = [
     Subject("map of means", MapOf(MEAN), records(NUMBERS)),
     Subject("map of greatest", MapOf(MAX), records((lists(INTEGERS), arrays(np.int64)))),
     Subject("map of counts", MapOf(COUNT, value=None), records(NUMBERS)),
+    Subject("top", Top(2), ORDERED),
+    Subject("top by field", Top(3, by="value"), records(NUMBERS)),
+    Subject("latest", Latest(by="value"), records(NUMBERS)),
+    Subject("distinct", DISTINCT, (lists(INTEGERS), arrays(np.int64), key_columns)),
+    Subject("field", FieldOf(SUM, "value"), records(NUMBERS)),
+    Subject(
+        "several", AllOf(n=COUNT, sum=FieldOf(SUM, "value"), keys=FieldOf(DISTINCT, "key")), records(NUMBERS)
+    ),
+    Subject("map of tops", MapOf(Top(2)), records((lists(INTEGERS), arrays(np.int64)))),
 ]
 every_monoid = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda s: s.name)
 
@@ -105,7 +115,7 @@ def exact(state):
 def _plain(state):
     if isinstance(state, dict):
         return sorted(((repr(key), _plain(inner)) for key, inner in state.items()), key=lambda pair: pair[0])
-    if isinstance(state, tuple):
+    if isinstance(state, (list, tuple)):
         return tuple(map(_plain, state))
     return state + 0.0 if isinstance(state, float) else state
 
@@ -203,3 +213,44 @@ def test_map_with_other_names_and_inner_results():
     by_page = MapOf(MEAN, key="page", value="time")
     states = by_page.fold([{"page": "home", "time": 1}, {"page": "home", "time": 2}])
     assert by_page.result(states) == {"home": 1.5}
+
+
+@given(st.lists(st.integers(-5, 5)), st.integers(1, 4))
+def test_top_is_the_greatest_values(values, count):
+    assert Top(count).result(Top(count).fold(values)) == sorted(values, reverse=True)[:count]
+    assert Top(count).fold(np.array(values, dtype=np.int64)) == sorted(values, reverse=True)[:count]
+
+
+def test_top_of_nothing_is_refused():
+    with pytest.raises(ProgramError, match="at least 1"):
+        Top(0)
+
+
+def test_top_takes_nan_for_the_greatest():
+    found = Top(2).fold(np.array([1.0, math.nan, 5.0, 2.0]))
+    assert math.isnan(found[0])
+    assert found[1] == 5.0
+
+
+@given(st.permutations([{"ts": 1, "n": 9}, {"ts": 4, "n": 1}, {"ts": 4, "n": 2}]))
+def test_latest_does_not_depend_on_the_order(records):
+    assert folded(Latest(), records) == Latest().fold(records) == {"ts": 4, "n": 2}
+
+
+def test_field_of_a_field():
+    orders = {"order": {"price": np.array([3, 4])}}
+    price = FieldOf(SUM, "order", "price")
+    assert price.fold(orders) == 7 == price.join(price.lift({"order": {"price": 3}}), 4)
+
+
+def test_several_monoids_have_results_by_name():
+    both = AllOf(mean=MEAN, seen=DISTINCT)
+    assert both.result(both.fold([1, 2, 2])) == {"mean": 5 / 3, "seen": {1, 2}}
+
+
+@pytest.mark.parametrize("monoid", [Top(2), DISTINCT], ids=["top", "distinct"])
+def test_result_does_not_change_with_the_state(monoid):
+    state = monoid.fold([1])
+    result = monoid.result(state)
+    monoid.join(state, monoid.fold([2, 3]))
+    assert list(result) == [1]

@@ -1,0 +1,67 @@
+"""Programs whose state is a dictionary by the key of the tag: some kinds change the entry of their key, others only read it.
+
+>>> import dgs
+>>> PRICE, ORDER = dgs.kind("price", key=str), dgs.kind("order", key=str)
+>>> class Orders(KeyedState):
+...     '''Emits what every order costs, at the latest price of its article.'''
+...     changes = (PRICE,)
+...     reads = (ORDER,)
+...     def update(self, state, event, emit):
+...         if event.tag.kind == ORDER:
+...             emit(event.payload * state.get(event.tag.key, 0))
+...         else:
+...             state[event.tag.key] = event.payload
+...         return state
+>>> Orders().dependence(ORDER("tea"), PRICE("tea")), Orders().dependence(ORDER("tea"), ORDER("tea"))
+(True, False)
+>>> Orders().fork({"tea": 3, "milk": 1}, dgs.TagSet.of(ORDER("tea")), dgs.TagSet.of(ORDER("tea"), PRICE("milk")))
+({'tea': 3}, {'tea': 3, 'milk': 1})
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from dgs.dependence import SAME_KEY, Dependence, Rule
+from dgs.program import Program
+from dgs.tags import Key, Kind, Tag
+from dgs.tagset import TagSet
+
+State = dict[Any, Any]
+
+
+class KeyedState(Program):
+    """A program whose `update` looks at the entry `state[event.tag.key]` only, and changes it at events of the kinds `changes` only.
+
+    Dependence, fork and join are derived: of one key, what changes depends on everything and what reads is independent of what
+    reads; keys are independent of each other. An entry may be on both sides of a fork: then it is only read, on both.
+    """
+
+    changes: ClassVar[tuple[Kind | str, ...]] = ()
+    reads: ClassVar[tuple[Kind | str, ...]] = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Derive the dependence."""
+        super().__init_subclass__(**options)
+        if "depends" not in vars(cls) and vars(cls).keys() & {"changes", "reads"}:
+            pairs = [(a, b) for i, a in enumerate(cls.changes) for b in (*cls.changes[i:], *cls.reads)]
+            cls.depends = Dependence(*(Rule(a, b, SAME_KEY) for a, b in pairs))
+
+    def init(self) -> State:
+        """Start without entries."""
+        return {}
+
+    def fork(self, state: State, left: TagSet, right: TagSet) -> tuple[State, State]:
+        """Give each side the entries that its events may see, the left one also those that nobody sees."""
+        on_right = {key for key in state if self._sees(right, key)}
+        on_left = {key for key in state if key not in on_right or self._sees(left, key)}
+        return {key: state[key] for key in state if key in on_left}, {
+            key: state[key] for key in state if key in on_right
+        }
+
+    def join(self, left: State, right: State) -> State:
+        """Put the entries of both sides together."""
+        return left | right
+
+    def _sees(self, tags: TagSet, key: Key) -> bool:
+        return any(Tag(str(kind), key) in tags for kind in (*self.changes, *self.reads))

@@ -1,0 +1,133 @@
+"""The greatest few values, and the last one: of records by one of their fields, or of values that are ordered themselves.
+
+Records whose field is equal are ordered by all that they hold, so that what stays does not depend on who saw them first. NaN is
+greater than anything, and not to be overlooked.
+
+>>> Top(2).fold([3, 1, 5, 4])
+[5, 4]
+>>> readings = [{"ts": 1, "temp": 20}, {"ts": 7, "temp": 25}, {"ts": 3, "temp": 30}]
+>>> Latest().fold(readings), Top(1, by="temp").fold(readings)
+({'ts': 7, 'temp': 25}, [{'ts': 3, 'temp': 30}])
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+import numpy as np
+
+from dgs import codec, columns
+from dgs.columns import Column
+from dgs.errors import ProgramError
+from dgs.monoids.contract import Cuts, field_of, windows_by_fold
+
+
+class Top:
+    """The greatest `count` values, greatest first; records by their field `by`. Of equal values, such as 1 and 1.0, either may stay."""
+
+    def __init__(self, count: int, *, by: str | None = None) -> None:
+        if count < 1:
+            raise ProgramError(
+                program=type(self).__name__,
+                problem=f"the greatest {count} of anything are nothing: give at least 1",
+            )
+        self.count = count
+        self.by = by
+
+    def identity(self) -> list[Any]:
+        """Return the greatest of no values: none."""
+        return []
+
+    def lift(self, value: Any) -> list[Any]:
+        """Return the greatest of one value."""
+        return [value]
+
+    def join(self, left: list[Any], right: list[Any]) -> list[Any]:
+        """Return the greatest of both."""
+        return (
+            heapq.nlargest(self.count, (*left, *right), key=self._rank) if left and right else left or right
+        )
+
+    def fold(self, column: Column) -> list[Any]:
+        """Return the greatest of a column; those that cannot be among them are left aside a column at a time."""
+        count = columns.length(column)
+        values = column if self.by is None else field_of(column, self.by)
+        if count > self.count and isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+            least = np.partition(values, count - self.count)[count - self.count]
+            column = columns.take(column, np.flatnonzero(~(values < least)))
+        return heapq.nlargest(self.count, columns.to_list(column), key=self._rank)
+
+    def windows(self, column: Column, cuts: Cuts) -> list[list[Any]]:
+        """Return the greatest of each window."""
+        return windows_by_fold(self, column, cuts)
+
+    def result(self, state: list[Any]) -> list[Any]:
+        """Return the greatest values."""
+        return list(state)
+
+    def _rank(self, value: Any) -> Any:
+        return _rank(value) if self.by is None else _rank_of_record(value, self.by)
+
+
+class Latest:
+    """The record whose field `by` is greatest, None of none: where it is the time, the last one.
+
+    Of records of the same time the one whose other fields are greater (by their codec bytes) is taken for the last: a join cannot know which
+    arrived later.
+    """
+
+    def __init__(self, *, by: str = "ts") -> None:
+        self.by = by
+        self._top = Top(1, by=by)
+
+    def identity(self) -> None:
+        """Return None."""
+
+    def lift(self, value: Any) -> Any:
+        """Return the record."""
+        return value
+
+    def join(self, left: Any, right: Any) -> Any:
+        """Return the later one."""
+        if left is None or right is None:
+            return right if left is None else left
+        return max(left, right, key=lambda record: _rank_of_record(record, self.by))
+
+    def fold(self, column: Column) -> Any:
+        """Return the last record of a column."""
+        return next(iter(self._top.fold(column)), None)
+
+    def windows(self, column: Column, cuts: Cuts) -> list[Any]:
+        """Return the last record of each window."""
+        return windows_by_fold(self, column, cuts)
+
+    def result(self, state: Any) -> Any:
+        """Return the last record, None of none."""
+        return state
+
+
+def _rank(value: Any) -> tuple[bool, Any]:
+    """Return what values are ordered by; any NaN is the same."""
+    return (True, None) if value != value else (False, value)  # noqa: PLR0124 - NaN is not equal to itself
+
+
+def _rank_of_record(record: dict[str, Any], by: str) -> tuple[bool, Any, _Bytes]:
+    return *_rank(record[by]), _Bytes(record)
+
+
+class _Bytes:
+    """The codec bytes of a value, made only where two of them are compared: where the fields before were equal."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Bytes) and codec.encode(self.value) == codec.encode(other.value)
+
+    def __lt__(self, other: _Bytes) -> bool:
+        return codec.encode(self.value) < codec.encode(other.value)
+
+    __hash__ = None  # type: ignore[assignment]  # for ordering only

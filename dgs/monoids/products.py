@@ -1,0 +1,79 @@
+"""Monoids made of monoids: of one field of records, and several at once.
+
+>>> from dgs.monoids import COUNT, MAX, SUM
+>>> sales = AllOf(total=FieldOf(SUM, "amount"), greatest=FieldOf(MAX, "amount"), number=COUNT)
+>>> sales.result(sales.fold({"amount": [3, 9, 4], "page": ["home", "shop", "home"]}))
+{'total': 16, 'greatest': 9, 'number': 3}
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dgs import columns
+from dgs.columns import Column
+from dgs.monoids.contract import Cuts, Monoid, field_of
+
+States = tuple[Any, ...]
+
+
+class FieldOf:
+    """A monoid over a field of records; over a field of a field, where several names are given."""
+
+    def __init__(self, monoid: Monoid, *names: str) -> None:
+        self.monoid = monoid
+        self.names = names
+        self.identity, self.join, self.result = monoid.identity, monoid.join, monoid.result
+
+    def lift(self, value: Any) -> Any:
+        """Return the state of the field of one record."""
+        for name in self.names:
+            value = value[name]
+        return self.monoid.lift(value)
+
+    def fold(self, column: Column) -> Any:
+        """Return the state of the field of all records."""
+        return self.monoid.fold(self._field(column))
+
+    def windows(self, column: Column, cuts: Cuts) -> Column:
+        """Return the state of the field in each window."""
+        return self.monoid.windows(self._field(column), cuts)
+
+    def _field(self, column: Column) -> Column:
+        for name in self.names:
+            column = field_of(column, name)
+        return column
+
+
+class AllOf:
+    """Several monoids over the same values, each with a name: the state is a tuple, the result a record."""
+
+    def __init__(self, **monoids: Monoid) -> None:
+        self.monoids = monoids
+        self._parts = tuple(monoids.values())
+
+    def identity(self) -> States:
+        """Return all their identities."""
+        return tuple(part.identity() for part in self._parts)
+
+    def lift(self, value: Any) -> States:
+        """Return the state of one value in each."""
+        return tuple(part.lift(value) for part in self._parts)
+
+    def join(self, left: States, right: States) -> States:
+        """Join part by part."""
+        return tuple(part.join(a, b) for part, a, b in zip(self._parts, left, right, strict=True))
+
+    def fold(self, column: Column) -> States:
+        """Return the state of all values in each."""
+        return tuple(part.fold(column) for part in self._parts)
+
+    def windows(self, column: Column, cuts: Cuts) -> list[States]:
+        """Return the states of each window."""
+        parts = [columns.to_list(part.windows(column, cuts)) for part in self._parts]
+        return list(zip(*parts, strict=True)) if parts else [()] * (len(cuts) + 1)
+
+    def result(self, state: States) -> dict[str, Any]:
+        """Return the result of each, by its name."""
+        results = zip(self.monoids.items(), state, strict=True)
+        return {name: part.result(inner) for (name, part), inner in results}

@@ -1,0 +1,137 @@
+"""Programs made of a monoid: some kinds of events accumulate, others close the window and emit what has come together.
+
+The fork, the dependence, the vectorised updates are derived, and lawful if the monoid is.
+
+>>> import dgs
+>>> from dgs.monoids import COUNT, MAX, AllOf, FieldOf
+>>> SALE, CLOSE = dgs.kind("sale"), dgs.kind("close")
+>>> class Sales(Windows):
+...     '''Emits the number of sales and the greatest of them, at every closing time.'''
+...     monoid = AllOf(number=COUNT, greatest=FieldOf(MAX, "amount"))
+...     accumulates = (SALE,)
+...     closes = (CLOSE,)
+>>> sales = [(SALE(), 1, {"amount": 30}), (SALE(), 2, {"amount": 50}), (SALE(), 8, {"amount": 20})]
+>>> dgs.run(Sales(), streams={"sales": sales, "closings": [(CLOSE(), 5, None)]}, runtime="local").outputs
+[{'number': 2, 'greatest': 50}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dgs import columns
+from dgs.columns import Column
+from dgs.dependence import ALWAYS, Dependence, Rule, When
+from dgs.errors import ProgramError
+from dgs.events import Event, EventBatch
+from dgs.monoids.contract import Cuts, Monoid
+from dgs.program import Emit, Program, State
+from dgs.tags import Kind
+from dgs.vectorised import by_tag
+
+EmitBatch = Callable[..., None]
+
+
+class Windows(Program):
+    """Joins the values of the kinds `accumulates` by a `monoid`; an event of a kind in `closes` emits the result and starts anew.
+
+    A value is the payload of an event, or with `of_events = True` the record {key, ts, payload} of its tag's key, its timestamp and
+    its payload. Override `value` for anything else, and `close` for what a closing event does. Law: `close` changes nothing but the
+    state and may look at nothing but the state and its event.
+    """
+
+    monoid: Monoid
+    closes: ClassVar[tuple[Kind | str, ...]] = ()
+    of_events: ClassVar[bool] = False
+    _when: ClassVar[When] = ALWAYS
+    _of_payloads: ClassVar[bool] = True
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Derive the dependence: closing kinds depend on each other and on all that accumulates."""
+        super().__init_subclass__(**options)
+        cls._of_payloads = cls.value is Windows.value and not cls.of_events
+        both = sorted({*map(str, cls.closes)} & {*map(str, cls.accumulates)})
+        if both:
+            raise ProgramError(program=cls.__name__, problem=f"{both[0]!r} cannot both accumulate and close")
+        if "depends" not in vars(cls) and vars(cls).keys() & {"closes", "accumulates"}:
+            pairs = [(a, b) for i, a in enumerate(cls.closes) for b in (*cls.closes[i:], *cls.accumulates)]
+            cls.depends = Dependence(*(Rule(a, b, cls._when) for a, b in pairs))
+
+    def __init__(self) -> None:
+        for name in ("monoid", "accumulates"):
+            if not getattr(self, name, None):
+                raise ProgramError(program=self.name, problem=f"{name} is missing: give `{name} = ...`")
+
+    def value(self, event: Event) -> Any:
+        """Return what the monoid makes a state of."""
+        if self.of_events:
+            return {"key": event.tag.key, "ts": event.ts, "payload": event.payload}
+        return event.payload
+
+    def column(self, batch: EventBatch) -> Column:
+        """Return the values of a batch. Override it together with `value`, or it is made of single events."""
+        if type(self).value is not Windows.value:
+            return [self.value(event) for event in batch.events()]
+        payload = [None] * len(batch) if batch.payload is None else batch.payload
+        if self.of_events:
+            return {"key": by_tag(batch, [tag.key for tag in batch.tags]), "ts": batch.ts, "payload": payload}
+        return payload
+
+    def close(self, state: Any, event: Event, emit: Emit) -> Any:  # noqa: ARG002 - for those who override it
+        """Emit the result of a window; return the state of the next one."""
+        emit(self.monoid.result(state))
+        return self.monoid.identity()
+
+    def init(self) -> State:
+        """Start with no values."""
+        return self.identity()
+
+    def identity(self) -> State:
+        """Return the state of no values."""
+        return self.monoid.identity()
+
+    def join(self, left: State, right: State) -> State:
+        """Return the state of the values of both sides."""
+        return self.monoid.join(left, right)
+
+    def update(self, state: State, event: Event, emit: Emit) -> State:
+        """Join a value, or close the window."""
+        if event.tag.kind in self.closes:
+            return self.close(state, event, emit)
+        monoid = self.monoid
+        return monoid.join(state, monoid.lift(event.payload if self._of_payloads else self.value(event)))
+
+    def fold(self, batch: EventBatch) -> State:
+        """Return the state of a batch of events that accumulate."""
+        return self.monoid.fold(self.column(batch))
+
+    def update_windows(self, batch: EventBatch, cuts: Cuts) -> Column:
+        """Return the states of many windows of events that accumulate."""
+        return self.monoid.windows(self.column(batch), cuts)
+
+    def update_batch(self, state: State, batch: EventBatch, emit_batch: EmitBatch) -> State:
+        """Fold whole windows at once, and close them one by one."""
+        closing = self._closing(batch)
+        rows = np.flatnonzero(closing)
+        if not len(rows):
+            return self.join(state, self.fold(batch)) if len(batch) else state
+        rest = batch.take(np.flatnonzero(~closing))
+        # cuts are rows of `rest`: before the i-th closing event, i others are left out
+        states = columns.to_list(self.update_windows(rest, rows - np.arange(len(rows)))) if len(rest) else []
+        values: list[Any] = []
+        of_rows: list[int] = []
+        for number, (row, event) in enumerate(zip(rows.tolist(), batch.take(rows).events(), strict=True)):
+            state = self.update(self.join(state, states[number]) if states else state, event, values.append)
+            of_rows += [row] * (len(values) - len(of_rows))
+        if values:
+            emit_batch(values, np.array(of_rows, dtype=np.intp))
+        return self.join(state, states[-1]) if states else state
+
+    def _closing(self, batch: EventBatch) -> npt.NDArray[np.bool_]:
+        """Return which events of a batch close a window."""
+        closing = np.array([tag.kind in self.closes for tag in batch.tags], dtype=bool)
+        return np.repeat(closing[:1], len(batch)) if batch.codes is None else closing[batch.codes]

@@ -1,0 +1,157 @@
+"""A program under random plans, without faults: what is told of a plan under which it gives other outputs, made small.
+
+>>> from dgs.events import EventBatch
+>>> from dgs.program import Program
+>>> from dgs.tags import Tag
+>>> class Total(Program):
+...     def init(self): return 0
+...     def update(self, state, event, emit):
+...         emit(state + event.payload)
+...         return state + event.payload
+>>> batch = EventBatch.of("s", rank=0, tags=[Tag("n")], ts=[1, 5], payload=[10, 20])
+>>> print(try_plans(Case(Total(), {"s": [batch]}), 3))
+3 runs under random plans gave the sequential outputs; every plan had one worker only
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from dgs.outputs import OutputBatch
+from dgs.tags import Tag
+from dgs.user_code import shown
+from planner.plan import Plan
+from planner.render import as_text
+from workers.campaign import shrunk
+from workers.faults import NO_FAULTS
+from workers.oracles import OutputId, Truth, output_rows
+from workers.simulated_case import Case, WrongRunError
+from workers.simulation import Simulated
+
+SHOWN = 5
+"""Differing outputs that are shown."""
+
+SHOWN_EVENTS = 20
+"""Events of a stream that are shown."""
+
+LONGEST_SHRINKING = 10.0
+"""Seconds."""
+
+SMALL_PLANS = (2,) * 12 + (3,) * 12
+"""The most leaves of the plans that are tried in place of a large one that has failed."""
+
+
+class OutputsOnly(Case):
+    """A case of which only the outputs are judged: one that is made small must stay one whose outputs are wrong."""
+
+    def problems(self, run: Simulated) -> Iterator[str]:
+        """Yield which outputs differ, in the order of their events."""
+        yield from _differing(self.truth, list(self.streams), run.outputs)
+
+
+class PlanFailed(AssertionError):  # noqa: N818 - what pytest shows of a test that failed
+    """Under a plan the program did not do what the sequential one does. `plan` and `case` (its `streams`) are small."""
+
+    def __init__(self, seed: int, replay: str, plan: Plan, case: Case, differences: list[str]) -> None:
+        super().__init__(seed, replay, plan, case, differences)
+        self.seed, self.replay, self.plan, self.case, self.differences = seed, replay, plan, case, differences
+
+    def __str__(self) -> str:
+        more = len(self.differences) - SHOWN
+        lines = ["the program does not give the sequential outputs under this plan:"]
+        lines += [f"  {line}" for line in as_text(self.plan).splitlines()]
+        lines += ["for these events (key, payload):", *_events(self.case), "what differs:"]
+        lines += [f"  {difference}" for difference in self.differences[:SHOWN]]
+        lines += [f"  and {more} more"] if more > 0 else []
+        return "\n".join([*lines, f"replay it with: {self.replay}"])
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """What was tried: how many runs, how many different plans, and the numbers of workers of the smallest and the largest."""
+
+    runs: int
+    plans: int
+    fewest: int
+    most: int
+
+    def __str__(self) -> str:
+        if self.most <= 1:
+            return f"{self.runs:,} runs under random plans gave the sequential outputs; every plan had one worker only"
+        sizes = f"{self.plans:,} different plans, {self.fewest} to {self.most} workers"
+        return f"{self.runs:,} runs under random plans gave the sequential outputs: {sizes}"
+
+
+def try_plans(
+    case: Case,
+    count: int,
+    seed: int = 0,
+    *,
+    replay: Callable[[int], str] = "dgs.testing.run_plans(..., 1, seed={})".format,
+) -> Trials:
+    """Run a case under `count` random plans and delivery orders, from `seed` on. Raises PlanFailed at the first that is wrong."""
+    shapes: dict[str, int] = {}
+    for number in range(seed, seed + count):
+        case.layout = case.random_layout(random.Random(f"plan {number}"))  # noqa: S311 - reproducible
+        shapes[as_text(case.layout.plan)] = len(case.layout.plan)
+        if (wrong := _failure(case, number)) is not None:
+            small, found = _smallest(case, number, wrong)
+            plan = small.layout.plan if small.layout else case.layout.plan
+            raise PlanFailed(number, replay(number), plan, small, found.problems)
+    return Trials(count, len(shapes), min(shapes.values(), default=0), max(shapes.values(), default=0))
+
+
+def _failure(case: Case, seed: int) -> WrongRunError | None:
+    try:
+        case.check_with(seed, NO_FAULTS)
+    except WrongRunError as error:
+        return error
+    return None
+
+
+def _smallest(case: Case, seed: int, wrong: WrongRunError) -> tuple[Case, WrongRunError]:
+    """Return a case that fails too: with fewer events, a smaller plan, without the streams that have no events left, if it can be."""
+    outputs = OutputsOnly(case.program, case.streams, case.tags, case.layout, case.tolerance)
+    if wrong.run is not None and (problems := list(outputs.problems(wrong.run))):
+        case, wrong = outputs, WrongRunError(problems, wrong.run, NO_FAULTS)
+    case, wrong = shrunk(case, seed, wrong, seconds=LONGEST_SHRINKING / 2)
+    left = [(stream, batches) for stream, batches in case.streams.items() if any(map(len, batches))]
+    few = {
+        stream: [replace(batch, rank=rank) for batch in batches]
+        for rank, (stream, batches) in enumerate(left)
+    }
+    for number, leaves in enumerate(SMALL_PLANS):
+        small = type(case)(case.program, few, tolerance=case.tolerance)
+        small.layout = small.random_layout(random.Random(f"small {number}"), leaves)  # noqa: S311 - reproducible
+        if (found := _failure(small, number)) is not None:
+            return shrunk(small, number, found, seconds=LONGEST_SHRINKING / 2)
+    return case, wrong
+
+
+def _differing(truth: Truth, streams: list[str], outputs: list[OutputBatch]) -> Iterator[str]:
+    got: dict[OutputId, list[tuple[Tag, Any]]] = {}
+    for batch in outputs:
+        for one, tag, value in output_rows(batch):
+            got.setdefault(one, []).append((tag, value))
+    for one in sorted(truth.outputs.keys() | got.keys()):
+        wanted = truth.outputs.get(one)
+        values = [value for _, value in got.get(one, [])]
+        if wanted is not None and len(values) == 1 and truth.is_same_value(values[0], wanted[1]):
+            continue
+        tag, _ = wanted or got[one][0]
+        where = f"row {one.seq} of stream {streams[one.rank]!r} at {one.ts}"
+        told = " and ".join(map(shown, values)) or "nothing"
+        expected = "nothing" if wanted is None else shown(wanted[1])
+        yield f"output {one.index} of {tag!r}, {where}: {told}, sequentially {expected}"
+
+
+def _events(case: Case) -> Iterator[str]:
+    for stream, batches in case.streams.items():
+        events = [event for batch in batches for event in batch.events()]
+        some = [f"{event.tag!r}@{event.ts} {shown(event.payload)}" for event in islice(events, SHOWN_EVENTS)]
+        more = [f"and {len(events) - SHOWN_EVENTS} more"] if len(events) > SHOWN_EVENTS else []
+        yield f"  {stream}: {', '.join([*some, *more]) or 'nothing'}"
