@@ -24,18 +24,17 @@ from dgs.tagset import TagSet
 
 MOST_STEPS = 4
 MOST_APART = 3
-MORE_NEAR = 2
-"""So many times as likely are tags that have to do with earlier ones: mistakes show where events meet."""
 
 OFTEN = st.sampled_from([False, True, True])
 SELDOM = st.sampled_from([False, False, False, False, True])
-STEP_KINDS = st.sampled_from(["event", "event", "event", "event", "rejoined", "forked"])
+ALMOST_ALWAYS = st.sampled_from([False, True, True, True, True])
+STEP_KINDS = st.sampled_from([*["event"] * 6, "rejoined", "forked"])
 UNSEEN = st.sampled_from(["neither", "left", "right", "by hash"])
 
 
-PLACES: tuple[tuple[Side, ...], ...] = ((), ("left",), ("right",), ("left", "right"))
-MOST_FILLED = 12
-"""Where a tag may be behind a fork; for so many tags it is drawn, in one draw, which is much faster than one each."""
+PLACES: tuple[tuple[Side, ...], ...] = ((), ("left",), ("right",), ("left", "right"), ("right", "left"))
+MOST_FILLED = 10
+"""Where a tag may be behind a fork, if it can; for so many tags it is drawn, in one draw, which is faster than one each."""
 
 
 @lru_cache(maxsize=64)
@@ -115,7 +114,7 @@ class Draws:
         self.options = options
         self.world = options.world
         self._ts = 0
-        self._near: set[Tag] = set()
+        self._near: frozenset[Tag] | None = None
 
     def one(self, choices: Sequence[Any]) -> Any:
         """Return one of the choices, the first if it does not matter. Without any, this scenario is given up."""
@@ -124,11 +123,20 @@ class Draws:
         return choices[0] if len(choices) == 1 else choices[self.draw(_index(len(choices)))]
 
     def near_one(self, choices: Sequence[Any], tags_of: Callable[[Any], Iterable[Tag]]) -> Any:
-        """Return one of the choices, more likely one whose tags have to do with those of this scenario than another."""
-        near = [one for one in choices if not self._near.isdisjoint(tags_of(one))]
-        found = self.one([*choices, *near * (MORE_NEAR * len(choices) // len(near))] if near else choices)
-        for tag in tags_of(found):
-            self._near |= self.options.near[tag]
+        """Return one of the choices: any, or one with some tag or only tags that have to do with the first of the scenario.
+
+        Mistakes show where events meet, and among many keys they would seldom do.
+        """
+        if self._near is None or len(choices) <= 1:
+            found = self.one(choices)
+        else:
+            some = [one for one in choices if not self._near.isdisjoint(tags_of(one))]
+            only = [one for one in some if self._near.issuperset(tags_of(one))]
+            groups = [group for group in (choices, some, only) if group]
+            weight = max(map(len, groups))
+            found = self.one([one for group in groups for one in list(group) * (weight // len(group))])
+        if self._near is None:
+            self._near = frozenset().union(*(self.options.near[tag] for tag in tags_of(found)))
         return found
 
     def event(self, tags: Sequence[Tag], stream: str | None = None) -> Event:
@@ -150,7 +158,7 @@ class Draws:
     def history(self, most: int = MOST_STEPS) -> tuple[tuple[Step, ...], Wire]:
         """Return steps from the initial state, and the wire they end on."""
         wire, steps = self.options.start, list[Step]()
-        while wire.tags and len(steps) < most and self.draw(OFTEN):
+        while wire.tags and len(steps) < most and self.draw(OFTEN if steps else ALMOST_ALWAYS):
             what = self.draw(STEP_KINDS) if self.options.forks(wire) else "event"
             if what == "event":
                 steps.append(self.event(wire.tags))

@@ -79,12 +79,12 @@ def search(law: Law, world: World, *, max_examples: int, seed: int) -> tuple[int
         count += not failing
         if time.monotonic() > until:
             raise _Enough
-        finding = examined(law, world, scenario)
-        if finding is not None:
-            if not failing:
-                until = time.monotonic() + SHRINKING
-            failing.append(Counterexample(scenario, finding))
-            raise _DoesNotHold
+        for one in law.variants(world, scenario):
+            finding = examined(law, world, one)
+            if finding is not None:
+                until = min(until, time.monotonic() + SHRINKING)
+                failing.append(Counterexample(one, finding))
+                raise _DoesNotHold
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HypothesisWarning)
@@ -95,11 +95,13 @@ def search(law: Law, world: World, *, max_examples: int, seed: int) -> tuple[int
         except HypothesisException:
             if not failing:  # else: user code that does something else each time
                 raise
-    return count, _pruned(law, world, min(failing, key=lambda one: one.size)) if failing else None
+    return count, _smallest(law, world, failing) if failing else None
 
 
-def _pruned(law: Law, world: World, found: Counterexample) -> Counterexample:
-    """Return a counterexample without the steps that it does not need."""
+def _smallest(law: Law, world: World, failing: list[Counterexample]) -> Counterexample:
+    """Return the smallest counterexample that is one every time, without the steps that it does not need."""
+    ordered = sorted(failing, key=lambda one: one.size)
+    found = next((one for one in ordered if examined(law, world, one.scenario) is not None), ordered[0])
 
     def is_broken(scenario: Scenario) -> bool:
         finding = examined(law, world, scenario)

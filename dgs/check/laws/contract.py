@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -52,6 +52,11 @@ class Law(ABC):
     @abstractmethod
     def draw(self, draws: Draws) -> Scenario:
         """Draw a scenario."""
+
+    def variants(self, world: World, scenario: Scenario) -> Iterable[Scenario]:
+        """Return the scenarios to check for one that was drawn: checking is much cheaper than drawing."""
+        del world
+        return (scenario,)
 
     @abstractmethod
     def check(self, world: World, scenario: Scenario) -> Finding | None:

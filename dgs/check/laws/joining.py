@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from dgs.check.equality import Symptom, same
 from dgs.check.generate import MOST_APART, Draws
 from dgs.check.laws.contract import ROUNDING, Finding, Law, compared, compared_outputs
 from dgs.check.laws.forking import nothing_to_fork
 from dgs.check.reachable import Apart, apart, reached
-from dgs.check.scenario import Scenario, Side
+from dgs.check.scenario import Scenario, Side, Sides
 from dgs.check.world import World
 from dgs.errors import InternalError
 from dgs.events import Event
@@ -40,6 +43,13 @@ class UpdatesMayJoinLater(Law):
         side, tag = draws.near_one(choices, lambda one: one[1:])
         return Scenario(steps, sides, before, (draws.event([tag]),), side)
 
+    def variants(self, world: World, scenario: Scenario) -> Iterator[Scenario]:
+        """Yield the scenario and its mirror image, each also with events of the same kind and other keys on either side."""
+        yield from _with_other_keys(world, scenario)
+        mirrored = _mirrored(world, scenario)
+        if mirrored is not None:
+            yield from _with_other_keys(world, mirrored)
+
     def check(self, world: World, scenario: Scenario) -> Finding | None:
         """Update then join, and join then update."""
         sides, (event,) = scenario.sides, scenario.events
@@ -71,8 +81,38 @@ class UpdatesMayJoinLater(Law):
         return world.join(both.sides.fork, both.states["left"], both.states["right"])
 
 
+OTHER: dict[str, Side] = {"left": "right", "right": "left"}
+
+
+def _with_other_keys(world: World, scenario: Scenario) -> Iterator[Scenario]:
+    yield scenario
+    sides, (event,) = scenario.sides, scenario.events
+    if sides is None:
+        return
+    handles = world.types[world.forks[sides.fork].parent].handles
+    for tag in world.tags:
+        if tag.kind != event.tag.kind or tag not in handles:
+            continue
+        for side, allowed in (("left", sides.left), ("right", sides.right)):
+            if tag in allowed and (side, tag) != (scenario.on, event.tag):
+                yield replace(scenario, events=(event._replace(tag=tag),), on=side)
+
+
+def _mirrored(world: World, scenario: Scenario) -> Scenario | None:
+    """Return the scenario with left and right exchanged, None if they are of two types."""
+    sides = scenario.sides
+    if sides is None or world.forks[sides.fork].left != world.forks[sides.fork].right:
+        return None
+    return replace(
+        scenario,
+        sides=Sides(sides.fork, left=sides.right, right=sides.left),
+        apart=tuple((OTHER[side], event) for side, event in scenario.apart),
+        on=OTHER[scenario.on],
+    )
+
+
 def _hints(side: Side, event: Event, *, is_lost: bool) -> dict[Symptom, str]:
-    other = "right" if side == "left" else "left"
+    other = OTHER[side]
     if is_lost:
         lost = f"what {event.tag!r} did on the {side} is gone after the join: join keeps only the {other} side's part of it"
         return {"other": lost}
