@@ -41,8 +41,8 @@ SHOWN_EVENTS = 20
 LONGEST_SHRINKING = 10.0
 """Seconds."""
 
-SMALL_PLANS = (2,) * 12 + (3,) * 12
-"""The most leaves of the plans that are tried in place of a large one that has failed."""
+SMALL_PLANS = ((2, False),) * 10 + ((2, True),) * 8 + ((3, True),) * 8
+"""The plans that are tried in place of a large one that has failed: at most so many leaves, and whether streams are split."""
 
 
 class OutputsOnly(Case):
@@ -64,7 +64,7 @@ class PlanFailed(AssertionError):  # noqa: N818 - what pytest shows of a test th
         more = len(self.differences) - SHOWN
         lines = ["the program does not give the sequential outputs under this plan:"]
         lines += [f"  {line}" for line in as_text(self.plan).splitlines()]
-        lines += ["for these events (key, payload):", *_events(self.case), "what differs:"]
+        lines += ["for these events:", *_events(self.case), "what differs:"]
         lines += [f"  {difference}" for difference in self.differences[:SHOWN]]
         lines += [f"  and {more} more"] if more > 0 else []
         return "\n".join([*lines, f"replay it with: {self.replay}"])
@@ -124,9 +124,10 @@ def _smallest(case: Case, seed: int, wrong: WrongRunError) -> tuple[Case, WrongR
         stream: [replace(batch, rank=rank) for batch in batches]
         for rank, (stream, batches) in enumerate(left)
     }
-    for number, leaves in enumerate(SMALL_PLANS):
+    for number, (leaves, is_split) in enumerate(SMALL_PLANS):
         small = type(case)(case.program, few, tolerance=case.tolerance)
-        small.layout = small.random_layout(random.Random(f"small {number}"), leaves)  # noqa: S311 - reproducible
+        rnd = random.Random(f"small {number}")  # noqa: S311 - reproducible
+        small.layout = small.random_layout(rnd, leaves, is_split=is_split)
         if (found := _failure(small, number)) is not None:
             return shrunk(small, number, found, seconds=LONGEST_SHRINKING / 2)
     return case, wrong

@@ -101,9 +101,11 @@ class Case:
             self._layouts[number] = self.random_layout(random.Random(f"layout {number}"))  # noqa: S311 - reproducible
         return self._layouts[number]
 
-    def random_layout(self, rnd: random.Random, max_leaves: int | None = None) -> Layout:
+    def random_layout(
+        self, rnd: random.Random, max_leaves: int | None = None, *, is_split: bool = True
+    ) -> Layout:
         """Return a random plan over random splits of the streams."""
-        splits = {stream: rnd.choice(SPLITS) for stream in self.streams}
+        splits = {stream: rnd.choice(SPLITS) if is_split else 1 for stream in self.streams}
         blank = Layout.__new__(Layout)
         object.__setattr__(blank, "splits", splits)
         topology = Topology(
