@@ -55,14 +55,15 @@ class KeyedWindows(Windows):
 
     def update(self, state: States, event: Event, emit: Emit) -> States:
         """Join a value with those of its key, or close the window of that key."""
-        key, monoid = event.tag.key, self.monoid
-        before = state.pop(key) if key in state else monoid.identity()
-        if event.tag.kind in self.closes:
-            after = self.close(before, event, emit)
-            if after != monoid.identity():
-                state[key] = after
-        else:
-            state[key] = monoid.join(before, monoid.lift(self.value(event)))
+        key, kind, monoid = event.tag.key, event.tag.kind, self.monoid
+        if kind in self.accumulates:
+            new = monoid.lift(self.value(event))
+            state[key] = monoid.join(state[key], new) if key in state else new
+            return state
+        self.check_closing(kind)
+        after = self.close(state.pop(key) if key in state else monoid.identity(), event, emit)
+        if after != monoid.identity():
+            state[key] = after
         return state
 
     def fork(self, state: States, left: TagSet, right: TagSet) -> tuple[States, States]:  # noqa: ARG002 - the contract

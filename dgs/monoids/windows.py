@@ -86,6 +86,12 @@ class Windows(Program):
         emit(self.monoid.result(state))
         return self.monoid.identity()
 
+    def check_closing(self, kind: str) -> None:
+        """Raise ProgramError unless events of a kind close windows."""
+        if kind not in self.closes:
+            known = ", ".join((*self.accumulates, *self.closes))
+            raise ProgramError(program=self.name, problem=f"{kind!r} is not one of its kinds: {known}")
+
     def init(self) -> State:
         """Start with no values."""
         return self.identity()
@@ -100,10 +106,12 @@ class Windows(Program):
 
     def update(self, state: State, event: Event, emit: Emit) -> State:
         """Join a value, or close the window."""
-        if event.tag.kind in self.closes:
-            return self.close(state, event, emit)
-        monoid = self.monoid
-        return monoid.join(state, monoid.lift(event.payload if self._of_payloads else self.value(event)))
+        kind = event.tag.kind
+        if kind in self.accumulates:
+            monoid = self.monoid
+            return monoid.join(state, monoid.lift(event.payload if self._of_payloads else self.value(event)))
+        self.check_closing(kind)
+        return self.close(state, event, emit)
 
     def fold(self, batch: EventBatch) -> State:
         """Return the state of a batch of events that accumulate."""
@@ -132,6 +140,6 @@ class Windows(Program):
         return self.join(state, states[-1]) if states else state
 
     def _closing(self, batch: EventBatch) -> npt.NDArray[np.bool_]:
-        """Return which events of a batch close a window."""
-        closing = np.array([tag.kind in self.closes for tag in batch.tags], dtype=bool)
+        """Return which events of a batch close a window; those of unknown kinds count as such, and are refused when they come."""
+        closing = np.array([tag.kind not in self.accumulates for tag in batch.tags], dtype=bool)
         return np.repeat(closing[:1], len(batch)) if batch.codes is None else closing[batch.codes]

@@ -231,3 +231,40 @@ def test_missing_part_is_named(missing):
 def test_kind_cannot_both_accumulate_and_close():
     with pytest.raises(ProgramError, match="'value' cannot both accumulate and close"):
         type("Both", (Windows,), {"accumulates": (VALUE,), "closes": (VALUE,)})
+
+
+@pytest.mark.parametrize("program", [Sums(), SumsByKey()], ids=str)
+def test_event_of_an_unknown_kind_is_refused_alone_and_in_a_batch(program):
+    stray = dgs.EventBatch.of(
+        "s", rank=0, tags=[VALUE(1), dgs.Tag("stray", 1)], codes=[0, 1], ts=[1, 2], payload=[3, 4]
+    )
+    with pytest.raises(ProgramError, match="'stray' is not one of its kinds: value, other"):
+        program.update(program.init(), stray.events()[1], print)
+    with pytest.raises(ProgramError, match="stray"):
+        program.update_batch(program.init(), stray, print)
+
+
+def test_close_may_keep_a_part_of_the_window():
+    class Carry(KeyedWindows):
+        monoid = SUM
+        accumulates = (VALUE,)
+        closes = (SHUT,)
+
+        def close(self, state, event, emit):
+            emit(state)
+            return state // 2
+
+    items = {
+        "shut": [(SHUT(1), 5, None), (SHUT(1), 6, None), (SHUT(1), 7, None)],
+        "values": [(VALUE(1), 1, 3)],
+    }
+    run = dgs.run(Carry(), streams=items, runtime="local")
+    assert (run.outputs, run.state) == ([3, 1, 0], {})
+
+
+@pytest.mark.parametrize("subject", [WINDOWED[0], WINDOWED[3]], ids=str)
+def test_derived_programs_pass_the_check(subject):
+    kinds = {tag.kind for tag in subject.tags}
+    assert dgs.check(
+        subject.program, strategies={kind: st.integers(-9, 9) for kind in kinds}, max_examples=25
+    )
