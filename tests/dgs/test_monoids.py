@@ -42,12 +42,17 @@ def arrays(dtype, values=None):
 
 
 def records(value_forms):
-    def drawn(n):
-        return st.tuples(key_columns(n), st.one_of([form(n) for form in value_forms])).map(
+    """Two forms for each of the values': as columns, and as a list. One form of values only: integers and floats add up to rounding."""
+
+    def drawn(form):
+        return lambda n: st.tuples(key_columns(n), form(n)).map(
             lambda pair: {"key": pair[0], "value": pair[1]}
         )
 
-    return (drawn, lambda n: drawn(n).map(lambda column: to_list(column) if n else []))
+    def listed(form):
+        return lambda n: drawn(form)(n).map(lambda column: to_list(column) if n else [])
+
+    return (*map(drawn, value_forms), *map(listed, value_forms))
 
 
 def key_columns(n):
