@@ -7,8 +7,15 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: run test test-all lint clean
 
-run: $(VENV)/.installed    ## run the main job: the page-view join on Ray
-	@$(BIN)/dgs run experiments/page_view_join/plan.yaml
+# The main job, and the same job for machines without Java. --resume: a run that was stopped or killed goes on.
+PLAN ?= experiments/page_view_join/plan_spark.yaml
+WITHOUT_SPARK := experiments/page_view_join/plan.yaml
+
+run: $(VENV)/.installed    ## run the main job: Spark reads page views, Ray joins them, tables keep outputs and checkpoints
+	@$(BIN)/python -m experiments.page_view_join.write_input
+	@$(BIN)/dgs run $(PLAN) --resume || { code=$$?; \
+		if [ $$code -eq 4 ] && [ $(PLAN) != $(WITHOUT_SPARK) ]; then \
+			echo "the same job runs without Spark and Java: make run PLAN=$(WITHOUT_SPARK)" >&2; fi; exit $$code; }
 
 test: $(VENV)/.installed-dev    ## the tests that CI runs
 	@$(BIN)/python -m pytest
@@ -22,17 +29,17 @@ lint: $(VENV)/.installed-dev    ## style, format and types
 	@$(BIN)/mypy
 
 clean:    ## remove everything that was made here
-	rm -rf $(VENV) build *.egg-info .dgs experiments/*/.dgs experiments/*/out .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build *.egg-info .dgs .mypy_cache .ruff_cache .hypothesis
+	rm -rf experiments/*/.dgs experiments/*/out experiments/*/input experiments/*/tables
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# PySpark (400 MB) is an extra, `pip install 'dgs[spark]'`: the main job does not read or write through Spark.
 $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
-	@echo "installing dgs and Ray into $(VENV) (once; about a minute)" >&2
-	@$(PIP) --editable '.[ray]'
+	@echo "installing dgs, Ray and Spark into $(VENV) (once; 600 MB, a few minutes)" >&2
+	@$(PIP) --editable '.[ray,spark]'
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
-	@echo "installing dgs and what its tests need into $(VENV) (once; about a minute)" >&2
+	@echo "installing dgs and what its tests need into $(VENV) (once; 600 MB, a few minutes)" >&2
 	@$(PIP) --editable '.[dev]'
 	@touch $@ $(VENV)/.installed
 

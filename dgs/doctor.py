@@ -15,16 +15,19 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
+from dgs.errors import JavaMissingError
+
 CORE = ("numpy", "pyarrow", "networkx", "msgpack", "pydantic", "typer", "rich", "ruamel.yaml")
 OPTIONAL = {
     "ray": "for `--runtime ray`: pip install 'dgs[ray]'",
-    "pyspark": "for Spark sources and sinks: pip install 'dgs[spark]'",
+    "pyzmq": "for Ray processes that talk directly: pip install 'dgs[ray]'",
+    "pyspark": "for Spark: pip install 'dgs[spark]'",
     "hypothesis": "for `dgs check`: pip install 'dgs[check]'",
     "pandas": "for `run.to_pandas()`",
 }
@@ -42,8 +45,11 @@ class Check:
     advice: str = ""
 
 
-def examine(*, start_ray: bool = True) -> Iterator[Check]:
-    """Yield all checks; `start_ray`: also see whether Ray starts (takes seconds)."""
+def examine(*, find_java: Callable[[], str], start_ray: bool = True) -> Iterator[Check]:
+    """Yield all checks. `start_ray`: also see whether Ray starts (takes seconds).
+
+    `find_java` says which Java Spark would run, or raises JavaMissingError.
+    """
     fits = sys.version_info >= OLDEST_PYTHON
     yield Check(
         "python",
@@ -66,7 +72,7 @@ def examine(*, start_ray: bool = True) -> Iterator[Check]:
         )
     if start_ray and _version("ray"):
         yield _ray_start()
-    yield _java()
+    yield _java(find_java)
     yield _shared_memory()
     yield _ports()
     yield _writable(Path.cwd())
@@ -103,12 +109,11 @@ def _ray_start() -> Check:
     return Check("ray start", "broken", f"does not start: {last}", "use --runtime local")
 
 
-def _java() -> Check:
-    java = shutil.which("java")
-    if java is None:
-        return Check("java", "absent", "not on the PATH", "only Spark needs it")
-    done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=20, check=False)  # noqa: S603 - found on the PATH
-    return Check("java", "ok", (done.stderr or done.stdout).strip().splitlines()[0])
+def _java(find_java: Callable[[], str]) -> Check:
+    try:
+        return Check("java", "ok", find_java())
+    except JavaMissingError as error:
+        return Check("java", "absent", error.problem, "Spark needs Java 17 or newer")
 
 
 def _shared_memory() -> Check:

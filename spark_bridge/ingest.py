@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,9 +24,15 @@ from workers.job import Job
 from workers.sources.opening import log_path
 
 
+def _unheard(_sentence: str) -> None:
+    """Tell nobody."""
+
+
 @contextmanager
-def feeding(job: Job, config: SparkConfig, *, verbose: bool = False) -> Iterator[None]:
-    """Run the Spark queries of a job while the block runs; at its end they are stopped.
+def feeding(
+    job: Job, config: SparkConfig, *, verbose: bool = False, notify: Callable[[str], None] = _unheard
+) -> Iterator[None]:
+    """Run the Spark queries of a job while the block runs; at its end they are stopped. `notify` is told that Spark starts.
 
     Raises PlanFileError, MissingPackageError, JavaMissingError at once; other errors end the run through its streams.
     """
@@ -44,6 +50,8 @@ def feeding(job: Job, config: SparkConfig, *, verbose: bool = False) -> Iterator
     if not begun:
         yield
         return
+    streams = ", ".join(stream for feed in begun for stream in feed.query.stream_ids)
+    notify(f"Spark starts, and reads {streams}")
     with _thread(begun, config, job.output_dir.absolute() / "spark", verbose=verbose):
         yield
 

@@ -37,6 +37,12 @@ def find_java() -> Path:
     return java
 
 
+def describe_java() -> str:
+    """Return where the `java` that Spark will run is, and what it says its version is. Raises JavaMissingError."""
+    java = find_java()
+    return f"{java}, {_version(java)}"
+
+
 def major(text: str) -> int | None:
     """Return the major version in what `java -version` or a file `release` says (1.8 is 8); None if there is none."""
     match = re.search(r'version "(?:1\.)?(\d+)', text, re.IGNORECASE)

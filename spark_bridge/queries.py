@@ -149,8 +149,15 @@ def _query(name: str, streams: Sequence[StreamConfig], unit: TimeUnit) -> Query:
         )
     for stream in streams[1:]:
         other = _source(stream)
-        said = other.model_fields_set - {"query"}
-        differing = [part for part in sorted(said) if getattr(other, part) != getattr(source, part)]
+        # Not what was written: the plan file of a run that goes on has the defaults written out.
+        said = {
+            part
+            for part, field in SparkSource.model_fields.items()
+            if getattr(other, part) != field.get_default()
+        }
+        differing = [
+            part for part in sorted(said - {"query"}) if getattr(other, part) != getattr(source, part)
+        ]
         if differing:
             problem = (
                 f"`{differing[0]}:` differs from that of stream {first.id!r}, which shares the query {name!r}"

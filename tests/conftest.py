@@ -8,6 +8,8 @@ from importlib.util import find_spec
 import pytest
 from hypothesis import settings
 
+from dgs.config import SparkConfig
+from dgs.errors import ResourceError
 from workers.ray_cluster import cluster, secure_environment
 
 secure_environment()  # before anything imports Ray
@@ -23,3 +25,17 @@ def ray_cluster() -> Iterator[object]:
         pytest.skip("Ray is not installed")
     with cluster("local", 2) as ray:
         yield ray
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+    """One Spark for all tests: embedded, on loopback, with bounded memory, stopped at the end."""
+    config = SparkConfig()
+    try:
+        from spark_bridge.session import check_installed, session
+
+        check_installed(config)
+    except ResourceError as error:
+        pytest.skip(str(error))
+    with session(config, tmp_path_factory.mktemp("spark")) as found:
+        yield found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
@@ -11,10 +12,13 @@ if TYPE_CHECKING:
     from workers.job import Job
 
 
-def fed(job: Job, config: PlanFile) -> AbstractContextManager[None]:
-    """Return what runs the Spark queries of a job while it is entered. Entering raises ResourceError, PlanFileError."""
+def fed(job: Job, config: PlanFile, *, notify: Callable[[str], None]) -> AbstractContextManager[None]:
+    """Return what runs the Spark queries of a job while it is entered, and tells that it does.
+
+    Entering raises ResourceError, PlanFileError.
+    """
     if not any(stream.source.kind == "spark" for stream in job.streams):
         return nullcontext()
     from spark_bridge.ingest import feeding
 
-    return feeding(job, config.spark)
+    return feeding(job, config.spark, notify=notify)

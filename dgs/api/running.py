@@ -55,12 +55,13 @@ def execute(
         job = job_of(prepared, directory, collect=options.collect or options.verify)
         job = replace(job, resumes=options.resumes, accepts_duplicates=options.accepts_duplicates)
         before = _events_in(job.checkpoint_dir) if options.resumes else 0
+        caller = caller or NOBODY
         moves = Moves(prepared, directory)
         if directory is not None:
             _note_beginning(prepared, directory, job, started, resumes=options.resumes)
         try:
-            with fed(job, prepared.config):
-                result = run_job(job, replace(caller or NOBODY, replanned=moves.replanned))
+            with fed(job, prepared.config, notify=caller.notify):
+                result = run_job(job, replace(caller, replanned=moves.replanned))
             found = _differences(prepared, job, result, options) if options.verify else None
         except BaseException as error:
             if directory is not None:

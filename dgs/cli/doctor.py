@@ -18,8 +18,9 @@ def doctor(ray: Ray = True, as_json: AsJson = False, debug: Debug = False) -> No
         from dataclasses import asdict
 
         from dgs.doctor import as_text, examine
+        from spark_bridge.java import describe_java
 
-        checks = list(examine(start_ray=ray))
+        checks = list(examine(find_java=describe_java, start_ray=ray))
         broken = any(check.status == "broken" for check in checks)
         if as_json:
             print_json({"ok": not broken, "checks": [asdict(check) for check in checks]})

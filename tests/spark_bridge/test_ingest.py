@@ -167,6 +167,13 @@ def test_contradictions_are_found_before_spark_starts(job, ends, values, problem
         dgs.run(job(ends, values))
 
 
+def test_streams_that_share_a_query_may_have_the_defaults_written_out():
+    """As they are in the plan file of a run directory."""
+    first = stream(query="q", key="k", format="csv", path="in", options={"header": True}, where="v > 0")
+    other = stream(**SparkSource(query="q").model_dump()).model_copy(update={"id": "t"})
+    assert [query.stream_ids for query in queries_of([first, other], unit="ms")] == [("s", "t")]
+
+
 def stream(**source):
     return StreamConfig(id="s", tags={"kind": "n"}, source={"spark": SparkSource(**source)})
 

@@ -1,0 +1,201 @@
+"""Hosts and drivers of a run that Spark feeds are killed in the middle: outputs are those of a plain loop, nothing twice.
+
+The input comes in several micro-batches, so that both sides are at work when the kill comes.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dgs
+from dgs.api.runs import committed_in
+from tests.spark_bridge.writing import batches_in
+
+ROOT = Path(__file__).parents[2]
+FILES, PER_FILE, WINDOW = 5, 120, 20
+FALLS_AT = 3 * PER_FILE + 7
+
+PROGRAM = '''\
+"""Values one by one, and their sums between barriers; at a certain time the process falls, once."""
+import os
+import signal
+import time
+from pathlib import Path
+
+import dgs
+
+VALUE, BARRIER = dgs.kind("value"), dgs.kind("barrier")
+
+
+class Sums(dgs.Program):
+    depends = dgs.Dependence((BARRIER, BARRIER, dgs.ALWAYS), (BARRIER, VALUE, dgs.ALWAYS))
+
+    def __init__(self, falls_at=None):
+        self.falls_at = falls_at
+
+    def init(self):
+        return 0
+
+    def update(self, state, event, emit):
+        if event.tag.kind == VALUE:
+            time.sleep(0.001)
+            self.fall(event.ts)
+            emit(["value", event.payload])
+            return state + event.payload
+        emit(["sum", state])
+        return 0
+
+    def fall(self, ts):
+        if self.falls_at is not None and ts >= self.falls_at:
+            try:
+                Path(__file__).with_name("fallen").touch(exist_ok=False)
+            except FileExistsError:
+                return
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def fork(self, state, left, right):
+        return state, 0
+
+    def join(self, left, right):
+        return left + right
+'''
+
+PLAN = """\
+version: 1
+name: killed
+time: {{unit: ms}}
+program: {{ref: "program.py:Sums", args: {args}}}
+streams:
+  - id: barriers
+    tags: {{kind: barrier}}
+    source:
+      spark: {{query: all, key: stream, format: parquet, path: in, options: {{maxFilesPerTrigger: 1}}}}
+  - id: left
+    tags: {{kind: value}}
+    source: {{spark: {{query: all}}}}
+    payload: v
+    rate: 1000/s
+  - id: right
+    tags: {{kind: value}}
+    source: {{spark: {{query: all}}}}
+    payload: v
+    rate: 1000/s
+optimizer: {{max_leaves: 2}}
+runtime: {{kind: {runtime}, batch_rows: 4}}
+checkpoint: {{every: 50ms}}
+sinks: [{{jsonl: {{path: out}}}}]
+"""
+
+VALUES = range(FILES * PER_FILE)
+
+
+def write_project(folder, *, runtime, args):
+    (folder / "program.py").write_text(PROGRAM)
+    (folder / "plan.yaml").write_text(PLAN.format(runtime=runtime, args=json.dumps(args)))
+    (folder / "in").mkdir()
+    for number in range(FILES):
+        times = VALUES[number * PER_FILE : (number + 1) * PER_FILE]
+        rows = [("left", ts, ts) for ts in times] + [("right", ts, 1000 * ts) for ts in times]
+        rows += [("barriers", ts, 0) for ts in times if ts % WINDOW == 0]
+        names = ("stream", "ts", "v")
+        columns = dict(zip(names, map(list, zip(*reversed(rows), strict=True)), strict=True))
+        path = folder / "in" / f"{number}.parquet"
+        pq.write_table(pa.table(columns), path)
+        os.utime(path, (1_000_000 + number,) * 2)  # by which Spark knows their order
+
+
+def expected():
+    """A loop: at the same time the barrier comes first."""
+    total, found = 0, Counter()
+    for ts in VALUES:
+        if ts % WINDOW == 0:
+            found[json.dumps(["sum", total])] += 1
+            total = 0
+        found[json.dumps(["value", ts])] += 1
+        found[json.dumps(["value", 1000 * ts])] += 1
+        total += 1001 * ts
+    return found
+
+
+def committed(folder):
+    files = sorted((folder / "out").iterdir())
+    assert {file.suffix for file in files} == {".jsonl"}
+    return Counter(json.dumps(json.loads(line)) for file in files for line in file.read_text().splitlines())
+
+
+def rows_in_log(run_dir):
+    return {
+        stream: sum(rows for _, rows in batches_in(run_dir / "logs", stream)) for stream in ("left", "right")
+    }
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_killed_host_of_a_run_over_spark_costs_nothing(spark, ray_cluster, tmp_path):
+    write_project(tmp_path, runtime="ray, hosts: 2", args={"falls_at": FALLS_AT})
+    run = dgs.run(tmp_path / "plan.yaml", run_dir=tmp_path / "run")
+    assert (tmp_path / "fallen").exists()
+    assert run.report["restarts"] == 1
+    assert committed(tmp_path) == expected()
+    assert rows_in_log(tmp_path / "run") == {"left": len(VALUES), "right": len(VALUES)}
+
+
+def started(folder, *arguments):
+    command = [sys.executable, "-m", "dgs", *arguments]
+    return subprocess.Popen(
+        command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, text=True
+    )
+
+
+def events_in(run_dir):
+    found = committed_in(run_dir / "checkpoints") if (run_dir / "checkpoints").exists() else None
+    return 0 if found is None else found.checkpoint.events
+
+
+def descendants(root):
+    """The processes that a process has started, with those that these have."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue  # it has ended
+    found, new = set(), {root}
+    while new := {process for process, parent in parents.items() if parent in new} - found:
+        found |= new
+    return found
+
+
+def waited_for(condition, process=None):
+    patience = time.monotonic() + 120
+    while not condition():
+        assert process is None or process.poll() is None, process.stderr.read()
+        assert time.monotonic() < patience
+        time.sleep(0.01)
+
+
+@pytest.mark.slow
+def test_killed_driver_of_a_run_over_spark_is_gone_with_its_spark_and_the_run_goes_on(spark, tmp_path):
+    write_project(tmp_path, runtime="local", args={})
+    run_dir = tmp_path / "there"
+    process = started(tmp_path, "run", "plan.yaml", "--run-dir", "there")
+    waited_for(lambda: events_in(run_dir) > 0, process)
+    others = descendants(process.pid)
+    process.kill()
+    process.communicate()
+    before = events_in(run_dir)
+    assert 0 < before < 2 * len(VALUES)
+    waited_for(lambda: not any(Path(f"/proc/{other}").exists() for other in others))
+    process = started(tmp_path, "resume", "there")
+    _, told = process.communicate(timeout=240)
+    assert process.returncode == 0, told
+    assert committed(tmp_path) == expected()
+    assert rows_in_log(run_dir) == {"left": len(VALUES), "right": len(VALUES)}
