@@ -17,7 +17,7 @@ from workers.checkpoints import BEGINNING, ResumePoint
 from workers.host import Host
 from workers.job import Job
 from workers.lanes import Lanes, Router
-from workers.outbox import dealt_outputs, owners
+from workers.outbox import dealt_otherwise, dealt_outputs, owners
 from workers.positions import declared
 
 
@@ -109,6 +109,8 @@ class Deployment:
         impl = {config.id: config.impl_streams for config in self.job.streams}
         router = Router(self.lanes)
         for batch in self.point.outbox:
+            if dealt_otherwise(batch, self.point.committed, self.job.splits) is not None:
+                continue  # delivered before the generation began
             for part in dealt_outputs(batch, impl.__getitem__):
                 for lane, some in owners(part, router):
                     if self.home[self.lanes.all[lane].owner] == index:

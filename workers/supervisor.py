@@ -22,7 +22,10 @@ from workers.checkpoints.opening import open_directory, remember, run_id
 from workers.control import Control, Wish
 from workers.deployment import Deployment
 from workers.job import Caller, Job, JobResult
-from workers.sinks.places import Place, output_places
+from workers.outbox import dealt_otherwise
+from workers.positions import declared
+from workers.sinks import is_central, open_sink
+from workers.sinks.places import FILE_KINDS, Place, output_places
 from workers.sinks.publishing import claim, discard_unpublished, publish, remove_earlier
 from workers.sources.live import SECOND
 
@@ -154,6 +157,7 @@ def _generations(session: Session, drive: Drive, hosts: Callable[[Job], int]) ->
         point = session.store.begin()
         session.figures.epoch = point.epoch
         _clean(job, point)
+        _deliver_dealt_otherwise(job, point)
         try:
             ended = drive(Deployment(job, hosts(job), point), session)
         except LOSSES as error:
@@ -183,6 +187,33 @@ def _clean(job: Job, point: ResumePoint) -> None:
     discard_unpublished(_places(job))
     if point.epoch == 0:
         remove_earlier(_places(job))
+
+
+def _deliver_dealt_otherwise(job: Job, point: ResumePoint) -> None:
+    """Hand sinks what they had not accepted of streams that are dealt otherwise from now on, before anything newer (R7).
+
+    Raises OutputUnwritableError if they still do not accept it.
+    """
+    old = [(batch, dealt_otherwise(batch, point.committed, job.splits)) for batch in point.outbox]
+    late = [(batch, splits) for batch, splits in old if splits is not None]
+    for config in job.sinks if late else ():
+        if is_central(config) or config.kind in FILE_KINDS:
+            continue
+        sink = open_sink(
+            config,
+            output_dir=job.output_dir,
+            base_dir=job.base_dir,
+            host=0,
+            generation=point.generation,
+            by_epoch=True,
+            run=job.run_id,
+            splits={declared(batch.stream)[0]: splits for batch, splits in late},
+            program=job.program.name,
+        )
+        for batch, _ in late:
+            sink.write(batch, point.epoch)
+        sink.stage(point.epoch)
+        sink.close()
 
 
 def _pause(session: Session, error: DgsError) -> None:
