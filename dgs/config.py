@@ -86,6 +86,7 @@ __all__ = [
     "json_schema",
 ]
 
+
 class TagConfig(Section):
     """The tag of every event of a stream: a kind and a key, each literal or from a column.
 

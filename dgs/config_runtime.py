@@ -65,7 +65,9 @@ class SparkSink(SparkTable):
     @model_validator(mode="after")
     def _is_parquet(self) -> SparkSink:
         if self.format != "parquet":
-            raise ValueError("hosts write Parquet, which Spark reads as a table: other formats are made of it")
+            raise ValueError(
+                "hosts write Parquet, which Spark reads as a table: other formats are made of it"
+            )
         return self
 
 

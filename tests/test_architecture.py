@@ -168,7 +168,11 @@ def unsafe(path, tree):
 def naming_the_bridge(path, tree):
     """Only `workers/bridge.py` reaches for what is above it, by name; others must not do the same behind our back."""
     for node in ast.walk(tree):
-        names = isinstance(node, ast.Constant) and isinstance(node.value, str) and not any(map(str.isspace, node.value))
+        names = (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and not any(map(str.isspace, node.value))
+        )
         if names and node.value.startswith("spark_bridge") and path != "workers/bridge.py":
             yield f"{path}:{node.lineno} names {node.value}"
 

@@ -64,7 +64,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for verb in (run, resume, stop, replan, checkpoint, plan, explain, check, bench, simulate, log, schema, doctor):
+for verb in (
+    run,
+    resume,
+    stop,
+    replan,
+    checkpoint,
+    plan,
+    explain,
+    check,
+    bench,
+    simulate,
+    log,
+    schema,
+    doctor,
+):
     app.command()(verb)
 
 
