@@ -1,0 +1,109 @@
+"""Hunting mutants: with one rule removed, some seed must fail, and soon.
+
+A mutant is a function that patches the real classes; its docstring is the rule that it removes. It is killed by a wrong output
+or state, by an invariant of ours, a file that is gone (KeyError), or a run that cannot end. A mistake in a mutant, say an
+AttributeError, kills nothing.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+import pytest
+
+from dgs.errors import DgsError
+from tests.strategies import random_workload
+from tests.workers import test_crashes, test_simulation
+from workers import simulated_case
+from workers.simulated_case import Case, WrongRunError, faults_of
+from workers.simulation import Simulation
+
+MOST_SEEDS = 20_000
+MOST_STEPS = 40_000
+"""Of a run: one that ends takes some hundreds. How soon it has to end is not judged here: that would kill for the wrong reason."""
+
+CRASHES: Mapping[str, Any] = {"crashes": 4, "crash_chance": 0.03, "until": None}
+"""Faults of a run that crashes for sure: for `Mutant.more`."""
+
+
+@lru_cache(maxsize=4)
+def case_of(number: int, subject: str | None) -> Case:
+    """Return a random workload, of this program if one is named."""
+    if subject is None:
+        return test_crashes.case_of(number)
+    work = random_workload(random.Random(number), subject)
+    streams = dict(zip(work.stream_ids, work.batches, strict=True))
+    return Case(work.program, streams, dict(zip(work.stream_ids, work.tags, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A rule to be removed, and where that shows soonest.
+
+    `kinds`: the faults that are drawn for each seed, None if none are needed; `more`: fields of Faults that all seeds have;
+    `subject`: the program, see tests/strategies; `run`: what is run instead, given a seed; `first`: the first seed that is tried.
+    """
+
+    remove: Callable[[pytest.MonkeyPatch], None]
+    kinds: tuple[str, ...] | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
+    subject: str | None = None
+    run: Callable[[int], object] | None = None
+    first: int = 40_000
+
+    def __str__(self) -> str:
+        return self.remove.__name__
+
+    def check(self, seed: int) -> None:
+        """Run one seed, with the rule or without it."""
+        if self.run is not None or self.kinds is None:
+            (self.run or test_simulation.check_seed)(seed)
+            return
+        faults = replace(faults_of(seed, self.kinds), **self.more)
+        case_of(seed // test_crashes.SEEDS_PER_WORKLOAD, self.subject).check_with(seed, faults)
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """The seed that failed, the how manieth it was, and what it said."""
+
+    seed: int
+    tried: int
+    said: str
+
+
+@contextmanager
+def _without_hurry() -> Iterator[pytest.MonkeyPatch]:
+    case_of.cache_clear()
+    test_crashes.case_of.cache_clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Simulation.run, "__defaults__", (MOST_STEPS,))
+        patch.setattr(simulated_case, "CALM_STEPS", MOST_STEPS)
+        yield patch
+
+
+def hunt(mutant: Mutant, most: int = MOST_SEEDS) -> Kill | None:
+    """Run seeds without the rule until one fails; return it, None if none of them does."""
+    with _without_hurry() as patch:
+        mutant.remove(patch)
+        for tried, seed in enumerate(range(mutant.first, mutant.first + most), 1):
+            try:
+                mutant.check(seed)
+            except (AssertionError, DgsError, WrongRunError, KeyError) as error:
+                return Kill(seed, tried, f"{type(error).__name__}: {error}")
+    return None
+
+
+def assert_killed(mutant: Mutant) -> None:
+    """Fail if no seed notices that the rule is gone, or one fails with it too. With `-s` it is told how many seeds that took."""
+    kill = hunt(mutant)
+    assert kill is not None, f"no seed notices: {mutant.remove.__doc__}"
+    with _without_hurry():
+        for seed in {mutant.first, kill.seed}:
+            mutant.check(seed)
+    print(f"{mutant}: {kill.tried} seeds: {kill.said.splitlines()[0]}")  # noqa: T201 - shown with `-s`

@@ -1,0 +1,42 @@
+"""A finished run goes on when its streams have grown: where they ended then is no end for ever."""
+
+from __future__ import annotations
+
+import random
+
+from dgs import codec, sequential
+from tests.strategies import random_workload
+from tests.workers.test_crashes import random_layouts
+from workers.simulated_store import KeptCheckpoints, KeptStore
+from workers.simulation import simulate
+
+
+def check_grown_streams(seed: int) -> None:
+    """Run a workload up to some ts to its end, then all of it, resumed under other plans and splits."""
+    rnd = random.Random(f"growth {seed}")
+    work = random_workload(random.Random(seed))
+    streams = dict(zip(work.stream_ids, work.batches, strict=True))
+    cut = rnd.choice([int(ts) for batches in work.batches for batch in batches for ts in batch.ts] or [0])
+    begun = {
+        stream: [batch.take((batch.ts <= cut).nonzero()[0]) for batch in batches]
+        for stream, batches in streams.items()
+    }
+    begun = {stream: [batch for batch in batches if len(batch)] for stream, batches in begun.items()}
+    kept = KeptCheckpoints()
+    for fed in (begun, streams):
+        run = simulate(
+            work.program,
+            random_layouts(work),
+            fed,
+            seed=seed,
+            store=lambda _: KeptStore(kept, lambda _files: None),
+        )
+    assert kept.last is not None
+    assert kept.last.is_final
+    expected = sequential.run(work.program, work.batches)
+    assert codec.encode(run.state) == codec.encode(expected.state), f"seed {seed}: the final state differs"
+
+
+def test_finished_run_goes_on_with_what_has_come_since():
+    for seed in range(60):
+        check_grown_streams(seed)

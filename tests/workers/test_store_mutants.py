@@ -1,0 +1,191 @@
+"""Each rule of the files of checkpoints removed in turn: a disk that fails and crashes must notice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.workers import test_crashes
+from tests.workers.mutation import CRASHES, Mutant, assert_killed
+from workers import simulated_store
+from workers.checkpoints import directory_store
+from workers.checkpoints.contract import Checkpoint, ResumePoint
+from workers.checkpoints.directory import CheckpointDirectory
+from workers.checkpoints.directory_store import DirectoryStore
+from workers.checkpoints.disk import Disk
+from workers.checkpoints.resuming import resume_point
+from workers.checkpoints.saved import RECORDS, Committed, Saved, epoch_of, pack_record, state_name
+from workers.checkpoints.simulated_disk import DiskFaults
+from workers.faults import Faults
+from workers.simulated_store import DirectoryStorage
+
+
+def begins_without_saying_so(patch: pytest.MonkeyPatch) -> None:
+    """R10: the record says which generation has begun before it does anything."""
+    original = DirectoryStore._begin
+
+    def silently(store: DirectoryStore) -> ResumePoint:
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(CheckpointDirectory, "write_record", lambda *_: None)
+            return original(store)
+
+    patch.setattr(DirectoryStore, "_begin", silently)
+
+
+def commits_again_what_is_committed(patch: pytest.MonkeyPatch) -> None:
+    """When an older state is used, outputs below the newest committed positions are suppressed."""
+
+    def forgetful(*args: Any) -> ResumePoint:
+        point = resume_point(*args)
+        return replace(point, committed=point.positions)
+
+    patch.setattr(directory_store, "resume_point", forgetful)
+    patch.setattr(simulated_store, "resume_point", forgetful)
+
+
+def publishes_before_it_commits(patch: pytest.MonkeyPatch) -> None:
+    """Files get their final names when the record that names them is durable, not before."""
+    original = DirectoryStore.commit
+
+    def early(store: DirectoryStore, checkpoint: Checkpoint) -> None:
+        store._publish(checkpoint.files)
+        original(store, checkpoint)
+
+    patch.setattr(DirectoryStore, "commit", early)
+
+
+def forgets_to_publish_what_was_committed(patch: pytest.MonkeyPatch) -> None:
+    """A generation begins by finishing the files of a commit that was cut short."""
+    original = DirectoryStore._begin
+
+    def silently(store: DirectoryStore) -> ResumePoint:
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(store, "_publish_all", lambda: None)
+            return original(store)
+
+    patch.setattr(DirectoryStore, "_begin", silently)
+
+
+def writes_the_record_once(patch: pytest.MonkeyPatch) -> None:
+    """The record is written twice: one copy may turn bad."""
+
+    def only_first(directory: CheckpointDirectory, committed: Committed) -> None:
+        first = directory.path / RECORDS[0]
+        directory.disk.write_new(first, pack_record(first.name, committed))
+
+    patch.setattr(CheckpointDirectory, "write_record", only_first)
+
+
+def uses_a_state_that_was_never_committed(patch: pytest.MonkeyPatch) -> None:
+    """A state newer than the record is ignored."""
+    original = DirectoryStore._newest_whole
+
+    def any_state(store: DirectoryStore, known: Committed) -> tuple[Saved | None, Any]:
+        for epoch in sorted(filter(None, map(epoch_of, store.disk.names(store.path))), reverse=True):
+            with store._rejecting(Path(state_name(epoch))):
+                return store.load(epoch), []
+        return original(store, known)
+
+    patch.setattr(DirectoryStore, "_newest_whole", any_state)
+
+
+def removes_the_states_of_a_doubtful_record(patch: pytest.MonkeyPatch) -> None:
+    """A record whose rename failed may be what a crash leaves: its states stay until another one is durable."""
+    patch.setattr(DirectoryStore, "_may_be_there", lambda *_: False)
+
+
+def writes_without_making_it_durable(patch: pytest.MonkeyPatch) -> None:
+    """A commit is durable before anything follows from it: content and names are fsynced."""
+
+    def hastily(disk: Disk, path: Path, data: bytes) -> None:
+        temporary = path.with_name(f"{path.name}.{disk.unique()}.tmp")
+        disk.create(temporary, data)
+        disk.rename(temporary, path)
+
+    patch.setattr(Disk, "write_new", hastily)
+
+
+def trusts_what_it_wrote(patch: pytest.MonkeyPatch) -> None:
+    """A disk that wrote less than it was told, and did not say so, is found out before the commit."""
+    patch.setattr(Disk, "read_back", lambda *_: None)
+
+
+def writes_the_record_first(patch: pytest.MonkeyPatch) -> None:
+    """A record never names a state that is not durable."""
+    save, write = DirectoryStore._save, CheckpointDirectory.write_record
+
+    def record_first(store: DirectoryStore, now: Committed, checkpoint: Checkpoint) -> dict[int, str]:
+        with pytest.MonkeyPatch.context() as inner:
+            later: list[Any] = []
+            inner.setattr(Disk, "write_new", lambda _disk, *args: later.append(args))
+            found = save(store, now, checkpoint)
+        write(store, replace(now, checkpoint=replace(checkpoint, state=None), states={**now.states, **found}))
+        for args in later:
+            store.disk.write_new(*args)
+        return found
+
+    patch.setattr(DirectoryStore, "_save", record_first)
+
+
+def check_with_a_bad_copy(seed: int) -> None:
+    """Run a seed in which one bit of the record's first copy has turned before every generation: the second one must do."""
+
+    def spoil(storage: DirectoryStorage) -> None:
+        if storage.disk.exists(simulated_store.FOLDER / RECORDS[0]):
+            storage.disk.flip(simulated_store.FOLDER / RECORDS[0], storage._random.randrange(800))
+
+    case = test_crashes.case_of(seed // test_crashes.SEEDS_PER_WORKLOAD)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DirectoryStorage, "threaten", spoil)
+        patch.setattr(DirectoryStorage, "is_beyond_promise", lambda _: False)
+        case.check_with(seed, Faults(crashes=2, crash_chance=0.03, disk=DiskFaults()))
+
+
+def check_without_excuse(seed: int) -> None:
+    """Run a seed on a disk that damages nothing, so that no begin may be refused for good, but tells errors of what it has done."""
+    faults = Faults(**CRASHES, disk=DiskFaults(rename=0.2, sync_directory=0.2), disk_crash=0.8)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DirectoryStorage, "is_beyond_promise", lambda _: False)
+        test_crashes.case_of(seed // test_crashes.SEEDS_PER_WORKLOAD).check_with(seed, faults)
+
+
+MUTANTS = [
+    Mutant(begins_without_saying_so, ("crash",), {**CRASHES, "zombie_chance": 1.0, "disk": DiskFaults()}),
+    Mutant(
+        commits_again_what_is_committed,
+        ("crash",),
+        {**CRASHES, "disk": DiskFaults(), "rot": 0.8},
+        subject="history",
+    ),
+    Mutant(publishes_before_it_commits, ("disk",), CRASHES),
+    Mutant(forgets_to_publish_what_was_committed, ("disk",), CRASHES),
+    Mutant(writes_the_record_once, run=check_with_a_bad_copy),
+    Mutant(
+        uses_a_state_that_was_never_committed,
+        ("crash",),
+        {**CRASHES, "disk": DiskFaults(), "disk_crash": 0.9},
+        subject="history",
+    ),
+    Mutant(removes_the_states_of_a_doubtful_record, run=check_without_excuse),
+    Mutant(
+        writes_without_making_it_durable,
+        ("crash",),
+        {**CRASHES, "disk": DiskFaults(), "disk_crash": 0.9},
+        subject="history",
+    ),
+    Mutant(trusts_what_it_wrote, ("crash",), {**CRASHES, "disk": DiskFaults(torn=0.5)}, subject="history"),
+    Mutant(
+        writes_the_record_first,
+        ("crash",),
+        {**CRASHES, "disk": DiskFaults(), "disk_crash": 0.9},
+        subject="history",
+    ),
+]
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=str)
+def test_disk_faults_are_noticed_by_stores_without_this_rule(mutant):
+    assert_killed(mutant)
