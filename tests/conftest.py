@@ -10,6 +10,7 @@ from hypothesis import settings
 
 from dgs.config import SparkConfig
 from dgs.errors import ResourceError
+from tests.spark_bridge.using import BRIEF
 from workers.ray_cluster import cluster, secure_environment
 
 secure_environment()  # before anything imports Ray
@@ -30,7 +31,7 @@ def ray_cluster() -> Iterator[object]:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """One Spark for all tests: embedded, on loopback, with bounded memory, stopped at the end."""
-    config = SparkConfig()
+    config = SparkConfig(conf={"spark.driver.memory": "1g", **BRIEF})
     try:
         from spark_bridge.session import check_installed, session
 

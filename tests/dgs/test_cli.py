@@ -146,6 +146,13 @@ def test_doctor_reports_every_check(project, dgs):
     assert "ok      python" in dgs("doctor --no-ray").out
 
 
+def test_doctor_looks_for_java_where_spark_does(project, dgs, monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", "/no-such-java")
+    done = dgs("doctor --no-ray")
+    assert done.code == 0
+    assert "absent  java           JAVA_HOME is /no-such-java" in done.out
+
+
 def test_doctor_exits_4_where_something_is_broken(project, dgs, monkeypatch):
     from dgs import doctor
 

@@ -18,9 +18,10 @@ from pathlib import Path
 from dgs.config import SparkConfig
 from spark_bridge.session import session
 from tests.spark_bridge.test_faults import forget_last_commit
+from tests.spark_bridge.using import BRIEF
 from tests.spark_bridge.writing import put_file, write
 place = Path(sys.argv[1])
-with session(SparkConfig(remote="local[1]"), place / "spark") as spark:
+with session(SparkConfig(remote="local[1]", conf=BRIEF), place / "spark") as spark:
     write(spark, place / "in", place / "log", place / "checkpoint")
     forget_last_commit(place / "checkpoint")
     put_file(place / "in", 2, [(20, 2)])
@@ -33,6 +34,7 @@ with session(SparkConfig(remote="local[1]"), place / "spark") as spark:
 """
 
 
+@pytest.mark.slow
 def test_repeated_batches_are_written_once_through_spark_connect(tmp_path):
     pytest.importorskip("pyspark")
     from spark_bridge.session import check_installed

@@ -92,9 +92,10 @@ import sys, time
 from pathlib import Path
 from dgs.config import SparkConfig
 from spark_bridge.session import session
+from tests.spark_bridge.using import BRIEF
 from tests.spark_bridge.writing import write
 place = Path(sys.argv[1])
-with session(SparkConfig(master="local[1]"), place / "spark") as spark:
+with session(SparkConfig(master="local[1]", conf=BRIEF), place / "spark") as spark:
     write(spark, place / "in", place / "log", place / "checkpoint")
 """
 

@@ -2,6 +2,9 @@
 
 from contextlib import nullcontext
 
+BRIEF = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""Settings of a Spark that compiles little: tests are over before the better compiler has paid for itself."""
+
 
 def entered(spark):
     """Return a session that is there, as a context."""
