@@ -151,8 +151,9 @@ def dump(data: Any) -> str:
 
 
 def _represent_text(representer: Any, text: str) -> Any:
-    """Quote what would be read as something else than text."""
+    """Quote what would be read as something else than text, and escape what is not printed: line ends of all kinds above all."""
     style = None if isinstance(plain_value(text), str) else "'"
+    style = style if text.isprintable() or text.isascii() else '"'
     return representer.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
