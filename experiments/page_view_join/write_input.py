@@ -44,7 +44,9 @@ def write(directory: Path, *, events: int, files: int = FILES) -> None:
     try:
         for number in range(files):
             rows = random.permutation(np.flatnonzero(slices == number))
-            pq.write_table(everything.take(rows), place / f"{number:04d}.parquet")
+            path = place / f"{number:04d}.parquet"
+            pq.write_table(everything.take(rows), path)
+            os.utime(path, (number, number))  # Spark reads the oldest first
         place.chmod(0o755)
         os.rename(place, directory)  # noqa: PTH104 - refuses a directory that is there and not empty
     finally:
