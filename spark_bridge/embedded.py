@@ -46,6 +46,7 @@ class Embedded:
             self._gateway = launch(conf, {"stdout": output, "stderr": output})
             try:
                 self._context = SparkContext(conf=conf, gateway=self._gateway)
+                end_quietly(self._context._accumulatorServer)  # noqa: SLF001 - it has no public name
                 self.spark: Any = SparkSession(self._context)
             except BaseException:
                 self._end()
@@ -80,6 +81,17 @@ class Embedded:
             self.process.wait()
         SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - so that the next session starts a JVM of its own
         SparkContext._active_spark_context = None  # noqa: SLF001 - a JVM that died leaves it behind
+
+
+def end_quietly(server: Any) -> None:
+    """Keep PySpark's server of accumulators from printing a traceback when the JVM, which is told to end, hangs up first."""
+    tell = server.handle_error
+
+    def handle_error(request: Any, client: Any) -> None:
+        if not isinstance(sys.exception(), (EOFError, ConnectionError)):
+            tell(request, client)
+
+    server.handle_error = handle_error
 
 
 def _with_logging(settings: Mapping[str, str], work_dir: Path) -> dict[str, str]:

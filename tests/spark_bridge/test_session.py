@@ -3,12 +3,14 @@
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from dgs.config import SparkConfig
 from dgs.errors import JavaMissingError, MissingPackageError, UsageError
 from spark_bridge import session as sessions
+from spark_bridge.embedded import end_quietly
 from spark_bridge.java import find_java
 from spark_bridge.session import CONNECT_PACKAGES, check_installed, session, settings
 
@@ -83,6 +85,22 @@ def test_session_is_one_for_all_and_outlives_its_users(spark, tmp_path):
 def test_session_of_another_master_is_refused(spark, tmp_path):
     with pytest.raises(UsageError, match="other settings"), session(SparkConfig(master="local[7]"), tmp_path):
         pass
+
+
+@pytest.mark.parametrize(("error", "is_told"), [(EOFError(), False), (ValueError(), True)])
+def test_java_that_hangs_up_is_no_error_others_are_told(error, is_told):
+    told = []
+    server = SimpleNamespace(handle_error=lambda *what: told.append(what))
+    end_quietly(server)
+
+    def handle():
+        raise error
+
+    try:
+        handle()
+    except (EOFError, ValueError):
+        server.handle_error("request", "client")
+    assert told == ([("request", "client")] if is_told else [])
 
 
 QUIET = """
