@@ -90,7 +90,7 @@ def _run(prepared: Prepared, expected: list[int]) -> dict[str, Any]:
 
 
 def _outputs(result: JobResult) -> list[int]:
-    return [output.value for batch in result.outputs for output in batch.to_list()]
+    return [value for batch in result.outputs for value in batch.to_list()]
 
 
 def _written(directory: Path, events: int, files: int, *, shuffled: bool) -> list[int]:

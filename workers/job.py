@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,6 +106,10 @@ def _silent(*_what: object) -> None:
     """Say nothing."""
 
 
+def _on_stderr(sentence: str) -> None:
+    print(sentence, file=sys.stderr, flush=True)  # noqa: T201 - for whoever watches
+
+
 @dataclass(frozen=True)
 class Caller:
     """Whoever started a run, and what the runtime has to say to them.
@@ -114,9 +119,9 @@ class Caller:
     """
 
     progress: Callable[[int, int], None] = _silent
-    notify: Callable[[str], None] = _silent
+    notify: Callable[[str], None] = _on_stderr
     replanned: Callable[[Job, str], Job] | None = None
 
 
 NOBODY = Caller()
-"""A caller who does not listen."""
+"""A caller who asks for nothing: sentences worth reading go to stderr."""

@@ -27,7 +27,9 @@ def drive(deployment: Deployment, session: Session) -> Ended:
     """Run one generation in this process."""
     job = deployment.job
     engine, checkpoints = Engine(deployment, 0), session.checkpointing(deployment)
-    watchdog = Watchdog(after=job.runtime.stall_after / SECOND, now=time.monotonic())
+    watchdog = Watchdog(
+        after=job.runtime.stall_after / SECOND, now=time.monotonic(), notify=session.caller.notify
+    )
     started = reported = time.time()
     wish = None
     try:

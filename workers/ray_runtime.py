@@ -95,7 +95,11 @@ class _Driver:
         self._secret = _secret(deployment.job, deployment.hosts)
         self._session = session
         self._deployment = deployment
-        self._watchdog = Watchdog(after=deployment.job.runtime.stall_after / SECOND, now=time.monotonic())
+        self._watchdog = Watchdog(
+            after=deployment.job.runtime.stall_after / SECOND,
+            now=time.monotonic(),
+            notify=session.caller.notify,
+        )
         self._hosts = RayHosts(ray, pool.take(deployment.hosts))
 
     def drive(self) -> Ended:

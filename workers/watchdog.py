@@ -11,12 +11,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-
-
-def _on_stderr(sentence: str) -> None:
-    print(sentence, file=sys.stderr, flush=True)  # noqa: T201 - for whoever watches
 
 
 class Watchdog:
@@ -25,7 +20,7 @@ class Watchdog:
     `notify` tells whoever started the run. `sentences` are what was said so far, for the report.
     """
 
-    def __init__(self, *, after: float, now: float, notify: Callable[[str], None] = _on_stderr) -> None:
+    def __init__(self, *, after: float, now: float, notify: Callable[[str], None]) -> None:
         self._after = after
         self._moved: int | None = None
         self._since = now
