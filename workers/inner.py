@@ -26,8 +26,11 @@ from workers.pending import Pending, Synchronisation
 from workers.runs import Run
 from workers.worker import Worker, is_accumulating
 
-LEAST_IN_FLIGHT = 16
+LEAST_IN_FLIGHT = 32
 """Own events that may be in flight at least."""
+
+GROWTH = 4
+"""So many times as many as the children have answered at once may be in flight next."""
 
 MOST_REQUESTS = 4096
 """Requests of the parent that are passed on at once where the subtree accumulates."""
@@ -140,7 +143,7 @@ class Inner(Worker):
             elif entry.events is not None and entry.lane is not None:
                 yield from self._process(entry.lane, entry, start, count, parts)
         if done := self.synchronisations - before:
-            self._most_in_flight = max(LEAST_IN_FLIGHT, 2 * done, 3 * self._most_in_flight // 4)
+            self._most_in_flight = max(LEAST_IN_FLIGHT, GROWTH * done, 3 * self._most_in_flight // 4)
 
     def _process(
         self, lane: int, entry: Synchronisation, start: int, count: int, parts: list[list[Any]]
