@@ -17,15 +17,6 @@ IN_A_HURRY = 60
 
 every_wrong = pytest.mark.parametrize("name", sorted(WRONG))
 every_right = pytest.mark.parametrize("name", sorted(RIGHT))
-FAST = (
-    "asymmetric",
-    "emits_its_state",
-    "fork_duplicates",
-    "missing_pair",
-    "output_not_encodable",
-    "uses_random",
-)
-"""One for each family of laws that is found early; the others take seconds each."""
 
 
 def found_in(name, seed):
@@ -41,9 +32,9 @@ def test_gallery_is_large_enough():
     assert len(RIGHT) >= 10
 
 
-@pytest.mark.parametrize("name", FAST)
+@every_wrong
 def test_wrong_program_is_found_out(name):
-    law, events = found_in(name, seed=0)
+    law, events = found_in(name, seed=1)
     assert law in WRONG[name].laws
     assert events <= MOST_EVENTS
 
@@ -62,7 +53,7 @@ def test_counterexamples_have_two_events_in_the_median():
     assert statistics.median(found_in(name, seed=1)[1] for name in WRONG) <= 2
 
 
-@pytest.mark.parametrize("name", ["keys_unseen", "three_types"])
+@every_right
 def test_right_program_raises_no_alarm(name):
     report = dgs.check(RIGHT[name].make(), max_examples=IN_A_HURRY, **RIGHT[name].options)
     assert report, str(report)
