@@ -20,6 +20,7 @@ from tests.programs import INC, READ, Counters, History
 from workers.build import make_worker
 from workers.effects import Snapshot
 from workers.host import Host
+from workers.inner import LEAST_IN_FLIGHT
 from workers.lanes import Lanes
 from workers.mailbox import Mailbox
 from workers.simulation import simulate
@@ -191,3 +192,19 @@ def test_checkpoints_go_on_after_all_streams_of_the_root_have_ended(root_stream)
     host.ingest("b", events("b", 1, INC(2), [1], [7]), END)
     assert snapshots() == [False, False, True]
     assert [snapshot.epoch for snapshot in seen] == [1, 2, 3]
+
+
+def test_checkpoint_does_not_wait_for_a_stream_of_the_root_that_was_read_ahead():
+    """A keyless request is answered after those before it: their number is bounded by what the children answer."""
+    host = one_host(
+        Plan(node("root", (node("A", a=INC(0)), node("B", b=INC(1))), r=READ(0))), ("r", "a", "b")
+    )
+    host.ingest("r", events("r", 0, READ(0), list(range(1, 1001)), [1] * 1000), END)
+    assert list(host.pump()) == []
+    host.workers["root"].snapshot()
+    host.wake("root")
+    host.ingest("a", [], after_heartbeat(100, rank=1))
+    host.ingest("b", [], after_heartbeat(100, rank=2))
+    effects = [effect for _, effect in host.pump()]
+    assert [effect.is_final for effect in effects if isinstance(effect, Snapshot)] == [False]
+    assert sum(len(effect) for effect in effects if isinstance(effect, OutputBatch)) >= LEAST_IN_FLIGHT
