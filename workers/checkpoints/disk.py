@@ -22,6 +22,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+from workers.directories import sync_directory
+
 TEMPORARY = ".tmp"
 """How names of unfinished files end. Whoever owns the directory may remove what a crash has left of them."""
 
@@ -142,12 +144,8 @@ class RealDisk(Disk):
         self.sync_directory(path.parent)
 
     def sync_directory(self, path: Path) -> None:
-        """Fsync a directory, on a descriptor of its own."""
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        """Fsync a directory."""
+        sync_directory(path)
 
     def lock(self, path: Path) -> Lock:
         """Lock a file, which stays when it is released, and write into it who has it."""

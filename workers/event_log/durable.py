@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dgs.errors import OutputUnwritableError
+from workers.directories import sync_directory
 
 
 def put_new(path: Path, data: bytes) -> bool:
@@ -30,7 +31,7 @@ def put_new(path: Path, data: bytes) -> bool:
             os.link(temporary, path)
         except FileExistsError:
             return False
-        sync(path.parent)
+        sync_directory(path.parent)
     return True
 
 
@@ -38,16 +39,7 @@ def replace_with(path: Path, data: bytes) -> None:
     """Make a durable file, in the place of one that may be there. Raises OutputUnwritableError."""
     with _temporary(path, data) as temporary:
         temporary.rename(path)
-        sync(path.parent)
-
-
-def sync(directory: Path) -> None:
-    """Make the names in a directory durable."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        sync_directory(path.parent)
 
 
 def make_directory(path: Path) -> None:
@@ -56,7 +48,7 @@ def make_directory(path: Path) -> None:
         return
     make_directory(path.parent)
     path.mkdir(mode=0o700, exist_ok=True)
-    sync(path.parent)
+    sync_directory(path.parent)
 
 
 @contextlib.contextmanager

@@ -29,8 +29,9 @@ import pyarrow.compute as pc
 
 from dgs.columns import Column
 from dgs.errors import ClosedLogError, MalformedRowError, OwnedLogError, ReplayMismatchError
+from workers.directories import sync_directory
 from workers.event_log import owner
-from workers.event_log.durable import make_directory, put_new, sync
+from workers.event_log.durable import make_directory, put_new
 from workers.event_log.row_order import digest, sorted_rows
 from workers.event_log.segments import (
     END_MARK,
@@ -236,7 +237,7 @@ def truncated(directory: Path, below: int) -> int:
         if not any((directory / folder).iterdir()):
             (directory / folder).rmdir()
     if done:
-        sync(directory)
+        sync_directory(directory)
     return done
 
 

@@ -27,6 +27,7 @@ from typing import IO
 
 from dgs.errors import OutputUnwritableError
 from workers.checkpoints.contract import StagedFile
+from workers.directories import sync_directory
 
 BUFFER_BYTES = 1 << 20
 DIGEST_BYTES = 32
@@ -101,15 +102,6 @@ def digest_of(path: Path) -> str:
     """Return the BLAKE2b-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=DIGEST_BYTES)).hexdigest()
-
-
-def sync_directory(directory: Path) -> None:
-    """Make the names in a directory durable."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def is_abandoned(partial: Path) -> bool:

@@ -21,7 +21,8 @@ from pathlib import Path
 
 from dgs.errors import OutputUnwritableError
 from workers.checkpoints.contract import StagedFile
-from workers.sinks.part_file import is_abandoned, locked, refusing, sync_directory
+from workers.directories import sync_directory
+from workers.sinks.part_file import is_abandoned, locked, refusing
 from workers.sinks.places import PartNames, Place
 
 Identity = tuple[int, int]

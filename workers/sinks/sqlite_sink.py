@@ -29,11 +29,11 @@ import numpy as np
 
 from dgs.errors import InternalError, OutputUnwritableError
 from dgs.outputs import OutputBatch
+from workers.directories import sync_directory
 from workers.positions import declared
 from workers.sinks.contract import Staged
 from workers.sinks.json_columns import json_lines
 from workers.sinks.marks import Mark, MarkKey, accept
-from workers.sinks.part_file import sync_directory
 from workers.sinks.sqlite_schema import Writer, check, enter
 from workers.sinks.tables import text_of
 
