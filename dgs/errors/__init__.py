@@ -1,0 +1,128 @@
+"""Every error dgs raises on purpose: what is wrong, where, and what to do about it.
+
+::
+
+    DgsError
+    ├── UsageError               exit 2   a flag or argument that makes no sense
+    ├── InvalidError             exit 3   a file, program or plan is wrong; nothing was started
+    ├── ResourceError            exit 4   Ray, Java, a port, a directory is not to be had
+    ├── RunError                 exit 5   the run failed
+    ├── CheckpointError          exit 6   a checkpoint or log is refused, damaged, or cannot be written
+    ├── UserCodeError            exit 1   update, fork, join or emit raised
+    └── InternalError            exit 70  a bug in dgs
+
+Errors carry their data as attributes; the sentence is built from them, so that programs can read what people read.
+
+>>> error = OutOfOrderError(stream="flights", row=7, ts=10, previous=12)
+>>> error.row, error.code, error.exit_code
+(7, 'DGS501', 5)
+>>> print(error)  # doctest: +ELLIPSIS
+stream 'flights', row 7: timestamp 10 comes after 12...
+"""
+
+from __future__ import annotations
+
+from dgs.errors.families import (
+    CheckpointError,
+    DgsError,
+    InternalError,
+    InvalidError,
+    ResourceError,
+    RunError,
+    UsageError,
+    UserCodeError,
+)
+from dgs.errors.given import (
+    AsymmetricDependenceError,
+    InvalidDiagramError,
+    InvalidPlanError,
+    MissingInputError,
+    NoPlanError,
+    NoSuchRunError,
+    PlanFileError,
+    ProgramError,
+    ProgramImportError,
+    UnfinishedRunError,
+    UnknownColumnError,
+)
+from dgs.errors.recovery import (
+    CheckpointBusyError,
+    CheckpointFailedError,
+    CheckpointRefusedError,
+    CorruptFileError,
+    FencedError,
+    IncompatibleCheckpointError,
+    SourceChangedError,
+)
+from dgs.errors.resources import (
+    ChannelUnavailableError,
+    JavaMissingError,
+    MissingPackageError,
+    OutputUnwritableError,
+    OwnedLogError,
+    RayUnavailableError,
+    SparkUnavailableError,
+)
+from dgs.errors.running import (
+    ClosedLogError,
+    CodecError,
+    FrameGapError,
+    MalformedRowError,
+    NoAnswerError,
+    OutOfOrderError,
+    ReplayMismatchError,
+    SparkQueryError,
+    StalledError,
+    UnownedTagError,
+    WorkerLostError,
+)
+
+__all__ = [
+    "AsymmetricDependenceError",
+    "ChannelUnavailableError",
+    "CheckpointBusyError",
+    "CheckpointError",
+    "CheckpointFailedError",
+    "CheckpointRefusedError",
+    "ClosedLogError",
+    "CodecError",
+    "CorruptFileError",
+    "DgsError",
+    "FencedError",
+    "FrameGapError",
+    "IncompatibleCheckpointError",
+    "InternalError",
+    "InvalidDiagramError",
+    "InvalidError",
+    "InvalidPlanError",
+    "JavaMissingError",
+    "MalformedRowError",
+    "MissingInputError",
+    "MissingPackageError",
+    "NoAnswerError",
+    "NoPlanError",
+    "NoSuchRunError",
+    "OutOfOrderError",
+    "OutputUnwritableError",
+    "OwnedLogError",
+    "PlanFileError",
+    "ProgramError",
+    "ProgramImportError",
+    "RayUnavailableError",
+    "ReplayMismatchError",
+    "ResourceError",
+    "RunError",
+    "SourceChangedError",
+    "SparkQueryError",
+    "SparkUnavailableError",
+    "StalledError",
+    "UnfinishedRunError",
+    "UnknownColumnError",
+    "UnownedTagError",
+    "UsageError",
+    "UserCodeError",
+    "WorkerLostError",
+]
+
+for _name in __all__:
+    globals()[_name].__module__ = __name__  # the one place to import an error from: tracebacks name it

@@ -1,0 +1,90 @@
+"""The seven families of errors, and what every error is: facts, and a sentence made of them.
+
+A family is one exit code of the command line. Who catches errors catches families; who raises one names what happened.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class DgsError(Exception):
+    """Base of all errors of dgs. Subclasses declare a `code`, a `template` over their facts, and a `fix`."""
+
+    code: ClassVar[str] = "DGS000"
+    exit_code: ClassVar[int] = 5
+    template: ClassVar[str] = "{message}"
+    fix: ClassVar[str] = ""
+
+    def __init__(self, **facts: Any) -> None:
+        self.facts = facts
+        super().__init__(facts)
+
+    def __getattr__(self, name: str) -> Any:
+        facts = self.__dict__.get("facts", {})
+        if name in facts:
+            return facts[name]
+        raise AttributeError(name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.facts)
+
+    def __str__(self) -> str:
+        sentence = self.template.format(**self.facts)
+        return f"{sentence}. {self.fix.format(**self.facts)}" if self.fix else sentence
+
+
+def _rebuild(cls: type[DgsError], facts: dict[str, Any]) -> DgsError:
+    return cls(**facts)
+
+
+class UsageError(DgsError):
+    """A flag or argument makes no sense."""
+
+    code = "DGS201"
+    exit_code = 2
+
+
+class InvalidError(DgsError):
+    """A file, program or plan is wrong; nothing was started."""
+
+    code = "DGS300"
+    exit_code = 3
+
+
+class ResourceError(DgsError):
+    """Something outside of dgs is not to be had."""
+
+    code = "DGS400"
+    exit_code = 4
+
+
+class RunError(DgsError):
+    """The run failed."""
+
+    code = "DGS500"
+    exit_code = 5
+
+
+class CheckpointError(DgsError):
+    """A checkpoint or log is refused, damaged, or cannot be written."""
+
+    code = "DGS600"
+    exit_code = 6
+
+
+class UserCodeError(DgsError):
+    """The user's update, fork, join or emit raised. The user's traceback comes first."""
+
+    code = "DGS101"
+    exit_code = 1
+    template = "{trace}\n{function} of program {program} raised {error}{where}"
+
+
+class InternalError(DgsError):
+    """A broken invariant: a bug in dgs, not in the program or its input."""
+
+    code = "DGS901"
+    exit_code = 70
+    template = "internal error: {problem}"
+    fix = "This is a bug in dgs: please report it with the command and the run directory"

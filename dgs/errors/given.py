@@ -1,0 +1,87 @@
+"""What the user has given is wrong, and nothing was started: commands, plan files, programs, plans, inputs."""
+
+from __future__ import annotations
+
+from dgs.errors.families import InvalidError, UsageError
+
+
+class UnfinishedRunError(UsageError):
+    """A run of the same plan file has committed something and not come to its end."""
+
+    code = "DGS202"
+    template = "{run} has not come to its end: {progress}"
+    fix = "Go on from there with `{resume}`, or begin anew with `{fresh}`"
+
+
+class NoSuchRunError(UsageError):
+    """There is no run there that the command could be meant for."""
+
+    code = "DGS203"
+    template = "{problem}"
+    fix = "{advice}"
+
+
+class PlanFileError(InvalidError):
+    """plan.yaml cannot be read as one. `where` is file:line:column."""
+
+    code = "DGS301"
+    template = "{where}: {problem}"
+
+
+class ProgramImportError(InvalidError):
+    """The program named in plan.yaml cannot be imported."""
+
+    code = "DGS302"
+    template = "cannot load {ref!r}: {problem}"
+
+
+class ProgramError(InvalidError):
+    """The program is not one: a part is missing or contradicts another."""
+
+    code = "DGS303"
+    template = "program {program}: {problem}"
+
+
+class AsymmetricDependenceError(InvalidError):
+    """The functional dependence answers differently for (a, b) and (b, a) (Definition 2.1, clause 2)."""
+
+    code = "DGS304"
+    template = "the dependence is not symmetric: depends({left}, {right}) is {forward} but depends({right}, {left}) is {backward}"
+    fix = "Two events either commute or they do not: answer the same both ways"
+
+
+class InvalidPlanError(InvalidError):
+    """The plan breaks V1, V2 or coverage. `violations` lists them all."""
+
+    code = "DGS305"
+    template = "the plan is not valid for program {program}:\n{listing}"
+
+
+class NoPlanError(InvalidError):
+    """No assignment of state types makes the tag tree a plan. `reason` names the node that failed."""
+
+    code = "DGS306"
+    template = "no plan found for program {program}: {reason}"
+
+
+class MissingInputError(InvalidError):
+    """An input file named by a source does not exist, or a glob matches nothing."""
+
+    code = "DGS307"
+    template = "stream {stream!r}: no file at {path}"
+    fix = "Paths in plan.yaml are relative to the plan file"
+
+
+class UnknownColumnError(InvalidError):
+    """plan.yaml names a column that the source does not have."""
+
+    code = "DGS308"
+    template = "stream {stream!r}: there is no column {column!r} in {where}; its columns are {columns}"
+    fix = "Correct the name under `ts:`, `tags:`, `payload:` or `columns:` of the stream"
+
+
+class InvalidDiagramError(InvalidError):
+    """A wire diagram breaks a side condition of Definition 2.2."""
+
+    code = "DGS309"
+    template = "the diagram is not one of program {program}: {problem}"
