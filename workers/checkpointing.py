@@ -1,6 +1,7 @@
 """When a checkpoint is taken, and its commit: what the drivers of the local and of the Ray runtime have in common.
 
-Law: at most one epoch is asked for at a time, so a slow disk makes checkpoints rarer, never more numerous.
+Law: at most one epoch is asked for at a time, so a slow disk makes checkpoints rarer, never more numerous; and what would only say
+again what the checkpoint before says is not committed, so a run that waits for events writes nothing.
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ class Checkpointing:
         self._is_asked = False
         self._wish: Wish | None = None
         self._deadline = 0.0
+        self._events, self._had_outbox = deployment.point.events, bool(deployment.point.outbox)
         self.figures = figures
         self.last: Checkpoint | None = None
 
@@ -119,14 +121,20 @@ class Checkpointing:
                 self._coordinator.host_reports(report)
         while reports and (checkpoint := self._coordinator.complete()) is not None:
             started = self._clock()
-            if checkpoint.state is None and not checkpoint.is_final:
-                self._coordinator.carry(checkpoint)
-            else:
+            if self._is_worth_it(checkpoint):
                 self._commit(checkpoint)
+            else:
+                self._coordinator.carry(checkpoint)
             now = self._clock()
             self.figures.seconds += now - started
             self._is_asked = False
             self._next = None if self._every is None else now + self._every
+
+    def _is_worth_it(self, checkpoint: Checkpoint) -> bool:
+        if checkpoint.is_final or checkpoint.state is None:
+            return checkpoint.is_final
+        has_outputs = checkpoint.files or checkpoint.outbox or self._had_outbox
+        return bool(has_outputs) or checkpoint.events != self._events or self._wish is not None
 
     def _commit(self, checkpoint: Checkpoint) -> None:
         try:
@@ -138,6 +146,7 @@ class Checkpointing:
                 raise
             return
         self.last = checkpoint
+        self._events, self._had_outbox = checkpoint.events, bool(checkpoint.outbox)
         self.figures.epoch, self.figures.events = checkpoint.epoch, checkpoint.events
         if self._wish is not None:
             self._control.granted = checkpoint.epoch

@@ -1,0 +1,110 @@
+"""Which checkpoints are committed: those that say something new, and those that somebody waits for."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from dgs.config import RuntimeConfig
+from dgs.outputs import OutputBatch
+from dgs.tags import Tag
+from workers.checkpointing import CheckpointFigures, Checkpointing
+from workers.checkpoints import Checkpoint, ResumePoint, StagedFile
+from workers.checkpoints.memory_store import MemoryStore
+from workers.control import Control, Wish
+from workers.epochs import HostReport, RootReport
+
+FILE = StagedFile(path="/out/1.partial", final="/out/1", size=1, digest="", rows=1)
+
+
+class CountingStore(MemoryStore):
+    """Remembers the epochs that were committed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.epochs: list[int] = []
+
+    def commit(self, checkpoint: Checkpoint) -> None:
+        """Commit, and remember it."""
+        super().commit(checkpoint)
+        self.epochs.append(checkpoint.epoch)
+
+
+class WishingControl(Control):
+    """A control whose wish is given by the test."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.wanted: Wish | None = None
+
+    def wish(self) -> Wish | None:
+        """Return what the test wishes."""
+        return self.wanted
+
+
+class Generation:
+    """Checkpoints of a generation of one host; its epochs are reported one after the other."""
+
+    def __init__(self, point: ResumePoint = ResumePoint(generation=1)) -> None:  # noqa: B008 - immutable
+        job = SimpleNamespace(checkpoint=None, splits=None, runtime=RuntimeConfig())
+        deployment: Any = SimpleNamespace(job=job, home={"w": 0}, lanes=SimpleNamespace(all=()), point=point)
+        central: Any = SimpleNamespace(commit=lambda epoch: None)
+        self.store, self.control = CountingStore(), WishingControl()
+        self.store.begin()
+        self.checkpointing = Checkpointing(deployment, self.store, central, CheckpointFigures(), self.control)
+        self._epoch = point.epoch
+
+    def epoch(self, *, state: bytes | None = b"state", is_final: bool = False, **said: Any) -> list[int]:
+        """Report an epoch; return those that are committed."""
+        self._epoch += 1
+        root = RootReport(self._epoch, state, {}, is_final=is_final)
+        self.checkpointing.hear([root, HostReport(host=0, epoch=self._epoch, **said)])
+        return self.store.epochs
+
+
+def test_epochs_without_news_are_not_committed():
+    generation = Generation()
+    assert generation.epoch() == []
+    assert generation.epoch(events=3) == [2]
+    assert generation.epoch(events=3) == [2]
+    assert generation.epoch(events=4) == [2, 4]
+
+
+def test_events_before_the_resume_point_are_no_news():
+    generation = Generation(ResumePoint(generation=2, epoch=7, state=b"state", events=5))
+    assert generation.epoch() == []
+    assert generation.epoch(events=1) == [9]
+
+
+def test_outputs_are_news_without_events():
+    generation = Generation()
+    assert generation.epoch(files=(FILE,)) == [1]
+
+
+def test_accepted_outputs_are_news():
+    outbox = (OutputBatch.of("s", rank=0, tags=[Tag("n")], ts=[1], seq=[0], index=[0], values=["one"]),)
+    generation = Generation(ResumePoint(generation=2, epoch=1, state=b"state", outbox=outbox))
+    assert generation.epoch() == [2]
+    assert generation.epoch() == [2]
+
+
+def test_end_is_committed_without_news():
+    assert Generation().epoch(is_final=True) == [1]
+
+
+def test_wish_is_granted_without_news():
+    generation = Generation()
+    generation.control.wanted = Wish("stop")
+    asked: list[bool] = []
+    assert generation.checkpointing.attend(asked.append) is None
+    assert asked == [True]
+    assert generation.epoch() == [1]
+    assert generation.control.granted == 1
+
+
+def test_epoch_without_state_grants_no_wish():
+    generation = Generation()
+    generation.control.wanted = Wish("stop")
+    generation.checkpointing.attend(lambda _: None)
+    assert generation.epoch(state=None, events=1) == []
+    assert generation.control.granted is None
