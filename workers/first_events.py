@@ -16,11 +16,14 @@ from typing import Any
 import numpy as np
 
 from dgs.config import StreamConfig
+from dgs.errors import UsageError
 from dgs.events import EventBatch
 from dgs.order import BEGIN, END, OrderKey
 from dgs.program import Program
 from dgs.units import TimeUnit
+from workers.event_log import summary
 from workers.sources import Source, open_source
+from workers.sources.opening import LOGGED, log_path
 
 BATCH_ROWS = 16384
 
@@ -36,8 +39,10 @@ def cutoff(
 ) -> OrderKey | None:
     """Return the key of the first event that is not among the first `count`; None if there are no more than that.
 
-    Reads the streams as far as needed, the one that lags behind first.
+    Reads the streams as far as needed, the one that lags behind first. Raises UsageError if one is not all there yet.
     """
+    for stream in streams:
+        _check_ended(stream, base_dir)
     rows = min(BATCH_ROWS, count + 1)
     sources = [
         open_source(s, rank=i, unit=unit, base_dir=base_dir, program=program, memory=memory, batch_rows=rows)
@@ -48,6 +53,18 @@ def cutoff(
     finally:
         for source in sources:
             source.close()
+
+
+def _check_ended(stream: StreamConfig, base_dir: Path) -> None:
+    if stream.source.kind not in LOGGED:
+        return
+    log = log_path(stream, base_dir=base_dir)
+    if not any(found.stream == stream.id and found.is_closed for found in summary.streams(log)):
+        message = (
+            f"which events come first cannot be said before they are there, and stream {stream.id!r} is still being "
+            f"written ({stream.source.kind}): leave out max_events, or limit what the source reads"
+        )
+        raise UsageError(message=message)
 
 
 def _key_at(position: int, sources: Sequence[Source]) -> OrderKey | None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dgs.config import StreamConfig
+from dgs.errors import UsageError
 from dgs.order import OrderKey
 from dgs.program import Program
 from workers import first_events
+from workers.event_log import LogWriter
 
 STREAMS = st.lists(st.lists(st.integers(0, 6), max_size=8).map(sorted), min_size=1, max_size=4)
 
@@ -51,3 +54,24 @@ def test_cutoff_reads_no_further_than_needed():
     key = first_events.cutoff([stream], 3, unit="none", base_dir=Path(), program=Program(), memory=memory)
     assert key == OrderKey(3, 0, 3)
     assert len(read) < 20
+
+
+def test_cutoff_of_a_log_needs_its_end(tmp_path):
+    stream = StreamConfig(id="s", tags={"kind": "n"}, source={"log": {"path": "log"}})
+
+    def cut() -> OrderKey | None:
+        return first_events.cutoff([stream], 1, unit="none", base_dir=tmp_path, program=Program(), memory={})
+
+    log = LogWriter(tmp_path / "log", "s", "test", ts="ts")
+    log.append(0, pa.table({"ts": [1, 5, 7]}), None)
+    with pytest.raises(UsageError, match="stream 's' is still being written"):
+        cut()
+    log.close()
+    assert cut() == OrderKey(5, 0, 1)
+
+
+def test_cutoff_of_a_query_that_spark_has_not_read_is_refused(tmp_path):
+    source = {"spark": {"format": "parquet", "path": "in"}}
+    stream = StreamConfig(id="s", tags=["n"], source=source)
+    with pytest.raises(UsageError, match=r"still being written \(spark\)"):
+        first_events.cutoff([stream], 1, unit="none", base_dir=tmp_path, program=Program(), memory={})
