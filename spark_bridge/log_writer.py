@@ -55,7 +55,7 @@ class LogWrite:
     def of(cls, options: Any, schema: StructType) -> LogWrite:
         """Return the write of the options and columns of a query. Raises UsageError."""
         types = {field.name: field.dataType.simpleString() for field in schema}
-        return cls(LogOptions.parsed(options).checked(types), to_arrow_schema(schema))
+        return cls(LogOptions.parsed(options).checked(types), to_arrow_schema(schema, timezone="UTC"))
 
     def stage(self, batches: Iterator[pa.RecordBatch]) -> Staged:
         """Sort the rows of a task by stream and stage them. Raises MalformedRowError, OwnedLogError."""
@@ -64,8 +64,7 @@ class LogWrite:
         id_ = context.getLocalProperty("sql.streaming.queryId") if context is not None else None
         query = Query(id_ or self.options.query or BATCH_WRITE)
         with _telling(self.options.errors):
-            found = list(batches)
-            table = pa.Table.from_batches(found) if found else self.schema.empty_table()
+            table = self._table(list(batches))
             staging = Staging(self.options.log, query.id)
             runs = [
                 self._run(stream, rows, query, staging, partition) for stream, rows in self._by_stream(table)
@@ -93,6 +92,16 @@ class LogWrite:
                 tables = [read(run.path) for run in runs if run.stream == stream]
                 delivery.deliver(stream, batch, tables or [self.schema.empty_table()], high=high)
         Staging(self.options.log, query.id).clear()
+
+    def _table(self, batches: Sequence[pa.RecordBatch]) -> pa.Table:
+        """Return the rows with the types of the schema: the zone that a session shows times in is not theirs."""
+        if not batches:
+            return self.schema.empty_table()
+        table = pa.Table.from_batches(batches)
+        return pa.table(
+            [table.column(field.name).cast(field.type) for field in self.schema],
+            schema=self.schema.with_metadata(None),
+        )
 
     def _known(self, query: Query) -> Iterator[str]:
         """Yield the streams that the query has written before: time passes for them too."""
