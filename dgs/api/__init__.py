@@ -18,13 +18,14 @@ import signal
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from dgs.errors import NoSuchRunError, UsageError
 from dgs.program import Program
 from dgs.run_outcome import Run
 
 if TYPE_CHECKING:
+    from dgs.api.preparing import Request
     from dgs.api.running import Options
     from dgs.api.runs import KnownRun
     from dgs.settings import Given
@@ -65,28 +66,17 @@ def run(
     Raises any DgsError; UnfinishedRunError if there is an unfinished run and neither `resume` nor `fresh` is given.
     """
     from dgs.api import preparing, running, starting
-    from dgs.run_directory import RunDirectory
 
     given = overrides(runtime=runtime, optimizer=optimizer, plan=plan, settings=settings)
-    tree = _tree(plan)
-    if isinstance(job, (str, os.PathLike)):
-        request = preparing.from_file(job, given, memory=streams)
-    else:
-        if streams is None:
-            raise UsageError(message="dgs.run(program) needs streams={...}")
-        request = preparing.from_program(job() if isinstance(job, type) else job, streams, given)
+    request = _requested(job, streams, given)
     place = None if run_dir is None else Path(run_dir)
     options = running.Options(collect=True, verify=verify, tolerance=tolerance)
     begun = starting.begun(request, place, resume=resume, fresh=fresh)
     if begun is not None:
-        return _resumed(begun, given, options, streams=streams, program=request.program, plan=tree)
-    prepared = preparing.prepare(request, plan=tree, max_events=max_events)
+        return _resumed(begun, given, options, streams=streams, program=request.program, plan=_tree(plan))
+    prepared = preparing.prepare(request, plan=_tree(plan), max_events=max_events)
     resumes = starting.make_room(prepared, resume=resume, fresh=fresh)
-    directory = None
-    if place is not None:
-        directory = RunDirectory.create(place)
-    elif request.is_from_file:
-        directory = RunDirectory.beside(request.base_dir)
+    directory = starting.new_directory(request, place)
     return _signalled(running.execute(prepared, directory, replace(options, resumes=resumes)))
 
 
@@ -118,14 +108,16 @@ def resume(
     options = running.Options(
         collect=True, verify=verify, tolerance=tolerance, accepts_duplicates=accept_duplicates
     )
-    made = program() if isinstance(program, type) else program
-    return _resumed(runs.run_at(run), given, options, streams=streams, program=made, plan=_tree(plan))
+    return _resumed(
+        runs.run_at(run), given, options, streams=streams, program=_instance(program), plan=_tree(plan)
+    )
 
 
 def stop(run: str | os.PathLike[str], *, timeout: float = 60.0) -> dict[str, Any]:
     """Let a run that another process or thread has going stop at a checkpoint; return its results when it has ended.
 
-    `run`: its directory, or its plan file; `timeout`: seconds. Raises NoSuchRunError, NoAnswerError.
+    `run`: its directory, or its plan file; `timeout`: seconds. The results are those of `results.json`, none if the run has
+    not written any. Raises NoSuchRunError, NoAnswerError.
     """
     from dgs.api import runs, steering
 
@@ -142,16 +134,30 @@ def replan(
 ) -> None:
     """Let a run that another process or thread has going move to another plan, at a checkpoint, without losing its place.
 
-    Give a plan (its data, or a file with a `plan:` section) or an optimizer to make one. Raises InvalidPlanError if the plan is
-    not one for the program (the run goes on as it is), NoSuchRunError, NoAnswerError.
+    Give a plan (its data, or a file with a `plan:` section) or an optimizer to make one; `timeout`: seconds. Raises
+    InvalidPlanError if the plan is not one for the program (the run goes on as it is), NoSuchRunError, NoAnswerError, UsageError
+    if neither is given.
     """
     from dgs.api import runs, steering
 
     given = overrides(runtime=None, optimizer=optimizer, plan=plan, settings=None)
     if not given:
         raise UsageError(message="dgs.replan needs a plan or an optimizer")
-    made = program() if isinstance(program, type) else program
-    steering.move_run(runs.run_at(run), given, program=made, timeout=timeout)
+    steering.move_run(runs.run_at(run), given, program=_instance(program), timeout=timeout)
+
+
+def _requested(
+    job: str | os.PathLike[str] | Program | type[Program],
+    streams: Mapping[str, Iterable[Any]] | None,
+    given: Mapping[str, Given],
+) -> Request:
+    from dgs.api import preparing
+
+    if isinstance(job, (str, os.PathLike)):
+        return preparing.from_file(job, given, memory=streams)
+    if streams is None:
+        raise UsageError(message="dgs.run(program) needs streams={...}")
+    return preparing.from_program(_instance(job), streams, given)
 
 
 def _resumed(
@@ -180,6 +186,14 @@ def _signalled(run: Run) -> Run:
     if by in signal.Signals.__members__:
         signal.raise_signal(signal.Signals[by])
     return run
+
+
+@overload
+def _instance(program: Program | type[Program]) -> Program: ...
+@overload
+def _instance(program: Program | type[Program] | None) -> Program | None: ...
+def _instance(program: Program | type[Program] | None) -> Program | None:
+    return program() if isinstance(program, type) else program
 
 
 def _tree(plan: Any) -> Plan | None:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dgs.api.preparing import Prepared, Request, from_file, prepare
-from dgs.api.runs import KnownRun, holder, holds_checkpoints, runs_in
-from dgs.errors import CheckpointBusyError, NoSuchRunError, UsageError
+from dgs.api.runs import KnownRun, holds_checkpoints, runs_in
+from dgs.errors import NoSuchRunError, UsageError
 
 if TYPE_CHECKING:
     from dgs.program import Program
@@ -48,9 +48,7 @@ def prepared_again(
 
     Raises CheckpointBusyError if it is alive, and any InvalidError; nothing has been touched then.
     """
-    by = holder(run.directory)
-    if by is not None:
-        raise CheckpointBusyError(path=run.directory.path, holder=by)
+    run.check_not_alive()
     request = replace(requested_again(run, given, memory=memory), program=program)
     if any(name.startswith("checkpoint.dir") for name in given):
         raise UsageError(

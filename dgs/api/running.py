@@ -6,6 +6,7 @@ import os
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from dgs.api.moving import Moves
 from dgs.api.preparing import Prepared
 from dgs.api.reports import failure, report_of
 from dgs.api.runs import committed_in, held
+from dgs.api.starting import configured_dir
 from dgs.api.verifying import check_readable, differences, file_differences
 from dgs.config import FileSink, SinkConfig
 from dgs.run_directory import RunDirectory
@@ -50,7 +52,7 @@ def execute(
 
     if options.verify and options.resumes:
         check_readable(sinks_of(prepared, directory))
-    with held(directory):
+    with nullcontext() if directory is None else held(directory.path):
         started = time.time()
         job = job_of(prepared, directory, collect=options.collect or options.verify)
         job = replace(job, resumes=options.resumes, accepts_duplicates=options.accepts_duplicates)
@@ -120,10 +122,10 @@ def job_of(prepared: Prepared, directory: RunDirectory | None, *, collect: bool)
 
 def checkpoint_dir(prepared: Prepared, directory: RunDirectory | None) -> Path | None:
     """Return where checkpoints go: as the plan file says, else into the run directory; None without either."""
-    section = prepared.config.checkpoint
-    if section is not None and section.dir is not None:
-        return (prepared.request.base_dir / section.dir).resolve()
-    return None if directory is None else (directory.path / "checkpoints").resolve()
+    configured = configured_dir(prepared.request)
+    if configured is not None or directory is None:
+        return configured
+    return (directory.path / "checkpoints").resolve()
 
 
 def _events_in(place: Path | None) -> int:

@@ -49,15 +49,34 @@ class KnownRun:
         return bool(self.directory.results().get("status") == "done")
 
     @property
+    def holder(self) -> str | None:
+        """Who is running it, None if nobody is."""
+        from workers.checkpoints.disk import BusyError, RealDisk
+
+        lock = self.directory.path / LOCK
+        try:
+            if lock.exists():
+                RealDisk().lock(lock).release()
+        except BusyError as error:
+            return error.holder
+        return None
+
+    @property
     def is_alive(self) -> bool:
         """Whether a process is running it now."""
-        return holder(self.directory) is not None
+        return self.holder is not None
 
     @property
     def is_listening(self) -> bool:
         """Whether a process is running it and has come so far that it takes wishes."""
-        about, by = self.directory.about(), holder(self.directory)
+        about, by = self.directory.about(), self.holder
         return by is not None and by.startswith(f"process {about.get('process')} ")
+
+    def check_not_alive(self) -> None:
+        """Raise CheckpointBusyError if a process is running it now."""
+        by = self.holder
+        if by is not None:
+            raise CheckpointBusyError(path=self.directory.path, holder=by)
 
     def committed(self) -> Committed | None:
         """Return what its checkpoints say; None if nothing valid does."""
@@ -136,30 +155,15 @@ def progress_of(directory: Path) -> str:
     return f"{last.events:,} event{'' if last.events == 1 else 's'} in epoch {last.epoch} are committed{end}"
 
 
-def holder(directory: RunDirectory) -> str | None:
-    """Return who is running a run, None if nobody is."""
-    from workers.checkpoints.disk import BusyError, RealDisk
-
-    try:
-        if (directory.path / LOCK).exists():
-            RealDisk().lock(directory.path / LOCK).release()
-    except BusyError as error:
-        return error.holder
-    return None
-
-
 @contextmanager
-def held(directory: RunDirectory | None) -> Iterator[None]:
-    """Keep other processes out of a run directory. Raises CheckpointBusyError if one is there."""
+def held(directory: Path) -> Iterator[None]:
+    """Keep other processes out of the directory of a run, or of checkpoints. Raises CheckpointBusyError if one is there."""
     from workers.checkpoints.disk import BusyError, RealDisk
 
-    if directory is None:
-        yield
-        return
     try:
-        lock = RealDisk().lock(directory.path / LOCK)
+        lock = RealDisk().lock(directory / LOCK)
     except BusyError as error:
-        raise CheckpointBusyError(path=directory.path, holder=error.holder) from None
+        raise CheckpointBusyError(path=directory, holder=error.holder) from None
     try:
         yield
     finally:

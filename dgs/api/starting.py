@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dgs.api.runs import (
-    LOCK,
     KnownRun,
     committed_in,
-    holder,
+    held,
     holds_checkpoints,
     is_unfinished,
     newest_of,
     progress_of,
 )
-from dgs.errors import CheckpointBusyError, UnfinishedRunError, UsageError
+from dgs.errors import UnfinishedRunError, UsageError
 from dgs.run_directory import ABOUT, RunDirectory
 
 if TYPE_CHECKING:
@@ -26,7 +25,8 @@ if TYPE_CHECKING:
 def begun(request: Request, run_dir: Path | None, *, resume: bool, fresh: bool) -> KnownRun | None:
     """Return the unfinished run to go on with; None if a new one is to begin.
 
-    Raises UnfinishedRunError if there is one and neither `resume` nor `fresh` is asked for, CheckpointBusyError if it is alive.
+    Raises UnfinishedRunError if there is one and neither `resume` nor `fresh` is asked for, CheckpointBusyError if it is alive,
+    UsageError if both are asked for.
     """
     if resume and fresh:
         raise UsageError(message="go on with the unfinished run, or begin anew, not both")
@@ -53,9 +53,7 @@ def unfinished(request: Request, run_dir: Path | None = None) -> KnownRun | None
         run = newest_of(request.plan_file)
     if run is None or not is_unfinished(run.directory.checkpoints):
         return None
-    by = holder(run.directory)
-    if by is not None:
-        raise CheckpointBusyError(path=run.directory.path, holder=by)
+    run.check_not_alive()
     return run
 
 
@@ -82,23 +80,27 @@ def make_room(prepared: Prepared, *, resume: bool, fresh: bool) -> bool:
     return False
 
 
+def new_directory(request: Request, run_dir: Path | None) -> RunDirectory | None:
+    """Make the directory of a new run: `run_dir`, else one beside the plan file; None for a program over streams from Python.
+
+    Raises OutputUnwritableError.
+    """
+    if run_dir is not None:
+        return RunDirectory.create(run_dir)
+    return RunDirectory.beside(request.base_dir) if request.is_from_file else None
+
+
 def _empty(place: Path) -> None:
-    from workers.checkpoints.disk import BusyError, RealDisk
+    from workers.checkpoints.disk import RealDisk
     from workers.checkpoints.saved import RECORDS, epoch_of, is_leftover
 
     disk = RealDisk()
-    try:
-        lock = disk.lock(place / LOCK)
-    except BusyError as error:
-        raise CheckpointBusyError(path=place, holder=error.holder) from None
-    try:
+    with held(place):
         names = disk.names(place)
         states = [name for name in names if epoch_of(name) is not None or is_leftover(name)]
         for name in [*states, *(name for name in reversed(RECORDS) if name in names)]:
             disk.unlink(place / name)
         disk.sync_directory(place)
-    finally:
-        lock.release()
 
 
 def _refusal(request: Request, run: str, progress: str) -> UnfinishedRunError:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dgs.api.runs import KnownRun, run_at
+from dgs.api.runs import KnownRun, run_at, runs_in
 from dgs.errors import InvalidPlanError, NoAnswerError, NoSuchRunError
 
 if TYPE_CHECKING:
@@ -63,8 +64,6 @@ def move_run(
 
 def running(base_dir: Path, target: str | os.PathLike[str] | None) -> KnownRun:
     """Return the run that is meant: the one named, or the only one that is running in a directory. Raises NoSuchRunError."""
-    from dgs.api.runs import runs_in
-
     if target is not None:
         return run_at(target)
     alive = [run for run in runs_in(base_dir) if run.is_alive]
@@ -77,8 +76,6 @@ def running(base_dir: Path, target: str | os.PathLike[str] | None) -> KnownRun:
 
 def _written(run: KnownRun, given: Mapping[str, Given], program: Program | None) -> Path:
     """Make and check the plan; write it where the run will read it."""
-    from dataclasses import replace
-
     from dgs.api.preparing import prepare
     from dgs.api.resuming import requested_again
     from dgs.api.running import plan_data

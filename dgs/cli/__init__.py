@@ -1,4 +1,4 @@
-"""The command line: `dgs run`, `plan`, `explain`, `bench`, `schema`, `doctor`. One module per verb; heavy imports inside of them.
+"""The command line: one module per verb; heavy imports inside of them. `dgs.cli.app` lists the verbs.
 
 Data goes to stdout, talk to stderr; nothing is ever asked. The exit codes are those of `dgs.errors`.
 """

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dgs.cli.options import AsJson, Debug, OptimizerName, PlanFrom, PlanPath, SetValues, given_by_flags
+from dgs.cli.options import (
+    AsJson,
+    Debug,
+    OptimizerName,
+    PlanFrom,
+    PlanPath,
+    SetValues,
+    Tolerance,
+    given_by_flags,
+)
 from dgs.cli.reporting import print_json, reporting, say
 
 if TYPE_CHECKING:
@@ -41,10 +50,6 @@ Repeat = Annotated[
 MaxEvents = Annotated[
     int | None,
     typer.Option("--max-events", min=1, metavar="N", help="Take only the first N events, in their order."),
-]
-Tolerance = Annotated[
-    float | None,
-    typer.Option("--tolerance", min=0, metavar="X", help="Floats may differ by this, relatively."),
 ]
 
 

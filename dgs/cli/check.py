@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dgs.cli.options import AsJson, Debug
+from dgs.cli.options import AsJson, Debug, Tolerance
 from dgs.cli.reporting import print_json, reporting, say
 
 if TYPE_CHECKING:
@@ -23,10 +23,6 @@ Target = Annotated[
 ]
 MaxExamples = Annotated[int, typer.Option("--max-examples", min=1, help="Scenarios to try for each law.")]
 Seed = Annotated[int, typer.Option("--seed", help="Where to start looking; the same seed finds the same.")]
-Tolerance = Annotated[
-    float | None,
-    typer.Option("--tolerance", min=0, metavar="X", help="Floats may differ by this, relatively."),
-]
 Save = Annotated[
     Path | None, typer.Option("--save-counterexample", metavar="FILE", help="Write what was found there.")
 ]

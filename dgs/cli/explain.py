@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dgs.cli.options import AsJson, Debug, OptimizerName, PlanFrom, PlanPath, SetValues, given_by_flags
-from dgs.cli.plan import Format, figures, rendered
+from dgs.cli.plan import Format, Shape, figures, rendered
 from dgs.cli.reporting import reporting
 
 if TYPE_CHECKING:
     from dgs.api.preparing import Prepared
 
-Shape = Annotated[Format, typer.Option("--format", help="How to print it.")]
 Graph = Annotated[
     bool, typer.Option("--dependence", help="Draw the dependence graph instead (mermaid or dot).")
 ]

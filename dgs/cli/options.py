@@ -33,14 +33,24 @@ SetValues = Annotated[
 ]
 RuntimeName = Annotated[
     str | None,
-    typer.Option("--runtime", metavar="KIND", help="Run on ray (host processes) or local (this process)."),
+    typer.Option(
+        "--runtime", metavar="KIND", help="Run on ray (host processes), local (this process) or spark."
+    ),
 ]
 Hosts = Annotated[int | None, typer.Option("--hosts", min=1, help="How many host processes (Ray).")]
 Tolerance = Annotated[
     float | None,
+    typer.Option("--tolerance", min=0, metavar="X", help="Floats may differ by this, relatively."),
+]
+VerifyTolerance = Annotated[
+    float | None,
     typer.Option(
         "--tolerance", min=0, metavar="X", help="For --verify: floats may differ by this, relatively."
     ),
+]
+MaxLeaves = Annotated[
+    int | None,
+    typer.Option("--max-leaves", min=1, metavar="N", help="For the optimizer: at most this many leaves."),
 ]
 SaveState = Annotated[
     Path | None,

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dgs.cli.options import AsJson, Debug, OptimizerName, PlanFrom, PlanPath, SetValues, given_by_flags
+from dgs.cli.options import (
+    AsJson,
+    Debug,
+    MaxLeaves,
+    OptimizerName,
+    PlanFrom,
+    PlanPath,
+    SetValues,
+    given_by_flags,
+)
 from dgs.cli.reporting import print_json, reporting, say, show_path
 
 if TYPE_CHECKING:
@@ -28,9 +37,6 @@ class Format(StrEnum):
 
 
 Seed = Annotated[int | None, typer.Option("--seed", metavar="N", help="For --optimizer random.")]
-MaxLeaves = Annotated[
-    int | None, typer.Option("--max-leaves", min=1, metavar="N", help="At most this many leaves.")
-]
 Shape = Annotated[Format, typer.Option("--format", help="How to print it.")]
 Save = Annotated[
     Path | None,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dgs.cli.options import AsJson, Debug, OptimizerName, PlanFrom, Timeout, given_by_flags
+from dgs.cli.options import AsJson, Debug, MaxLeaves, OptimizerName, PlanFrom, Timeout, given_by_flags
 from dgs.cli.reporting import print_json, reporting, say, show_path
 
 Target = Annotated[
@@ -17,10 +17,6 @@ Target = Annotated[
         help="The directory of a run that is alive, or the plan.yaml whose newest run is meant.",
         show_default=False,
     ),
-]
-MaxLeaves = Annotated[
-    int | None,
-    typer.Option("--max-leaves", min=1, metavar="N", help="For the optimizer: at most this many leaves."),
 ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,15 +17,13 @@ from dgs.cli.options import (
     RuntimeName,
     SaveState,
     SetValues,
-    Tolerance,
-    given_by_flags,
+    VerifyTolerance,
 )
 from dgs.cli.reporting import Ending, print_json, reporting, say, show_path
 
 if TYPE_CHECKING:
-    from dgs.api.running import Options
     from dgs.api.runs import KnownRun
-    from dgs.settings import Given
+    from dgs.cli.running import Asked
 
 Target = Annotated[
     Path | None,
@@ -55,7 +52,7 @@ def resume(
     set_values: SetValues = None,
     accept_duplicates: AcceptDuplicates = False,
     verify: Verify = False,
-    tolerance: Tolerance = None,
+    tolerance: VerifyTolerance = None,
     save_state: SaveState = None,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -63,22 +60,25 @@ def resume(
     """Go on with a run that was stopped, failed or was killed; under another plan, runtime or number of hosts, too."""
     with reporting(as_json=as_json, debug=debug) as ending:
         from dgs.api.resuming import resumable
-        from dgs.api.running import Options
         from dgs.api.runs import run_at
-        from dgs.cli.running import check_flags
+        from dgs.cli.running import asked
 
-        check_flags(verify=verify, tolerance=tolerance, save_state=save_state)
-        given = given_by_flags(
-            set_values, plan, runtime__kind=runtime, runtime__hosts=hosts, optimizer__name=optimizer
+        wanted = asked(
+            set_values,
+            plan,
+            optimizer=optimizer,
+            runtime=runtime,
+            hosts=hosts,
+            verify=verify,
+            tolerance=tolerance,
+            save_state=save_state,
+            accept_duplicates=accept_duplicates,
         )
         run = resumable(Path.cwd()) if target is None else run_at(target)
-        options = Options(verify=verify, tolerance=tolerance, accepts_duplicates=accept_duplicates)
-        go_on(run, given, options, ending, save_state)
+        go_on(run, wanted, ending)
 
 
-def go_on(
-    run: KnownRun, given: dict[str, Given], options: Options, ending: Ending, save_state: Path | None
-) -> None:
+def go_on(run: KnownRun, wanted: Asked, ending: Ending) -> None:
     """Go on with a run, in its directory."""
     from dgs.api.resuming import has_nothing_left, prepared_again
     from dgs.cli.running import run_and_finish, stopped_by_sigterm
@@ -90,10 +90,10 @@ def go_on(
             print_json(run.directory.results())
         return
     with stopped_by_sigterm():
-        prepared = prepared_again(run, given)
+        prepared = prepared_again(run, wanted.given)
         ending.directory = run.directory
         say(f"dgs: {run.name} goes on in {_path(run)}: {run.progress}")
-        run_and_finish(prepared, replace(options, resumes=True), ending, save_state)
+        run_and_finish(prepared, wanted, ending, resumes=True)
 
 
 def _path(run: KnownRun) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,10 +17,13 @@ from dgs.cli.options import (
     RuntimeName,
     SaveState,
     SetValues,
-    Tolerance,
-    given_by_flags,
+    VerifyTolerance,
 )
-from dgs.cli.reporting import reporting
+from dgs.cli.reporting import Ending, reporting
+
+if TYPE_CHECKING:
+    from dgs.api.preparing import Request
+    from dgs.cli.running import Asked
 
 MaxEvents = Annotated[
     int | None,
@@ -65,7 +67,7 @@ def run(
     set_values: SetValues = None,
     max_events: MaxEvents = None,
     verify: Verify = False,
-    tolerance: Tolerance = None,
+    tolerance: VerifyTolerance = None,
     save_state: SaveState = None,
     run_dir: RunDir = None,
     show_config: ShowConfig = False,
@@ -74,31 +76,51 @@ def run(
 ) -> None:
     """Run a plan file; outputs go to its sinks, or into the run directory. Ctrl-C stops it at a checkpoint."""
     with reporting(as_json=as_json, debug=debug) as ending:
-        from dgs.api import starting
-        from dgs.api.preparing import from_file, prepare
-        from dgs.api.running import Options
-        from dgs.cli.running import check_flags, new_directory, run_and_finish, stopped_by_sigterm
+        from dgs.api.preparing import from_file
+        from dgs.cli.running import asked
 
-        check_flags(verify=verify, tolerance=tolerance, save_state=save_state)
-        given = given_by_flags(
-            set_values, plan, runtime__kind=runtime, runtime__hosts=hosts, optimizer__name=optimizer
+        wanted = asked(
+            set_values,
+            plan,
+            optimizer=optimizer,
+            runtime=runtime,
+            hosts=hosts,
+            verify=verify,
+            tolerance=tolerance,
+            save_state=save_state,
         )
-        request = from_file(plan_path, given)
+        request = from_file(plan_path, wanted.given)
         ending.name = request.settings.config.name
         if show_config:
             from dgs.cli.show_config import print_config
 
             print_config(request.settings, as_json=as_json)
             return
-        options = Options(verify=verify, tolerance=tolerance)
-        begun = starting.begun(request, run_dir, resume=resume, fresh=fresh)
-        if begun is not None:
-            from dgs.cli.resume import go_on
+        _begin(request, wanted, ending, run_dir, max_events, resume=resume, fresh=fresh)
 
-            go_on(begun, given, options, ending, save_state)
-            return
-        with stopped_by_sigterm():
-            prepared = prepare(request, max_events=max_events)
-            options = replace(options, resumes=starting.make_room(prepared, resume=resume, fresh=fresh))
-            ending.directory = new_directory(prepared, run_dir)
-            run_and_finish(prepared, options, ending, save_state)
+
+def _begin(
+    request: Request,
+    wanted: Asked,
+    ending: Ending,
+    run_dir: Path | None,
+    max_events: int | None,
+    *,
+    resume: bool,
+    fresh: bool,
+) -> None:
+    """Begin a run, or go on with the unfinished one if that is wanted."""
+    from dgs.api import starting
+    from dgs.api.preparing import prepare
+    from dgs.cli.resume import go_on
+    from dgs.cli.running import run_and_finish, stopped_by_sigterm
+
+    begun = starting.begun(request, run_dir, resume=resume, fresh=fresh)
+    if begun is not None:
+        go_on(begun, wanted, ending)
+        return
+    with stopped_by_sigterm():
+        prepared = prepare(request, max_events=max_events)
+        resumes = starting.make_room(prepared, resume=resume, fresh=fresh)
+        ending.directory = starting.new_directory(request, run_dir)
+        run_and_finish(prepared, wanted, ending, resumes=resumes)

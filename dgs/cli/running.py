@@ -1,16 +1,18 @@
-"""What `dgs run` and `dgs resume` have in common: the run with its progress, and its closing line."""
+"""What `dgs run` and `dgs resume` have in common: what their flags ask for, the run with its progress, its closing line."""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
 import typer
 
+from dgs.cli.options import given_by_flags
 from dgs.cli.progress import shown_progress
 from dgs.cli.reporting import (
     INTERRUPTED,
@@ -26,8 +28,8 @@ from dgs.cli.reporting import (
 if TYPE_CHECKING:
     from dgs.api.preparing import Prepared
     from dgs.api.running import Options
-    from dgs.run_directory import RunDirectory
     from dgs.run_outcome import Run
+    from dgs.settings import Given
 
 UNCOMMITTED = 5
 """The exit code of a run that `dgs stop` ended and that could commit nothing in time."""
@@ -35,35 +37,56 @@ UNCOMMITTED = 5
 BY_SIGNAL = {"SIGINT": ("Ctrl-C", INTERRUPTED), "SIGTERM": ("a termination signal", TERMINATED)}
 
 
-def check_flags(*, verify: bool, tolerance: float | None, save_state: Path | None) -> None:
-    """Raise BadParameter for flags that need another one, StateUnwritableError for a file that cannot be written."""
+@dataclass(frozen=True)
+class Asked:
+    """What flags ask for. `given`: values of the plan file; `save_state`: where to write the final state."""
+
+    given: dict[str, Given]
+    options: Options
+    save_state: Path | None
+
+
+def asked(
+    set_values: list[str] | None,
+    plan: Path | None,
+    *,
+    optimizer: str | None,
+    runtime: str | None,
+    hosts: int | None,
+    verify: bool,
+    tolerance: float | None,
+    save_state: Path | None,
+    accept_duplicates: bool = False,
+) -> Asked:
+    """Return what flags ask for.
+
+    Raises BadParameter for one that needs another one, StateUnwritableError for a file that cannot be written, UsageError and
+    PlanFileError for what `--set` and `--plan` give.
+    """
+    from dgs.api.running import Options
+    from dgs.saved_state import check_place
+
     if tolerance is not None and not verify:
         raise typer.BadParameter("--tolerance is for --verify")
     if save_state is not None:
-        from dgs.saved_state import check_place
-
         check_place(save_state)
+    given = given_by_flags(
+        set_values, plan, runtime__kind=runtime, runtime__hosts=hosts, optimizer__name=optimizer
+    )
+    options = Options(verify=verify, tolerance=tolerance, accepts_duplicates=accept_duplicates)
+    return Asked(given, options, save_state)
 
 
-def new_directory(prepared: Prepared, run_dir: Path | None) -> RunDirectory:
-    """Make the directory of a new run. Raises OutputUnwritableError."""
-    from dgs.run_directory import RunDirectory
-
-    if run_dir is not None:
-        return RunDirectory.create(run_dir)
-    return RunDirectory.beside(prepared.request.base_dir)
-
-
-def run_and_finish(prepared: Prepared, options: Options, ending: Ending, save_state: Path | None) -> None:
+def run_and_finish(prepared: Prepared, wanted: Asked, ending: Ending, *, resumes: bool) -> None:
     """Run in the directory of the ending; print the closing line, and the object; exit with what it came to."""
-    done = _run(prepared, options, ending)
+    done = _run(prepared, replace(wanted.options, resumes=resumes), ending)
     for line in done.differences:
         say(line)
-    if done.report["status"] == "done" and save_state is not None:
-        from dgs.saved_state import save_state as save
+    if done.report["status"] == "done" and wanted.save_state is not None:
+        from dgs.saved_state import save_state
 
-        save(save_state, done.state)
-        ending.saved = save_state
+        save_state(wanted.save_state, done.state)
+        ending.saved = wanted.save_state
     say(_closing_line(done, ending))
     if ending.as_json:
         print_json(done.report)
@@ -96,12 +119,16 @@ def _closing_line(done: Run, ending: Ending) -> str:
     if by is not None:
         who = BY_SIGNAL.get(by, (by, 0))[0]
         return f"dgs: {done.name} was stopped by {who}; {_stopped(done, ending)}"
-    places = sorted({show_path(path) for path in ending.output_dirs if path.exists()})
-    outputs = f"; outputs in {', '.join(places)}" if places else ""
     where = f"; the run is in {show_path(done.run_dir)}" if done.run_dir is not None else ""
     state = f"; its final state is in {show_path(ending.saved)}" if ending.saved is not None else ""
     again = f"; repeat with: {command()}" if done.verified is False else ""
-    return f"dgs: {done.name} done: {summary(done.report)}{outputs}{_letters(done)}{state}{where}{again}"
+    return f"dgs: {done.name} done: {summary(done.report)}{_outputs(ending)}{_letters(done)}{state}{where}{again}"
+
+
+def _outputs(ending: Ending) -> str:
+    """Return a phrase on where the outputs are."""
+    places = sorted({show_path(path) for path in ending.output_dirs if path.exists()})
+    return f"; outputs in {', '.join(places)}" if places else ""
 
 
 def _letters(done: Run) -> str:
@@ -114,9 +141,7 @@ def _stopped(done: Run, ending: Ending) -> str:
     """Return what is committed of a run that was stopped, what is kept, and how to go on."""
     if done.report["stopped_at"] is None:
         return f"no checkpoint could be committed within `runtime.stop_timeout`; {ending.kept()}{ending.committed()}; {ending.onward()}"
-    places = sorted({show_path(path) for path in ending.output_dirs if path.exists()})
-    outputs = f"; outputs in {', '.join(places)}" if places else ""
-    return f"{ending.progress()}{outputs}{_letters(done)}; {ending.onward()}"
+    return f"{ending.progress()}{_outputs(ending)}{_letters(done)}; {ending.onward()}"
 
 
 def _exit_code(done: Run) -> int:

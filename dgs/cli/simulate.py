@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dgs.cli.options import AsJson, Debug, PlanPath, SetValues, given_by_flags
+from dgs.cli.options import AsJson, Debug, PlanPath, SetValues, Tolerance, given_by_flags
 from dgs.cli.reporting import print_json, reporting, say
 
 if TYPE_CHECKING:
@@ -29,10 +29,6 @@ MaxEvents = Annotated[
 ]
 ThisPlan = Annotated[
     bool, typer.Option("--this-plan", help="Use the plan of the file in all runs, not random ones.")
-]
-Tolerance = Annotated[
-    float | None,
-    typer.Option("--tolerance", min=0, metavar="X", help="Floats may differ by this, relatively."),
 ]
 
 

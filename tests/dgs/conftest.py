@@ -9,54 +9,16 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = '''\
-"""Sums of values between barriers."""
-import dgs
+from tests.dgs.projects import sums_plan, sums_program, write_files
 
-VALUE, BARRIER = dgs.kind("value"), dgs.kind("barrier")
-
-
-class Sums(dgs.Program):
-    depends = dgs.Dependence((BARRIER, BARRIER, dgs.ALWAYS), (BARRIER, VALUE, dgs.ALWAYS))
-
-    def __init__(self, scale=1):
-        self.scale = scale
-
-    def init(self):
-        return 0
-
-    def update(self, state, event, emit):
-        if event.tag.kind == VALUE:
-            return state + self.scale * event.payload
-        emit(state)
-        return 0
-
-    def fork(self, state, left, right):
-        return state, 0
-
-    def join(self, left, right):
-        return left + right
-'''
-
-PLAN = """\
-version: 1
-name: sums
-program: {ref: "program.py:Sums"}
-streams:
-  - id: barriers
-    tags: {kind: barrier}
-    source: {csv: {path: barriers.csv}}
-  - id: left
-    tags: {kind: value}
-    source: {csv: {path: left.csv}}
-    payload: amount
-  - id: right
-    tags: {kind: value}
-    source: {csv: {path: right.csv}}
-    payload: amount
+PROGRAM = sums_program(on_value="return state + self.scale * event.payload", argument=("scale", 1))
+PLAN = (
+    sums_plan(payload="amount")
+    + """\
 optimizer: {max_leaves: 2}
 runtime: {kind: local}
 """
+)
 
 FILES = {
     "program.py": PROGRAM,
@@ -65,8 +27,6 @@ FILES = {
     "left.csv": "ts,amount\n1,1\n2,10\n3,100\n",
     "right.csv": "ts,amount\n1,2\n4,20\n5,200\n",
 }
-SUMS = [3, 110, 220]
-"""What the sequential program gives: a value at the instant of a barrier belongs to the next window."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +44,7 @@ def project(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
     for name in ("NO_COLOR", "DGS_DEBUG", "DGS_RUNTIME", "DGS_HOSTS", "DGS_OPTIMIZER"):
         monkeypatch.delenv(name, raising=False)
-    for name, text in FILES.items():
-        (tmp_path / name).write_text(text)
+    write_files(tmp_path, FILES)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

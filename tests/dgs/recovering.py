@@ -13,60 +13,26 @@ from typing import Any
 
 from dgs.api.runs import KnownRun
 from dgs.run_directory import RunDirectory
+from tests.dgs.projects import sums_plan, sums_program, write_files
 
-PROGRAM = '''\
-"""Values one by one, and their sums between barriers; slow if asked to."""
-import time
-
-import dgs
-
-VALUE, BARRIER = dgs.kind("value"), dgs.kind("barrier")
-
-
-class Sums(dgs.Program):
-    depends = dgs.Dependence((BARRIER, BARRIER, dgs.ALWAYS), (BARRIER, VALUE, dgs.ALWAYS))
-
-    def __init__(self, pause=0):
-        self.pause = pause
-
-    def init(self):
-        return 0
-
-    def update(self, state, event, emit):
-        if event.tag.kind == VALUE:
-            time.sleep(self.pause)
-            emit(["value", event.payload])
-            return state + event.payload
-        emit(["sum", state])
-        return 0
-
-    def fork(self, state, left, right):
-        return state, 0
-
-    def join(self, left, right):
-        return left + right
-'''
-PLAN = """\
-version: 1
-name: sums
-program: {ref: "program.py:Sums", args: {pause: 0.001}}
-streams:
-  - id: barriers
-    tags: {kind: barrier}
-    source: {csv: {path: barriers.csv}}
-  - id: left
-    tags: {kind: value}
-    source: {csv: {path: left.csv}}
-    payload: amount
-  - id: right
-    tags: {kind: value}
-    source: {csv: {path: right.csv}}
-    payload: amount
+PROGRAM = sums_program(
+    on_value="""\
+time.sleep(self.pause)
+emit(["value", event.payload])
+return state + event.payload""",
+    total='["sum", state]',
+    argument=("pause", 0),
+    imports="import time\n\n",
+)
+PLAN = (
+    sums_plan(payload="amount", arguments=", args: {pause: 0.001}")
+    + """\
     split: 2
 optimizer: {max_leaves: 2}
 runtime: {kind: local, batch_rows: 4}
 sinks: [{jsonl: {path: out}}]
 """
+)
 CHECKPOINT = "checkpoint: {every: 50ms, dir: saved}\n"
 COUNT, WINDOW = 200, 10
 QUICK = "--set program.args.pause=0"
@@ -74,8 +40,7 @@ QUICK = "--set program.args.pause=0"
 
 def write_project(folder: Path, *, count: int = COUNT, plan: str = PLAN) -> None:
     """Write program, plan file and data."""
-    (folder / "program.py").write_text(PROGRAM)
-    (folder / "plan.yaml").write_text(plan)
+    write_files(folder, {"program.py": PROGRAM, "plan.yaml": plan})
     write_data(folder, count)
 
 

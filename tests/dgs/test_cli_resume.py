@@ -221,7 +221,7 @@ def test_checkpoints_of_another_program_are_refused_with_what_differs(stopped_sa
 
 
 def test_run_that_is_alive_is_busy(stopped_saving, dgs):
-    with held(RunDirectory(THERE)):
+    with held(THERE):
         for line in (
             "resume there",
             "run plan.yaml --run-dir there",

@@ -17,6 +17,7 @@ import pytest
 from dgs.plan_file import read
 
 SUMS = [3, 110, 220]
+"""What the sequential program gives: a value at the instant of a barrier belongs to the next window."""
 
 
 def lines(path: Path) -> list[object]:

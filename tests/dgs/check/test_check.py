@@ -17,6 +17,7 @@ from dgs.check.universe import sample_tags
 from dgs.cli.app import app
 from dgs.errors import MissingPackageError, ProgramImportError, UsageError
 from tests import programs
+from tests.dgs.projects import sums_plan, sums_program, write_files
 from tests.gallery.wrong import WRONG, Counters, ForkDuplicates, MissingPair, Window
 
 FEW = 40
@@ -33,62 +34,20 @@ SUBJECTS = [
     (programs.ChainHistory, {}),
 ]
 
-PROGRAM = '''\
-"""Sums."""
-import dgs
-
-VALUE, BARRIER = dgs.kind("value"), dgs.kind("barrier")
-
-
-class Sums(dgs.Program):
-    depends = dgs.Dependence((BARRIER, BARRIER, dgs.ALWAYS), (BARRIER, VALUE, dgs.ALWAYS))
-
-    def init(self):
-        return 0
-
-    def update(self, state, event, emit):
-        if event.tag.kind == VALUE:
-            return state + event.payload["amount"]
-        emit(state)
-        return 0
-
-    def fork(self, state, left, right):
-        return state, FORKED
-
-    def join(self, left, right):
-        return left + right
-
-
-OPTIONS = {"strategies": {VALUE: [{"amount": 1}], BARRIER: [None]}}
-'''
-PLAN = """\
-version: 1
-name: sums
-program: {ref: "program.py:Sums"}
-streams:
-  - id: barriers
-    tags: {kind: barrier}
-    source: {csv: {path: barriers.csv}}
-  - id: left
-    tags: {kind: value}
-    source: {csv: {path: values.csv}}
-    payload: [amount]
-  - id: right
-    tags: {kind: value}
-    source: {csv: {path: values.csv}}
-    payload: [amount]
-"""
+OPTIONS = 'OPTIONS = {"strategies": {VALUE: [{"amount": 1}], BARRIER: [None]}}\n'
+RIGHT, WRONG_FORK = (
+    sums_program(on_value='return state + event.payload["amount"]', right=right) + "\n\n" + OPTIONS
+    for right in ("0", "state")
+)
+PLAN = sums_plan(payload="[amount]", left="values.csv", right="values.csv")
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
+def project(project):
     """A wrong program (its fork duplicates the sum) with a plan file and input, in the working directory."""
-    (tmp_path / "program.py").write_text(PROGRAM.replace("FORKED", "state"))
-    (tmp_path / "plan.yaml").write_text(PLAN)
-    (tmp_path / "barriers.csv").write_text("ts\n10\n")
-    (tmp_path / "values.csv").write_text("ts,amount\n1,3\n2,4\n")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    data = {"barriers.csv": "ts\n10\n", "values.csv": "ts,amount\n1,3\n2,4\n"}
+    write_files(project, {"program.py": WRONG_FORK, "plan.yaml": PLAN, **data})
+    return project
 
 
 def command(line):
@@ -214,7 +173,7 @@ def test_cli_check_finds_saves_and_replays(project):
     assert done.exit_code == 1
     assert "C2" in done.stdout
     assert command("check --replay found.json").exit_code == 1
-    (project / "program.py").write_text(PROGRAM.replace("FORKED", "0"))
+    (project / "program.py").write_text(RIGHT)
     assert command("check --replay found.json").exit_code == 0
 
 
@@ -231,7 +190,7 @@ def test_cli_check_of_a_plan_file_uses_its_input(project):
 def test_cli_check_of_a_plan_that_is_not_valid_lists_what_it_breaks(project):
     section = "plan: {id: w0, tags: {barriers: [barrier]}, children: []}\n"
     (project / "plan.yaml").write_text(PLAN + section)
-    (project / "program.py").write_text(PROGRAM.replace("FORKED", "0"))
+    (project / "program.py").write_text(RIGHT)
     done = command("check plan.yaml --max-examples 5")
     assert done.exit_code == 1, done.output
     assert "the plan breaks" in done.stdout
