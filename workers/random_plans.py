@@ -30,7 +30,7 @@ from workers.campaign import shrunk
 from workers.faults import NO_FAULTS
 from workers.oracles import OutputId, Truth, output_rows
 from workers.simulated_case import Case, WrongRunError
-from workers.simulation import Simulated
+from workers.simulated_result import Simulated
 
 SHOWN = 5
 """Differing outputs that are shown."""

@@ -38,9 +38,10 @@ from planner import optimizers
 from planner.topology import Machine, Stream, Topology
 from workers.faults import KINDS, Faults, fault_kinds
 from workers.oracles import Truth, out_of_order, went_back, wrong_outputs, wrong_state
-from workers.simulated_generation import Layout
+from workers.simulated_layout import Layout, impl_streams
+from workers.simulated_result import Simulated
 from workers.simulated_sources import BLOCK
-from workers.simulation import Simulated, simulate
+from workers.simulation import simulate
 
 __all__ = ["Case", "WrongRunError", "fault_kinds"]
 
@@ -106,13 +107,11 @@ class Case:
     ) -> Layout:
         """Return a random plan over random splits of the streams."""
         splits = {stream: rnd.choice(SPLITS) if is_split else 1 for stream in self.streams}
-        blank = Layout.__new__(Layout)
-        object.__setattr__(blank, "splits", splits)
         topology = Topology(
             [
                 Stream(impl, self.tags_of(stream))
-                for stream in self.streams
-                for impl in blank.impl_streams(stream)
+                for stream, count in splits.items()
+                for impl in impl_streams(stream, count)
             ],
             [Machine("m", 3)],
         )

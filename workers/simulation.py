@@ -7,12 +7,10 @@ trace say everything.
 
 from __future__ import annotations
 
-import hashlib
 import random
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Literal
 
 from dgs import codec
 from dgs.errors import (
@@ -25,7 +23,6 @@ from dgs.errors import (
     UserCodeError,
 )
 from dgs.events import EventBatch
-from dgs.outputs import OutputBatch
 from dgs.program import Program
 from dgs.program_identity import identity_of
 from planner.plan import Plan
@@ -33,17 +30,19 @@ from workers.checkpoints import Checkpoint, CheckpointStore, ResumePoint, Staged
 from workers.checkpoints.simulated_disk import SimulatedCrash
 from workers.faults import NO_FAULTS, CrashedError, Faults
 from workers.positions import Positions
-from workers.simulated_generation import Generation, Layout
-from workers.simulated_network import Edge, some_of
+from workers.simulated_generation import Generation
+from workers.simulated_layout import Layout
+from workers.simulated_remains import Remains
+from workers.simulated_result import Simulated
 from workers.simulated_sinks import SimulatedSinks
 from workers.simulated_store import Publish, storage_for
+from workers.simulated_strikes import strikes
 from workers.simulated_user_code import Fuse, with_fuse
 
+__all__ = ["Layouts", "OnError", "Simulated", "Simulation", "simulate"]
+
 SNAPSHOT_CHANCE = 0.02
-ZOMBIE_CHANCE = 0.2
-STRAY_CHANCE = 0.1
 STOP_CHANCE = 0.02
-MOST_STRAYS = 5
 MOST_GAPS = 3
 """Generations of a run that end because a frame is missing."""
 
@@ -62,42 +61,6 @@ PATIENCE = 12
 OnError = Literal["stop", "skip"]
 Layouts = Callable[[random.Random], Layout]
 StoreFactory = Callable[[Publish], CheckpointStore]
-
-
-@dataclass
-class Simulated:
-    """What a simulated run gave.
-
-    `outputs`: what sinks have accepted or published, in that order; `snapshots`: state (codec bytes) and positions of every
-    snapshot on the way; `commits`: the checkpoints that became durable; `begun`: how many of them there were when a generation
-    began, and where it did; `ends`: why generations ended, and how often; `problems`: what should not have been; `state`: the
-    final one; `calm_steps`: those after the faults stopped; `is_refused`: what there was to begin from was damaged beyond the
-    promise; `trace`: a line per step.
-    """
-
-    outputs: list[OutputBatch] = field(default_factory=list)
-    snapshots: list[tuple[bytes, Positions]] = field(default_factory=list)
-    commits: list[Checkpoint] = field(default_factory=list)
-    begun: list[tuple[int, ResumePoint]] = field(default_factory=list)
-    layouts: list[Layout] = field(default_factory=list)
-    ends: Counter[str] = field(default_factory=Counter)
-    problems: list[str] = field(default_factory=list)
-    state: Any = None
-    steps: int = 0
-    calm_steps: int = 0
-    crashes: int = 0
-    is_complete: bool = False
-    is_refused: bool = False
-    trace: list[str] = field(default_factory=list)
-
-    @property
-    def digest(self) -> str:
-        """A hash of every step taken: equal for equal seeds, in any process."""
-        return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()
-
-    def values(self) -> list[Any]:
-        """Return the outputs as Python objects, in the order in which they came out."""
-        return [value for batch in self.outputs for value in batch.to_list()]
 
 
 class Simulation(SimulatedSinks):
@@ -131,8 +94,7 @@ class Simulation(SimulatedSinks):
         self._stops = faults.stops
         self._stops_at: int | None = None
         self._layout = plan if callable(plan) else lambda _: Layout(plan)
-        self._zombies: list[Generation] = []
-        self._strays: list[tuple[Edge, bytes]] = []
+        self._remains = Remains(self.random, self.fuse)
         self._storage = storage_for(lambda: identity_of(program, list(streams)), faults, seed)
         self._open = store or self._storage.open
         self._store: CheckpointStore | None = None
@@ -213,7 +175,7 @@ class Simulation(SimulatedSinks):
         self._stops_at = None
         while not generation.is_done:
             self._calm_down(generation)
-            self._wake_a_zombie()
+            self._remains.wake_a_zombie()
             steps = list(generation.steps())
             if not steps and generation.has_lost_frames:
                 raise FrameGapError(host=0, sender=0, expected=0, got=0)
@@ -271,49 +233,23 @@ class Simulation(SimulatedSinks):
         self._storage.heal()
         generation.network.free()
         generation.sources.let_speak()
-        self._zombies.clear()
+        self._remains.bury_zombies()
 
     def _strikes(self, generation: Generation) -> bool:
         """Let a fault strike, perhaps; return whether that took the place of a step."""
-        faults, rnd = self.faults, self.random
-        may_crash = self.result.crashes < faults.crashes
-        if may_crash and rnd.random() < faults.crash_chance:
-            raise CrashedError
-        if self._strays and rnd.random() < STRAY_CHANCE:
-            generation.stray(*self._strays.pop(0))
-            return True
-        return self._strikes_the_network(generation)
-
-    def _strikes_the_network(self, generation: Generation) -> bool:
-        faults, rnd = self.faults, self.random
-        if faults.delay + faults.swizzle + faults.loss + faults.repetition + faults.reordering == 0:
-            return False
-        edges = generation.busy_edges()
-        if not edges:
-            return False
-        may_break = self.result.ends[FrameGapError.__name__] < MOST_GAPS
-        if rnd.random() < faults.delay:
-            generation.network.clog(rnd.choice(edges), self.now + rnd.randint(1, 50))
-        if rnd.random() < faults.swizzle:
-            generation.network.swizzle(rnd, self.now)
-        if rnd.random() < faults.repetition:
-            generation.repeat(rnd.choice(edges))
-            return True
-        if may_break and rnd.random() < faults.reordering:
-            generation.network.overtake(rnd.choice(edges))
-        if may_break and rnd.random() < faults.loss:
-            generation.lose(rnd.choice(edges))
-            return True
-        return False
+        return strikes(
+            self.random,
+            self.faults,
+            generation,
+            self._remains,
+            may_crash=self.result.crashes < self.faults.crashes,
+            may_break=self.result.ends[FrameGapError.__name__] < MOST_GAPS,
+        )
 
     def _crash(self, generation: Generation, why: str) -> None:
         """Forget the generation, unless it walks on as a zombie that does not know it is dead."""
         self.result.crashes += 1
-        if self.random.random() < self.faults.straggling:
-            self._strays = some_of(self.random, list(generation.network.left_behind()), MOST_STRAYS)
-        is_zombie = self.random.random() < self.faults.zombie_chance
-        if is_zombie:
-            self._zombies.append(generation)
+        is_zombie = self._remains.leave(generation, self.faults)
         is_host = why == FrameGapError.__name__ or self.random.random() < 0.5  # noqa: PLR2004 - or the driver, too
         self._end(why, is_gone=is_zombie or why == SimulatedCrash.__name__ or not is_host)
 
@@ -330,23 +266,6 @@ class Simulation(SimulatedSinks):
             self._storage.heal()
         if ends > 10 * PATIENCE:
             raise InternalError(problem=f"the run never ends: {dict(self.result.ends)}")
-
-    def _wake_a_zombie(self) -> None:
-        if not self._zombies or self.random.random() > ZOMBIE_CHANCE:
-            return
-        zombie = self.random.choice(self._zombies)
-        steps = list(zombie.steps())
-        if not steps or zombie.is_fenced:
-            self._zombies.remove(zombie)
-            return
-        try:
-            zombie.do(*self.random.choice(steps))
-        except (FrameGapError, CheckpointFailedError):
-            self._zombies.remove(zombie)
-        except UserCodeError:
-            if not self.fuse.has_gone_off():
-                raise
-            self._zombies.remove(zombie)
 
     def publish(self, files: Sequence[StagedFile]) -> None:
         """Give staged files their final names, or only some of them."""

@@ -15,7 +15,7 @@ def case_of(prepared: Prepared, *, keeps_plan: bool = False, tolerance: float | 
     """Return the case of a job. `keeps_plan`: all runs have its plan, else random ones. Reads the sources, as far as `until`."""
     from dgs.tagset import union
     from workers.simulated_case import Case
-    from workers.simulated_generation import Layout
+    from workers.simulated_layout import Layout
 
     declared = prepared.config.streams
     seen = {stream.id: stream.tags for stream in prepared.topology.streams}

@@ -26,6 +26,7 @@ from workers.messages import JoinRequest
 from workers.pending import Synchronisation
 from workers.positions import Layer, Positions, Rows
 from workers.simulated_generation import Generation, Step
+from workers.simulated_outputs import Outputs
 from workers.simulated_store import KeptStore
 from workers.sinks import marks
 from workers.worker import Worker
@@ -99,16 +100,16 @@ def _changes_checkpoints(patch: pytest.MonkeyPatch, change: Any) -> None:
 
 def sends_the_outbox_last(patch: pytest.MonkeyPatch) -> None:
     """R7: what travelled in the checkpoint is sent again before newer outputs."""
-    original = Generation._output
+    original = Outputs.write
 
-    def before_the_old(generation: Generation, host: int, epoch: int, batch: OutputBatch) -> None:
-        original(generation, host, epoch, batch)
-        outlet, last = generation._outlets[host], generation.point.epoch
+    def before_the_old(outputs: Outputs, host: int, worker: str, batch: OutputBatch) -> None:
+        original(outputs, host, worker, batch)
+        outlet, last = outputs._outlets[host], outputs._point.epoch
         newest_first = sorted(outlet, key=lambda entry: entry[0] <= last)
         outlet.clear()
         outlet.extend(newest_first)
 
-    patch.setattr(Generation, "_output", before_the_old)
+    patch.setattr(Outputs, "write", before_the_old)
 
 
 def accepts_every_output(patch: pytest.MonkeyPatch) -> None:

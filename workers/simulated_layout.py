@@ -1,0 +1,45 @@
+"""The plan of a generation, and into how many each stream is split: what may differ from one generation to the next.
+
+>>> from dgs.impl_tags import ImplTagSet
+>>> from planner.plan import PlanNode
+>>> layout = Layout(Plan(PlanNode("w0", ImplTagSet.of())), {"s": 2})
+>>> layout.impl_streams("s"), layout.split("s/1"), layout.impl_streams("other")
+(('s/0', 's/1'), 2, ('other',))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dgs.dependence import Dependence
+from planner.plan import Plan
+from workers.lanes import Lanes
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A plan, and into how many each stream is split. Its lanes are made once, for all generations that have it."""
+
+    plan: Plan
+    splits: Mapping[str, int] = field(default_factory=dict)
+    _lanes: dict[Dependence, Lanes] = field(default_factory=dict, repr=False, compare=False)
+
+    def lanes(self, dependence: Dependence) -> Lanes:
+        """Return the lanes of the plan."""
+        if dependence not in self._lanes:
+            self._lanes[dependence] = Lanes(self.plan, dependence)
+        return self._lanes[dependence]
+
+    def split(self, stream: str) -> int:
+        """Return into how many a stream is split, given one of its implementation streams or its own name."""
+        return self.splits.get(stream.partition("/")[0], 1)
+
+    def impl_streams(self, stream: str) -> tuple[str, ...]:
+        """Return the implementation streams of a declared one."""
+        return impl_streams(stream, self.splits.get(stream, 1))
+
+
+def impl_streams(stream: str, splits: int) -> tuple[str, ...]:
+    """Return the implementation streams of a stream that is split into so many."""
+    return (stream,) if splits == 1 else tuple(f"{stream}/{i}" for i in range(splits))

@@ -1,0 +1,98 @@
+"""What the hosts of a simulated generation put out: to files that are staged by epoch, or to a sink that remembers marks.
+
+An output belongs to the epoch of its worker at that moment, as in `workers.host_outputs`. What the sink has not accepted when an
+epoch is closed travels in its checkpoint (R7).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from dgs.errors import FencedError
+from dgs.order import OrderKey
+from dgs.outputs import OutputBatch
+from workers.checkpoints import ResumePoint, StagedFile
+from workers.effects import Skipped
+from workers.epochs import Epochs, HostReport
+from workers.host import Host
+from workers.lanes import Lanes, Router
+from workers.outbox import dealt_otherwise, dealt_outputs, owners
+from workers.simulated_layout import Layout
+from workers.simulated_sources import BLOCK
+from workers.simulated_world import World
+
+
+class Outputs:
+    """The outputs of all hosts of a generation, and where each is on its way to its sink."""
+
+    def __init__(
+        self, world: World, layout: Layout, point: ResumePoint, hosts: list[Host], trace: list[str]
+    ) -> None:
+        self._world, self._layout, self._point, self._trace = world, layout, point, trace
+        self._epochs = [Epochs(host.workers, point.epoch) for host in hosts]
+        self._outlets: dict[int, deque[tuple[int, OutputBatch]]] = {i: deque() for i in range(len(hosts))}
+        self._ends: dict[int, dict[str, OrderKey]] = {i: {} for i in range(len(hosts))}
+        self.is_fenced = False
+
+    def restore(self, lanes: Lanes, home: Mapping[str, int]) -> None:
+        """Put what sinks have not accepted before all newer outputs (R7)."""
+        router = Router(lanes)
+        for batch in self._point.outbox:
+            before = dealt_otherwise(batch, self._point.committed, self._layout.splits, block=BLOCK)
+            if before is not None:
+                self._world.accept(self._point.generation, batch, before)
+                continue
+            for part in dealt_outputs(batch, self._layout.impl_streams, block=BLOCK):
+                for lane, some in owners(part, router):
+                    self._outlets[home[lanes.all[lane].owner]].append((self._point.epoch, some))
+
+    def write(self, host: int, worker: str, batch: OutputBatch) -> None:
+        """Take outputs of a worker."""
+        self._trace.append(f"output {batch.stream} {batch.ts.tolist()} {np.asarray(batch.seq).tolist()}")
+        epoch = self._epochs[host].of(worker)
+        if not self._world.is_transactional:
+            self._outlets[host].append((epoch, batch))
+            return
+        new = self._point.committed.outputs_above(batch, self._layout.split(batch.stream))
+        if len(new):
+            self._world.write(self._path(host, epoch), new)
+
+    def leave_out(self, host: int, worker: str, skipped: Skipped) -> None:
+        """Write a dead letter: always to a file, like an output whose value it is."""
+        event = skipped.event
+        if len(self._point.committed.above(event, self._layout.split(event.stream))):
+            letter = OutputBatch.of_rows(event, [skipped.letter])
+            self._world.write(self._path(host, self._epochs[host].of(worker)), letter)
+
+    def ended(self, host: int, stream: str, end: OrderKey) -> None:
+        """Note that a host has read a stream to its end."""
+        self._ends[host][stream] = end
+
+    def close_epoch(self, host: int, worker: str, epoch: int) -> HostReport | None:
+        """Stage an epoch if all workers of the host have closed it, and return the report."""
+        if not self._epochs[host].close(worker, epoch):
+            return None
+        path = self._path(host, epoch)
+        files = (StagedFile(path, path, 0, "", 0),) if self._world.has_staged(path) else ()
+        unaccepted = tuple(batch for of, batch in self._outlets[host] if of <= epoch)
+        return HostReport(host, epoch, files, unaccepted, dict(self._ends[host]))
+
+    def waiting(self) -> Iterator[int]:
+        """Yield the hosts with outputs that the sink has not taken."""
+        yield from (host for host, outlet in self._outlets.items() if outlet)
+
+    def accept(self, host: int) -> None:
+        """Let the sink take the next outputs of a host."""
+        _, batch = self._outlets[host][0]
+        try:
+            self._world.accept(self._point.generation, batch, self._layout.split(batch.stream))
+        except FencedError:
+            self.is_fenced = True
+        if not self._world.is_odd():  # else: accepted, but nobody heard of it
+            self._outlets[host].popleft()
+
+    def _path(self, host: int, epoch: int) -> str:
+        return f"{epoch}-{host}.{self._point.generation}"

@@ -1,0 +1,54 @@
+"""What a simulated run gave, for the oracles to judge.
+
+>>> result = Simulated(trace=["1 act 0"])
+>>> result.digest == Simulated(trace=["1 act 0"]).digest, result.values(), result.is_complete
+(True, [], False)
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from dgs.outputs import OutputBatch
+from workers.checkpoints import Checkpoint, ResumePoint
+from workers.positions import Positions
+from workers.simulated_layout import Layout
+
+
+@dataclass
+class Simulated:
+    """What a simulated run gave.
+
+    `outputs`: what sinks have accepted or published, in that order; `snapshots`: state (codec bytes) and positions of every
+    snapshot on the way; `commits`: the checkpoints that became durable; `begun`: how many of them there were when a generation
+    began, and where it did; `ends`: why generations ended, and how often; `problems`: what should not have been; `state`: the
+    final one; `calm_steps`: those after the faults stopped; `is_refused`: what there was to begin from was damaged beyond the
+    promise; `trace`: a line per step.
+    """
+
+    outputs: list[OutputBatch] = field(default_factory=list)
+    snapshots: list[tuple[bytes, Positions]] = field(default_factory=list)
+    commits: list[Checkpoint] = field(default_factory=list)
+    begun: list[tuple[int, ResumePoint]] = field(default_factory=list)
+    layouts: list[Layout] = field(default_factory=list)
+    ends: Counter[str] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+    state: Any = None
+    steps: int = 0
+    calm_steps: int = 0
+    crashes: int = 0
+    is_complete: bool = False
+    is_refused: bool = False
+    trace: list[str] = field(default_factory=list)
+
+    @property
+    def digest(self) -> str:
+        """A hash of every step taken: equal for equal seeds, in any process."""
+        return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()
+
+    def values(self) -> list[Any]:
+        """Return the outputs as Python objects, in the order in which they came out."""
+        return [value for batch in self.outputs for value in batch.to_list()]
