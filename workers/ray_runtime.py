@@ -76,7 +76,7 @@ def _secret(job: Job, hosts: int) -> Secret | None:
 def _sweep(secret: Secret) -> None:
     """Remove what hosts leave that are killed before all are connected."""
     if sys.platform == "linux":
-        from workers.transport_local import remove_directories
+        from workers.local_door import remove_directories
 
         remove_directories(secret.token)
 

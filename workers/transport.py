@@ -1,8 +1,9 @@
 """The channel between the hosts of a run: frames as bytes, first in first out per sender, and how much is on its way.
 
-Two implementations: `transport_direct` (sockets of our own, the default) and `transport_ray` (calls of Ray actors). Neither
-ever drops a frame or blocks a sender; what is on its way is bounded because hosts stop reading their sources: `Credits`
-counts, in both directions of every edge, bytes sent and bytes taken, and acknowledgements are cumulative and ride on frames.
+Three implementations: `transport_local` (Unix sockets, where all hosts are on one machine), `transport_direct` (the network) and
+`transport_ray` (calls of Ray actors, if asked for). None ever drops a frame or blocks a sender; what is on its way is bounded
+because hosts stop reading their sources: `Credits` counts, in both directions of every edge, bytes sent and bytes taken, and
+acknowledgements are cumulative and ride on frames.
 
 >>> ours, theirs = Credits(hosts=2, bound=1000), Credits(hosts=2, bound=1000)
 >>> ours.sent(1, 700)

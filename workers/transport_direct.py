@@ -31,9 +31,8 @@ from zmq.auth.thread import ThreadAuthenticator
 from zmq.utils.monitor import recv_monitor_message
 
 from dgs.errors import ChannelUnavailableError, CodecError, WorkerLostError
-from workers.frames import decoded, encoded
 from workers.messages import Frame
-from workers.transport import Credits
+from workers.transport_counted import CountedTransport
 
 HEADER = Struct("<IQ")
 """The sender, and how many bytes of the addressee it has taken in all. The frame follows, unless it only acknowledges."""
@@ -79,7 +78,7 @@ def new_secret() -> Secret:
     return Secret(*zmq.curve_keypair())
 
 
-class DirectTransport:
+class DirectTransport(CountedTransport):
     """Host `index` of `hosts`, listening on the address `interface`.
 
     Queues are unbounded, so that `send` never waits and nothing is dropped; what bounds them is `in_flight`. Raises
@@ -87,8 +86,8 @@ class DirectTransport:
     """
 
     def __init__(self, index: int, hosts: int, secret: Secret, *, interface: str, bound: int) -> None:
-        self._index, self._hosts, self._secret = index, hosts, secret
-        self._credits = Credits(hosts=hosts, bound=bound)
+        super().__init__(index, hosts, bound=bound)
+        self._secret = secret
         self._context = zmq.Context()
         self._gate = ThreadAuthenticator(self._context)
         self._gate.start()
@@ -146,14 +145,8 @@ class DirectTransport:
                 continue
             raise ChannelUnavailableError(host=self._index, problem=problem)
 
-    def send(self, host: int, frame: Frame) -> None:
-        """Send a frame to another host."""
-        body = encoded(frame)
-        self._credits.sent(host, len(body))
-        self._post(host, body)
-
-    def _post(self, host: int, body: bytes) -> None:
-        header = HEADER.pack(self._index, self._credits.acknowledge(host))
+    def _post(self, host: int, acknowledged: int, body: bytes) -> None:
+        header = HEADER.pack(self._index, acknowledged)
         if len(body) <= SMALL_BYTES:
             self._outgoing[host].send(header + body)
             return
@@ -176,8 +169,7 @@ class DirectTransport:
         except zmq.Again:
             if timeout > 0 and not flags:
                 self._look_for_losses()
-        for host in self._credits.owed():
-            self._post(host, b"")
+        self._acknowledge_owed()
         return frames
 
     def _look_for_losses(self) -> None:
@@ -195,16 +187,8 @@ class DirectTransport:
         sender, acknowledged = HEADER.unpack_from(first)
         if sender >= self._hosts or sender == self._index:
             raise CodecError(problem=f"a message between hosts says that it comes from host {sender}")
-        self._credits.acknowledged(sender, acknowledged)
         body = rest[0] if len(rest) == 1 else first[HEADER.size :] + b"".join(rest)
-        if not body:
-            return []
-        self._credits.received(sender, len(body))
-        return [decoded(body, sender)]
-
-    def in_flight(self, host: int) -> int:
-        """Return how many bytes were sent to a host and are not known to have been taken there."""
-        return self._credits.in_flight(host)
+        return self._taken(sender, acknowledged, body)
 
     def wake(self) -> None:
         """End the wait of `receive`, from any thread."""

@@ -1,9 +1,8 @@
 """Frames over Unix sockets, for hosts on one machine: no thread in between, nothing to encrypt, and large frames by reference.
 
-Every host listens in a directory of its own that only its user may enter; and who connects there must begin with a token of
-the run. Once all the others have connected, listening ends and the directory is removed. The thread that calls `receive` does
-all the reading and writing; it looks for frames a while before it sleeps, because a frame that is taken while looking costs
-5 us there and back, one that must wake a process ten times that.
+Who may connect is `local_door`'s. The thread that calls `receive` does all the reading and writing; it looks for frames a while
+before it sleeps, because a frame that is taken while looking costs 5 us there and back, one that must wake a process ten times
+that.
 
 >>> from dgs.order import BEGIN
 >>> zero, one = (LocalTransport(i, 2, b"token", bound=1000) for i in range(2))
@@ -18,28 +17,20 @@ all the reading and writing; it looks for frames a while before it sleeps, becau
 from __future__ import annotations
 
 import errno
-import hmac
 import math
 import os
 import select
-import shutil
 import socket
-import tempfile
 import time
 from collections import deque
 from collections.abc import Sequence
-from hashlib import sha256
-from pathlib import Path
 from struct import Struct
 
 from dgs.errors import ChannelUnavailableError, CodecError, WorkerLostError
-from workers.frames import decoded, encoded
+from workers.local_door import Door, hello, unix_socket
 from workers.memory_files import from_memory, in_memory
 from workers.messages import Frame
-from workers.transport import Credits
-
-HELLO = Struct("<I")
-"""The first record of a connection: who connects. The token of the run follows."""
+from workers.transport_counted import CountedTransport
 
 HEADER = Struct("<QQ")
 """How many bytes of the addressee the sender has taken in all, and the size of the frame; 0 if it only acknowledges."""
@@ -49,12 +40,6 @@ INLINE_BYTES = 64 * 2**10
 
 KERNEL_BYTES = 2**20
 """What the kernel should hold of each edge. What it has no room for waits in the sender."""
-
-SHORT = "/tmp"  # noqa: S108 - a name in it is made by mkdtemp
-"""Where directories are made if those for temporary files have too long a path."""
-
-LONGEST_PATH = 100
-"""Of a Unix socket: the kernel allows 108 bytes."""
 
 LOOKING_SECONDS = 100e-6
 """How long to look for a frame before sleeping."""
@@ -67,7 +52,7 @@ _CUT = socket.MSG_TRUNC | socket.MSG_CTRUNC
 _NO_ROOM = (errno.EAGAIN, errno.ENOBUFS, errno.ETOOMANYREFS)
 
 
-class LocalTransport:
+class LocalTransport(CountedTransport):
     """Host `index` of `hosts` on this machine; all of them have the same `token`, nobody else has.
 
     What the kernel has no room for waits here, unbounded, so that `send` never waits and nothing is dropped; what bounds it is
@@ -75,8 +60,10 @@ class LocalTransport:
     """
 
     def __init__(self, index: int, hosts: int, token: bytes, *, bound: int) -> None:
-        self._index, self._hosts, self._token = index, hosts, token
-        self._credits = Credits(hosts=hosts, bound=bound)
+        super().__init__(index, hosts, bound=bound)
+        self._token = token
+        self._door: Door | None = Door(index, hosts, token)
+        self.address = self._door.address
         self._outgoing: dict[int, socket.socket] = {}
         self._waiting: dict[int, deque[tuple[bytes, bytes]]] = {}
         self._strangers: dict[int, socket.socket] = {}
@@ -85,50 +72,26 @@ class LocalTransport:
         self._poll = select.poll()
         self._waker = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._poll.register(self._waker, select.POLLIN)
+        self._poll.register(self._door, select.POLLIN)
         self._is_closed = False
-        self._directory = Path(_directory(_prefix(token)))
-        self.address = str(self._directory / "host")
-        self._listener: socket.socket | None = self._listening()
-
-    def _listening(self) -> socket.socket:
-        made = _socket()
-        try:
-            made.bind(self.address)
-            made.listen(self._hosts)
-        except OSError as error:
-            made.close()
-            self._listener = None
-            self.close()
-            raise self._unavailable(f"it cannot listen at {self.address}: {error}") from error
-        self._poll.register(made, select.POLLIN)
-        return made
 
     def connect(self, addresses: Sequence[str]) -> None:
         """Connect to all other hosts, given the addresses of all. Raises ChannelUnavailableError."""
         for host, address in enumerate(addresses):
             if host == self._index:
                 continue
-            self._outgoing[host] = outgoing = _socket()
+            self._outgoing[host] = outgoing = unix_socket()
             self._waiting[host] = deque()
             try:
                 outgoing.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, KERNEL_BYTES)
                 outgoing.connect(address)
-                outgoing.send(HELLO.pack(self._index) + self._token)
+                outgoing.send(hello(self._index, self._token))
             except OSError as error:
-                raise self._unavailable(f"host {host} does not answer at {address}: {error}") from error
+                problem = f"host {host} does not answer at {address}: {error}"
+                raise ChannelUnavailableError(host=self._index, problem=problem) from error
 
-    def _unavailable(self, problem: str) -> ChannelUnavailableError:
-        return ChannelUnavailableError(host=self._index, problem=problem)
-
-    def send(self, host: int, frame: Frame) -> None:
-        """Send a frame to another host."""
-        body = encoded(frame)
-        self._credits.sent(host, len(body))
-        self._post(host, body)
-
-    def _post(self, host: int, body: bytes) -> None:
-        header = HEADER.pack(self._credits.acknowledge(host), len(body))
-        record = (header, body)
+    def _post(self, host: int, acknowledged: int, body: bytes) -> None:
+        record = (HEADER.pack(acknowledged, len(body)), body)
         if self._waiting[host] or not self._wrote(host, record):
             self._waiting[host].append(record)
             self._poll.register(self._outgoing[host], select.POLLOUT)
@@ -180,8 +143,7 @@ class LocalTransport:
         if self._lost and not frames:
             problem = f"host {self._index} lost its connection to it"
             raise WorkerLostError(host=self._lost[0], problem=problem)
-        for host in self._credits.owed():
-            self._post(host, b"")
+        self._acknowledge_owed()
         return frames
 
     def _attend(self, descriptor: int) -> bool:
@@ -190,9 +152,11 @@ class LocalTransport:
             os.eventfd_read(self._waker)
             return True
         if descriptor in self._strangers:
-            self._identify(self._strangers.pop(descriptor))
-        elif self._listener is not None and descriptor == self._listener.fileno():
-            self._accept(self._listener)
+            self._let_in(self._strangers.pop(descriptor))
+        elif self._door is not None and descriptor == self._door.fileno():
+            stranger = self._door.accept()
+            self._strangers[stranger.fileno()] = stranger
+            self._poll.register(stranger, select.POLLIN)
         else:
             self._write_on()
         return False
@@ -204,25 +168,16 @@ class LocalTransport:
             pass
         return ready
 
-    def _accept(self, listener: socket.socket) -> None:
-        stranger, _ = listener.accept()
-        stranger.setblocking(False)
-        self._strangers[stranger.fileno()] = stranger
-        self._poll.register(stranger, select.POLLIN)
-
-    def _identify(self, stranger: socket.socket) -> None:
-        """Let in who knows the token and is a host that is not in yet. Nothing else that it sends is looked at."""
-        hello = stranger.recv(HELLO.size + len(self._token) + 1)
-        knows = hmac.compare_digest(hello[HELLO.size :], self._token)
-        host = HELLO.unpack_from(hello)[0] if knows else self._index
-        is_in = host in {known for known, _ in self._incoming.values()}
-        if host >= self._hosts or host == self._index or is_in:
+    def _let_in(self, stranger: socket.socket) -> None:
+        """Let in a host that is not in yet; once all are, close the door."""
+        host = None if self._door is None else self._door.known(stranger)
+        if host is None or host in {known for known, _ in self._incoming.values()}:
             self._poll.unregister(stranger)
             stranger.close()
             return
         self._incoming[stranger.fileno()] = (host, stranger)
         if len(self._incoming) == self._hosts - 1:
-            self._stop_listening()
+            self._close_door()
 
     def _read(self, sender: int, incoming: socket.socket) -> list[Frame]:
         """Return the frames of the records that have come from a host."""
@@ -243,65 +198,30 @@ class LocalTransport:
             if len(record) < HEADER.size or flags & _CUT:
                 raise CodecError(problem=f"a record of {len(record)} bytes between hosts is cut off")
             acknowledged, size = HEADER.unpack_from(record)
-            self._credits.acknowledged(sender, acknowledged)
             body = from_memory(ancillary, size) if ancillary else memoryview(record)[HEADER.size :]
             if len(body) != size:
                 raise CodecError(problem=f"a frame of {len(body)} bytes between hosts should have {size}")
-            if size:
-                self._credits.received(sender, size)
-                frames.append(decoded(body, sender))
+            frames += self._taken(sender, acknowledged, body)
         return frames
-
-    def in_flight(self, host: int) -> int:
-        """Return how many bytes were sent to a host and are not known to have been taken there."""
-        return self._credits.in_flight(host)
 
     def wake(self) -> None:
         """End the wait of `receive`, from any thread."""
         if not self._is_closed:
             os.eventfd_write(self._waker, 1)
 
-    def _stop_listening(self) -> None:
-        if self._listener is not None:
-            self._poll.unregister(self._listener)
-            self._listener.close()
-            self._listener = None
-        shutil.rmtree(self._directory, ignore_errors=True)
+    def _close_door(self) -> None:
+        if self._door is not None:
+            self._poll.unregister(self._door)
+            self._door.close()
+            self._door = None
 
     def close(self) -> None:
         """Close all sockets; what waits for room is lost."""
         if self._is_closed:
             return
         self._is_closed = True
-        self._stop_listening()
+        self._close_door()
         incoming = [known for _, known in self._incoming.values()]
         for one in (*self._outgoing.values(), *self._strangers.values(), *incoming):
             one.close()
         os.close(self._waker)
-
-
-def _socket() -> socket.socket:
-    """Return a socket that keeps the bounds of what is sent, and never waits."""
-    made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    made.setblocking(False)
-    return made
-
-
-def remove_directories(token: bytes) -> None:
-    """Remove the directories that hosts with this token made: one that is killed before the others connect cannot."""
-    for directory in {tempfile.gettempdir(), SHORT}:
-        for left in Path(directory).glob(f"{_prefix(token)}*"):
-            shutil.rmtree(left, ignore_errors=True)
-
-
-def _prefix(token: bytes) -> str:
-    return f"dgs-{sha256(token).hexdigest()[:12]}-"
-
-
-def _directory(prefix: str) -> str:
-    """Make a directory that only this user may enter, with a path that is short enough for a socket in it."""
-    made = tempfile.mkdtemp(prefix=prefix)
-    if len(made) <= LONGEST_PATH:
-        return made
-    Path(made).rmdir()
-    return tempfile.mkdtemp(prefix=prefix, dir=SHORT)

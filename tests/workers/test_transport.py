@@ -186,7 +186,7 @@ def test_in_flight_is_acknowledged_by_frames_that_go_back(connected):
 def test_ray_transport_puts_frames_back_in_order():
     zero = RayTransport(0, [None, None], bound=1000)
     for sequence in (2, 3, 1):
-        zero.deliver(1, 0, sequence, encoded(frame(1, sequence)))
+        zero.deliver(1, 0, encoded(frame(1, sequence)))
     assert [f.sequence for f in zero.receive(1.0)] == [1, 2, 3]
 
 

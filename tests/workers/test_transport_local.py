@@ -13,9 +13,10 @@ import pytest
 from dgs.errors import ChannelUnavailableError, CodecError, WorkerLostError
 from dgs.order import BEGIN
 from workers.frames import encoded
+from workers.local_door import HELLO
 from workers.memory_files import in_memory
 from workers.messages import Forked, Frame
-from workers.transport_local import HEADER, HELLO, INLINE_BYTES, LocalTransport
+from workers.transport_local import HEADER, INLINE_BYTES, LocalTransport
 
 TOKEN = b"the token of the run"
 
