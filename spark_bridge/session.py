@@ -80,6 +80,14 @@ def session(config: SparkConfig, work_dir: Path, *, verbose: bool = False) -> It
         _left(current)
 
 
+def is_given() -> bool:
+    """Return whether the user of this process has started a session: it is used as it is, and stays."""
+    with _lock:
+        if _current is not None:
+            return not _current.is_ours
+    return "pyspark" in sys.modules and _running() is not None
+
+
 def activate(spark: Any) -> None:
     """Make a session known to the thread that calls: in another one, Spark would not find the data source `dgs`."""
     if (java := getattr(spark, "_jsparkSession", None)) is not None:
@@ -103,7 +111,14 @@ def settings(config: SparkConfig, work_dir: Path) -> dict[str, str]:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.sql.streaming.metricsEnabled": "false",
     }
+    if is_hive(config):  # it remembers where its own tables go: that is no directory of a run
+        del ours["spark.sql.warehouse.dir"]
     return ours | {name: _text(value) for name, value in config.conf.items()}
+
+
+def is_hive(config: SparkConfig) -> bool:
+    """Return whether the catalog of an embedded session is one of Hive, which outlives it."""
+    return config.conf.get("spark.sql.catalogImplementation") == "hive"
 
 
 def _text(value: Any) -> str:

@@ -13,6 +13,8 @@ EpochTable(name=None, location='/data/progress', format='parquet')
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from dgs.config import SparkTable
-from dgs.errors import MissingPackageError
+from dgs.errors import MissingPackageError, PlanFileError
 from workers.sinks.places import table_place
 
 if TYPE_CHECKING:
@@ -51,13 +53,15 @@ class EpochTable:
         return self.name or self.location
 
     def epochs(self, spark: SparkSession, schema: pa.Schema, run: str) -> frozenset[int]:
-        """Return the epochs of a run that are in the table; with a name, it is made if there is none."""
+        """Return the epochs of a run that are in the table; with a name, it is made if there is none.
+
+        Raises PlanFileError if the catalog knows something else by that name.
+        """
         from pyspark.errors import AnalysisException
 
         self._check_format(spark)
-        if self.name is not None and not spark.catalog.tableExists(self.name):
-            columns = spark.createDataFrame(schema.empty_table()).schema.toDDL()
-            create_table(spark, self.name, columns, self.location, self.format)
+        if self.name is not None:
+            self._know(spark, self.name, schema)
         try:
             frame = self.read(spark)
             rows = frame.where(frame[RUN] == run).select(EPOCH).distinct().collect()
@@ -87,6 +91,17 @@ class EpochTable:
         spark.catalog.refreshTable(self.name)
         return spark.table(self.name)
 
+    def _know(self, spark: SparkSession, name: str, schema: pa.Schema) -> None:
+        known = described(spark, name)
+        if known is None:
+            columns = spark.createDataFrame(schema.empty_table()).schema.toDDL()
+            create_table(spark, name, columns, self.location, self.format)
+        elif list(known.columns) != schema.names:  # rows are appended by the places of columns
+            problem = (
+                f"{name!r} is in Spark's catalog already, with other columns ({', '.join(known.columns)})"
+            )
+            raise PlanFileError(where="`checkpoint:`", problem=f"{problem}: choose another name")
+
     def _check_format(self, spark: SparkSession) -> None:
         if self.format == "delta" and spark.conf.get("spark.sql.catalog.spark_catalog", "") != DELTA_CLASS:
             raise MissingPackageError(feature=f"`format: delta` of table {self}", package="delta-spark")
@@ -98,11 +113,49 @@ class EpochTable:
         return {"txnAppId": f"dgs-{run}", "txnVersion": str(epoch)}
 
 
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What the catalog says of a name: columns with their types, and where the files are (None: it is a view)."""
+
+    columns: Mapping[str, str]
+    location: str | None
+
+
+def described(spark: SparkSession, name: str) -> Described | None:
+    """Return what the catalog knows of a table or view, None if nothing."""
+    if not spark.catalog.tableExists(name):
+        return None
+    columns = {field.name: field.dataType.simpleString() for field in spark.table(name).schema}
+    rows = spark.sql(f"DESCRIBE TABLE EXTENDED {quoted(name)}").collect()
+    details = {row["col_name"]: row["data_type"] for row in rows[len(columns) :]}
+    return Described(columns, details.get("Location"))
+
+
 def create_table(spark: SparkSession, name: str, columns: str, location: str, kind: str = "parquet") -> None:
     """Give a name in the catalog to files at a place. `columns`: as in DDL."""
-    quoted = ".".join(f"`{part}`" for part in name.split("."))
     place = location.replace("\\", "\\\\").replace("'", "\\'")
-    spark.sql(f"CREATE TABLE IF NOT EXISTS {quoted} ({columns}) USING {kind} LOCATION '{place}'")
+    spark.sql(f"CREATE TABLE IF NOT EXISTS {quoted(name)} ({columns}) USING {kind} LOCATION '{place}'")
+
+
+def quoted(name: str) -> str:
+    """Return a name as SQL has it.
+
+    >>> quoted("sales.my-clicks")
+    '`sales`.`my-clicks`'
+    """
+    return ".".join("`" + part.replace("`", "``") + "`" for part in name.split("."))
+
+
+def same_place(one: str, other: str) -> bool:
+    """Return whether two locations are one directory.
+
+    >>> same_place("file:/data/out", "/data/./out/"), same_place("file:///data/out", "/data/out"), same_place("s3://data/out", "/data/out")
+    (True, True, False)
+    """
+    paths = [re.sub("^file:/+", "/", place) for place in (one, other)]
+    return one == other or (
+        not any(":/" in path for path in paths) and len({*map(os.path.realpath, paths)}) == 1
+    )
 
 
 def missing_from(rows: Sequence[Mapping[str, Any]], known: frozenset[int]) -> list[Mapping[str, Any]]:

@@ -8,6 +8,7 @@ False
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,14 @@ def with_table(store: CheckpointStore, job: Job, caller: Caller) -> CheckpointSt
         return store
     followed: CheckpointStore = _part("store").following(store, job, caller.notify)
     return followed
+
+
+def named_outputs(job: Job, caller: Caller) -> AbstractContextManager[None]:
+    """Return what makes the tables of `sinks: [{spark: {table: ...}}]` known to Spark's catalog, if there are any."""
+    if not any(sink.kind == "spark" and sink.details.table is not None for sink in job.sinks):
+        return nullcontext()
+    registering: AbstractContextManager[None] = _part("output_tables").registering(job, caller.notify)
+    return registering
 
 
 def job_names_spark(checkpoint: CheckpointConfig | None) -> bool:

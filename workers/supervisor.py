@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from dgs.errors import DgsError, FrameGapError, WorkerLostError
-from workers.bridge import with_table
+from workers.bridge import named_outputs, with_table
 from workers.central import Central
 from workers.checkpointing import CheckpointFigures, Checkpointing
 from workers.checkpoints import CheckpointStore, ResumePoint
@@ -116,6 +116,9 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
         if job.checkpoint_dir is not None:
             patience = job.runtime.stop_timeout / SECOND + STOP_GRACE
             stack.enter_context(control.listening(patience=patience))
+        stack.enter_context(
+            named_outputs(job, caller)
+        )  # refuses before the outputs of an earlier run are touched
         store = stack.enter_context(_opened(job))
         job = replace(job, run_id=run_id(job))
         store = with_table(store, job, caller)
