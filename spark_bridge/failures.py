@@ -12,11 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from dgs.errors import DgsError, MalformedRowError, SparkQueryError, UsageError
+from spark_bridge.connectors import absent
 from spark_bridge.queries import FILES, Query, resolved
 
 _WRAPPING = re.compile(r"^\[STREAM_FAILED\] Query \[id = [^\]]*\] terminated with exception: ")
 _WRAPPINGS = ("Job aborted", "Writing job aborted", "FAILED_EXECUTE", "PYTHON_DATA_SOURCE_ERROR")
 _STATE = re.compile(r"\s*SQLSTATE: \w+.*$")
+_CLASS = re.compile(r"^(?:[a-z]\w*\.)+\w+: ")
+_TRACEBACK = "Traceback (most recent call last):"
+_RAISED = re.compile(r"^((?:\w+\.)*\w*(?:Error|Exception)\b.*)$", re.MULTILINE)
 _ROOT = re.compile(r"^\s*(?:Caused by|pyspark\.\S+|dgs\.errors\.\w+): (.*)$", re.MULTILINE)
 
 
@@ -30,7 +34,8 @@ def explained(
         return SparkQueryError(stream=stream, problem=str(error).removeprefix('format("dgs"): '))
     if isinstance(error, DgsError):
         return error
-    return SparkQueryError(stream=stream, problem=sentence(str(error) or type(error).__name__))
+    text = str(error) or type(error).__name__
+    return SparkQueryError(stream=stream, problem=absent(text) or sentence(text))
 
 
 def sentence(text: str) -> str:
@@ -42,7 +47,19 @@ def sentence(text: str) -> str:
     causes = [line for line in _ROOT.findall(text) if line]
     if causes and any(wrapping in first for wrapping in _WRAPPINGS):
         first = causes[-1]
-    return _STATE.sub("", first).rstrip(" .")
+    elif first.endswith(_TRACEBACK) and (raised := _RAISED.findall(text)):
+        first = f"{first.removesuffix(_TRACEBACK)}{raised[-1]}"
+    return _CLASS.sub("", _STATE.sub("", first)).rstrip(" .")
+
+
+def _advice(said: str, query: Query, base_dir: Path | None) -> str:
+    """Return what to do about an error of Spark that does not say so itself, as the end of its sentence."""
+    if "UNABLE_TO_INFER_SCHEMA" in said:
+        place = query.source.path if base_dir is None else base_dir / str(query.source.path)
+        return f": there must be a file in {place} that tells the columns, before the run starts"
+    if "DATA_SOURCE_NOT_" in said:
+        return ": name its package in the plan file, `spark: {conf: {spark.jars.packages: ...}}`"
+    return ""
 
 
 def _located(

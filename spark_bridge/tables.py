@@ -23,15 +23,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from dgs.config import SparkTable
-from dgs.errors import MissingPackageError, PlanFileError
+from dgs.errors import PlanFileError
+from spark_bridge.connectors import SETTINGS, without
 from workers.sinks.places import table_place
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 RUN, EPOCH = "run", "epoch"
+CATALOG = "spark.sql.catalog.spark_catalog"
 NOTHING_THERE = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
-DELTA_CLASS = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +104,9 @@ class EpochTable:
             raise PlanFileError(where="`checkpoint:`", problem=f"{problem}: choose another name")
 
     def _check_format(self, spark: SparkSession) -> None:
-        if self.format == "delta" and spark.conf.get("spark.sql.catalog.spark_catalog", "") != DELTA_CLASS:
-            raise MissingPackageError(feature=f"`format: delta` of table {self}", package="delta-spark")
+        has_delta = spark.conf.get(CATALOG, "") == SETTINGS["delta"][CATALOG]
+        if self.format == "delta" and not has_delta:
+            raise PlanFileError(where="`checkpoint:`", problem=without("delta"))
 
     def _transaction(self, rows: pa.Table) -> Mapping[str, str]:
         if self.format != "delta":

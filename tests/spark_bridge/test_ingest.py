@@ -149,6 +149,23 @@ def test_query_that_fails_ends_the_run_with_what_spark_says(spark, job, source, 
 
 
 @pytest.mark.parametrize(
+    ("source", "advice"),
+    [
+        ("{format: kafka, trigger: 1s}", "`spark.jars.packages: org.apache.spark:spark-sql-kafka-0-10_2.13:"),
+        ("{format: kafka}", "org.apache.spark:spark-sql-kafka-0-10_2.13:"),
+        ("{format: delta, path: values}", "`spark.sql.extensions: io.delta.sql.DeltaSparkSessionExtension`"),
+        ("{format: iceberg, path: values}", "org.apache.iceberg:iceberg-spark-runtime-"),
+        ("{format: carrier_pigeon}", "no data source 'carrier_pigeon': if the name is right"),
+    ],
+)
+def test_format_without_its_connector_says_what_to_put_into_the_plan_file(spark, job, source, advice):
+    plan = job("{parquet: {path: ends.parquet}}", f"{{spark: {source}}}")
+    with pytest.raises(SparkQueryError, match="under `spark: conf:`") as caught:
+        dgs.run(plan)
+    assert advice in str(caught.value)
+
+
+@pytest.mark.parametrize(
     ("ends", "values", "problem"),
     [
         ("{spark: {}}", "{spark: {}}", "either `format:` or `sql:`"),

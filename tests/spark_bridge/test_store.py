@@ -8,9 +8,9 @@ import pytest
 import dgs
 from dgs import codec
 from dgs.config import SparkTable
-from dgs.errors import CheckpointFailedError, MissingPackageError
+from dgs.errors import CheckpointFailedError, PlanFileError
 from spark_bridge.checkpoint_rows import row_of, table_of_rows
-from spark_bridge.store import Follower, SparkStore, TableAppend
+from spark_bridge.store import Follower, SparkStore, TableAppend, told
 from spark_bridge.tables import EpochTable
 from tests.spark_bridge.using import entered
 from tests.workers.checkpoints.saving import checkpoint, open_store
@@ -162,9 +162,27 @@ def test_table_with_a_name_is_found_again_by_another_session(spark, tmp_path):
         spark.sql("DROP TABLE dgs_checkpoints")
 
 
+def test_name_of_another_table_is_refused(spark, tmp_path):
+    spark.sql(f"CREATE TABLE progress (page STRING) USING parquet LOCATION '{tmp_path}/pages'")
+    try:
+        table = EpochTable.of(SparkTable(table="progress"), tmp_path)
+        with pytest.raises(PlanFileError, match=r"'progress' is in .* other columns \(page\)"):
+            table.epochs(spark, table_of_rows([]).schema, "r1")
+    finally:
+        spark.sql("DROP TABLE progress")
+
+
+def test_format_without_its_package_is_said_with_what_to_do(spark, tmp_path):
+    table = EpochTable.of(SparkTable(path="progress", format="avro"), tmp_path)
+    append = TableAppend(table, lambda: entered(spark), "r1")
+    with pytest.raises(Exception, match="AVRO") as caught:
+        append(rows([1]))
+    assert "org.apache.spark:spark-avro_2.13:" in told(caught.value)
+
+
 def test_delta_without_its_package_is_refused(spark, tmp_path):
     table = EpochTable.of(SparkTable(path="progress", format="delta"), tmp_path)
-    with pytest.raises(MissingPackageError, match="delta-spark"):
+    with pytest.raises(PlanFileError, match=r"io\.delta:delta-spark_.*spark\.sql\.extensions"):
         table.epochs(spark, table_of_rows([]).schema, "r1")
 
 
