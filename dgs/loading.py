@@ -13,6 +13,7 @@ import hashlib
 import importlib
 import importlib.util
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -66,6 +67,14 @@ def load_callable(ref: str, base_dir: Path) -> Any:
             raise _failure(ref, f"{source} has no {name!r}{did_you_mean(name, public)}")
         found = getattr(found, part)
     return found
+
+
+def load_function(ref: str, base_dir: Path) -> Callable[..., Any]:
+    """Return the function that `ref` names, as `load_callable` does. Raises ProgramImportError, also if it is none."""
+    found = load_callable(ref, base_dir)
+    if not callable(found):
+        raise _failure(ref, f"it is not a function but {type(found).__name__}")
+    return found  # type: ignore[no-any-return]
 
 
 def module_name(path: Path) -> str:

@@ -67,6 +67,13 @@ def user_error(
     )
 
 
+def function_error(ref: str, error: BaseException, *, program: str, where: str) -> UserCodeError:
+    """Return the error to raise for an exception of a function that a plan file names. `where`: at what, for the sentence."""
+    return UserCodeError(
+        trace=user_trace(error), function=ref, program=program, error=_summary(error), where=f" {where}"
+    )
+
+
 def user_trace(error: BaseException) -> str:
     """Return the traceback of an exception and of its causes, without the frames of our own packages."""
     told = traceback.TracebackException.from_exception(error)

@@ -17,7 +17,7 @@ from dgs.config import SparkSource, StreamConfig
 from dgs.errors import UsageError
 from workers.event_log import failure, summary
 from workers.job import Job
-from workers.sources.opening import log_path
+from workers.sources.logged import log_path
 
 LOOK_EVERY = 0.1
 """Seconds between two looks at a log."""

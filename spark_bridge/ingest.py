@@ -21,7 +21,7 @@ from spark_bridge.feed import Feed
 from spark_bridge.queries import queries_of
 from spark_bridge.session import check_installed, session
 from workers.job import Job
-from workers.sources.opening import log_path
+from workers.sources.logged import log_path
 
 
 def _unheard(_sentence: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from dgs import codec
 from dgs.errors import DgsError
+from dgs.loading import load_function
 from dgs.outputs import OutputBatch
 from dgs.skipping import DeadLetter
 from dgs.user_code import user_error
@@ -22,7 +23,6 @@ from workers.epochs import HostReport, RootReport
 from workers.host_outputs import HostOutputs
 from workers.host_sources import HostSources
 from workers.messages import Frame
-from workers.sources.generators import load
 from workers.waiting import Standing, waits_of
 
 
@@ -51,7 +51,7 @@ class Engine:
         self._lanes = deployment.lanes
         self._program = job.program
         when = None if job.checkpoint is None else job.checkpoint.when
-        self._when = None if when is None else load(when, base_dir=job.base_dir)
+        self._when = None if when is None else load_function(when, job.base_dir)
         self._saves_next = False
         self._saves_final = job.is_kept
         self._root = deployment.plan.root.id if deployment.root_host == index else None

@@ -23,7 +23,7 @@ from dgs.program import Program
 from dgs.units import TimeUnit
 from workers.event_log import summary
 from workers.sources import Source, open_source
-from workers.sources.opening import LOGGED, log_path
+from workers.sources.logged import LOGGED, log_path
 
 BATCH_ROWS = 16384
 

@@ -13,30 +13,20 @@ The function sees every output at least once: after a crash some come again. The
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
-from dgs.errors import DgsError, ProgramImportError, UserCodeError
-from dgs.loading import load_callable
+from dgs.errors import DgsError
 from dgs.outputs import OutputBatch
-from dgs.user_code import user_trace
-from workers.sinks.contract import Staged
-
-Take = Callable[..., Any]
+from dgs.user_code import function_error
+from workers.sinks.simple_sinks import Delivered
 
 
-def load(ref: str, *, base_dir: Path) -> Take:
-    """Return the function that `ref` names. Raises ProgramImportError if there is none."""
-    found = load_callable(ref, base_dir)
-    if not callable(found):
-        raise ProgramImportError(ref=ref, problem=f"it is not a function but {type(found).__name__}")
-    return found  # type: ignore[no-any-return]
-
-
-class CallableSink:
+class CallableSink(Delivered):
     """Calls `function(batch, **arguments)`. When it returns, the outputs are delivered."""
 
-    def __init__(self, function: Take, arguments: Mapping[str, Any], *, ref: str, program: str = "") -> None:
+    def __init__(
+        self, function: Callable[..., Any], arguments: Mapping[str, Any], *, ref: str, program: str = ""
+    ) -> None:
         self._function, self._arguments = function, arguments
         self._ref, self._program = ref, program
 
@@ -49,20 +39,5 @@ class CallableSink:
         except DgsError:
             raise
         except Exception as error:
-            raise UserCodeError(
-                trace=user_trace(error),
-                function=self._ref,
-                program=self._program,
-                error=f"{type(error).__name__}: {error}",
-                where=f" as a sink, for {len(batch)} outputs of stream {batch.stream!r}",
-            ) from error
-
-    def stage(self, epoch: int) -> Staged:  # noqa: ARG002 - everything has gone out
-        """Nothing to do."""
-        return Staged()
-
-    def close(self) -> None:
-        """Nothing to do."""
-
-    def abort(self) -> None:
-        """Nothing to do."""
+            where = f"as a sink, for {len(batch)} outputs of stream {batch.stream!r}"
+            raise function_error(self._ref, error, program=self._program, where=where) from error

@@ -85,9 +85,13 @@ class FileSink:
 
     def write_column(self, values: Column, rows: int, epoch: int) -> None:
         """Collect a column of `rows` values."""
-        number = epoch if self._names.by_epoch else 0
+        number = self._number(epoch)
         if rows:
             (self._open.get(number) or self._begin(number))[1].write(values)
+
+    def _number(self, epoch: int) -> int:
+        """Return the epoch as the files know it: without checkpoints there is one."""
+        return epoch if self._names.by_epoch else 0
 
     def _begin(self, epoch: int) -> tuple[EpochParts, EpochWriter]:
         parts = EpochParts(self._names, epoch)
@@ -96,13 +100,13 @@ class FileSink:
 
     def stage(self, epoch: int) -> Staged:
         """Write what is left of an epoch and make it durable; an epoch without outputs leaves no file."""
-        found = self._open.get(epoch if self._names.by_epoch else 0)
+        found = self._open.get(self._number(epoch))
         if found is None:
             return Staged()
         parts, writer = found
         writer.finish()
         files = parts.stage()
-        del self._open[epoch if self._names.by_epoch else 0]
+        del self._open[self._number(epoch)]
         if self._names.by_epoch:
             parts.release()
         else:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from dgs.config import SinkConfig
-from workers.sinks.callable_sink import CallableSink, load
+from dgs.loading import load_function
+from workers.sinks.callable_sink import CallableSink
 from workers.sinks.contract import Sink
 from workers.sinks.jsonl_sink import jsonl_sink
 from workers.sinks.places import PartNames, sink_place
@@ -52,7 +53,7 @@ def open_sink(
     if config.kind in _SIMPLE:
         return _SIMPLE[config.kind]()
     if config.kind == "callable":
-        function = load(details.ref, base_dir=base_dir)
+        function = load_function(details.ref, base_dir)
         return CallableSink(function, details.args, ref=details.ref, program=program)
     if config.kind == "sqlite":
         from workers.sinks.sqlite_schema import Writer

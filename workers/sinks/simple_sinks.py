@@ -17,7 +17,21 @@ from workers.sinks.contract import Staged
 from workers.sinks.json_text import as_json
 
 
-class MemorySink:
+class Delivered:
+    """What all sinks have in common whose outputs are delivered when `write` returns: nothing is left to be done."""
+
+    def stage(self, epoch: int) -> Staged:  # noqa: ARG002 - there is nothing to stage
+        """Nothing to do."""
+        return Staged()
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+    def abort(self) -> None:
+        """Nothing to do."""
+
+
+class MemorySink(Delivered):
     """Keeps the batches it is given, in `batches`."""
 
     def __init__(self) -> None:
@@ -27,18 +41,8 @@ class MemorySink:
         """Keep the outputs."""
         self.batches.append(batch)
 
-    def stage(self, epoch: int) -> Staged:  # noqa: ARG002 - there is nothing to stage
-        """Nothing to do."""
-        return Staged()
 
-    def close(self) -> None:
-        """Nothing to do."""
-
-    def abort(self) -> None:
-        """Nothing to do."""
-
-
-class NoneSink:
+class NoneSink(Delivered):
     """Counts outputs and forgets them: for measurements."""
 
     def __init__(self) -> None:
@@ -47,16 +51,6 @@ class NoneSink:
     def write(self, batch: OutputBatch, epoch: int) -> None:  # noqa: ARG002 - there is nothing to stage
         """Count the outputs."""
         self.count += len(batch)
-
-    def stage(self, epoch: int) -> Staged:  # noqa: ARG002 - there is nothing to stage
-        """Nothing to do."""
-        return Staged()
-
-    def close(self) -> None:
-        """Nothing to do."""
-
-    def abort(self) -> None:
-        """Nothing to do."""
 
 
 class StdoutSink:

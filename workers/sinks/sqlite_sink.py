@@ -22,7 +22,7 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +34,7 @@ from workers.positions import declared
 from workers.sinks.contract import Staged
 from workers.sinks.json_columns import json_lines
 from workers.sinks.marks import Mark, MarkKey, accept
+from workers.sinks.part_file import refusing
 from workers.sinks.sqlite_schema import Writer, check, enter
 from workers.sinks.tables import text_of
 
@@ -66,10 +67,8 @@ class SqliteSink:
             self._db = self._opened()
 
     def _opened(self) -> sqlite3.Connection:
-        try:
+        with refusing(self._path):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OutputUnwritableError(path=self._path, problem=error.strerror or str(error)) from error
         db = sqlite3.connect(
             self._path, timeout=self._locked_seconds, isolation_level=None, check_same_thread=False
         )
@@ -95,14 +94,13 @@ class SqliteSink:
         """Make what is written durable; return what is not, up to this epoch."""
         self._flush()
         log = self._path.with_name(self._path.name + "-wal")
-        try:
+        with (
+            refusing(log),
+            suppress(FileNotFoundError),
+        ):  # without a log every transaction was made durable on its own
             with log.open("rb") as file:
                 os.fsync(file.fileno())
             sync_directory(log.parent)
-        except FileNotFoundError:  # there is no log: every transaction was made durable on its own
-            pass
-        except OSError as error:
-            raise OutputUnwritableError(path=log, problem=error.strerror or str(error)) from error
         return Staged((), tuple(batch for of, batch in self._pending if of <= epoch))
 
     def close(self) -> None:

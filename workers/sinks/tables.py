@@ -48,18 +48,12 @@ def table_of_parts(parts: Sequence[Column], order: Indices | None) -> pa.Table:
 
 
 def flat(table: pa.Table) -> pa.Table:
-    """Return the table with nested columns as JSON text: what a CSV file can hold."""
+    """Return the table with nested columns as JSON text and bytes as base64: what a CSV file can hold."""
     for i, field in enumerate(table.schema):
-        if pa.types.is_nested(field.type):
-            texts = pa.array(
-                [None if v is None else as_json(v) for v in table.column(i).to_pylist()], pa.string()
-            )
-            table = table.set_column(i, field.name, texts)
-        elif pa.types.is_binary(field.type):
-            texts = pa.array(
-                [None if v is None else plain(v) for v in table.column(i).to_pylist()], pa.string()
-            )
-            table = table.set_column(i, field.name, texts)
+        if pa.types.is_nested(field.type) or pa.types.is_binary(field.type):
+            text = as_json if pa.types.is_nested(field.type) else plain
+            texts = [None if value is None else text(value) for value in table.column(i).to_pylist()]
+            table = table.set_column(i, field.name, pa.array(texts, pa.string()))
     return table
 
 

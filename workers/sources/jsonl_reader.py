@@ -75,16 +75,12 @@ class JsonlReader:
         return MalformedRowError(stream=self._mapping.stream, row=self._row, problem=problem + place)
 
     def _block(self, lines: list[Line], beats: Beats, path: Path) -> RawRows:
-        columns: dict[str, list[Any]] = {name: [line.get(name) for line in lines] for name in self._named()}
+        columns: dict[str, list[Any]] = {
+            name: [line.get(name) for line in lines] for name in self._mapping.named
+        }
         if lines and self._mapping.payload is None:
             if self._whole_lines is None:
                 self._whole_lines = PAYLOAD_COLUMN not in lines[0]
             payload = lines if self._whole_lines else [line.get(PAYLOAD_COLUMN) for line in lines]
             columns[PAYLOAD_COLUMN] = payload
         return RawRows(self._row - len(lines), len(lines), columns, str(path), beats)
-
-    def _named(self) -> list[str]:
-        """Return the fields that plan.yaml names."""
-        payload = self._mapping.payload
-        names = [payload] if isinstance(payload, str) else payload or []
-        return list(dict.fromkeys([self._mapping.ts_column, *self._mapping.tagging.columns, *names]))

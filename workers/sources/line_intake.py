@@ -152,13 +152,10 @@ class LineIntake:
 
     def _rows(self) -> RawRows:
         """Return the lines as columns: those that plan.yaml names, and the payload: a field of that name, or the whole line."""
-        payload = self.mapping.payload
-        names = [payload] if isinstance(payload, str) else payload or []
-        named = dict.fromkeys([self.mapping.ts_column, *self.mapping.tagging.columns, *names])
         columns: dict[str, list[Any]] = {
-            name: [line.fields.get(name) for line in self._lines] for name in named
+            name: [line.fields.get(name) for line in self._lines] for name in self.mapping.named
         }
-        if payload is None and self._lines:
+        if self.mapping.payload is None and self._lines:
             columns[PAYLOAD_COLUMN] = [line.fields.get(PAYLOAD_COLUMN, line.fields) for line in self._lines]
         beats = Beats(
             tuple(before for before, _ in self._beats),

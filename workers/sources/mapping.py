@@ -43,6 +43,12 @@ class Mapping:
         self.tagging = Tagging(config, program)
         self.clock = Clock(config.id, plan_unit=plan_unit, column_unit=ts.unit)
 
+    @property
+    def named(self) -> list[str]:
+        """The columns that plan.yaml names: for the time, the tag and the payload."""
+        payload = [self.payload] if isinstance(self.payload, str) else self.payload or []
+        return list(dict.fromkeys([self.ts_column, *self.tagging.columns, *payload]))
+
     def payload_names(self, available: Iterable[str]) -> str | list[str]:
         """Return the column, or the columns of the record, that make the payload."""
         if self.payload is not None:

@@ -1,9 +1,9 @@
 """A generator as if it were live: its rows are let through at a rate, by the clock; their times stay what they are.
 
 Row n is due n / rate seconds after the host began to read; where a run goes on after a crash, its pace begins anew at the row
-that it goes on from. What is due waits for up to `linger` for more, so that a batch
-is worth its cost; with a `linger` of 0 none waits, but where rows are due every few microseconds, which would keep a core
-busy with reading alone: those come in slices of half a millisecond.
+that it goes on from. What is due waits for up to `linger` for more, so that a batch is worth its cost; with a `linger` of 0 none
+waits, but where rows are due every few microseconds, which would keep a core busy with reading alone: those come in slices of half
+a millisecond.
 
 >>> import numpy as np
 >>> clock = [0]
@@ -28,7 +28,6 @@ from workers.sources.rows import Arrivals
 
 SHORTEST_AHEAD = 10**7
 """Rows of this many nanoseconds are taken from the generator at once, even with `linger` 0: one by one would cost too much."""
-
 
 SLICE = 500_000
 """Nanoseconds: rows due more often than that wait so long for others, whatever `linger` is."""
