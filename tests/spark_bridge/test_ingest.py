@@ -1,7 +1,12 @@
 """From files through Spark and the log into a run: what a plan file with a Spark source does."""
 
+import datetime as dt
+import itertools
+import json
+import re
 import threading
 import time
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,11 +15,13 @@ import pytest
 import dgs
 from dgs.api.preparing import from_file, prepare
 from dgs.api.running import job_of
-from dgs.config import SparkSource, StreamConfig
+from dgs.config import PlanFile, SparkSource, StreamConfig
 from dgs.errors import MalformedRowError, PlanFileError, SparkQueryError
+from dgs.plan_file import parse
 from dgs.run_directory import RunDirectory
 from spark_bridge.feed import Feed
 from spark_bridge.ingest import feeding
+from spark_bridge.options import LogOptions
 from spark_bridge.queries import queries_of
 from tests.spark_bridge.writing import batches_in, put_file, rows_in
 from workers.event_log import failure, summary
@@ -232,3 +239,87 @@ def test_run_that_goes_on_goes_on_with_its_query(spark, job, tmp_path):
             waited_for(lambda: sum(rows for _, rows in batches_in(asked.log_dir, "values")) == number)  # noqa: B023
         put_file(tmp_path / "in", number, [(5 + number, 1)])
     assert batches_in(asked.log_dir, "values") == [(0, 1), (1, 1)]
+
+
+RATE = """
+version: 1
+name: rate
+time: {unit: us}
+program: {ref: "rate_program.py:Numbers"}
+streams:
+  - id: numbers
+    tags: {kind: number}
+    source:
+      spark: {format: rate, options: {rowsPerSecond: 50}, select: [timestamp AS at, value], ts: at, trigger: 100ms}
+    payload: value
+runtime: {kind: local}
+checkpoint: {every: 20ms}
+sinks: [{jsonl: {path: out}}]
+"""
+
+NUMBERS = """
+from dgs import Program
+
+
+class Numbers(Program):
+    def init(self):
+        return 0
+
+    def update(self, state, event, emit):
+        emit([event.payload, event.ts])
+        return state + 1
+"""
+
+
+def test_rate_is_a_source_that_goes_on_until_the_run_is_stopped_and_then_resumed(spark, tmp_path):
+    (tmp_path / "plan.yaml").write_text(RATE)
+    (tmp_path / "rate_program.py").write_text(NUMBERS)
+
+    def outputs():
+        lines = [
+            line for file in (tmp_path / "out").glob("*.jsonl") for line in file.read_text().splitlines()
+        ]
+        return sorted(json.loads(line) for line in lines)
+
+    for goes_on in (False, True):
+        before = len(outputs())
+        options = {"run_dir": tmp_path / "run", "resume": goes_on}
+        thread = threading.Thread(target=dgs.run, args=(tmp_path / "plan.yaml",), kwargs=options)
+        thread.start()
+        try:
+            waited_for(lambda: len(outputs()) > before)  # noqa: B023
+        finally:
+            report = dgs.stop(tmp_path / "run")
+            thread.join()
+        assert report["stopped_by"] == "dgs stop"
+    found = outputs()
+    assert [value for value, _ in found] == list(range(len(found)))
+    assert {later - earlier for (_, earlier), (_, later) in itertools.pairwise(found)} == {20_000}
+
+
+def documented(name):
+    """Return a plan file of the page on Spark."""
+    page = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
+    return next(
+        block
+        for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+        if block.startswith(f"# {name}\n")
+    )
+
+
+def test_documented_query_of_kafka_makes_rows_of_messages(spark, tmp_path):
+    """As far as that can be said without a broker: its columns are those of Kafka's connector."""
+    plan = PlanFile.model_validate(parse(documented("plan_kafka.yaml"), "plan_kafka.yaml", {}).data)
+    [query] = queries_of(plan.streams, unit=plan.time.unit)
+    assert query.is_stream
+    assert not query.is_bounded
+    columns = "key BINARY, value BINARY, topic STRING, partition INT, offset LONG, timestamp TIMESTAMP, timestampType INT"
+    value = b'{"at": "2026-01-01T00:00:01.5Z", "amount": 12.5}'
+    now = dt.datetime(2026, 1, 2, tzinfo=dt.UTC)
+    messages = [(b"ann", value, "payments", 0, 7, now, 0), (b"ann", None, "payments", 0, 8, now, 0)]
+    rows = spark.createDataFrame(messages, columns).where(query.source.where).selectExpr(*query.source.select)
+    options = LogOptions.parsed(query.options(tmp_path))
+    options.checked(dict(rows.dtypes))
+    assert options.ts == "at"
+    [row] = rows.collect()
+    assert (row.at.timestamp(), row.account, row.amount, row.offset) == (1767225601.5, "ann", 12.5, 7)
