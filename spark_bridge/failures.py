@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from dgs.errors import DgsError, MalformedRowError, SparkQueryError, UsageError
 from spark_bridge.connectors import absent
@@ -35,7 +36,8 @@ def explained(
     if isinstance(error, DgsError):
         return error
     text = str(error) or type(error).__name__
-    return SparkQueryError(stream=stream, problem=absent(text) or sentence(text))
+    said = absent(text) or sentence(text)
+    return SparkQueryError(stream=stream, problem=f"{said}{_advice(said, query, base_dir)}")
 
 
 def sentence(text: str) -> str:
@@ -57,8 +59,6 @@ def _advice(said: str, query: Query, base_dir: Path | None) -> str:
     if "UNABLE_TO_INFER_SCHEMA" in said:
         place = query.source.path if base_dir is None else base_dir / str(query.source.path)
         return f": there must be a file in {place} that tells the columns, before the run starts"
-    if "DATA_SOURCE_NOT_" in said:
-        return ": name its package in the plan file, `spark: {conf: {spark.jars.packages: ...}}`"
     return ""
 
 
@@ -73,7 +73,7 @@ def _located(
             stream=stream, row=error.row, problem=f"{error.problem} (numbered within its task)"
         )
     file, row = place
-    problem = f"column {column!r} is null in {file}"
+    problem = f"column {column!r} is null in {unquote(file)}"
     return MalformedRowError(stream=stream, row=-1 if row is None else row, problem=problem)
 
 

@@ -81,8 +81,9 @@ class Feed:
         if not rows.isStreaming:
             rows.write.format("dgs").options(**options).mode("append").save()
             return f"{PREFIX}{options['query']}"
+        # No URI: Hadoop takes what it is given as it is written, per cent signs included.
         writer = rows.writeStream.format("dgs").options(
-            **options, checkpointLocation=self.checkpoint.as_uri()
+            **options, checkpointLocation=f"file://{self.checkpoint}"
         )
         if self.query.is_bounded:
             writer = writer.trigger(availableNow=True)

@@ -119,6 +119,7 @@ class LogWrite:
             return
         keys = one_chunk(table.column(self.options.key)).cast(pa.string()).dictionary_encode()
         for index, stream in enumerate(keys.dictionary.to_pylist()):
+            self.options.check_stream(stream)
             yield stream, table.filter(pc.equal(keys.indices, index))
 
     def _run(self, stream: str, rows: pa.Table, query: Query, staging: Staging, partition: int) -> Run:

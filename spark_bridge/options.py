@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,9 @@ from typing import Any
 
 from dgs.errors import UsageError
 from dgs.units import NANOSECONDS, parse_duration
+
+STREAM_ID = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+"""What a stream may be called, as in plan.yaml: a directory of the log has its name."""
 
 KNOWN = frozenset(
     ("log", "stream", "key", "streams", "ts", "order_by", "max_delay", "unit", "required", "query", "errors")
@@ -26,8 +30,8 @@ KNOWN = frozenset(
 class LogOptions:
     """Where rows go and in which order.
 
-    `log`: the directory. `stream`: the stream all rows belong to; or `key`: the column that says which. `streams`: those that
-    hear of the time though they may have no rows. `ts`: the column of times. `max_delay`: as written; `unit`: that of a column of
+    `log`: the directory. `stream`: the stream all rows belong to; or `key`: the column that says which. `streams`: those there are;
+    they hear of the time though they may have no rows. Without a list there are those that rows belong to. `ts`: the column of times. `max_delay`: as written; `unit`: that of a column of
     integers. `required`: columns that may not be null. `query`: who writes, where it is no streaming query. `errors`: a directory
     for what goes wrong.
     """
@@ -58,6 +62,9 @@ class LogOptions:
         if (stream is None) == (key is None):
             raise _wrong("say either .option('stream', NAME) or .option('key', COLUMN)")
         names = (stream,) if stream is not None else _listed(given.get("streams", ""))
+        for name in names:
+            if not STREAM_ID.fullmatch(name):
+                raise _wrong(f"{name!r} is no name of a stream: {_LETTERS}")
         errors = given.get("errors")
         found = cls(
             log=Path(given["log"]).absolute(),
@@ -86,7 +93,7 @@ class LogOptions:
                 f"max_delay {self.max_delay!r} needs the unit of column {self.ts!r}: .option('unit', 'ms')"
             )
         try:
-            return parse_duration(self.max_delay) // NANOSECONDS[unit]
+            return -(-parse_duration(self.max_delay) // NANOSECONDS[unit])
         except ValueError as error:
             raise _wrong(f"max_delay: {error}") from None
 
@@ -98,14 +105,37 @@ class LogOptions:
                 raise _wrong(f"there is no column {name!r}; the columns are {', '.join(types)}")
         kind = types[self.ts]
         if kind not in TIMES:
+            advice = " or ".join(f"CAST({self.ts} AS {to}) AS {self.ts}" for to in _casts(kind))
             raise _wrong(
                 f"the times in column {self.ts!r} are of type {kind}, and must be integers or timestamps: "
-                f"CAST({self.ts} AS TIMESTAMP) AS {self.ts}"
+                f"select {advice}"
             )
         return self
 
+    def check_stream(self, name: str) -> None:
+        """Look whether rows may belong to a stream that their column `key` names. Raises UsageError."""
+        if self.streams and name not in self.streams:
+            raise _wrong(
+                f"column {self.key!r} says {name!r} in some row, and the streams are {', '.join(self.streams)}: "
+                "add that stream, or leave its rows out with `where`"
+            )
+        if not STREAM_ID.fullmatch(name):
+            raise _wrong(
+                f"column {self.key!r} says {name!r} in some row, which is no name of a stream: {_LETTERS}"
+            )
+
 
 TIMES = frozenset(["tinyint", "smallint", "int", "bigint", "timestamp", "timestamp_ntz"])
+
+
+_LETTERS = "it must start with a letter or _ and go on with letters, digits, '_', '.' and '-'"
+
+
+def _casts(kind: str) -> tuple[str, ...]:
+    """Return the types that times of another type may be cast to."""
+    if kind == "date":
+        return ("TIMESTAMP",)
+    return ("TIMESTAMP", "BIGINT") if kind == "string" else ("BIGINT",)
 
 
 def _listed(text: str) -> tuple[str, ...]:

@@ -8,12 +8,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dgs.config import ColumnRef, SparkSource, StreamConfig, TagConfig
+from dgs.config import ColumnRef, SortWithin, SparkSource, StreamConfig, TagConfig
 from dgs.errors import PlanFileError
 from dgs.units import TimeUnit
 
@@ -55,6 +56,13 @@ class Query:
         parts = [part for tag in tags for part in (tag.kind, tag.key) if isinstance(part, ColumnRef)]
         return tuple(dict.fromkeys(part.column for part in parts))
 
+    @property
+    def max_delay(self) -> int:
+        """How late rows of later micro-batches may be, in nanoseconds: as late as they are put in order, if it is not said."""
+        policies = [stream.on_disorder for stream in self.streams]
+        sorted_within = [policy.sort_within for policy in policies if isinstance(policy, SortWithin)]
+        return self.source.max_delay or max(sorted_within, default=0)
+
     def options(self, log: Path) -> dict[str, str]:
         """Return the options of `format("dgs")`."""
         source = self.source
@@ -65,13 +73,11 @@ class Query:
             "streams": ",".join(self.stream_ids),
             "ts": source.ts.column,
             "order_by": ",".join(source.order_by),
-            "max_delay": f"{source.max_delay}ns",
+            "max_delay": f"{self.max_delay}ns" if self.max_delay else "0",
             "unit": source.ts.unit or self.unit,
             "required": ",".join(self.required),
             "query": f"batch-{self.name}",
         }
-        if not source.max_delay:
-            given["max_delay"] = "0"
         return {name: value for name, value in given.items() if value}
 
 
@@ -117,14 +123,28 @@ def prepared(rows: Any, *, key: str | None = None, streams: int = 0) -> Any:
 
 
 def resolved(path: str, base_dir: Path) -> str:
-    """Return a path as Spark will understand it: relative ones are relative to the plan file."""
-    return path if "://" in path else str(base_dir / path)
+    """Return a path as Spark will understand it: relative ones are relative to the plan file; what is there is no pattern."""
+    if "://" in path:
+        return path
+    whole = base_dir / path
+    if whole.exists():
+        return escaped(str(whole))
+    return path if Path(path).is_absolute() else f"{escaped(str(base_dir))}/{path}"
+
+
+def escaped(path: str) -> str:
+    r"""Return a path as a pattern that matches nothing else.
+
+    >>> print(escaped("/data/[old]"))
+    /data/\[old\]
+    """
+    return re.sub(r"([][{}*?,\\])", r"\\\1", path)
 
 
 def _as_glob(path: str) -> str:
     """Return a pattern for a single file, which Spark's streams of files take for a directory otherwise."""
-    file = Path(path)
-    return str(file.parent / f"{{{file.name}}}") if file.is_file() else path
+    file = Path(re.sub(r"\\(.)", r"\1", path))
+    return f"{escaped(str(file.parent))}/{{{escaped(file.name)}}}" if file.is_file() else path
 
 
 def _text(value: Any) -> str:

@@ -17,16 +17,19 @@ rows: those are not written again, and from the first new batch on the stream is
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import unquote, urlparse
 
 from dgs.errors import OwnedLogError
 from workers.event_log import owner
 from workers.event_log.durable import make_directory, replace_with
 
 PREFIX = "spark:"
+_PLACE = re.compile(r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?://[^/]*)?)?(?P<path>.*)", re.DOTALL)
+"""A path as Hadoop reads it: nothing in it is escaped."""
+
 NOTE, REPEATED = "query.json", "repeated.json"
 
 
@@ -79,10 +82,10 @@ def _is_lost(query: str, checkpoint: str | None) -> bool:
     """Whether the checkpoint directory of a query is gone, or another query's. Where it cannot be seen from here it is not."""
     if checkpoint is None:
         return False
-    place = urlparse(checkpoint)
-    if place.scheme not in ("", "file"):
+    place = _PLACE.fullmatch(checkpoint)
+    if place is None or place["scheme"] not in (None, "file"):
         return False
-    return bool(_json(Path(unquote(place.path)) / "metadata").get("id") != query)
+    return bool(_json(Path(place["path"]) / "metadata").get("id") != query)
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -4,7 +4,10 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 import pyarrow as pa
+import pytest
 
+from dgs.errors import UsageError
+from spark_bridge.options import LogOptions
 from workers.event_log.segments import all_names, read_segment
 
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
@@ -22,6 +25,40 @@ def written(spark, log, sql):
     spark.sql(sql).write.format("dgs").options(log=str(log), stream="s").mode("append").save()
     [table] = [read_segment(log / "s", name)[1] for name in all_names(log / "s")]
     return table
+
+
+@pytest.mark.parametrize(
+    ("named", "problem"),
+    [("orders", "'orders' in some row, and the streams are visits"), ("../visits", "no name of a stream")],
+)
+def test_rows_of_a_stream_that_is_none_are_refused(spark, tmp_path, named, problem):
+    rows = spark.sql(f"SELECT 1 AS ts, '{named}' AS name")
+    listed = {"streams": "visits"} if named == "orders" else {}
+    with pytest.raises(Exception, match=problem):
+        rows.write.format("dgs").options(log=str(tmp_path / "log"), key="name", **listed).mode(
+            "append"
+        ).save()
+    assert not list(tmp_path.rglob("*.dgs"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "cast"),
+    [("date", "CAST(at AS TIMESTAMP) AS at"), ("double", "CAST(at AS BIGINT) AS at"), ("string", "or CAST")],
+)
+def test_times_of_other_types_say_how_to_cast_them(kind, cast):
+    with pytest.raises(UsageError) as caught:
+        LogOptions.parsed({"log": "/log", "stream": "s", "ts": "at"}).checked({"at": kind})
+    assert cast in str(caught.value)
+
+
+@pytest.mark.parametrize("named", [{"stream": "../s"}, {"key": "k", "streams": "s,t/u"}, {"stream": ""}])
+def test_names_that_are_no_streams_are_refused(named):
+    with pytest.raises(UsageError, match="no name of a stream"):
+        LogOptions.parsed({"log": "/log", **named})
+
+
+def test_delay_that_is_no_whole_number_of_units_is_rounded_up():
+    assert LogOptions.parsed({"log": "/log", "stream": "s", "max_delay": "1500ms"}).delay("s") == 2
 
 
 def test_columns_of_all_types_are_in_the_log_in_utc(spark, tmp_path):

@@ -1,0 +1,38 @@
+"""What Spark says becomes one sentence: what went wrong, and what to do where Spark does not know that."""
+
+from pathlib import Path
+
+from dgs.config import SparkSource, StreamConfig
+from spark_bridge.failures import explained, sentence
+from spark_bridge.queries import queries_of
+
+RAISED = """[PYTHON_DATA_SOURCE_ERROR] Failed to initialize Python data source writer: Traceback (most recent call last):
+  File "worker.py", line 7, in main
+    raise ValueError("no such zone")
+ValueError: no such zone
+
+SQLSTATE: 38000
+"""
+
+
+def said_of(text, **source):
+    stream = StreamConfig(id="s", tags={"kind": "n"}, source={"spark": SparkSource(**source)})
+    [query] = queries_of([stream], unit="ms")
+    return str(explained(RuntimeError(text), "s", query, base_dir=Path("/plans")))
+
+
+def test_traceback_of_a_python_worker_is_its_last_line():
+    assert sentence(RAISED) == (
+        "[PYTHON_DATA_SOURCE_ERROR] Failed to initialize Python data source writer: ValueError: no such zone"
+    )
+
+
+def test_names_of_java_classes_are_left_out():
+    assert sentence("org.apache.spark.SparkException: [X] It is so. SQLSTATE: 1") == "[X] It is so"
+
+
+def test_no_file_that_tells_the_columns_is_said_with_its_place():
+    said = said_of(
+        "[UNABLE_TO_INFER_SCHEMA] Unable to infer schema for Parquet.", format="parquet", path="in"
+    )
+    assert "a file in /plans/in that tells the columns" in said

@@ -1,0 +1,67 @@
+"""Directories may be called what they like: neither patterns nor escapes are seen in their names."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from dgs.config import SortWithin, SparkSource, StreamConfig
+from dgs.errors import OwnedLogError
+from spark_bridge.feed import Feed
+from spark_bridge.queries import queries_of, resolved
+from spark_bridge.query_owner import Query, standing
+from tests.spark_bridge.writing import put_file, rows_in
+from workers.event_log import failure, owner
+
+ODD = "a b 100%20 é {x,y} [z] *?#"
+
+
+def query_of(path):
+    source = {"spark": SparkSource(format="parquet", path=path)}
+    [query] = queries_of([StreamConfig(id="s", tags={"kind": "n"}, source=source)], unit="ms")
+    return query
+
+
+@pytest.mark.parametrize("path", ["in", "in/0.parquet", "in/[0-9].parquet"])
+def test_files_and_logs_in_directories_of_odd_names(spark, tmp_path, path):
+    base = tmp_path / ODD
+    put_file(base / "in", 0, [(5, 0)])
+    feed = Feed(query_of(path), base / "log", base_dir=base)
+    feed.begin()
+    feed.run(spark, threading.Event())
+    assert failure.found(base / "log" / "s") is None
+    assert rows_in(base / "log") == [(5, 0)]
+    assert (feed.checkpoint / "metadata").exists()
+    assert [found.name for found in tmp_path.iterdir()] == [ODD]
+
+
+def test_what_is_there_is_no_pattern(tmp_path):
+    (tmp_path / "in[0]").mkdir()
+    assert resolved("in[0]", tmp_path).endswith(r"/in\[0\]")
+    assert resolved("in[1]", tmp_path).endswith("/in[1]")
+    assert resolved("s3://bucket/[x]", tmp_path) == "s3://bucket/[x]"
+
+
+@pytest.mark.parametrize("prefix", ["", "file:", "file://"])
+def test_checkpoint_directory_of_an_odd_name_is_not_taken_for_lost(tmp_path, prefix):
+    checkpoint, log = tmp_path / ODD, tmp_path / "log" / "s"
+    checkpoint.mkdir()
+    (checkpoint / "metadata").write_text('{"id": "id-1"}')
+    log.mkdir(parents=True)
+    first = Query("id-1", f"{prefix}{checkpoint}")
+    owner.claim(log, first.writer)
+    first.note(log)
+    with pytest.raises(OwnedLogError):
+        standing(log, Query("id-2"))
+    (checkpoint / "metadata").unlink()
+    assert standing(log, Query("id-2")) == "successor"
+
+
+@pytest.mark.parametrize(("said", "is_so"), [({}, 2000), ({"max_delay": "3us"}, 3)])
+def test_rows_may_be_as_late_as_they_are_put_in_order_if_it_is_not_said(said, is_so):
+    source = {"spark": SparkSource(format="parquet", path="in", **said)}
+    stream = StreamConfig(
+        id="s", tags={"kind": "n"}, source=source, on_disorder=SortWithin(sort_within="2ms")
+    )
+    [query] = queries_of([stream], unit="us")
+    assert query.options(Path("log"))["max_delay"] == f"{is_so * 1000}ns"
