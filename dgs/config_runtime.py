@@ -1,4 +1,4 @@
-"""The schema of `runtime:`, `checkpoint:` and `sinks:` in plan.yaml.
+"""The schema of `runtime:`, `checkpoint:`, `spark:` and `sinks:` in plan.yaml. Durations are nanoseconds, sizes bytes.
 
 >>> RuntimeConfig.model_validate({"kind": "local", "buffer_bytes": "1MiB"}).buffer_bytes
 1048576
@@ -23,7 +23,13 @@ class RestartsConfig(Section):
 
 
 class RuntimeConfig(Section):
-    """Who runs the plan: `ray` (host processes), or `local` (this process)."""
+    """Who runs the plan: `ray` (host processes), `local` (this process), or `spark` (alone, for data that ends).
+
+    `hosts`: how many processes (default: the CPUs there are). `address`: `local`, or a running Ray cluster's. `buffer_bytes`: the
+    bound on buffered events per process. `linger`: how long the rows that a paced generator has due may wait for more.
+    `stop_timeout`: how long a clean stop may wait for its checkpoint. `stall_after`: after so long without progress the run says
+    what it waits for; 0: never.
+    """
 
     kind: Literal["ray", "local", "spark"] = "ray"
     hosts: int | None = Field(default=None, ge=1)
@@ -72,7 +78,10 @@ class SparkSink(SparkTable):
 
 
 class CheckpointConfig(Section):
-    """Where and when checkpoints are taken. `dir`: default in the run directory. `when`: a function of the state, "file.py:name"."""
+    """Where and when checkpoints are taken. `dir`: default in the run directory. `when`: a function of the state, "file.py:name".
+
+    `every`: how long from one to the next. `keep`: how many are kept. `spark`: a table that has a row for each.
+    """
 
     dir: str | None = None
     every: Duration = 5 * 10**9
@@ -82,7 +91,7 @@ class CheckpointConfig(Section):
 
 
 class FileSink(Section):
-    """A directory that receives one file per host."""
+    """A directory that receives files: one of each host, or with checkpoints one of each host and checkpoint."""
 
     path: str
 

@@ -102,10 +102,6 @@ class RunDirectory:
         self._write("traceback.txt", text)
         return self.path / "traceback.txt"
 
-    def partial_files(self) -> list[Path]:
-        """Return the outputs that a failed run left in this directory."""
-        return sorted(self.path.rglob("*.partial"))
-
     def _write(self, name: str, text: str) -> None:
         target = self.path / name
         try:

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from dgs.impl_tags import ImplTagSet
-from dgs.program import Program
 from dgs.unions import union_of
 
 DEFAULT_STATE = "state"
@@ -173,8 +172,3 @@ def renumbered(root: PlanNode) -> PlanNode:
     """Return the tree with ids w0, w1, ... in the order of `walk`: what optimizers give out."""
     numbers = iter(range(sum(1 for _ in root.walk()) - 1, -1, -1))
     return rebuilt(root, lambda node, below: replace(node, id=f"w{next(numbers)}", children=below))
-
-
-def single_worker(tags: ImplTagSet, program: Program) -> Plan:
-    """Return the plan of one worker that owns everything, with the initial state type."""
-    return Plan(PlanNode("w0", tags, program.states()[0].name), optimizer="sequential")

@@ -32,8 +32,8 @@ def secure_environment() -> None:
 def cluster(address: str, hosts: int) -> Iterator[Any]:
     """Give the `ray` module, connected: to what this process is connected to already, else to `address`.
 
-    `local` starts a cluster of our own for the time of the run, all its sockets on the loopback interface. Raises
-    RayUnavailableError if Ray is not installed or does not start.
+    `local` starts a cluster of our own for the time of the run, all its sockets on the loopback interface, with a CPU for each of
+    `hosts` processes at least. Raises RayUnavailableError if Ray is not installed or does not start.
     """
     if address == "local":
         secure_environment()

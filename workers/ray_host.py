@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import ray
 
@@ -28,6 +28,8 @@ from workers.waiting import Standing
 
 if TYPE_CHECKING:
     from workers.transport_direct import Secret
+
+Part = TypeVar("Part")
 
 IDLE_SECONDS = 0.5
 """How long an idle host sleeps when nothing arrives. A frame or a stop wakes it at once."""
@@ -61,6 +63,13 @@ def _encoded(made: OutputBatch | DeadLetter) -> bytes:
         return codec.encode(replace(made, payload=shown(made.payload)))
 
 
+def _opened(part: Part | None) -> Part:
+    """Return a part of a host. Raises InternalError if the host was not opened."""
+    if part is None:
+        raise InternalError(problem="the host was not opened")
+    return part
+
+
 class HostActor:
     """One host of a run. Methods return a DgsError instead of raising it, so that it crosses processes whole."""
 
@@ -73,9 +82,7 @@ class HostActor:
         self._lock = threading.Lock()
         self._ready: list[tuple[int, bytes]] = []
         self._reports: list[HostReport | RootReport] = []
-        self._wanted: list[
-            bool
-        ] = []  # snapshots that the driver has asked for; True: to be saved in any case
+        self._wanted: list[bool] = []  # snapshots asked for by the driver; True: to be saved in any case
         self._stopping = False
         self._asking: SimpleQueue[Standing] | None = None
         self._ended = threading.Event()
@@ -198,7 +205,10 @@ class HostActor:
 
     @ray.method(concurrency_group="control")
     def stop(self) -> None:
-        """End the loop: the root is done."""
+        """End the loop: the root is done, or what was wished for is committed."""
+        self._end_loop()
+
+    def _end_loop(self) -> None:
         self._stopping = True
         if self._transport is not None:
             self._transport.wake()
@@ -214,9 +224,7 @@ class HostActor:
         return self._guarded(lambda: self._close(complete=complete))
 
     def _close(self, *, complete: bool) -> None:
-        self._stopping = True
-        if self._transport is not None:
-            self._transport.wake()
+        self._end_loop()
         has_ended = self._ended.wait(ENDING_SECONDS)
         try:
             if self._engine is not None:
@@ -226,14 +234,10 @@ class HostActor:
                 self._transport.close()
 
     def _running(self) -> Engine:
-        if self._engine is None:
-            raise InternalError(problem="the host was not opened")
-        return self._engine
+        return _opened(self._engine)
 
     def _channel(self) -> Transport:
-        if self._transport is None:
-            raise InternalError(problem="the host was not opened")
-        return self._transport
+        return _opened(self._transport)
 
     def _guarded(self, action: Callable[[], Any]) -> Any:
         try:

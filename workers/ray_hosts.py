@@ -135,8 +135,6 @@ def _silent(host: int, seconds: float, *, is_starting: bool = False) -> DgsError
 def _exists(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, PermissionError):  # that number is nobody's, or somebody else's by now
         return False
-    except PermissionError:
-        return False  # the number is somebody else's by now
     return True

@@ -207,7 +207,10 @@ def overrides(
     plan: Any,
     settings: Mapping[str, Any] | None,
 ) -> dict[str, Given]:
-    """Return the values given from Python by their paths in the plan file."""
+    """Return the values given from Python by their paths in the plan file. A plan that is a tree is not among them.
+
+    Raises PlanFileError for a file without a `plan:` section.
+    """
     from dgs.plan_file import read_plan_section
     from dgs.settings import Given
 

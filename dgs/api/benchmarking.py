@@ -68,15 +68,14 @@ def sequential_loop(prepared: Prepared) -> Measured:
 def expected(prepared: Prepared, *, tolerance: float | None = None) -> Expected:
     """Return the outputs of the sequential program, with what to say of others."""
     from dgs import columns
-    from dgs.verify import compare
+    from dgs.api.verifying import compared
 
     done = sequential_loop(prepared)
     outputs = done.outputs or [[]]
 
     def explain(found: Sequence[Column]) -> list[str]:
         values = chain.from_iterable(map(columns.to_list, found))
-        comparison = compare(outputs[0], values, tolerance=tolerance)
-        return [] if comparison.is_equal else str(comparison).splitlines()
+        return compared(outputs[0], values, tolerance)
 
     return replace(Expected.of(outputs, done.events), explain=explain)
 

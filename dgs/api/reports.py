@@ -25,7 +25,9 @@ def report_of(
 ) -> dict[str, Any]:
     """Return the report of a run that ended well: by itself, or because it was stopped.
 
-    `events_in`: in the state, `events_before` of them since before this process. `outputs`: of this process. `epoch`: the last that is committed, None if none is; `stopped_at`: the one that was committed for the stop.
+    `events_in`: in the state, `events_before` of them since before this process. `outputs`: of this process. `seconds`: of the run
+    itself; `throughput_eps`: events of this process per second. `epoch`: the last that is committed, None if none is; `stopped_at`:
+    the one that was committed for the stop.
     """
     figures = dict(result.figures)
     seconds, events = figures["seconds"], max(figures["events_in"] - events_before, 0)

@@ -79,7 +79,7 @@ def execute(
         state=result.state,
         plan=moves.prepared.plan,
         report=report,
-        run_dir=directory.path if directory is not None else None,
+        run_dir=place,
         differences=found or (),
         dead_letters=result.dead_letters if options.collect else (),
     )

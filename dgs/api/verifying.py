@@ -28,7 +28,7 @@ def differences(prepared: Prepared, job: Job, result: JobResult, tolerance: floa
     """Run the sequential program; return its first differences to the outputs that were collected, none if they are equal."""
     got = (value for batch in result.outputs for value in batch.to_list())
     expected, lines = _expected(prepared, job, result, (letter.identity for letter in result.dead_letters))
-    return [*_compared(expected, got, tolerance), *lines]
+    return [*compared(expected, got, tolerance), *lines]
 
 
 def check_readable(sinks: Sequence[SinkConfig]) -> None:
@@ -50,9 +50,9 @@ def file_differences(prepared: Prepared, job: Job, result: JobResult, tolerance:
     for sink in job.sinks:
         files = sink_place(sink, output_dir=job.output_dir, base_dir=job.base_dir).finals()
         if sink.kind == "jsonl":
-            lines = [*_compared(_as_json(expected), _lines(files), tolerance), *lines]
+            lines = [*compared(_as_json(expected), _lines(files), tolerance), *lines]
         else:  # a column has one type: 1 may be 1.0 there
-            lines = [*_compared(_as_rows(expected), _rows(files), tolerance or 0.0), *lines]
+            lines = [*compared(_as_rows(expected), _rows(files), tolerance or 0.0), *lines]
     return lines
 
 
@@ -99,8 +99,9 @@ def _expected(
         on_error=job.on_error,
     )
     read = result.figures["events_in"]
-    lines = [f"the sequential program read {done.events:,} events, the run {read:,}"]
-    lines = [] if done.events == read else lines
+    lines = []
+    if done.events != read:
+        lines.append(f"the sequential program read {done.events:,} events, the run {read:,}")
     comparison = compare((letter.identity for letter in done.skipped), skipped)
     if not comparison.is_equal:
         lines.append("the run skipped other events (stream, ts, row) than the sequential program:")
@@ -117,7 +118,8 @@ def _skipped_in(directory: Path | None) -> Iterator[tuple[str, int, int]]:
             yield letter["stream"], letter["ts"], letter["seq"]
 
 
-def _compared(expected: Iterable[Any], got: Iterable[Any], tolerance: float | None) -> list[str]:
+def compared(expected: Iterable[Any], got: Iterable[Any], tolerance: float | None) -> list[str]:
+    """Return the first differences of outputs to those expected, one a line; none if they are equal as multisets."""
     from dgs.verify import compare
 
     comparison = compare(expected, got, tolerance=tolerance)

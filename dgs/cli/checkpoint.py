@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from workers.checkpoints.saved import Manifest
 
 DAMAGED = 6
+"""The exit code where a file cannot be used."""
+
+POSITION = ("stream", "splits", "split", "tags", "position")
+"""What is told of each part of a position."""
 
 
 class Action(StrEnum):
@@ -105,8 +109,8 @@ def _row(info: CheckpointInfo) -> tuple[Any, ...]:
         return (info.epoch, None, None, None, None, None, f"damaged: {info.problem}")
     one = info.manifest
     how = "committed" if info.is_committed else "never committed"
-    rows = len(one.checkpoint.files)
-    return (info.epoch, _time(one.created_at), one.generation, one.checkpoint.events, one.size, rows, how)
+    files = len(one.checkpoint.files)
+    return (info.epoch, _time(one.created_at), one.generation, one.checkpoint.events, one.size, files, how)
 
 
 def _facts(info: CheckpointInfo) -> dict[str, Any]:
@@ -145,8 +149,7 @@ def _show(found: CheckpointDirectory, epoch: int | None, *, as_json: bool) -> No
     manifest = found.load(epochs[-1] if epoch is None else epoch).manifest
     rows = _positions(manifest)
     if as_json:
-        names = ("stream", "splits", "split", "tags", "position")
-        positions = [dict(zip(names, row, strict=True)) for row in rows]
+        positions = [dict(zip(POSITION, row, strict=True)) for row in rows]
         print_json({"epoch": manifest.checkpoint.epoch, **_about(manifest), "positions": positions})
         return
     told = {"epoch": manifest.checkpoint.epoch, **_about(manifest)}
@@ -154,7 +157,7 @@ def _show(found: CheckpointDirectory, epoch: int | None, *, as_json: bool) -> No
     for name, value in told.items():
         print(f"{name.replace('_', ' '):<13} {value}")
     print()
-    print_table(("stream", "splits", "split", "tags", "position"), rows)
+    print_table(POSITION, rows)
     if files:
         print()
         print_table(("output file", "rows", "bytes"), [tuple(file.values()) for file in files])

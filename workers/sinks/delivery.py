@@ -14,6 +14,9 @@ from typing import Literal
 
 from dgs.config import SinkConfig
 
+CENTRAL = ("memory", "stdout")
+"""Kinds of sinks that are in the caller's process, not at the hosts."""
+
 Delivery = Literal["exactly_once", "at_least_once"]
 
 
@@ -23,7 +26,7 @@ def is_exactly_once(config: SinkConfig, delivery: Delivery) -> bool:
     Files are committed with a checkpoint, databases remember marks; sinks of the caller hold outputs back until they are
     committed, if `delivery` says so; a function can do none of these.
     """
-    if config.kind in ("memory", "stdout"):
+    if config.kind in CENTRAL:
         return delivery == "exactly_once"
     return config.kind != "callable"
 

@@ -9,6 +9,7 @@ from dgs.config import SinkConfig
 from dgs.loading import load_function
 from workers.sinks.callable_sink import CallableSink
 from workers.sinks.contract import Sink
+from workers.sinks.delivery import CENTRAL
 from workers.sinks.jsonl_sink import jsonl_sink
 from workers.sinks.places import PartNames, sink_place
 from workers.sinks.simple_sinks import MemorySink, NoneSink, StdoutSink
@@ -25,7 +26,7 @@ _SIMPLE: dict[str, Callable[[], Sink]] = {"memory": MemorySink, "none": NoneSink
 
 def is_central(config: SinkConfig) -> bool:
     """Return whether the sink must live in the caller's process, not at the hosts."""
-    return config.kind in ("memory", "stdout")
+    return config.kind in CENTRAL
 
 
 def open_sink(
