@@ -96,8 +96,3 @@ class Pending:
     def in_flight(self) -> int:
         """How many requests are announced and not complete."""
         return self._asked - self._used
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing is in flight."""
-        return not self._queue
