@@ -12,13 +12,14 @@ True
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from dgs.errors import UsageError
 from workers.checkpoints.simulated_disk import DiskFaults
 
-KINDS = ("crash", "disk", "network", "user", "odd")
+KINDS = ("crash", "disk", "network", "user", "odd", "slow")
 """`odd`: no faults, but legal paths that are rarely taken (buggify): tiny buffers, repeated heartbeats, many snapshots at once."""
 
 
@@ -35,9 +36,10 @@ class Faults:
     Network: `loss`, `reordering` (both end a generation, a few times), `repetition`, `delay` of an edge, `swizzle` (many edges
     clogged and freed in other orders), `straggling` (a crash leaves frames that arrive later), `muting` (a chance per stream of a
     generation that it says nothing, for a while or until nothing else can move).
-    Disk: `disk`; None for one that cannot fail. `rot`: a chance per generation that one bit of a file has turned; `disk_crash`: a
+    Disk: `disk`; None for one that cannot fail. A full one is full for files of outputs, too. `rot`: a chance per generation that one bit of a file has turned; `disk_crash`: a
     chance per generation that the machine stops at an operation of the disk; `publishing`: that files do not get their names.
     User: `raises`, how often the user's code raises. Odd: `oddity`, for every legal but rare path.
+    Slow: `slow_sinks`, a chance per batch of outputs and per staged epoch, and `slow_stores`, per commit, that it takes long.
 
     `until`: the step at which all faults stop (liveness mode); None: they never do (safety mode).
     """
@@ -59,14 +61,15 @@ class Faults:
     publishing: float = 0.0
     raises: int = 0
     oddity: float = 0.0
+    slow_sinks: float = 0.0
+    slow_stores: float = 0.0
     until: int | None = None
 
     @classmethod
     def swarm(cls, rnd: random.Random, kinds: tuple[str, ...] = KINDS) -> Faults:
         """Draw the faults of a seed: every kind alike whichever others are wanted."""
-        drawn: dict[str, dict[str, Any]] = {kind: _DRAW[kind](rnd) for kind in KINDS}
-        until = rnd.choice([None, None, 0, 20, 60, 150])
-        faults = cls(until=until if kinds else None)
+        drawn = {what: draw(rnd) for what, draw in _DRAW.items()}
+        faults = cls(**drawn["until"]) if kinds else cls()
         for kind in kinds:
             faults = replace(faults, **drawn[kind])
         if faults.disk is not None and faults.disk.read + faults.disk.flip > 0:
@@ -157,4 +160,21 @@ def _odd(rnd: random.Random) -> dict[str, Any]:
     return {"oddity": rnd.choice([0.0, 0.02, 0.1])}
 
 
-_DRAW = {"crash": _crash, "disk": _disk, "network": _network, "user": _user, "odd": _odd}
+def _until(rnd: random.Random) -> dict[str, Any]:
+    return {"until": rnd.choice([None, None, 0, 20, 60, 150])}
+
+
+def _slow(rnd: random.Random) -> dict[str, Any]:
+    return {"slow_sinks": rnd.choice([0.0, 0.0, 0.1, 0.5]), "slow_stores": rnd.choice([0.0, 0.0, 0.2, 0.7])}
+
+
+_DRAW: dict[str, Callable[[random.Random], dict[str, Any]]] = {
+    "crash": _crash,
+    "disk": _disk,
+    "network": _network,
+    "user": _user,
+    "odd": _odd,
+    "until": _until,
+    "slow": _slow,
+}
+"""In the order in which they are drawn. What is new comes last: the other faults of a seed stay what they were."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from dgs.errors import CheckpointFailedError, FencedError
 from workers.checkpointing import MOST_FAILURES
 from workers.checkpoints import Checkpoint, CheckpointStore
 from workers.coordinator import Coordinator
 from workers.epochs import HostReport, RootReport
+from workers.simulated_slowness import COMMIT, Slowness, staging
 from workers.simulated_world import World
 
 
@@ -17,21 +19,36 @@ class Driver:
     """The reports that are on their way, and what became of them. `final`: the last checkpoint, once it is committed."""
 
     def __init__(
-        self, world: World, store: CheckpointStore, coordinator: Coordinator, hosts: int, trace: list[str]
+        self, world: World, store: CheckpointStore, coordinator: Coordinator, hosts: int, slowness: Slowness
     ) -> None:
-        self._world, self._store, self._coordinator, self._trace = world, store, coordinator, trace
+        self._world, self._store, self._coordinator, self._slowness = world, store, coordinator, slowness
         self._reports: dict[int, deque[HostReport | RootReport]] = {i: deque() for i in range(hosts)}
         self.final: Checkpoint | None = None
         self.commits = 0
         self.is_fenced = False
+        self._underway: Callable[[], None] | None = None
 
     def send(self, host: int, report: HostReport | RootReport) -> None:
         """Put a report behind the others of its host."""
         self._reports[host].append(report)
 
     def waiting(self) -> Iterator[int]:
-        """Yield the hosts with reports that were not heard."""
-        yield from (host for host, reports in self._reports.items() if reports)
+        """Yield the hosts with reports that can be heard now: none while a commit is under way."""
+        if self._underway is None:
+            for host, reports in self._reports.items():
+                if reports and not self._slowness.is_busy(staging(host), self._world.now):
+                    yield host
+
+    @property
+    def can_finish(self) -> bool:
+        """Whether a commit that took long is done."""
+        return self._underway is not None and not self._slowness.is_busy(COMMIT, self._world.now)
+
+    def finish(self) -> None:
+        """End a commit that took long. Raises CheckpointFailedError, as `hear` does."""
+        underway, self._underway = self._underway, None
+        if underway is not None:
+            underway()
 
     def hear(self, host: int) -> None:
         """Let the coordinator hear the next report of a host, and commit what is complete."""
@@ -46,22 +63,34 @@ class Driver:
         if not checkpoint.is_final and self._world.is_odd():
             self._coordinator.carry(checkpoint)  # not worth saving: `checkpoint.when`
             return
-        self._commit(checkpoint)
+        if not self._slowness.begins(COMMIT, chance=self._world.faults.slow_stores, now=self._world.now):
+            self._commit(checkpoint)
+        elif self._world.random.random() < 0.5:  # noqa: PLR2004 - as often as not
+            self._underway = partial(self._commit, checkpoint)
+        elif self._is_durable(checkpoint):  # and it takes long until the driver knows
+            self._underway = partial(self._committed, checkpoint)
 
     def _commit(self, checkpoint: Checkpoint) -> None:
-        """Commit a checkpoint. Raises CheckpointFailedError if it is the last one, or several have failed."""
+        if self._is_durable(checkpoint):
+            self._committed(checkpoint)
+
+    def _is_durable(self, checkpoint: Checkpoint) -> bool:
+        """Make a checkpoint durable. Raises CheckpointFailedError if it is the last one, or several have failed."""
         try:
             self._store.commit(checkpoint)
         except CheckpointFailedError:
-            self._trace.append(f"epoch {checkpoint.epoch} is not durable")
+            self._world.result.trace.append(f"epoch {checkpoint.epoch} is not durable")
             self._coordinator.failed(checkpoint)
             if checkpoint.is_final or self._coordinator.failures >= MOST_FAILURES:
                 raise
-            return
+            return False
         except FencedError:
             self.is_fenced = True
-            return
-        self._trace.append(f"epoch {checkpoint.epoch} is committed")
+            return False
+        return True
+
+    def _committed(self, checkpoint: Checkpoint) -> None:
+        self._world.result.trace.append(f"epoch {checkpoint.epoch} is committed")
         self._coordinator.committed()
         self.commits += 1
         self._world.committed(checkpoint)

@@ -14,7 +14,7 @@ from dgs import codec
 from dgs.order import END
 from dgs.outputs import OutputBatch
 from workers.build import make_worker
-from workers.checkpoints import Checkpoint, CheckpointStore, ResumePoint
+from workers.checkpoints import CheckpointStore, ResumePoint
 from workers.coordinator import Coordinator
 from workers.effects import Closed, Skipped, Snapshot
 from workers.epochs import RootReport
@@ -26,7 +26,8 @@ from workers.simulated_driver import Driver
 from workers.simulated_layout import Layout
 from workers.simulated_network import Edge, Network
 from workers.simulated_outputs import Outputs
-from workers.simulated_sources import BLOCK, FOR_EVER, LONGEST_SILENCE, Sources, Where
+from workers.simulated_slowness import Slowness, staging
+from workers.simulated_sources import BLOCK, Sources, Where
 from workers.simulated_world import World
 
 MOST_HOSTS = 4
@@ -39,10 +40,8 @@ Step = tuple[str, Any]
 class Generation:
     """A tree of workers on random hosts, started from a point."""
 
-    def __init__(
-        self, world: World, layout: Layout, store: CheckpointStore, point: ResumePoint, trace: list[str]
-    ) -> None:
-        self.world, self.layout, self.point, self.trace = world, layout, point, trace
+    def __init__(self, world: World, layout: Layout, store: CheckpointStore, point: ResumePoint) -> None:
+        self.world, self.layout, self.point = world, layout, point
         self.has_lost_frames = False
         self.asked = 0
         rnd, plan = world.random, layout.plan
@@ -60,25 +59,17 @@ class Generation:
             point=point.positions,
             is_odd=world.is_odd,
         )
-        self._silence()
+        self.sources.silence_some(world.faults.muting, world.now)
         self._hosts = [self._make_host(index, hosts) for index in range(hosts)]
         self.network = Network()
         self._stale = dict.fromkeys(range(hosts))
-        self.outputs = Outputs(world, layout, point, self._hosts, trace)
+        self.slowness = Slowness(rnd, world.result.trace)
+        self.outputs = Outputs(world, layout, point, self._hosts, self.slowness)
         coordinator = Coordinator(range(hosts), self._lanes.all, point, layout.splits, BLOCK)
-        self.driver = Driver(world, store, coordinator, hosts, trace)
+        self.driver = Driver(world, store, coordinator, hosts, self.slowness)
         self._root = plan.root.id
         self._root_host = self._home[self._root]
         self._restore()
-
-    def _silence(self) -> None:
-        """Let some sources say nothing, for a while or until nothing else can move."""
-        rnd, muting = self.world.random, self.world.faults.muting
-        for where in self.sources.all if muting else ():
-            if rnd.random() < muting:
-                is_short = rnd.random() < 0.5  # noqa: PLR2004 - as often as not
-                longest = rnd.randint(1, LONGEST_SILENCE)
-                self.sources.silence(where, self.world.now + longest if is_short else FOR_EVER)
 
     def _make_host(self, index: int, hosts: int) -> Host:
         mine = [node.id for node in self.layout.plan.nodes() if self._home[node.id] == index]
@@ -113,38 +104,47 @@ class Generation:
 
     def steps(self) -> Iterator[Step]:
         """Yield everything that could happen next."""
-        for index in self._stale:
-            yield "act", index
+        yield from (("act", index) for index in self._stale if not self._is_staging(index))
         for edge in self.network.open_edges(self.world.now):
-            yield "deliver", edge
+            if not self._is_staging(edge[1]):
+                yield "deliver", edge
         for index in self.driver.waiting():
             yield "report", index
         for index in self.outputs.waiting():
             yield "accept", index
+        if self.driver.can_finish:
+            yield "finish", "commit"
         yield from self._reads()
 
     def _reads(self) -> Iterator[Step]:
         now, sources = self.world.now, self.sources
         if self._buffer_bytes is None:
-            yield from (("read", where) for where in sources.all if sources.has_more(where, now))
+            for where in sources.all:
+                if sources.has_more(where, now) and not self._is_staging(where[0]):
+                    yield "read", where
             return
         for host in self._hosts:
+            if self._is_staging(host.index):
+                continue
             source = host.next_source(partial(self._has_more, host.index))
             if source is not None:
                 yield "read", (host.index, source)
+
+    def _is_staging(self, host: int) -> bool:
+        return self.slowness.is_busy(staging(host), self.world.now)
 
     def _has_more(self, host: int, stream: str) -> bool:
         return self.sources.has_more((host, stream), self.world.now)
 
     def next_event(self) -> int | None:
-        """Return the step at which something can happen although nothing can now: an edge is free, or a source speaks."""
+        """Return the step at which something can happen although nothing can now: an edge or what took long is free, a source speaks."""
         now = self.world.now
-        times = (self.network.next_opening(now), self.sources.next_voice(now))
+        times = (self.network.next_opening(now), self.sources.next_voice(now), self.slowness.next_end(now))
         return min((time for time in times if time is not None), default=None)
 
     def do(self, action: str, what: Any) -> None:
         """Take a step."""
-        self.trace.append(f"{self.point.generation} {action} {what}")
+        self.world.result.trace.append(f"{self.point.generation} {action} {what}")
         if action == "act":
             del self._stale[what]
             self._act(self._hosts[what])
@@ -154,6 +154,8 @@ class Generation:
             self.driver.hear(what)
         elif action == "accept":
             self.outputs.accept(what)
+        elif action == "finish":
+            self.driver.finish()
         else:
             self._read(what)
 
@@ -197,16 +199,6 @@ class Generation:
         self._stale[edge[1]] = None
 
     @property
-    def final(self) -> Checkpoint | None:
-        """The last checkpoint, once it is committed."""
-        return self.driver.final
-
-    @property
-    def commits(self) -> int:
-        """How many checkpoints it has committed."""
-        return self.driver.commits
-
-    @property
     def is_fenced(self) -> bool:
         """Whether it knows that a newer generation has begun."""
         return self.driver.is_fenced or self.outputs.is_fenced
@@ -214,7 +206,7 @@ class Generation:
     @property
     def is_done(self) -> bool:
         """Whether the end is committed and the sinks have everything."""
-        return self.final is not None and not any(True for _ in self.outputs.waiting())
+        return self.driver.final is not None and self.outputs.is_done
 
     def request_snapshot(self) -> None:
         """Ask the root for a checkpoint."""
@@ -223,6 +215,12 @@ class Generation:
         host.workers[self._root].snapshot()
         host.wake(self._root)
         self._stale[host.index] = None
+
+    def free(self) -> None:
+        """Let time pass: everything that is held up may move."""
+        self.network.free()
+        self.sources.let_speak()
+        self.slowness.end()
 
     def busy_edges(self) -> list[Edge]:
         """Return the edges with frames on their way."""

@@ -14,13 +14,14 @@ import numpy as np
 from dgs.errors import FencedError
 from dgs.order import OrderKey
 from dgs.outputs import OutputBatch
-from workers.checkpoints import ResumePoint, StagedFile
+from workers.checkpoints import ResumePoint
 from workers.effects import Skipped
 from workers.epochs import Epochs, HostReport
 from workers.host import Host
 from workers.lanes import Lanes, Router
 from workers.outbox import dealt_otherwise, dealt_outputs, owners
 from workers.simulated_layout import Layout
+from workers.simulated_slowness import Slowness, sink, staging
 from workers.simulated_sources import BLOCK
 from workers.simulated_world import World
 
@@ -29,9 +30,9 @@ class Outputs:
     """The outputs of all hosts of a generation, and where each is on its way to its sink."""
 
     def __init__(
-        self, world: World, layout: Layout, point: ResumePoint, hosts: list[Host], trace: list[str]
+        self, world: World, layout: Layout, point: ResumePoint, hosts: list[Host], slowness: Slowness
     ) -> None:
-        self._world, self._layout, self._point, self._trace = world, layout, point, trace
+        self._world, self._layout, self._point, self._slowness = world, layout, point, slowness
         self._epochs = [Epochs(host.workers, point.epoch) for host in hosts]
         self._outlets: dict[int, deque[tuple[int, OutputBatch]]] = {i: deque() for i in range(len(hosts))}
         self._ends: dict[int, dict[str, OrderKey]] = {i: {} for i in range(len(hosts))}
@@ -51,7 +52,9 @@ class Outputs:
 
     def write(self, host: int, worker: str, batch: OutputBatch) -> None:
         """Take outputs of a worker."""
-        self._trace.append(f"output {batch.stream} {batch.ts.tolist()} {np.asarray(batch.seq).tolist()}")
+        self._world.result.trace.append(
+            f"output {batch.stream} {batch.ts.tolist()} {np.asarray(batch.seq).tolist()}"
+        )
         epoch = self._epochs[host].of(worker)
         if not self._world.is_transactional:
             self._outlets[host].append((epoch, batch))
@@ -72,21 +75,30 @@ class Outputs:
         self._ends[host][stream] = end
 
     def close_epoch(self, host: int, worker: str, epoch: int) -> HostReport | None:
-        """Stage an epoch if all workers of the host have closed it, and return the report."""
+        """Stage an epoch if all workers of the host have closed it, and return the report. Raises OutputUnwritableError."""
         if not self._epochs[host].close(worker, epoch):
             return None
         path = self._path(host, epoch)
-        files = (StagedFile(path, path, 0, "", 0),) if self._world.has_staged(path) else ()
+        files = self._world.stage(path)
+        self._slowness.begins(staging(host), chance=self._world.faults.slow_sinks, now=self._world.now)
         unaccepted = tuple(batch for of, batch in self._outlets[host] if of <= epoch)
         return HostReport(host, epoch, files, unaccepted, dict(self._ends[host]))
 
     def waiting(self) -> Iterator[int]:
-        """Yield the hosts with outputs that the sink has not taken."""
-        yield from (host for host, outlet in self._outlets.items() if outlet)
+        """Yield the hosts with outputs that the sink can take now."""
+        for host, outlet in self._outlets.items():
+            if outlet and not self._slowness.is_busy(sink(host), self._world.now):
+                yield host
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the sink has taken everything."""
+        return not any(self._outlets.values())
 
     def accept(self, host: int) -> None:
         """Let the sink take the next outputs of a host."""
         _, batch = self._outlets[host][0]
+        self._slowness.begins(sink(host), chance=self._world.faults.slow_sinks, now=self._world.now)
         try:
             self._world.accept(self._point.generation, batch, self._layout.split(batch.stream))
         except FencedError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 
-from dgs.errors import CheckpointFailedError, FrameGapError, UserCodeError
+from dgs.errors import CheckpointFailedError, FrameGapError, OutputUnwritableError, UserCodeError
 from workers.faults import Faults
 from workers.simulated_generation import Generation
 from workers.simulated_network import Edge, some_of
@@ -55,7 +55,7 @@ class Remains:
             return
         try:
             zombie.do(*self._random.choice(steps))
-        except (FrameGapError, CheckpointFailedError):
+        except (FrameGapError, CheckpointFailedError, OutputUnwritableError):
             self._zombies.remove(zombie)
         except UserCodeError:
             if not self._fuse.has_gone_off():

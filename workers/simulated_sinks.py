@@ -40,9 +40,9 @@ class SimulatedSinks:
         """Append to a staged file."""
         self._staged.setdefault(path, []).append(batch)
 
-    def has_staged(self, path: str) -> bool:
-        """Return whether there is such a file."""
-        return path in self._staged
+    def stage(self, path: str) -> tuple[StagedFile, ...]:
+        """Return what is to be committed: the file, if there is one."""
+        return (StagedFile(path, path, 0, "", 0),) if path in self._staged else ()
 
     def publish(self, files: Sequence[StagedFile]) -> None:
         """Give staged files their final names: readers see them now. Doing it twice does it once."""

@@ -77,9 +77,14 @@ class Sources:
                     yield [], rnd.choice([frontier, BEGIN])  # a heartbeat again, or an old one
         yield [], END
 
-    def silence(self, where: Where, until: int) -> None:
-        """Let a source say nothing until a step."""
-        self._mute[where] = until
+    def silence_some(self, chance: float, now: int) -> None:
+        """Let some sources say nothing, for a while or until nothing else can move. `chance`: of each."""
+        rnd = self._random
+        for where in self.all if chance else ():
+            if rnd.random() < chance:
+                is_short = rnd.random() < 0.5  # noqa: PLR2004 - as often as not
+                longest = rnd.randint(1, LONGEST_SILENCE)
+                self._mute[where] = now + longest if is_short else FOR_EVER
 
     def let_speak(self) -> None:
         """Let all sources speak again."""

@@ -12,31 +12,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
-from dgs.errors import CheckpointError, FencedError
+from dgs.errors import FencedError
 from dgs.program_identity import ProgramIdentity
 from workers.checkpoints import CheckpointStore
-from workers.checkpoints.contract import Checkpoint, ResumePoint, StagedFile
-from workers.checkpoints.directory import CheckpointDirectory
-from workers.checkpoints.directory_store import DirectoryStore
+from workers.checkpoints.contract import Checkpoint, ResumePoint
 from workers.checkpoints.resuming import resume_point
-from workers.checkpoints.saved import RECORDS, epoch_of, read_record
-from workers.checkpoints.simulated_disk import DiskFaults, SimulatedDisk
 from workers.faults import Faults
-
-Publish = Callable[[Sequence[StagedFile]], None]
-
-FOLDER = Path("/checkpoints")
-RUIN = 0.05
-"""Of the times when a file turns bad, so often both copies of the record do: then a run must be refused."""
-
-MOST_OPERATIONS = 60
-"""A machine that will stop at an operation of its disk does so within so many."""
+from workers.simulated_directory import DirectoryStorage, Publish
 
 
 class Storage(Protocol):
@@ -56,6 +42,12 @@ class Storage(Protocol):
 
     def is_beyond_promise(self) -> bool:
         """Return whether so much is damaged that nothing can be begun from."""
+
+    def is_full(self) -> bool:
+        """Return whether there is no space for a file of outputs, this time."""
+
+    def own_damage(self) -> Iterator[str]:
+        """Yield what is wrong with files although no fault has touched them: the store must have written them so."""
 
 
 @dataclass
@@ -115,107 +107,13 @@ class KeptStorage:
         """Nothing is damaged."""
         return False
 
+    def is_full(self) -> bool:
+        """There is space."""
+        return False
 
-class PromisedDisk(SimulatedDisk):
-    """A disk that damages or hides a copy of the record only while the other one says the same: one loss is promised to be survived."""
-
-    def read(self, path: Path) -> bytes:
-        """Return the content of a file."""
-        if path.name not in RECORDS or not (self.faults.read or self.faults.flip) or self.is_twice():
-            return super().read(path)
-        faults, self.faults = self.faults, replace(self.faults, read=0.0, flip=0.0)
-        try:
-            return super().read(path)
-        finally:
-            self.faults = faults
-
-    def is_twice(self) -> bool:
-        """Return whether both copies of the record are whole and durable and say the same."""
-        if any(self._durable.get(FOLDER / name) is not self._names.get(FOLDER / name) for name in RECORDS):
-            return False
-        with self.quiet():
-            try:
-                one, other = (read_record(self, FOLDER / name) for name in RECORDS)
-            except (OSError, CheckpointError):
-                return False
-            return (one.checkpoint.epoch, one.generation) == (other.checkpoint.epoch, other.generation)
-
-    @contextmanager
-    def quiet(self) -> Iterator[None]:
-        """Let the disk be looked at without anything happening."""
-        before = self.faults, self.crash_at, self.operations
-        self.faults, self.crash_at = DiskFaults(), None
-        try:
-            yield
-        finally:
-            self.faults, self.crash_at, self.operations = before
-
-
-class DirectoryStorage:
-    """The real store on a simulated disk."""
-
-    def __init__(self, identity: ProgramIdentity, faults: Faults, rnd: random.Random) -> None:
-        self._identity, self._faults, self._random = identity, faults, rnd
-        self._keep = rnd.choice([1, 2, 3, 5])
-        self.disk = PromisedDisk(rnd, faults.disk or DiskFaults())
-
-    def open(self, publish: Publish) -> CheckpointStore:
-        """Return the store for another generation."""
-        return DirectoryStore(
-            FOLDER, self.disk, identity=self._identity, publish=publish, keep=self._keep, clock=lambda: 0
-        )
-
-    def threaten(self) -> None:
-        """Let a file turn bad, mostly the newest state; decide at which operation the machine will stop."""
-        rnd, files = self._random, self.disk.names(FOLDER)
-        if files and rnd.random() < self._faults.rot:
-            if rnd.random() < RUIN:
-                for name in RECORDS:
-                    self._spoil(name)
-            states = sorted((epoch, name) for name in files if (epoch := epoch_of(name)) is not None)
-            name = states[-1][1] if states and rnd.random() < 0.8 else rnd.choice(files)  # noqa: PLR2004
-            is_last = not self.disk.is_twice() if name in RECORDS else len(states) == 1
-            if not is_last or (rnd.random() < RUIN and name not in RECORDS):
-                self._spoil(name)
-        if rnd.random() < self._faults.disk_crash:
-            self.disk.crash_at = self.disk.operations + rnd.randrange(MOST_OPERATIONS)
-
-    def _spoil(self, name: str) -> None:
-        """Turn one bit of a file."""
-        with self.disk.quiet():
-            size = len(self.disk.read(FOLDER / name)) if self.disk.exists(FOLDER / name) else 0
-        if size:
-            self.disk.flip(FOLDER / name, self._random.randrange(8 * size))
-
-    def crash(self) -> None:
-        """Stop the process; half of the times, and always when the disk stopped, the machine too."""
-        stopped = self.disk.crash_at is not None and self.disk.operations >= self.disk.crash_at
-        if stopped or self._random.random() < 0.5:  # noqa: PLR2004 - as often as not
-            self.disk.crash()
-        self.disk.crash_at = None
-
-    def heal(self) -> None:
-        """Let nothing fail any more."""
-        self._faults = Faults()
-        self.disk.faults, self.disk.crash_at = DiskFaults(), None
-
-    def is_beyond_promise(self) -> bool:
-        """Return whether, on a disk that reads without errors, both records or all the states they name are damaged."""
-        with self.disk.quiet():
-            directory = CheckpointDirectory(FOLDER, self.disk)
-            committed = directory.committed()
-            if committed is None:
-                names = self.disk.names(FOLDER)
-                return any(name in RECORDS or epoch_of(name) is not None for name in names)
-            return bool(committed.states) and not any(
-                self._is_whole(directory, *one) for one in committed.states.items()
-            )
-
-    def _is_whole(self, directory: CheckpointDirectory, epoch: int, digest: str) -> bool:
-        try:
-            return directory.load(epoch).file_digest == digest
-        except CheckpointError:
-            return False
+    def own_damage(self) -> Iterator[str]:
+        """Nothing is damaged."""
+        return iter(())
 
 
 def storage_for(identity: Callable[[], ProgramIdentity], faults: Faults, seed: int) -> Storage:

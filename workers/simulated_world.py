@@ -1,51 +1,84 @@
-"""What a simulated generation sees of the run that it is part of: chance, time, the program and its input, and the sinks."""
+"""What outlives the generations of a simulated run: chance, time, the program and its input, disk and sinks, and what is noted.
+
+Whatever a generation asks of the world outside it, it asks here; and here the oracles' notes are made.
+"""
 
 from __future__ import annotations
 
+import errno
+import os
 import random
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
+from dgs.errors import OutputUnwritableError
 from dgs.events import EventBatch
-from dgs.outputs import OutputBatch
 from dgs.program import Program
-from workers.checkpoints import Checkpoint
+from dgs.program_identity import identity_of
+from workers.checkpoints import Checkpoint, StagedFile
 from workers.faults import Faults
 from workers.positions import Positions
+from workers.simulated_result import Simulated
+from workers.simulated_sinks import SimulatedSinks
+from workers.simulated_store import storage_for
+from workers.simulated_user_code import Fuse, with_fuse
 
 
-class World(Protocol):
-    """What outlives a generation."""
+class World(SimulatedSinks):
+    """What outlives a generation. `skips`: events at which user code raises are left out; `storage`: where checkpoints are."""
 
-    random: random.Random
-    program: Program
-    skips: bool
-    streams: Mapping[str, Sequence[EventBatch]]
-    is_transactional: bool
-    buffer_bytes: int | None
-    faults: Faults
+    def __init__(
+        self,
+        program: Program,
+        streams: Mapping[str, Sequence[EventBatch]],
+        *,
+        seed: int,
+        buffer_bytes: int | None,
+        faults: Faults,
+        skips: bool,
+    ) -> None:
+        super().__init__()
+        self.random = random.Random(seed)  # noqa: S311 - reproducible, not secret
+        self.fuse = Fuse()
+        self.program = with_fuse(program, self.fuse) if faults.raises else program
+        self.streams, self.buffer_bytes, self.faults, self.skips = streams, buffer_bytes, faults, skips
+        self.is_transactional = self.random.random() < 0.5  # noqa: PLR2004 - half of the seeds
+        self.result = Simulated(outputs=self.visible)
+        self.storage = storage_for(lambda: identity_of(program, list(streams)), faults, seed)
+        self.acknowledged = 0
 
     @property
     def now(self) -> int:
         """Virtual time: the number of steps."""
+        return self.result.steps
 
     def is_odd(self) -> bool:
         """Return whether a legal but rare path is to be taken here."""
+        return self.faults.oddity > 0 and self.random.random() < self.faults.oddity
 
-    def write(self, path: str, batch: OutputBatch) -> None:
-        """Append to a staged file."""
+    def stage(self, path: str) -> tuple[StagedFile, ...]:
+        """Make a file durable, if there is one. Raises OutputUnwritableError if the disk is full."""
+        files = super().stage(path)
+        if files and self.storage.is_full():
+            self.result.trace.append(f"{path} is not staged: the disk is full")
+            raise OutputUnwritableError(path=path, problem=os.strerror(errno.ENOSPC))
+        return files
 
-    def has_staged(self, path: str) -> bool:
-        """Return whether there is such a file."""
-
-    def accept(self, generation: int, batch: OutputBatch, splits: int) -> None:
-        """Let the idempotent sink take outputs. Raises FencedError."""
+    def publish(self, files: Sequence[StagedFile]) -> None:
+        """Give staged files their final names, or only some of them."""
+        for file in files:
+            if self.faults.publishing and self.random.random() < self.faults.publishing:
+                raise OSError(errno.EIO, "a file does not get its name", file.path)
+            super().publish([file])
 
     def saw_snapshot(self, state: bytes, positions: Positions) -> None:
         """Note a snapshot, for the oracle."""
+        self.result.snapshots.append((state, positions))
 
     def committed(self, checkpoint: Checkpoint) -> None:
         """Note a commit, for the oracle."""
+        self.result.commits.append(checkpoint)
+        self.acknowledged = max(self.acknowledged, checkpoint.epoch)
 
     def object_to(self, problem: str) -> None:
         """Note what should not be."""
+        self.result.problems.append(problem)

@@ -24,25 +24,22 @@ from dgs.errors import (
 )
 from dgs.events import EventBatch
 from dgs.program import Program
-from dgs.program_identity import identity_of
 from planner.plan import Plan
-from workers.checkpoints import Checkpoint, CheckpointStore, ResumePoint, StagedFile
+from workers.checkpoints import CheckpointStore, ResumePoint
 from workers.checkpoints.simulated_disk import SimulatedCrash
 from workers.faults import NO_FAULTS, CrashedError, Faults
-from workers.positions import Positions
+from workers.simulated_directory import Publish
 from workers.simulated_generation import Generation
 from workers.simulated_layout import Layout
 from workers.simulated_remains import Remains
 from workers.simulated_result import Simulated
-from workers.simulated_sinks import SimulatedSinks
-from workers.simulated_store import Publish, storage_for
+from workers.simulated_stops import Stops
 from workers.simulated_strikes import strikes
-from workers.simulated_user_code import Fuse, with_fuse
+from workers.simulated_world import World
 
 __all__ = ["Layouts", "OnError", "Simulated", "Simulation", "simulate"]
 
 SNAPSHOT_CHANCE = 0.02
-STOP_CHANCE = 0.02
 MOST_GAPS = 3
 """Generations of a run that end because a frame is missing."""
 
@@ -63,7 +60,7 @@ Layouts = Callable[[random.Random], Layout]
 StoreFactory = Callable[[Publish], CheckpointStore]
 
 
-class Simulation(SimulatedSinks):
+class Simulation(World):
     """One run of a program, over as many generations as the faults make of it. `streams`: the events of each in rank order.
 
     `plan`: one plan, or a function that gives each generation its own. `buffer_bytes`: when given, hosts read by the rules of
@@ -82,33 +79,21 @@ class Simulation(SimulatedSinks):
         store: StoreFactory | None = None,
         on_error: OnError = "stop",
     ) -> None:
-        super().__init__()
-        self.random = random.Random(seed)  # noqa: S311 - reproducible, not secret
-        self.fuse = Fuse()
-        self.program = with_fuse(program, self.fuse) if faults.raises else program
-        self.streams, self.buffer_bytes, self.faults = streams, buffer_bytes, faults
-        self.skips = on_error == "skip"
-        self.is_transactional = self.random.random() < 0.5  # noqa: PLR2004 - half of the seeds
-        self.result = Simulated(outputs=self.visible)
+        super().__init__(
+            program,
+            streams,
+            seed=seed,
+            buffer_bytes=buffer_bytes,
+            faults=faults,
+            skips=on_error == "skip",
+        )
         self._raises = faults.raises
-        self._stops = faults.stops
-        self._stops_at: int | None = None
+        self._stops = Stops(self.random, faults.stops)
         self._layout = plan if callable(plan) else lambda _: Layout(plan)
         self._remains = Remains(self.random, self.fuse)
-        self._storage = storage_for(lambda: identity_of(program, list(streams)), faults, seed)
-        self._open = store or self._storage.open
+        self._open = store or self.storage.open
         self._store: CheckpointStore | None = None
-        self._acknowledged = 0
         self._calm_since: int | None = None
-
-    @property
-    def now(self) -> int:
-        """Virtual time: the number of steps."""
-        return self.result.steps
-
-    def is_odd(self) -> bool:
-        """Return whether a legal but rare path is to be taken here."""
-        return self.faults.oddity > 0 and self.random.random() < self.faults.oddity
 
     def run(self, most_steps: int = 10**6) -> Simulated:
         """Run to the end. Raises StalledError if nothing can move, or not enough moves, before the program is done."""
@@ -122,7 +107,7 @@ class Simulation(SimulatedSinks):
             self.begin(point.generation)
             layout = self._layout(self.random)
             result.layouts.append(layout)
-            generation = Generation(self, layout, store, point, result.trace)
+            generation = Generation(self, layout, store, point)
             if self._raises and self.random.random() < 0.5:  # noqa: PLR2004 - as often as not
                 self.fuse.light(self.random.randint(1, MOST_CALLS))
             try:
@@ -136,14 +121,16 @@ class Simulation(SimulatedSinks):
                     raise
                 self._raises -= 1
                 self._end("user code raised")
+        self._look_at_the_disk()
         result.calm_steps = 0 if self._calm_since is None else result.steps - self._calm_since
         return result
 
     def _begin(self) -> tuple[CheckpointStore, ResumePoint] | None:
         """Return an open store, and the point from which to go on; None if that is refused, rightly."""
         while True:
-            self._storage.threaten()
-            is_beyond = self._storage.is_beyond_promise()
+            self._look_at_the_disk()
+            self.storage.threaten()
+            is_beyond = self.storage.is_beyond_promise()
             if self._store is None:
                 self._store = self._open(self.publish)
             try:
@@ -154,7 +141,7 @@ class Simulation(SimulatedSinks):
             except OutputUnwritableError:
                 self._end("outputs not published at the start")
             except CheckpointRefusedError:
-                if self._storage.is_beyond_promise():
+                if self.storage.is_beyond_promise():
                     return None
                 self._end("refused for a while", is_gone=True)
             else:
@@ -162,17 +149,22 @@ class Simulation(SimulatedSinks):
                     self.object_to(
                         f"generation {point.generation} began from what is damaged beyond the promise"
                     )
-                if point.epoch < self._acknowledged:
+                if point.epoch < self.acknowledged:
                     self.object_to(
-                        f"epoch {self._acknowledged} was committed, and {point.epoch} is the last that is"
+                        f"epoch {self.acknowledged} was committed, and {point.epoch} is the last that is"
                     )
                 self.result.begun.append((len(self.result.commits), point))
                 return self._store, point
 
+    def _look_at_the_disk(self) -> None:
+        """Object to what is damaged there although no fault did it."""
+        for problem in self.storage.own_damage():
+            self.object_to(f"damaged, and by no fault: {problem}")
+
     def _drive(self, generation: Generation, most_steps: int) -> None:
         """Take steps until the generation is done or struck down, or has stopped at a checkpoint."""
         result, rnd = self.result, self.random
-        self._stops_at = None
+        self._stops.forget_wish()
         while not generation.is_done:
             self._calm_down(generation)
             self._remains.wake_a_zombie()
@@ -191,24 +183,13 @@ class Simulation(SimulatedSinks):
             if generation.asked < MOST_SNAPSHOTS and rnd.random() < SNAPSHOT_CHANCE:
                 for _ in range(MOST_AT_ONCE if self.is_odd() else 1):
                     generation.request_snapshot()
-            if self._stops > 0 and self._has_stopped(generation):
+            if self._stops.has_stopped(generation):
+                self._end("stopped", is_gone=rnd.random() < 0.5)  # noqa: PLR2004 - or moved to another plan
                 return
-        if generation.final is not None and generation.final.state is not None:
-            result.state = codec.decode(generation.final.state)
+        final = generation.driver.final
+        if final is not None and final.state is not None:
+            result.state = codec.decode(final.state)
             result.is_complete = True
-
-    def _has_stopped(self, generation: Generation) -> bool:
-        """Let somebody wish that the run stops or moves to another plan, perhaps; return whether it has, at a checkpoint."""
-        if self._stops_at is None:
-            if self.random.random() < STOP_CHANCE:
-                self._stops_at = generation.commits
-                generation.request_snapshot()
-            return False
-        if generation.commits == self._stops_at or generation.final is not None:
-            return False
-        self._stops -= 1
-        self._end("stopped", is_gone=self.random.random() < 0.5)  # noqa: PLR2004 - or moved to another plan
-        return True
 
     def _wait(self, generation: Generation) -> bool:
         """Let time pass until something can move; return whether something will."""
@@ -216,8 +197,7 @@ class Simulation(SimulatedSinks):
         if until is None:
             return False
         self.result.trace.append("nothing moves")
-        generation.network.free()
-        generation.sources.let_speak()
+        generation.free()
         return True
 
     def _calm_down(self, generation: Generation) -> None:
@@ -228,11 +208,11 @@ class Simulation(SimulatedSinks):
         self.result.trace.append("no more faults")
         self.faults = replace(NO_FAULTS, until=None)
         self._calm_since = self.now
-        self._raises = self._stops = 0
+        self._raises = 0
+        self._stops.forget_all()
         self.fuse.put_out()
-        self._storage.heal()
-        generation.network.free()
-        generation.sources.let_speak()
+        self.storage.heal()
+        generation.free()
         self._remains.bury_zombies()
 
     def _strikes(self, generation: Generation) -> bool:
@@ -260,32 +240,12 @@ class Simulation(SimulatedSinks):
         self.fuse.put_out()
         if is_gone:
             self._store = None
-            self._storage.crash()
+            self.storage.crash()
         ends = self.result.ends.total() - self.result.crashes
         if ends > PATIENCE or self.result.crashes > self.faults.crashes + PATIENCE:
-            self._storage.heal()
+            self.storage.heal()
         if ends > 10 * PATIENCE:
             raise InternalError(problem=f"the run never ends: {dict(self.result.ends)}")
-
-    def publish(self, files: Sequence[StagedFile]) -> None:
-        """Give staged files their final names, or only some of them."""
-        for file in files:
-            if self.faults.publishing and self.random.random() < self.faults.publishing:
-                raise OSError(5, "a file does not get its name", file.path)
-            super().publish([file])
-
-    def saw_snapshot(self, state: bytes, positions: Positions) -> None:
-        """Note a snapshot, for the oracle."""
-        self.result.snapshots.append((state, positions))
-
-    def committed(self, checkpoint: Checkpoint) -> None:
-        """Note a commit, for the oracle."""
-        self.result.commits.append(checkpoint)
-        self._acknowledged = max(self._acknowledged, checkpoint.epoch)
-
-    def object_to(self, problem: str) -> None:
-        """Note what should not be."""
-        self.result.problems.append(problem)
 
 
 def simulate(

@@ -21,7 +21,7 @@ PROGRESS_EVERY = 5.0
 Seeds = Annotated[int, typer.Option("--seeds", min=1, metavar="N", help="How many seeds to run, from 0 on.")]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, metavar="N", help="Run only this seed.")]
 FaultNames = Annotated[
-    str, typer.Option("--faults", metavar="KINDS", help="crash, disk, network, user, odd; all or none.")
+    str, typer.Option("--faults", metavar="KINDS", help="crash, disk, network, user, odd, slow; all or none.")
 ]
 MaxEvents = Annotated[
     int,
@@ -47,8 +47,8 @@ def simulate(
 ) -> None:
     """Run the program under simulated faults; exit 1 if any run differs from the sequential program.
 
-    Every seed draws plans, the order of messages, crashes, failing disks and networks, user code that raises, stops and
-    switches of plan. A seed gives the same run everywhere.
+    Every seed draws plans, the order of messages, crashes, failing disks and networks, slow sinks and stores, user code that
+    raises, stops and switches of plan. A seed gives the same run everywhere.
     """
     with reporting(as_json=as_json, debug=debug):
         from dgs.api.preparing import from_file, prepare

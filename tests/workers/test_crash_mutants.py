@@ -25,14 +25,10 @@ from workers.leaf import Leaf
 from workers.messages import JoinRequest
 from workers.pending import Synchronisation
 from workers.positions import Layer, Positions, Rows
-from workers.simulated_generation import Generation, Step
 from workers.simulated_outputs import Outputs
 from workers.simulated_store import KeptStore
 from workers.sinks import marks
 from workers.worker import Worker
-
-SLOW = 0.1
-"""How often a slow sink moves before others."""
 
 
 def resumes_where_the_join_was(patch: pytest.MonkeyPatch) -> None:
@@ -233,20 +229,6 @@ def takes_the_end_for_ever(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Positions, "ended", lambda positions, _ends: positions)
 
 
-def check_with_slow_sinks(seed: int) -> None:
-    """Run a seed in which idempotent sinks mostly take their outputs after everything else has moved."""
-    steps = Generation.steps
-
-    def slowly(generation: Generation) -> Iterator[Step]:
-        possible = list(steps(generation))
-        others = [step for step in possible if step[0] != "accept"]
-        yield from others if others and generation.world.random.random() > SLOW else possible
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Generation, "steps", slowly)
-        Mutant(sends_the_outbox_last, ("crash",), CRASHES, subject="history").check(seed)
-
-
 MUTANTS = [
     Mutant(resumes_where_the_join_was, ("crash",), CRASHES),
     Mutant(forgets_what_earlier_runs_knew, ("crash",), {**CRASHES, "crashes": 8}, subject="history"),
@@ -254,7 +236,12 @@ MUTANTS = [
     Mutant(reads_an_older_dealing_as_the_own, ("crash",), CRASHES),
     Mutant(resumes_from_another_dealing_at_the_beginning, ("crash",), CRASHES),
     Mutant(leaves_the_outbox_behind, ("crash",), CRASHES),
-    Mutant(sends_the_outbox_last, run=check_with_slow_sinks),
+    Mutant(
+        sends_the_outbox_last,
+        ("crash",),
+        {**CRASHES, "crash_chance": 0.01, "slow_sinks": 0.7},
+        subject="history",
+    ),
     Mutant(accepts_every_output, ("crash",), CRASHES),
     Mutant(never_moves_its_marks, ("crash",), CRASHES),
     Mutant(forgets_the_marks_of_other_dealings, ("crash",), CRASHES),

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
@@ -20,6 +21,7 @@ from dgs.events import EventBatch
 from dgs.outputs import OutputBatch
 from dgs.tags import Tag
 from tests.strategies import Workload, random_workload
+from workers.checkpoints.simulated_disk import DiskFaults
 from workers.faults import KINDS, Faults, fault_kinds
 from workers.oracles import Truth, out_of_order, went_back, wrong_outputs
 from workers.positions import Positions
@@ -61,8 +63,21 @@ def check_block(first: int) -> Counter[str]:
         run = check_seed(seed)
         seen += run.ends
         seen += Counter(runs=1, complete=run.is_complete, refused=run.is_refused, commits=len(run.commits))
+        seen += events_of(run.trace)
         seen += Counter(older=sum(point.positions != point.committed for _, point in run.begun))
     return seen
+
+
+def events_of(trace: list[str]) -> Counter[str]:
+    """Count what shows in the trace only."""
+    return Counter(
+        {
+            "full": sum("the disk is full" in line for line in trace),
+            "slow sink": sum(line.startswith("sink ") for line in trace),
+            "slow staging": sum(line.startswith("staging ") for line in trace),
+            "slow commit": sum(line.endswith(" finish commit") for line in trace),
+        }
+    )
 
 
 def check_blocks(firsts: range) -> Counter[str]:
@@ -86,6 +101,10 @@ def test_runs_under_all_faults_give_the_outputs_and_states_of_the_sequential_pro
         "crashed at the start",
         "refused for a while",
         "older",
+        "full",
+        "slow sink",
+        "slow staging",
+        "slow commit",
     ):
         assert seen[reached] > 10, f"the seeds prove little: {reached} happened {seen[reached]} times"
 
@@ -123,6 +142,32 @@ def test_faults_are_drawn_alike_whichever_others_are_wanted():
     assert (alone.delay, alone.loss, alone.muting) == (among.delay, among.loss, among.muting)
     assert alone.crashes == 0
     assert alone.disk is None
+
+
+def test_faults_of_a_seed_stay_the_same_when_slow_ones_are_wanted_too():
+    """Seeds that once failed are kept: a new kind of fault must not change what they draw."""
+    for seed in range(20):
+        new, old = (Faults.swarm(random.Random(seed), kinds) for kinds in (KINDS, KINDS[:-1]))
+        assert replace(new, slow_sinks=0.0, slow_stores=0.0) == old
+
+
+def test_runs_in_which_everything_takes_long_end_with_the_sequential_outputs():
+    faults = Faults(slow_sinks=1.0, slow_stores=1.0)
+    seen: Counter[str] = Counter()
+    for seed in range(0, 80, SEEDS_PER_WORKLOAD // 2):
+        run = case_of(seed // SEEDS_PER_WORKLOAD).check_with(seed, faults)
+        assert run.is_complete
+        seen += events_of(run.trace)
+    assert min(seen[what] for what in ("slow sink", "slow staging", "slow commit")) > 10, seen
+
+
+def test_disk_that_is_full_when_outputs_are_staged_loses_none_of_them():
+    full = 0
+    for seed in range(0, 160, SEEDS_PER_WORKLOAD // 2):
+        run = case_of(seed // SEEDS_PER_WORKLOAD).check_with(seed, Faults(disk=DiskFaults(full=0.3)))
+        assert run.is_complete
+        full += events_of(run.trace)["full"]
+    assert full > 10
 
 
 def test_faults_of_an_unknown_kind_are_refused():
@@ -171,8 +216,6 @@ def test_oracle_objects_to_missing_outputs_of_a_whole_run_only(truth):
 
 
 def test_oracle_objects_to_other_values_unknown_ids_and_repeats(truth):
-    from dataclasses import replace
-
     other = replace(Numbers.outputs, values=[10, 31, 60])
     unknown = replace(Numbers.outputs, seq=Numbers.outputs.seq + 7)
     assert any("is 31, not 30" in one for one in wrong_outputs(truth, [other]))

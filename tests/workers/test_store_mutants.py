@@ -10,8 +10,8 @@ import pytest
 
 from tests.workers import test_crashes
 from tests.workers.mutation import CRASHES, Mutant, assert_killed
-from workers import simulated_store
-from workers.checkpoints import directory_store
+from workers import simulated_directory, simulated_store
+from workers.checkpoints import directory, directory_store
 from workers.checkpoints.contract import Checkpoint, ResumePoint
 from workers.checkpoints.directory import CheckpointDirectory
 from workers.checkpoints.directory_store import DirectoryStore
@@ -20,7 +20,7 @@ from workers.checkpoints.resuming import resume_point
 from workers.checkpoints.saved import RECORDS, Committed, Saved, epoch_of, pack_record, state_name
 from workers.checkpoints.simulated_disk import DiskFaults
 from workers.faults import Faults
-from workers.simulated_store import DirectoryStorage
+from workers.simulated_directory import DirectoryStorage
 
 
 def begins_without_saying_so(patch: pytest.MonkeyPatch) -> None:
@@ -72,9 +72,9 @@ def forgets_to_publish_what_was_committed(patch: pytest.MonkeyPatch) -> None:
 def writes_the_record_once(patch: pytest.MonkeyPatch) -> None:
     """The record is written twice: one copy may turn bad."""
 
-    def only_first(directory: CheckpointDirectory, committed: Committed) -> None:
-        first = directory.path / RECORDS[0]
-        directory.disk.write_new(first, pack_record(first.name, committed))
+    def only_first(there: CheckpointDirectory, committed: Committed) -> None:
+        first = there.path / RECORDS[0]
+        there.disk.write_new(first, pack_record(first.name, committed))
 
     patch.setattr(CheckpointDirectory, "write_record", only_first)
 
@@ -130,26 +130,46 @@ def writes_the_record_first(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(DirectoryStore, "_save", record_first)
 
 
+def writes_states_that_are_not_whole(patch: pytest.MonkeyPatch) -> None:
+    """A state that is named in the record is whole, whatever the disk does: no other state and no refusal covers that up."""
+    original = directory_store.pack_state
+
+    def now_and_then(now: Committed, checkpoint: Checkpoint, state: bytes) -> bytes:
+        data = original(now, checkpoint, state)
+        return data if checkpoint.epoch % 2 else turned(data)
+
+    patch.setattr(directory_store, "pack_state", now_and_then)
+
+
+def writes_a_second_copy_that_is_not_whole(patch: pytest.MonkeyPatch) -> None:
+    """Both copies of the record are whole when they are written."""
+    original = directory.pack_record
+
+    def badly(name: str, committed: Committed) -> bytes:
+        data = original(name, committed)
+        return turned(data) if name == RECORDS[1] else data
+
+    patch.setattr(directory, "pack_record", badly)
+
+
+def turned(data: bytes) -> bytes:
+    """Return the data with one bit in its middle turned."""
+    middle = len(data) // 2
+    return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+
+
 def check_with_a_bad_copy(seed: int) -> None:
     """Run a seed in which one bit of the record's first copy has turned before every generation: the second one must do."""
 
     def spoil(storage: DirectoryStorage) -> None:
-        if storage.disk.exists(simulated_store.FOLDER / RECORDS[0]):
-            storage.disk.flip(simulated_store.FOLDER / RECORDS[0], storage._random.randrange(800))
+        if storage.disk.exists(simulated_directory.FOLDER / RECORDS[0]):
+            storage.disk.flip(simulated_directory.FOLDER / RECORDS[0], storage._random.randrange(800))
 
     case = test_crashes.case_of(seed // test_crashes.SEEDS_PER_WORKLOAD)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DirectoryStorage, "threaten", spoil)
         patch.setattr(DirectoryStorage, "is_beyond_promise", lambda _: False)
         case.check_with(seed, Faults(crashes=2, crash_chance=0.03, disk=DiskFaults()))
-
-
-def check_without_excuse(seed: int) -> None:
-    """Run a seed on a disk that damages nothing, so that no begin may be refused for good, but tells errors of what it has done."""
-    faults = Faults(**CRASHES, disk=DiskFaults(rename=0.2, sync_directory=0.2), disk_crash=0.8)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DirectoryStorage, "is_beyond_promise", lambda _: False)
-        test_crashes.case_of(seed // test_crashes.SEEDS_PER_WORKLOAD).check_with(seed, faults)
 
 
 MUTANTS = [
@@ -169,7 +189,13 @@ MUTANTS = [
         {**CRASHES, "disk": DiskFaults(), "disk_crash": 0.9},
         subject="history",
     ),
-    Mutant(removes_the_states_of_a_doubtful_record, run=check_without_excuse),
+    Mutant(
+        removes_the_states_of_a_doubtful_record,
+        ("crash",),
+        {**CRASHES, "disk": DiskFaults(rename=0.2, sync_directory=0.2), "disk_crash": 0.8},
+    ),
+    Mutant(writes_states_that_are_not_whole, ("crash", "disk")),
+    Mutant(writes_a_second_copy_that_is_not_whole, ("crash", "disk")),
     Mutant(
         writes_without_making_it_durable,
         ("crash",),

@@ -44,7 +44,10 @@ class SimulatedCrash(BaseException):
 
 @dataclass(slots=True)
 class _File:
+    """`written`: the content before any bit of it turned."""
+
     content: bytes = b""
+    written: bytes = b""
     is_durable: bool = False
 
 
@@ -85,9 +88,9 @@ class SimulatedDisk(Disk):
         self._change(path.parent, lambda names: names.__setitem__(path, file))
         self._step()
         if self._fails(self.faults.full):
-            file.content = self._beginning(data)
+            file.content = file.written = self._beginning(data)
             raise _error(errno.ENOSPC, path)
-        file.content = self._beginning(data[:-1]) if self._fails(self.faults.torn) else data
+        file.content = file.written = self._beginning(data[:-1]) if self._fails(self.faults.torn) else data
         self._step()
         if self._fails(self.faults.fsync):
             raise _error(errno.EIO, path)
@@ -160,6 +163,10 @@ class SimulatedDisk(Disk):
         content[bit // 8] ^= 1 << bit % 8
         file.content = bytes(content)
 
+    def as_written(self, path: Path) -> bytes:
+        """Return the content of a file as it was before any bit turned. It is no operation: nothing happens to it."""
+        return self._file(path).written
+
     def crash(self) -> None:
         """Forget what is not durable: all at once, or any part of it."""
         names = dict(self._durable)
@@ -169,6 +176,7 @@ class SimulatedDisk(Disk):
         for file in names.values():
             if not file.is_durable:
                 file.content = self._beginning(file.content)
+                file.written = file.written[: len(file.content)]
                 file.is_durable = True
         self._durable, self._names, self._changes = dict(names), names, []
         self.crash_at = None

@@ -1,0 +1,172 @@
+"""The real store of checkpoints on a simulated disk, which damages no more than is promised to be survived; or says that it did.
+
+Damage that faults did excuses a run that is refused. What the store has damaged itself excuses nothing: it is told as a problem.
+
+>>> storage = DirectoryStorage(ProgramIdentity("Sums", 1, {}), Faults(), random.Random(1))
+>>> store = storage.open(lambda files: None)
+>>> store.begin().generation, storage.is_beyond_promise(), list(storage.own_damage())
+(1, False, [])
+>>> storage.disk.create(FOLDER / "state-1.dgs", b"nonsense")
+>>> next(storage.own_damage())
+'state-1.dgs: it is cut off, or was never written to its end'
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from dgs.errors import CheckpointError
+from dgs.program_identity import ProgramIdentity
+from workers.checkpoints import CheckpointStore
+from workers.checkpoints.contract import StagedFile
+from workers.checkpoints.directory import CheckpointDirectory
+from workers.checkpoints.directory_store import DirectoryStore
+from workers.checkpoints.saved import RECORDS, epoch_of, read_record
+from workers.checkpoints.simulated_disk import DiskFaults, SimulatedDisk
+from workers.faults import Faults
+
+Publish = Callable[[Sequence[StagedFile]], None]
+
+FOLDER = Path("/checkpoints")
+RUIN = 0.05
+"""Of the times when a file turns bad, so often both copies of the record do: then a run must be refused."""
+
+MOST_OPERATIONS = 60
+"""A machine that will stop at an operation of its disk does so within so many."""
+
+
+class PromisedDisk(SimulatedDisk):
+    """A disk that damages or hides a copy of the record only while the other one says the same: one loss is promised to be survived."""
+
+    def read(self, path: Path) -> bytes:
+        """Return the content of a file."""
+        if path.name not in RECORDS or not (self.faults.read or self.faults.flip) or self.is_twice():
+            return super().read(path)
+        faults, self.faults = self.faults, replace(self.faults, read=0.0, flip=0.0)
+        try:
+            return super().read(path)
+        finally:
+            self.faults = faults
+
+    def is_twice(self) -> bool:
+        """Return whether both copies of the record are whole and durable and say the same."""
+        if any(self._durable.get(FOLDER / name) is not self._names.get(FOLDER / name) for name in RECORDS):
+            return False
+        with self.quiet():
+            try:
+                one, other = (read_record(self, FOLDER / name) for name in RECORDS)
+            except (OSError, CheckpointError):
+                return False
+            return (one.checkpoint.epoch, one.generation) == (other.checkpoint.epoch, other.generation)
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Let the disk be looked at without anything happening."""
+        before = self.faults, self.crash_at, self.operations
+        self.faults, self.crash_at = DiskFaults(), None
+        try:
+            yield
+        finally:
+            self.faults, self.crash_at, self.operations = before
+
+
+class AsWritten(SimulatedDisk):
+    """Another disk as it would be if no bit had turned. It is only read."""
+
+    def __init__(self, disk: SimulatedDisk) -> None:
+        super().__init__(disk.random)
+        self._disk = disk
+
+    def read(self, path: Path) -> bytes:
+        """Return what was written."""
+        return self._disk.as_written(path)
+
+    def names(self, directory: Path) -> list[str]:
+        """Return the names of all files in a directory, sorted."""
+        return self._disk.names(directory)
+
+    def exists(self, path: Path) -> bool:
+        """Return whether there is a file of that name."""
+        return self._disk.exists(path)
+
+
+class DirectoryStorage:
+    """The real store on a simulated disk."""
+
+    def __init__(self, identity: ProgramIdentity, faults: Faults, rnd: random.Random) -> None:
+        self._identity, self._faults, self._random = identity, faults, rnd
+        self._keep = rnd.choice([1, 2, 3, 5])
+        self.disk = PromisedDisk(rnd, faults.disk or DiskFaults())
+
+    def open(self, publish: Publish) -> CheckpointStore:
+        """Return the store for another generation."""
+        return DirectoryStore(
+            FOLDER, self.disk, identity=self._identity, publish=publish, keep=self._keep, clock=lambda: 0
+        )
+
+    def threaten(self) -> None:
+        """Let a file turn bad, mostly the newest state; decide at which operation the machine will stop."""
+        rnd, files = self._random, self.disk.names(FOLDER)
+        if files and rnd.random() < self._faults.rot:
+            if rnd.random() < RUIN:
+                for name in RECORDS:
+                    self._spoil(name)
+            states = sorted((epoch, name) for name in files if (epoch := epoch_of(name)) is not None)
+            name = states[-1][1] if states and rnd.random() < 0.8 else rnd.choice(files)  # noqa: PLR2004
+            is_last = not self.disk.is_twice() if name in RECORDS else len(states) == 1
+            if not is_last or (rnd.random() < RUIN and name not in RECORDS):
+                self._spoil(name)
+        if rnd.random() < self._faults.disk_crash:
+            self.disk.crash_at = self.disk.operations + rnd.randrange(MOST_OPERATIONS)
+
+    def _spoil(self, name: str) -> None:
+        """Turn one bit of a file."""
+        with self.disk.quiet():
+            size = len(self.disk.read(FOLDER / name)) if self.disk.exists(FOLDER / name) else 0
+        if size:
+            self.disk.flip(FOLDER / name, self._random.randrange(8 * size))
+
+    def crash(self) -> None:
+        """Stop the process; half of the times, and always when the disk stopped, the machine too."""
+        stopped = self.disk.crash_at is not None and self.disk.operations >= self.disk.crash_at
+        if stopped or self._random.random() < 0.5:  # noqa: PLR2004 - as often as not
+            self.disk.crash()
+        self.disk.crash_at = None
+
+    def heal(self) -> None:
+        """Let nothing fail any more."""
+        self._faults = Faults()
+        self.disk.faults, self.disk.crash_at = DiskFaults(), None
+
+    def is_full(self) -> bool:
+        """Return whether there is no space for a file of outputs, this time."""
+        return self.disk.faults.full > 0 and self._random.random() < self.disk.faults.full
+
+    def own_damage(self) -> Iterator[str]:
+        """Yield which files are not whole, or not there, although their bits have been turned back."""
+        directory = CheckpointDirectory(FOLDER, AsWritten(self.disk))
+        yield from (f"{name}: {problem}" for name, problem in directory.verify() if problem is not None)
+        if directory.committed() is None and any(epoch_of(name) for name in self.disk.names(FOLDER)):
+            yield "there are states, and no record"
+
+    def is_beyond_promise(self) -> bool:
+        """Return whether, on a disk that reads without errors, both records or all the states they name are damaged."""
+        with self.disk.quiet():
+            directory = CheckpointDirectory(FOLDER, self.disk)
+            committed = directory.committed()
+            if committed is None:
+                names = self.disk.names(FOLDER)
+                return any(name in RECORDS or epoch_of(name) is not None for name in names)
+            return bool(committed.states) and not any(
+                self._is_whole(directory, *one) for one in committed.states.items()
+            )
+
+    def _is_whole(self, directory: CheckpointDirectory, epoch: int, digest: str) -> bool:
+        try:
+            return directory.load(epoch).file_digest == digest
+        except CheckpointError:
+            return False

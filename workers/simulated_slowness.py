@@ -1,0 +1,59 @@
+"""What takes long in a simulated generation: a sink, a host that stages its outputs, or a commit is busy until a step.
+
+Meanwhile everything else goes on, and may fail. Virtual time is the number of steps; when nothing else can move, all is done.
+
+>>> slowness = Slowness(random.Random(1), trace=[])
+>>> slowness.begins(COMMIT, chance=1.0, now=3), slowness.is_busy(COMMIT, now=4), slowness.next_end(now=4) > 4
+(True, True, True)
+>>> slowness.end()
+>>> slowness.is_busy(COMMIT, now=4), slowness.next_end(now=4)
+(False, None)
+"""
+
+from __future__ import annotations
+
+import random
+
+LONGEST = 200
+"""Steps."""
+
+Place = tuple[str, int]
+COMMIT: Place = ("commit", 0)
+
+
+def staging(host: int) -> Place:
+    """Return the place where a host stages its outputs: the host does nothing else meanwhile."""
+    return "staging", host
+
+
+def sink(host: int) -> Place:
+    """Return the place where a sink takes the outputs of a host."""
+    return "sink", host
+
+
+class Slowness:
+    """Until when each place is busy. `trace`: gets a line whenever something begins to take long."""
+
+    def __init__(self, rnd: random.Random, trace: list[str]) -> None:
+        self._random, self._trace = rnd, trace
+        self._until: dict[Place, int] = {}
+
+    def begins(self, place: Place, *, chance: float, now: int) -> bool:
+        """Let what begins now at a place take long, perhaps; return whether it does."""
+        if not chance or self._random.random() >= chance:
+            return False
+        self._until[place] = now + self._random.randint(1, LONGEST)
+        self._trace.append(f"{place[0]} {place[1]} takes long: until step {self._until[place]}")
+        return True
+
+    def is_busy(self, place: Place, now: int) -> bool:
+        """Return whether a place is busy."""
+        return self._until.get(place, 0) > now
+
+    def next_end(self, now: int) -> int | None:
+        """Return the next step at which a place is free again, None if none is busy."""
+        return min((until for until in self._until.values() if until > now), default=None)
+
+    def end(self) -> None:
+        """Let everything be done."""
+        self._until.clear()
