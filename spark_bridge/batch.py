@@ -19,6 +19,7 @@ from dgs.errors import DgsError, InternalError, WorkerLostError
 from dgs.order import END
 from dgs.program import Program, State
 from dgs.user_code import user_error
+from spark_bridge import joins
 from spark_bridge.bounded import refuse_live, wait_for_queries
 from spark_bridge.schedule import Schedule
 from spark_bridge.session import first_line
@@ -98,7 +99,7 @@ class Answers:
 
 
 def rows_of(spark: SparkSession, work: Work) -> Iterator[tuple[int, str, bytes]]:
-    """Run one Spark task for each of ours, and yield their rows.
+    """Run one Spark task for each of ours, and yield their rows; partial states of windows are joined before they come here.
 
     Raises WorkerLostError if Spark loses one for good: the run then begins again, from what is committed.
     """
@@ -106,9 +107,14 @@ def rows_of(spark: SparkSession, work: Work) -> Iterator[tuple[int, str, bytes]]
     from pyspark.errors import PySparkException, PythonException
 
     count = len(work.tasks)
-    numbers = spark.range(0, count, 1, max(count, 1))
+    answers = spark.range(0, count, 1, max(count, 1)).mapInArrow(batches_of(work), DDL)
+    if joins.are_needed(work):
+        placed = answers.repartition(count, "unit", "chunk").sortWithinPartitions(
+            "unit", "chunk", "task", "number"
+        )
+        answers = placed.mapInArrow(joins.joining(work), DDL)
     try:
-        table = numbers.mapInArrow(batches_of(work), DDL).toArrow()
+        table = answers.toArrow()
     except PythonException as error:
         raise InternalError(problem=f"a task of Spark failed: {error}") from error
     except (PySparkException, Py4JError) as error:

@@ -78,7 +78,7 @@ class Replay:
         `folds`: the partial states of each task with the numbers of their windows; `number`: by which files are called; `show` is
         given the outputs.
         """
-        windows = [self._in_order(fold) for fold in folds]
+        windows = [self._in_order(fold) for fold in folds or [()]]  # of one at least, if all are empty
         types = {state_type.name: state_type for state_type in self._job.program.states()}
         folder = Folder(self._job.program, types[self._node.state_type], self._node.id)
         with TaskOutputs(self._job, self._point, number) as outputs:

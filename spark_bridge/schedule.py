@@ -55,7 +55,10 @@ class Schedule:
                 last[unit.node.id] = states[task.number]
         for name, replay in self._replays.items():
             mine = zip(self.tasks, self._owners, strict=True)
-            folds = [windows.get(task.number, ()) for task, unit in mine if unit.node.id == name]
+            numbers = [task.number for task, unit in mine if unit.node.id == name]
+            folds = [
+                windows[number] for number in numbers if number in windows
+            ]  # of the first alone, where they are joined
             number = len(self.tasks) + len(reports)
             last[name], report = replay.run(self._parts[name], folds, number, show)
             reports.append(report)
@@ -74,7 +77,7 @@ class Schedule:
             tasks = [Task(0, node.tags, node=node, keys=replay.keys) for node in unit.folds]
         first = len(self._owners)
         self._owners += [unit] * len(tasks)
-        return [replace(task, number=first + i) for i, task in enumerate(tasks)]
+        return [replace(task, number=first + i, unit=unit.number) for i, task in enumerate(tasks)]
 
     def _replay(self, unit: Unit) -> Replay | None:
         if not unit.folds:

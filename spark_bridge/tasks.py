@@ -1,6 +1,6 @@
 """What a Spark task does in a batch run: it computes a unit of the plan, or folds what accumulates below one into windows.
 
-A task is given its number and answers with rows of (task, what, data): outputs where the caller wants them, partial states, its
+A task is given its number and answers with rows: outputs where the caller wants them, partial states, its
 last state, and a report; or one row with the error that ended it. Its outputs go to sinks of its own, as those of a host do, and
 wait there for the driver to commit them; a task that is tried again writes the same files again.
 """
@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -26,6 +26,7 @@ from planner.plan import Plan, PlanNode
 from spark_bridge.inputs import Inputs
 from spark_bridge.task_errors import error_row
 from spark_bridge.task_outputs import TaskOutputs
+from spark_bridge.windows import chunks
 from workers.build import make_worker
 from workers.checkpoints import ResumePoint, StagedFile
 from workers.effects import Closed, Skipped, Snapshot
@@ -34,22 +35,45 @@ from workers.host import Host
 from workers.job import Job
 from workers.lanes import Lanes
 
-SCHEMA = pa.schema([("task", pa.int64()), ("what", pa.string()), ("data", pa.binary())])
-DDL = "task bigint, what string, data binary"
+SCHEMA = pa.schema(
+    [
+        *((name, pa.int64()) for name in ("unit", "chunk", "task", "number")),
+        ("what", pa.string()),
+        ("data", pa.binary()),
+    ]
+)
+DDL = "unit bigint, chunk bigint, task bigint, number bigint, what string, data binary"
 
 OUTPUTS, LETTER, WINDOWS, STATE, REPORT, ERROR = "outputs", "letter", "windows", "state", "report", "error"
 
-WINDOWS_A_ROW = 4096
-"""Partial states in one row of an answer."""
+NO_CHUNK = -1
+"""In place of the number of a chunk, in rows that have no partial states."""
 
-Row = tuple[str, bytes]
+
+class Row(NamedTuple):
+    """What a task has to say. `chunk`: of the windows whose partial states it has."""
+
+    what: str
+    data: bytes
+    chunk: int = NO_CHUNK
+
+
+class Answer(NamedTuple):
+    """A row with the task that says it, and the unit of that. `number` counts the rows of a task."""
+
+    unit: int
+    chunk: int
+    task: int
+    number: int
+    what: str
+    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
     """What one task computes, of the events with `tags`.
 
-    A unit: `plan` is that of its workers, `state` its first state, encoded. A fold: `node` is a worker below the unit, `keys` the
+    `unit`: the number of the unit for which it works. A unit: `plan` is that of its workers, `state` its first state, encoded. A fold: `node` is a worker below the unit, `keys` the
     events of the unit's root between which the windows are, encoded without payload, None if there are none.
     """
 
@@ -60,6 +84,7 @@ class Task:
     state: bytes = b""
     node: PlanNode | None = None
     keys: bytes | None = None
+    unit: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,20 +132,23 @@ def batches_of(work: Work) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.R
         for batch in batches:
             for place in batch.column("id").to_pylist():
                 task = work.tasks[place]
-                for what, data in guarded(work, task):
-                    yield pa.RecordBatch.from_pylist(
-                        [{"task": task.number, "what": what, "data": data}], schema=SCHEMA
-                    )
+                for answer in guarded(work, task):
+                    yield pa.RecordBatch.from_pylist([answer._asdict()], schema=SCHEMA)
 
     return run
 
 
-def guarded(work: Work, task: Task) -> Iterator[Row]:
-    """Run a task; errors of ours become rows, so that they reach the driver whole."""
+def guarded(work: Work, task: Task) -> Iterator[Answer]:
+    """Run a task; errors of ours become answers, so that they reach the driver whole."""
+    for number, row in enumerate(_caught(work, task)):
+        yield Answer(task.unit, row.chunk, task.number, number, row.what, row.data)
+
+
+def _caught(work: Work, task: Task) -> Iterator[Row]:
     try:
         yield from run_task(work, task)
     except DgsError as error:
-        yield ERROR, error_row(error)
+        yield Row(ERROR, error_row(error))
 
 
 def run_task(work: Work, task: Task) -> Iterator[Row]:
@@ -135,14 +163,14 @@ def run_task(work: Work, task: Task) -> Iterator[Row]:
             if isinstance(made, OutputBatch):
                 new = outputs.write(made)
                 if work.collects and len(new):
-                    yield OUTPUTS, codec.encode(new)
+                    yield Row(OUTPUTS, codec.encode(new))
             elif isinstance(made, Skipped):
                 if outputs.leave_out(made):
-                    yield LETTER, codec.encode(made.letter)
+                    yield Row(LETTER, codec.encode(made.letter))
             else:
                 yield made
         staged = outputs.stage()
-        yield (
+        yield Row(
             REPORT,
             codec.encode(
                 Report(
@@ -193,7 +221,7 @@ def _unit(
         for _, effect in host.pump():
             busy = True
             if isinstance(effect, Snapshot):
-                yield STATE, codec.encode(effect.state)
+                yield Row(STATE, codec.encode(effect.state))
                 is_over = True
             elif not isinstance(effect, Closed):
                 yield effect
@@ -218,9 +246,9 @@ def _windows(program: Program, node: PlanNode, task: Task, inputs: Inputs) -> It
             yield from folder.fold_windows(before, batch.cut(0, below), keys)
         if below < len(batch):
             yield from folder.fold_windows(last, batch.cut(below, len(batch)), None)
-    filled = [(i, state) for i, state in enumerate([*before, *last]) if state is not NOTHING]
-    for start in range(0, len(filled), WINDOWS_A_ROW):
-        yield WINDOWS, codec.encode(filled[start : start + WINDOWS_A_ROW])
+    filled = ((i, state) for i, state in enumerate([*before, *last]) if state is not NOTHING)
+    for chunk, data in chunks(filled):
+        yield Row(WINDOWS, data, chunk)
 
 
 codec.register(Report)

@@ -16,8 +16,10 @@ import pytest
 import dgs
 from dgs import codec, sequential
 from dgs.errors import OutOfOrderError, UnownedTagError, UsageError, UserCodeError, WorkerLostError
-from spark_bridge import batch, replay
-from spark_bridge.tasks import guarded
+from dgs.impl_tags import ImplTagSet
+from spark_bridge import batch, joins, replay, windows
+from spark_bridge.task_errors import error_of
+from spark_bridge.tasks import ERROR, WINDOWS, Task, guarded
 from tests.programs import BARRIER, VALUE, EventWindow
 from tests.strategies import random_workload
 
@@ -37,7 +39,10 @@ def here(monkeypatch):
 
     def rows_of(_spark, work):
         seen.append(work)
-        return [(task.number, *row) for task in work.tasks for row in guarded(work, task)]
+        answers = sorted(answer for task in work.tasks for answer in guarded(work, task))
+        if joins.are_needed(work):
+            answers = joins.joined_answers(work, answers)
+        return [(answer.task, answer.what, answer.data) for answer in answers]
 
     monkeypatch.setattr(batch, "rows_of", rows_of)
     monkeypatch.setattr(batch, "spark_session", lambda *_: nullcontext())
@@ -154,6 +159,38 @@ def test_what_accumulates_is_folded_by_a_task_for_each_leaf(here, tmp_path):
     assert sum(one["events"] for one in run.report["per_worker"].values()) == 21
 
 
+def folds(work):
+    """Return what the tasks of a run have folded, as it would come to the step that joins."""
+    return sorted(answer for task in work.tasks for answer in guarded(work, task) if answer.what == WINDOWS)
+
+
+def test_driver_gets_one_partial_state_for_each_window(here, tmp_path):
+    dgs.run(plan_file(tmp_path), runtime="spark")
+    before = folds(here[0])
+    after = list(joins.joined_answers(here[0], before))
+    assert [one.task for one in before] == [0, 1]
+    assert [codec.decode(one.data) for one in after] == [[(0, SUMS[0]), (1, SUMS[1]), (2, 9 + 9 + 10 + 11)]]
+
+
+@pytest.mark.parametrize(("windows_a_chunk", "largest_row"), [(1, 2**20), (2, 1), (1024, 1)])
+def test_windows_are_joined_in_chunks_of_any_size(here, tmp_path, monkeypatch, windows_a_chunk, largest_row):
+    monkeypatch.setattr(windows, "WINDOWS_A_CHUNK", windows_a_chunk)
+    monkeypatch.setattr(windows, "LARGEST_ROW", largest_row)
+    monkeypatch.setattr(windows, "FIRST", 1)
+    run = dgs.run(plan_file(tmp_path), runtime="spark", verify=True)
+    assert run.verified
+    assert len(folds(here[0])) == 6
+
+
+def test_join_that_raises_ends_the_run(here, tmp_path):
+    dgs.run(plan_file(tmp_path), runtime="spark")
+    one, other = folds(here[0])
+    other = other._replace(data=codec.encode([(0, "no number")]))
+    [answer] = joins.joined_answers(here[0], [one, other])
+    assert answer.what == ERROR
+    assert "join of program EventWindow raised TypeError" in str(error_of(answer.data))
+
+
 def test_too_many_windows_are_left_to_one_task(here, tmp_path, monkeypatch):
     monkeypatch.setattr(replay, "MOST_WINDOWS", 1)
     run = dgs.run(plan_file(tmp_path), runtime="spark")
@@ -228,4 +265,4 @@ def test_task_that_spark_loses_is_a_lost_worker(spark, monkeypatch):
 
     monkeypatch.setattr(batch, "batches_of", lambda _work: dies)
     with pytest.raises(WorkerLostError):
-        list(batch.rows_of(spark, SimpleNamespace(tasks=(None,))))
+        list(batch.rows_of(spark, SimpleNamespace(tasks=(Task(0, ImplTagSet.of({})),))))
