@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -27,6 +28,11 @@ appender.out.target = SYSTEM_ERR
 appender.out.layout.type = PatternLayout
 appender.out.layout.pattern = %d{yyyy-MM-dd HH:mm:ss} %p %c{1}: %m%n
 """
+
+
+_WHY = re.compile(
+    r"(?:Exception in thread \S+ (?:[a-z]\w*\.)*\w+: |(?=Invalid |Unrecognized |Too small ))(.+)"
+)
 
 
 class Embedded:
@@ -81,6 +87,16 @@ class Embedded:
             self.process.wait()
         SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - so that the next session starts a JVM of its own
         SparkContext._active_spark_context = None  # noqa: SLF001 - a JVM that died leaves it behind
+
+
+def why_java_ended(log: Path) -> str | None:
+    """Return the sentence in the log that says why Java ended before there was a session; None if there is none."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    said = [found[1] for line in lines if (found := _WHY.match(line))]
+    return said[-1].rstrip(". ") if said else None
 
 
 def end_quietly(server: Any) -> None:

@@ -10,6 +10,7 @@ loopback interface only, keeps its files in the directory it is given, and says 
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -22,7 +23,8 @@ from typing import Any
 
 from dgs.config import SparkConfig
 from dgs.errors import DgsError, MissingPackageError, SparkUnavailableError, UsageError
-from spark_bridge.embedded import Embedded
+from spark_bridge.addresses import check_answers
+from spark_bridge.embedded import Embedded, why_java_ended
 from spark_bridge.java import find_java
 
 LOOPBACK = "127.0.0.1"
@@ -33,6 +35,10 @@ CONNECT_PACKAGES = {
     "zstandard": "zstandard",
     "google.rpc": "googleapis-common-protos",
 }
+
+
+ERROR_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""Where PySpark logs the errors of queries, which it raises too."""
 
 
 @dataclass
@@ -51,7 +57,10 @@ _current: _Current | None = None
 
 
 def check_installed(config: SparkConfig) -> None:
-    """Look for what a session needs, without starting anything. Raises MissingPackageError, JavaMissingError."""
+    """Look for what a session needs, without starting anything.
+
+    Raises MissingPackageError, JavaMissingError, SparkUnreachableError.
+    """
     for package in ("pyspark", "pandas"):
         if find_spec(package) is None:
             raise MissingPackageError(feature="Spark", package=package)
@@ -61,6 +70,7 @@ def check_installed(config: SparkConfig) -> None:
         for module, package in CONNECT_PACKAGES.items():
             if not _is_there(module):
                 raise MissingPackageError(feature="Spark Connect", package=package)
+    check_answers(config)
 
 
 @contextmanager
@@ -145,30 +155,45 @@ def _left(current: _Current) -> None:
         if current.users:
             return
         _current = None
-        if current.embedded is not None:
-            current.embedded.stop()
-        elif current.is_ours:
-            current.spark.stop()
+        tell_errors_once(is_told=False)
+        _stop(current)
 
 
 def _started(config: SparkConfig, work_dir: Path, *, verbose: bool) -> _Current:
     log = work_dir / "spark.log"
+    found = None
     try:
-        if config.remote is not None:
-            found = _Current(_remote(config, config.remote, work_dir), config, 0, None, is_ours=True)
-        elif (running := _running()) is not None:
-            found = _Current(running, config, 0, None, is_ours=False)
-        else:
-            embedded = Embedded(
-                config.master, settings(config, work_dir), work_dir, log=None if verbose else log
-            )
-            found = _Current(embedded.spark, config, 0, embedded, is_ours=True)
-    except DgsError:
-        raise
+        found = _found(config, work_dir, log=None if verbose else log)
+        register(found.spark)
     except Exception as error:
-        raise SparkUnavailableError(problem=first_line(error), log=log) from error
-    register(found.spark)
+        problem = first_line(error).rstrip(".")  # now: errors of Java know it only while there is a Java
+        if found is not None:
+            _stop(found)
+        if isinstance(error, DgsError):
+            raise
+        if "JAVA_GATEWAY_EXITED" in problem:
+            problem = why_java_ended(log) or problem
+        raise SparkUnavailableError(problem=problem, log=log) from error
+    if found.is_ours and not verbose:
+        tell_errors_once(is_told=True)
     return found
+
+
+def _found(config: SparkConfig, work_dir: Path, *, log: Path | None) -> _Current:
+    """Return the session that is wanted, started if it is not there."""
+    if config.remote is not None:
+        return _Current(_remote(config, config.remote, work_dir), config, 0, None, is_ours=True)
+    if (running := _running()) is not None:
+        return _Current(running, config, 0, None, is_ours=False)
+    embedded = Embedded(config.master, settings(config, work_dir), work_dir, log=log)
+    return _Current(embedded.spark, config, 0, embedded, is_ours=True)
+
+
+def _stop(current: _Current) -> None:
+    if current.embedded is not None:
+        current.embedded.stop()
+    elif current.is_ours:
+        current.spark.stop()
 
 
 def register(spark: Any) -> None:
@@ -176,6 +201,14 @@ def register(spark: Any) -> None:
     from spark_bridge.data_source import DgsDataSource
 
     spark.dataSource.register(DgsDataSource)
+
+
+def tell_errors_once(*, is_told: bool) -> None:
+    """Keep PySpark from writing errors to stderr as JSON with all their stack traces, as long as whoever has them tells them."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ERROR_LOGGERS:
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL if is_told else logging.WARNING)
 
 
 def _running() -> Any:
@@ -218,5 +251,7 @@ def _is_there(module: str) -> bool:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of what an error says; its type, if it says nothing."""
+    """Return the first line of what an error, or the cause that Spark knows of it, says; its type, if it says nothing."""
+    while (cause := getattr(error, "_cause", None)) is not None:
+        error = cause
     return next((line for line in str(error).strip().splitlines() if line.strip()), type(error).__name__)

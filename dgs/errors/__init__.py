@@ -62,6 +62,7 @@ from dgs.errors.resources import (
     OwnedLogError,
     RayUnavailableError,
     SparkUnavailableError,
+    SparkUnreachableError,
 )
 from dgs.errors.running import (
     ClosedLogError,
@@ -115,6 +116,7 @@ __all__ = [
     "SourceChangedError",
     "SparkQueryError",
     "SparkUnavailableError",
+    "SparkUnreachableError",
     "StalledError",
     "UnfinishedRunError",
     "UnknownColumnError",

@@ -64,3 +64,11 @@ class SparkUnavailableError(ResourceError):
     code = "DGS412"
     template = "Spark is not available: {problem}"
     fix = "What Spark said is in {log}; settings are under `spark:` of the plan file"
+
+
+class SparkUnreachableError(ResourceError):
+    """Nobody listens where Spark is said to be."""
+
+    code = "DGS413"
+    template = "nobody answers at {address!r}, where `{setting}` says that Spark is: {problem}"
+    fix = "Start it or correct the address; without `{setting}`, Spark runs on this machine"

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from dgs.config import SparkConfig
-from dgs.errors import JavaMissingError, MissingPackageError, UsageError
+from dgs.errors import JavaMissingError, MissingPackageError, SparkUnavailableError, UsageError
 from spark_bridge import session as sessions
-from spark_bridge.embedded import end_quietly
+from spark_bridge.embedded import end_quietly, why_java_ended
 from spark_bridge.java import find_java
 from spark_bridge.session import CONNECT_PACKAGES, check_installed, session, settings
 
@@ -103,6 +103,54 @@ def test_java_that_hangs_up_is_no_error_others_are_told(error, is_told):
     assert told == ([("request", "client")] if is_told else [])
 
 
+@pytest.mark.parametrize(
+    ("log", "why"),
+    [
+        (
+            'Exception in thread "main" org.apache.spark.SparkException: Master must be it.\n\tat a.b(C)\n',
+            "Master must be it",
+        ),
+        (
+            "Invalid heap size: 1x\nError: Could not create the Java Virtual Machine.\n",
+            "Invalid heap size: 1x",
+        ),
+        ("WARNING: nothing\n", None),
+        (None, None),
+    ],
+)
+def test_why_java_ended_is_in_its_log(tmp_path, log, why):
+    if log is not None:
+        (tmp_path / "spark.log").write_text(log)
+    assert why_java_ended(tmp_path / "spark.log") == why
+
+
+def test_session_that_cannot_be_used_is_stopped_and_says_why(monkeypatch, tmp_path):
+    stopped = []
+
+    class OfJava(Exception):
+        """It knows what it says as long as Java is there."""
+
+        def __str__(self):
+            assert not stopped
+            return "many is no number"
+
+    monkeypatch.setattr(sessions, "_running", lambda: None)
+    monkeypatch.setattr(sessions, "_current", None)
+    monkeypatch.setattr(sessions, "check_installed", lambda config: None)
+    embedded = SimpleNamespace(spark=None, stop=lambda: stopped.append(True))
+    monkeypatch.setattr(sessions, "Embedded", lambda *given, **named: embedded)
+
+    def register(spark):
+        error = ValueError("while instantiating")
+        error._cause = OfJava()
+        raise error
+
+    monkeypatch.setattr(sessions, "register", register)
+    with pytest.raises(SparkUnavailableError, match="many is no number"), session(SparkConfig(), tmp_path):
+        pass
+    assert stopped == [True]
+
+
 QUIET = """
 import sys
 from pathlib import Path
@@ -111,6 +159,11 @@ from spark_bridge.session import session
 with session(SparkConfig(master="local[1]"), Path(sys.argv[1])) as spark:
     spark.sql("CREATE TABLE t (a INT) USING parquet")
     assert spark.range(2).count() == 2
+    for wrong in (lambda: spark.range(2).where("nothing > 0"), lambda: spark.range(2).repartition("nothing")):
+        try:
+            wrong()
+        except Exception as error:
+            assert "nothing" in str(error)
 """
 
 

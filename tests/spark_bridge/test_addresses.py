@@ -1,0 +1,39 @@
+"""An address that nobody listens at is told at once."""
+
+import socket
+
+import pytest
+
+from dgs.config import SparkConfig
+from dgs.errors import SparkUnreachableError
+from spark_bridge.addresses import check_answers
+
+
+@pytest.fixture
+def listening():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+@pytest.fixture
+def silent():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+def test_address_that_nobody_listens_at_is_an_error(silent):
+    with pytest.raises(SparkUnreachableError, match=r"sc://127.0.0.1:\d+.*spark.remote.*refused"):
+        check_answers(SparkConfig(remote=f"sc://127.0.0.1:{silent};use_ssl=true"))
+    with pytest.raises(SparkUnreachableError, match=r"spark\.master"):
+        check_answers(SparkConfig(master=f"spark://127.0.0.1:{silent}"))
+
+
+def test_one_master_that_answers_is_enough(listening, silent):
+    check_answers(SparkConfig(master=f"spark://127.0.0.1:{silent},127.0.0.1:{listening}"))
+
+
+@pytest.mark.parametrize(
+    "master", ["local[*]", "yarn", "k8s://https://127.0.0.1:1", "spark://:x", "spark://a:b"]
+)
+def test_other_addresses_are_left_to_spark(master):
+    check_answers(SparkConfig(master=master))
