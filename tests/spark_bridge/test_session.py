@@ -127,7 +127,7 @@ def test_why_java_ended_is_in_its_log(tmp_path, log, why):
 def test_session_that_cannot_be_used_is_stopped_and_says_why(monkeypatch, tmp_path):
     stopped = []
 
-    class OfJava(Exception):
+    class OfJavaError(Exception):
         """It knows what it says as long as Java is there."""
 
         def __str__(self):
@@ -142,7 +142,7 @@ def test_session_that_cannot_be_used_is_stopped_and_says_why(monkeypatch, tmp_pa
 
     def register(spark):
         error = ValueError("while instantiating")
-        error._cause = OfJava()
+        error._cause = OfJavaError()
         raise error
 
     monkeypatch.setattr(sessions, "register", register)
