@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from dgs.config import SinkConfig, SparkConfig
 from dgs.errors import DgsError, PlanFileError, SparkUnavailableError
+from spark_bridge.queries import escaped
 from spark_bridge.session import activate, first_line, is_given, is_hive, session
 from spark_bridge.tables import create_table, described, quoted, same_place
 from workers.job import Job
@@ -73,7 +74,7 @@ class OutputTable:
         """
         if not self.place.finals():
             return False
-        there = spark.read.option("mergeSchema", value=True).parquet(self.location).schema
+        there = spark.read.option("mergeSchema", value=True).parquet(escaped(self.location)).schema
         known = described(spark, self.name)
         if known is None:
             create_table(spark, self.name, there.toDDL(), self.location)

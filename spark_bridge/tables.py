@@ -25,6 +25,7 @@ import pyarrow as pa
 from dgs.config import SparkTable
 from dgs.errors import PlanFileError
 from spark_bridge.connectors import SETTINGS, without
+from spark_bridge.queries import escaped
 from workers.sinks.places import table_place
 
 if TYPE_CHECKING:
@@ -88,7 +89,8 @@ class EpochTable:
     def read(self, spark: SparkSession) -> DataFrame:
         """Return the table as it is now."""
         if self.name is None:
-            return spark.read.format(self.format).load(self.location)
+            place = self.location if "://" in self.location else escaped(self.location)
+            return spark.read.format(self.format).load(place)
         spark.catalog.refreshTable(self.name)
         return spark.table(self.name)
 

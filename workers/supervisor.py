@@ -116,9 +116,8 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
         if job.checkpoint_dir is not None:
             patience = job.runtime.stop_timeout / SECOND + STOP_GRACE
             stack.enter_context(control.listening(patience=patience))
-        stack.enter_context(
-            named_outputs(job, caller)
-        )  # refuses before the outputs of an earlier run are touched
+        # First, since it refuses names: before the outputs of an earlier run are touched.
+        stack.enter_context(named_outputs(job, caller))
         store = stack.enter_context(_opened(job))
         job = replace(job, run_id=run_id(job))
         store = with_table(store, job, caller)
