@@ -29,9 +29,9 @@ from dgs.equivalence import OutputsDiffer, assert_equivalent
 from dgs.program import Program
 
 if TYPE_CHECKING:
-    from workers.campaign import Campaign
-    from workers.random_plans import Trials
-    from workers.simulated_case import Case
+    from workers.simulated.campaign import Campaign
+    from workers.simulated.case import Case
+    from workers.simulated.random_plans import Trials
 
 __all__ = ["OutputsDiffer", "assert_equivalent", "run_plans", "simulate"]
 
@@ -50,8 +50,8 @@ def simulate(
     `all` or `none`. `tolerance`: by how much floats may differ. Returns what happened. Raises SimulationFailed, an AssertionError
     whose text has the seed, the smallest failing input that was found, and the trace; UsageError for unknown faults.
     """
-    from workers.campaign import simulate_seeds
-    from workers.faults import fault_kinds
+    from workers.simulated.campaign import simulate_seeds
+    from workers.simulated.faults import fault_kinds
 
     kinds = fault_kinds(faults)
     chosen = range(seeds) if isinstance(seeds, int) else seeds
@@ -75,7 +75,7 @@ def run_plans(
     `streams`: as for `dgs.run`. `tolerance`: by how much floats may differ. Returns what was tried. Raises PlanFailed, an
     AssertionError whose text has a small plan and a small input that fail, the first differing outputs, and the seed.
     """
-    from workers.random_plans import try_plans
+    from workers.simulated.random_plans import try_plans
 
     return try_plans(_case(program, streams, tolerance), n, seed)
 

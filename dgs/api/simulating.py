@@ -8,14 +8,14 @@ from dgs.api.preparing import Prepared
 from dgs.api.verifying import batches
 
 if TYPE_CHECKING:
-    from workers.simulated_case import Case
+    from workers.simulated.case import Case
 
 
 def case_of(prepared: Prepared, *, keeps_plan: bool = False, tolerance: float | None = None) -> Case:
     """Return the case of a job. `keeps_plan`: all runs have its plan, else random ones. Reads the sources, as far as `until`."""
     from dgs.tagset import union
-    from workers.simulated_case import Case
-    from workers.simulated_layout import Layout
+    from workers.simulated.case import Case
+    from workers.simulated.layout import Layout
 
     declared = prepared.config.streams
     seen = {stream.id: stream.tags for stream in prepared.topology.streams}

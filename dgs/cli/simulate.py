@@ -13,7 +13,7 @@ from dgs.cli.options import AsJson, Debug, PlanPath, SetValues, Tolerance, given
 from dgs.cli.reporting import print_json, reporting, say
 
 if TYPE_CHECKING:
-    from workers.campaign import Campaign
+    from workers.simulated.campaign import Campaign
 
 PROGRESS_EVERY = 5.0
 """Seconds between two lines of progress."""
@@ -53,8 +53,8 @@ def simulate(
     with reporting(as_json=as_json, debug=debug):
         from dgs.api.preparing import from_file, prepare
         from dgs.api.simulating import case_of
-        from workers.campaign import SimulationFailed, seeds_of, simulate_seeds
-        from workers.faults import fault_kinds
+        from workers.simulated.campaign import SimulationFailed, seeds_of, simulate_seeds
+        from workers.simulated.faults import fault_kinds
 
         kinds = fault_kinds(faults)
         prepared = prepare(from_file(plan_path, given_by_flags(set_values)), max_events=max_events)

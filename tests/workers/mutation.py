@@ -19,9 +19,9 @@ import pytest
 from dgs.errors import DgsError
 from tests.strategies import random_workload
 from tests.workers import test_crashes, test_simulation
-from workers import simulated_case
-from workers.simulated_case import Case, WrongRunError, faults_of
-from workers.simulation import Simulation
+from workers.simulated import case as simulated_case
+from workers.simulated.case import Case, WrongRunError, faults_of
+from workers.simulated.simulation import Simulation
 
 MOST_SEEDS = 20_000
 MOST_STEPS = 40_000

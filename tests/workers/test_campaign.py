@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import dgs
 from dgs import testing
 from dgs.cli.app import app
-from workers.campaign import SimulationFailed
+from workers.simulated.campaign import SimulationFailed
 
 HIT, ASK = dgs.kind("hit", key=int), dgs.kind("ask", key=int)
 

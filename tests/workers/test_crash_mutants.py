@@ -25,8 +25,8 @@ from workers.leaf import Leaf
 from workers.messages import JoinRequest
 from workers.pending import Synchronisation
 from workers.positions import Layer, Positions, Rows
-from workers.simulated_outputs import Outputs
-from workers.simulated_store import KeptStore
+from workers.simulated.outputs import Outputs
+from workers.simulated.store import KeptStore
 from workers.sinks import marks
 from workers.worker import Worker
 

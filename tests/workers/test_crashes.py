@@ -22,11 +22,11 @@ from dgs.outputs import OutputBatch
 from dgs.tags import Tag
 from tests.strategies import Workload, random_workload
 from workers.checkpoints.simulated_disk import DiskFaults
-from workers.faults import KINDS, Faults, fault_kinds
-from workers.oracles import Truth, out_of_order, went_back, wrong_outputs
 from workers.positions import Positions
-from workers.simulated_case import Case, WrongRunError
-from workers.simulation import Layouts, Simulated
+from workers.simulated.case import Case, WrongRunError
+from workers.simulated.faults import KINDS, Faults, fault_kinds
+from workers.simulated.oracles import Truth, out_of_order, went_back, wrong_outputs
+from workers.simulated.simulation import Layouts, Simulated
 
 ROOT = Path(__file__).parents[2]
 SEEDS_PER_WORKLOAD = 8

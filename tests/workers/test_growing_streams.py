@@ -7,8 +7,8 @@ import random
 from dgs import codec, sequential
 from tests.strategies import random_workload
 from tests.workers.test_crashes import random_layouts
-from workers.simulated_store import KeptCheckpoints, KeptStore
-from workers.simulation import simulate
+from workers.simulated.simulation import simulate
+from workers.simulated.store import KeptCheckpoints, KeptStore
 
 
 def check_grown_streams(seed: int) -> None:

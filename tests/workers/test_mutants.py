@@ -14,7 +14,6 @@ from tests.workers.mutation import CRASHES, Mutant, assert_killed, case_of
 from tests.workers.test_crashes import SEEDS_PER_WORKLOAD
 from workers import inner
 from workers.effects import Effect, Send
-from workers.faults import Faults
 from workers.host import Host
 from workers.inner import Inner
 from workers.lanes import Lanes
@@ -24,6 +23,7 @@ from workers.messages import Frame, JoinAnswer, JoinRequest, Message
 from workers.pending import Pending, Synchronisation
 from workers.positions import Positions
 from workers.runs import Run
+from workers.simulated.faults import Faults
 from workers.worker import Worker
 
 

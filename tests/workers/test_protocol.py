@@ -23,7 +23,7 @@ from workers.host import Host
 from workers.inner import LEAST_IN_FLIGHT
 from workers.lanes import Lanes
 from workers.mailbox import Mailbox
-from workers.simulation import simulate
+from workers.simulated.simulation import simulate
 
 SEEDS = 200
 

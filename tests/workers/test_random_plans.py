@@ -6,7 +6,7 @@ import dgs
 from dgs.monoids import SUM, Windows
 from dgs.testing import run_plans
 from tests import programs
-from workers.random_plans import PlanFailed
+from workers.simulated.random_plans import PlanFailed
 
 VALUE, BARRIER = dgs.kind("value"), dgs.kind("barrier")
 

@@ -8,7 +8,7 @@ import pytest
 
 import dgs
 from tests.recorded_programs import CASES, PROGRAMS, as_json, recorded, sums_of
-from workers.simulation import simulate
+from workers.simulated.simulation import simulate
 
 pytestmark = pytest.mark.skipif(
     not CASES.is_dir(), reason="the recorded cases are not beside the checkout (shared/cases)"

@@ -23,7 +23,7 @@ from tests.strategies import Workload, random_workload
 from workers import fold
 from workers.lanes import Lanes
 from workers.positions import Layer, Positions
-from workers.simulation import Simulated, simulate
+from workers.simulated.simulation import Simulated, simulate
 
 SMALL_BUFFER = 200
 """Bytes: a few events, so that R11 decides what is read."""

@@ -33,10 +33,10 @@ from tests.workers.test_crashes import random_layouts
 from tests.workers.test_simulation import SMALL_BUFFER, events_below, random_plan
 from workers import fold, skipping
 from workers.effects import Skipped
-from workers.faults import NO_FAULTS, Faults
 from workers.fold import NOTHING
 from workers.runs import Run
-from workers.simulation import Simulated, simulate
+from workers.simulated.faults import NO_FAULTS, Faults
+from workers.simulated.simulation import Simulated, simulate
 from workers.skipping import Skipping
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from tests.workers import test_crashes
 from tests.workers.mutation import CRASHES, Mutant, assert_killed
-from workers import simulated_directory, simulated_store
 from workers.checkpoints import directory, directory_store
 from workers.checkpoints.contract import Checkpoint, ResumePoint
 from workers.checkpoints.directory import CheckpointDirectory
@@ -19,8 +18,10 @@ from workers.checkpoints.disk import Disk
 from workers.checkpoints.resuming import resume_point
 from workers.checkpoints.saved import RECORDS, Committed, Saved, epoch_of, pack_record, state_name
 from workers.checkpoints.simulated_disk import DiskFaults
-from workers.faults import Faults
-from workers.simulated_directory import DirectoryStorage
+from workers.simulated import directory as simulated_directory
+from workers.simulated import store as simulated_store
+from workers.simulated.directory import DirectoryStorage
+from workers.simulated.faults import Faults
 
 
 def begins_without_saying_so(patch: pytest.MonkeyPatch) -> None:

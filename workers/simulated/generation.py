@@ -20,15 +20,15 @@ from workers.effects import Closed, Skipped, Snapshot
 from workers.epochs import RootReport
 from workers.frames import decoded, encoded
 from workers.host import Host
-from workers.oracles import Reader, reads_out_of_turn
 from workers.positions import Positions
-from workers.simulated_driver import Driver
-from workers.simulated_layout import Layout
-from workers.simulated_network import Edge, Network
-from workers.simulated_outputs import Outputs
-from workers.simulated_slowness import Slowness, staging
-from workers.simulated_sources import BLOCK, Sources, Where
-from workers.simulated_world import World
+from workers.simulated.driver import Driver
+from workers.simulated.layout import Layout
+from workers.simulated.network import Edge, Network
+from workers.simulated.oracles import Reader, reads_out_of_turn
+from workers.simulated.outputs import Outputs
+from workers.simulated.slowness import Slowness, staging
+from workers.simulated.sources import BLOCK, Sources, Where
+from workers.simulated.world import World
 
 MOST_HOSTS = 4
 SMALLEST_BUFFER = 1

@@ -21,8 +21,8 @@ from dgs.program_identity import ProgramIdentity
 from workers.checkpoints import CheckpointStore
 from workers.checkpoints.contract import Checkpoint, ResumePoint
 from workers.checkpoints.resuming import resume_point
-from workers.faults import Faults
-from workers.simulated_directory import DirectoryStorage, Publish
+from workers.simulated.directory import DirectoryStorage, Publish
+from workers.simulated.faults import Faults
 
 
 class Storage(Protocol):

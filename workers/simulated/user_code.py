@@ -10,7 +10,7 @@
 (3, 'Total', False)
 >>> program.update(3, 4, print)
 Traceback (most recent call last):
-workers.simulated_user_code.SimulatedMistake: call 2 of user code
+workers.simulated.user_code.SimulatedMistake: call 2 of user code
 >>> program.update(3, 4, print)
 7
 """

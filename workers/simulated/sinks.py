@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dgs.errors import FencedError
 from dgs.outputs import OutputBatch
 from workers.checkpoints import StagedFile
-from workers.simulated_sources import BLOCK
+from workers.simulated.sources import BLOCK
 from workers.sinks.marks import Marks
 
 

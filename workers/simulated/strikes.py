@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
-from workers.faults import CrashedError, Faults
-from workers.simulated_generation import Generation
-from workers.simulated_remains import Remains
+from workers.simulated.faults import CrashedError, Faults
+from workers.simulated.generation import Generation
+from workers.simulated.remains import Remains
 
 LONGEST_DELAY = 50
 """Steps in which nothing comes through an edge that is delayed."""

@@ -11,8 +11,8 @@ from workers.checkpointing import MOST_FAILURES
 from workers.checkpoints import Checkpoint, CheckpointStore
 from workers.coordinator import Coordinator
 from workers.epochs import HostReport, RootReport
-from workers.simulated_slowness import COMMIT, Slowness, staging
-from workers.simulated_world import World
+from workers.simulated.slowness import COMMIT, Slowness, staging
+from workers.simulated.world import World
 
 
 class Driver:

@@ -36,12 +36,12 @@ from dgs.program import Program
 from dgs.tagset import TagSet
 from planner import optimizers
 from planner.topology import Machine, Stream, Topology
-from workers.faults import KINDS, Faults, fault_kinds
-from workers.oracles import Truth, out_of_order, went_back, wrong_outputs, wrong_state
-from workers.simulated_layout import Layout, impl_streams
-from workers.simulated_result import Simulated
-from workers.simulated_sources import BLOCK
-from workers.simulation import simulate
+from workers.simulated.faults import KINDS, Faults, fault_kinds
+from workers.simulated.layout import Layout, impl_streams
+from workers.simulated.oracles import Truth, out_of_order, went_back, wrong_outputs, wrong_state
+from workers.simulated.result import Simulated
+from workers.simulated.simulation import simulate
+from workers.simulated.sources import BLOCK
 
 __all__ = ["Case", "WrongRunError", "fault_kinds"]
 

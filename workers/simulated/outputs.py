@@ -20,10 +20,10 @@ from workers.epochs import Epochs, HostReport
 from workers.host import Host
 from workers.lanes import Lanes, Router
 from workers.outbox import dealt_otherwise, dealt_outputs, owners
-from workers.simulated_layout import Layout
-from workers.simulated_slowness import Slowness, sink, staging
-from workers.simulated_sources import BLOCK
-from workers.simulated_world import World
+from workers.simulated.layout import Layout
+from workers.simulated.slowness import Slowness, sink, staging
+from workers.simulated.sources import BLOCK
+from workers.simulated.world import World
 
 
 class Outputs:

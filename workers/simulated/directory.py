@@ -27,7 +27,7 @@ from workers.checkpoints.directory import CheckpointDirectory
 from workers.checkpoints.directory_store import DirectoryStore
 from workers.checkpoints.saved import RECORDS, epoch_of, read_record
 from workers.checkpoints.simulated_disk import DiskFaults, SimulatedDisk
-from workers.faults import Faults
+from workers.simulated.faults import Faults
 
 Publish = Callable[[Sequence[StagedFile]], None]
 

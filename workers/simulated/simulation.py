@@ -27,15 +27,15 @@ from dgs.program import Program
 from planner.plan import Plan
 from workers.checkpoints import CheckpointStore, ResumePoint
 from workers.checkpoints.simulated_disk import SimulatedCrash
-from workers.faults import NO_FAULTS, CrashedError, Faults
-from workers.simulated_directory import Publish
-from workers.simulated_generation import Generation
-from workers.simulated_layout import Layout
-from workers.simulated_remains import Remains
-from workers.simulated_result import Simulated
-from workers.simulated_stops import Stops
-from workers.simulated_strikes import strikes
-from workers.simulated_world import World
+from workers.simulated.directory import Publish
+from workers.simulated.faults import NO_FAULTS, CrashedError, Faults
+from workers.simulated.generation import Generation
+from workers.simulated.layout import Layout
+from workers.simulated.remains import Remains
+from workers.simulated.result import Simulated
+from workers.simulated.stops import Stops
+from workers.simulated.strikes import strikes
+from workers.simulated.world import World
 
 __all__ = ["Layouts", "OnError", "Simulated", "Simulation", "simulate"]
 

@@ -15,7 +15,7 @@ from typing import Any
 from dgs.outputs import OutputBatch
 from workers.checkpoints import Checkpoint, ResumePoint
 from workers.positions import Positions
-from workers.simulated_layout import Layout
+from workers.simulated.layout import Layout
 
 
 @dataclass

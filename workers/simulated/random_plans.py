@@ -26,11 +26,11 @@ from dgs.tags import Tag
 from dgs.user_code import shown
 from planner.plan import Plan
 from planner.render import as_text
-from workers.campaign import shrunk
-from workers.faults import NO_FAULTS
-from workers.oracles import OutputId, Truth, output_rows
-from workers.simulated_case import Case, WrongRunError
-from workers.simulated_result import Simulated
+from workers.simulated.campaign import shrunk
+from workers.simulated.case import Case, WrongRunError
+from workers.simulated.faults import NO_FAULTS
+from workers.simulated.oracles import OutputId, Truth, output_rows
+from workers.simulated.result import Simulated
 
 SHOWN = 5
 """Differing outputs that are shown."""

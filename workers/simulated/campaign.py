@@ -22,8 +22,8 @@ from dataclasses import dataclass, field, replace
 
 from dgs.errors import DgsError
 from dgs.user_code import shown
-from workers.faults import KINDS, Faults
-from workers.simulated_case import Case, WrongRunError
+from workers.simulated.case import Case, WrongRunError
+from workers.simulated.faults import KINDS, Faults
 
 LONGEST_SHRINKING = 20.0
 """Seconds."""

@@ -15,12 +15,12 @@ from dgs.events import EventBatch
 from dgs.program import Program
 from dgs.program_identity import identity_of
 from workers.checkpoints import Checkpoint, StagedFile
-from workers.faults import Faults
 from workers.positions import Positions
-from workers.simulated_result import Simulated
-from workers.simulated_sinks import SimulatedSinks
-from workers.simulated_store import storage_for
-from workers.simulated_user_code import Fuse, with_fuse
+from workers.simulated.faults import Faults
+from workers.simulated.result import Simulated
+from workers.simulated.sinks import SimulatedSinks
+from workers.simulated.store import storage_for
+from workers.simulated.user_code import Fuse, with_fuse
 
 
 class World(SimulatedSinks):

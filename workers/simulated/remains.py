@@ -8,10 +8,10 @@ from __future__ import annotations
 import random
 
 from dgs.errors import CheckpointFailedError, FrameGapError, OutputUnwritableError, UserCodeError
-from workers.faults import Faults
-from workers.simulated_generation import Generation
-from workers.simulated_network import Edge, some_of
-from workers.simulated_user_code import Fuse
+from workers.simulated.faults import Faults
+from workers.simulated.generation import Generation
+from workers.simulated.network import Edge, some_of
+from workers.simulated.user_code import Fuse
 
 ZOMBIE_CHANCE = 0.2
 """Of a step of a zombie before each step of the living."""

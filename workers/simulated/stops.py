@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from workers.simulated_generation import Generation
+from workers.simulated.generation import Generation
 
 STOP_CHANCE = 0.02
 """Of a wish, per step."""
