@@ -17,6 +17,13 @@ from spark_bridge.connectors import absent
 from spark_bridge.queries import FILES, Query, resolved
 
 _WRAPPING = re.compile(r"^\[STREAM_FAILED\] Query \[id = [^\]]*\] terminated with exception: ")
+_NO_ANSWER = re.compile(r"Py4JNetworkError: .*|Py4JError: An error occurred while calling \S+\s*", re.DOTALL)
+"""Where Java has answered, it has said more than this."""
+
+LOST = (
+    "its Java process is gone: it was killed, or had too little memory (`spark: {conf: {spark.driver.memory: ...}}`); what it said "
+    "is in spark/spark.log in the directory of the run, which can go on"
+)
 _WRAPPINGS = ("Job aborted", "Writing job aborted", "FAILED_EXECUTE", "PYTHON_DATA_SOURCE_ERROR")
 _STATE = re.compile(r"\s*SQLSTATE: \w+.*$")
 _CLASS = re.compile(r"^(?:[a-z]\w*\.)+\w+: ")
@@ -35,9 +42,20 @@ def explained(
         return SparkQueryError(stream=stream, problem=str(error).removeprefix('format("dgs"): '))
     if isinstance(error, DgsError):
         return error
+    if is_of_lost_java(error):
+        return SparkQueryError(stream=stream, problem=LOST)
     text = str(error) or type(error).__name__
     said = absent(text) or sentence(text)
     return SparkQueryError(stream=stream, problem=f"{said}{_advice(said, query, base_dir)}")
+
+
+def is_of_lost_java(error: BaseException | None) -> bool:
+    """Whether an error, or what has led to it, is that nobody is at the other end any more."""
+    while error is not None:
+        if isinstance(error, ConnectionError) or _NO_ANSWER.fullmatch(f"{type(error).__name__}: {error}"):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def sentence(text: str) -> str:

@@ -10,7 +10,6 @@ loopback interface only, keeps its files in the directory it is given, and says 
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import threading
@@ -26,6 +25,7 @@ from dgs.errors import DgsError, MissingPackageError, SparkUnavailableError, Usa
 from spark_bridge.addresses import check_answers
 from spark_bridge.embedded import Embedded, why_java_ended
 from spark_bridge.java import find_java
+from spark_bridge.silence import tell_errors_once
 
 LOOPBACK = "127.0.0.1"
 
@@ -35,10 +35,6 @@ CONNECT_PACKAGES = {
     "zstandard": "zstandard",
     "google.rpc": "googleapis-common-protos",
 }
-
-
-ERROR_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-"""Where PySpark logs the errors of queries, which it raises too."""
 
 
 @dataclass
@@ -201,14 +197,6 @@ def register(spark: Any) -> None:
     from spark_bridge.data_source import DgsDataSource
 
     spark.dataSource.register(DgsDataSource)
-
-
-def tell_errors_once(*, is_told: bool) -> None:
-    """Keep PySpark from writing errors to stderr as JSON with all their stack traces, as long as whoever has them tells them."""
-    from pyspark.logger import PySparkLogger
-
-    for name in ERROR_LOGGERS:
-        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL if is_told else logging.WARNING)
 
 
 def _running() -> Any:

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+from py4j.protocol import Py4JError, Py4JNetworkError
+
 from dgs.config import SparkSource, StreamConfig
-from spark_bridge.failures import explained, sentence
+from spark_bridge.failures import explained, is_of_lost_java, sentence
 from spark_bridge.queries import queries_of
 
 RAISED = """[PYTHON_DATA_SOURCE_ERROR] Failed to initialize Python data source writer: Traceback (most recent call last):
@@ -36,3 +38,14 @@ def test_no_file_that_tells_the_columns_is_said_with_its_place():
         "[UNABLE_TO_INFER_SCHEMA] Unable to infer schema for Parquet.", format="parquet", path="in"
     )
     assert "a file in /plans/in that tells the columns" in said
+
+
+def test_java_that_is_gone_is_said_to_be():
+    stream = StreamConfig(id="s", tags={"kind": "n"}, source={"spark": SparkSource(format="csv")})
+    [query] = queries_of([stream], unit="ms")
+    for lost in (Py4JError("An error occurred while calling o81.isActive"), Py4JNetworkError("reset")):
+        assert "Java process is gone" in str(explained(lost, "s", query))
+    answered = Py4JError(
+        "An error occurred while calling o81.isActive. Trace:\npy4j.Py4JException: no method"
+    )
+    assert not is_of_lost_java(answered)
