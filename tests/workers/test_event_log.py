@@ -396,3 +396,9 @@ def test_what_was_appended_survives_a_kill(tmp_path):
     assert [first for first, _ in found] == [2 * batch for batch in range(len(found))]
     writer = LogWriter(tmp_path, "s", "w")
     assert writer.append(done[-1], ts(done[-1], done[-1])).number == done[-1]
+
+
+def test_log_below_what_is_no_directory_cannot_be_written(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputUnwritableError, match="file"):
+        LogWriter(tmp_path / "file" / "log", "s", "w")

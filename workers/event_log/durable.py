@@ -43,12 +43,15 @@ def replace_with(path: Path, data: bytes) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory and those above it, durable, for this user only."""
+    """Make a directory and those above it, durable, for this user only. Raises OutputUnwritableError."""
     if path.is_dir():
         return
     make_directory(path.parent)
-    path.mkdir(mode=0o700, exist_ok=True)
-    sync_directory(path.parent)
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+        sync_directory(path.parent)
+    except OSError as error:
+        raise OutputUnwritableError(path=path, problem=error.strerror or str(error)) from error
 
 
 @contextlib.contextmanager
