@@ -100,6 +100,7 @@ class LogSource(Section):
 class SparkSource(Section):
     """A Spark query: what `format`, `path`, `options` read, or `sql`; then `select` and `where` in SQL. Its rows go through an event log.
 
+    `columns`: the columns of files by name and type of Spark, where a look at the files does not tell them (or there are none yet).
     `ts`: the column with the event time. `order_by`: columns that order rows of equal time, before all others. `trigger`:
     `available_now` reads what is there and ends; a duration starts a micro-batch so often and never ends. `max_delay`: how late a
     row may come after later ones of other micro-batches. Streams with the same `query` name share one query: `key` is the column
@@ -109,6 +110,7 @@ class SparkSource(Section):
     format: str | None = None
     path: str | None = None
     options: dict[str, Scalar] = {}
+    columns: dict[str, str] = {}
     sql: str | None = None
     select: list[str] = []
     where: str | None = None

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from dgs.errors import DgsError, MalformedRowError, SparkQueryError, UsageError
 from spark_bridge.connectors import absent
-from spark_bridge.queries import FILES, Query, resolved
+from spark_bridge.queries import FILES, Query, resolved, told
 
 _WRAPPING = re.compile(r"^\[STREAM_FAILED\] Query \[id = [^\]]*\] terminated with exception: ")
 _NO_ANSWER = re.compile(r"Py4JNetworkError: .*|Py4JError: An error occurred while calling \S+\s*", re.DOTALL)
@@ -76,7 +76,7 @@ def _advice(said: str, query: Query, base_dir: Path | None) -> str:
     """Return what to do about an error of Spark that does not say so itself, as the end of its sentence."""
     if "UNABLE_TO_INFER_SCHEMA" in said:
         place = query.source.path if base_dir is None else base_dir / str(query.source.path)
-        return f": there must be a file in {place} that tells the columns, before the run starts"
+        return f": there must be a file in {place} that tells the columns; or say them under `columns:`"
     return ""
 
 
@@ -100,8 +100,7 @@ def _place(column: str, query: Query, spark: Any, base_dir: Path | None) -> tupl
     if spark is None or base_dir is None or source.format not in FILES or source.path is None:
         return None
     try:
-        options = {name: str(value) for name, value in source.options.items()}
-        rows = spark.read.format(source.format).options(**options).load(resolved(source.path, base_dir))
+        rows = told(spark.read, source).load(resolved(source.path, base_dir))
         if source.where is not None:
             rows = rows.where(source.where)
         number = "_metadata.row_index" if source.format == "parquet" else "CAST(NULL AS BIGINT)"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from dgs.errors import PlanFileError
 from spark_bridge.failures import explained
 from spark_bridge.log_writer import BATCH_WRITE
 from spark_bridge.options import LogOptions
@@ -15,10 +17,13 @@ from spark_bridge.queries import Query, frame, prepared
 from spark_bridge.query_owner import PREFIX
 from spark_bridge.session import activate
 from workers.event_log import LogWriter, close_stream, failure, owner, summary
-from workers.event_log.durable import make_directory
+from workers.event_log.durable import make_directory, replace_with
 
 PLACE = ".spark"
 """The directory in a log for what Spark keeps beside it: a directory per query, with its checkpoints."""
+
+DESCRIPTION = "query.json"
+"""The file in it that says what the query is."""
 
 LOOKS_EVERY = 0.05
 """Seconds between two looks whether a query has ended."""
@@ -39,17 +44,35 @@ class Feed:
         return self._place / "checkpoint"
 
     def begin(self) -> bool:
-        """Make the log ready for its readers; return whether the query has anything left to do: not if it has ended before."""
+        """Make the log ready for its readers; return whether the query has anything left to do: not if it has ended before.
+
+        Raises PlanFileError if the log was begun with another query.
+        """
+        make_directory(self._place)
+        self._check_description()
         for stream in self.query.stream_ids:
             make_directory(self.log / stream)
             failure.forget(self.log / stream)
-        make_directory(self._place)
         failure.forget(self._place)
         closed = {found.stream for found in summary.streams(self.log) if found.is_closed}
         if not closed & set(self.query.stream_ids):
             return True
         self._close(f"{PREFIX}{BATCH_WRITE}-{self.query.name}")  # a crash came between the marks
         return False
+
+    def _check_description(self) -> None:
+        now = self.query.description
+        try:
+            before = json.loads((self._place / DESCRIPTION).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            replace_with(self._place / DESCRIPTION, json.dumps(now).encode())
+            return
+        if differing := [part for part in now if now[part] != before.get(part)]:
+            problem = (
+                f"`{differing[0]}:` is not what it was when the event log {self.log} was begun; rows that are there are not "
+                "read anew: name another `log:`, or remove that one"
+            )
+            raise PlanFileError(where=f"stream {self.query.stream_ids[0]!r}", problem=problem)
 
     def run(self, spark: Any, stop: threading.Event) -> None:
         """Run the query to its end, or until `stop`; errors are left in the log, and nothing is raised."""

@@ -63,6 +63,12 @@ class Query:
         sorted_within = [policy.sort_within for policy in policies if isinstance(policy, SortWithin)]
         return self.source.max_delay or max(sorted_within, default=0)
 
+    @property
+    def description(self) -> dict[str, Any]:
+        """What says which rows come, in which order: a log that was begun with one query does not go on with another."""
+        said = self.source.model_dump(mode="json", exclude={"trigger", "max_delay", "log", "query"})
+        return {"streams": list(self.stream_ids), **said}
+
     def options(self, log: Path) -> dict[str, str]:
         """Return the options of `format("dgs")`."""
         source = self.source
@@ -93,22 +99,32 @@ def queries_of(streams: Sequence[StreamConfig], *, unit: TimeUnit) -> list[Query
 def frame(spark: Any, query: Query, *, base_dir: Path) -> Any:
     """Return the rows of a query as a DataFrame, streaming if it is read as a stream. Raises errors of Spark."""
     source = query.source
-    if source.sql is not None:
-        rows = spark.sql(source.sql)
-    else:
-        options = {name: _text(value) for name, value in source.options.items()}
-        path = [] if source.path is None else [resolved(source.path, base_dir)]
-        if query.is_stream:
-            reader = spark.readStream.format(source.format).options(**options)
-            if source.format in FILES and path:
-                reader = reader.schema(spark.read.format(source.format).options(**options).load(*path).schema)
-                path = [_as_glob(path[0])]
-        else:
-            reader = spark.read.format(source.format).options(**options)
-        rows = reader.load(*path)
+    rows = spark.sql(source.sql) if source.sql is not None else _loaded(spark, query, base_dir)
     if source.where is not None:
         rows = rows.where(source.where)
     return rows.selectExpr(*source.select) if source.select else rows
+
+
+def told(reader: Any, source: SparkSource) -> Any:
+    """Return a reader of Spark that knows format, options and columns."""
+    reader = reader.format(source.format).options(
+        **{name: _text(value) for name, value in source.options.items()}
+    )
+    columns = ", ".join(f"`{name}` {kind}" for name, kind in source.columns.items())
+    return reader.schema(columns) if columns else reader
+
+
+def _loaded(spark: Any, query: Query, base_dir: Path) -> Any:
+    source = query.source
+    path = [] if source.path is None else [resolved(source.path, base_dir)]
+    if not query.is_stream:
+        return told(spark.read, source).load(*path)
+    reader = told(spark.readStream, source)
+    if source.format not in FILES or not path:
+        return reader.load(*path)
+    if not source.columns:
+        reader = reader.schema(told(spark.read, source).load(*path).schema)
+    return reader.load(_as_glob(path[0]))
 
 
 def prepared(rows: Any, *, key: str | None = None, streams: int = 0) -> Any:
@@ -199,6 +215,8 @@ def _contradictions(source: SparkSource, unit: TimeUnit) -> Iterator[str]:
         yield "a Spark source needs either `format:` or `sql:`"
     if source.sql is not None and (source.path is not None or source.options):
         yield "`path:` and `options:` belong to `format:`, not to `sql:`"
+    if source.columns and source.format not in FILES:
+        yield f"`columns:` are those of files ({', '.join(sorted(FILES))})"
     if source.sql is not None and source.trigger != "available_now":
         yield "a query in `sql:` is read once (`trigger: available_now`); what goes on needs a `format:`"
     if source.max_delay and unit == "none" and source.ts.unit is None:

@@ -63,11 +63,10 @@ class Ending:
         if self.directory is None:
             return "nothing was written"
         found = sorted({path for place in self.output_dirs for path in place.rglob("*.partial")})
-        partial = (
-            f"outputs so far are kept as {', '.join(map(show_path, found))}"
-            if found
-            else "no outputs were kept"
-        )
+        if found:
+            partial = f"outputs so far are kept as {', '.join(map(show_path, found))}"
+        else:
+            partial = "only what is committed was kept" if self.committed() else "no outputs were kept"
         return f"{partial}; the run is in {show_path(self.directory.path)}"
 
 

@@ -37,7 +37,7 @@ def test_no_file_that_tells_the_columns_is_said_with_its_place():
     said = said_of(
         "[UNABLE_TO_INFER_SCHEMA] Unable to infer schema for Parquet.", format="parquet", path="in"
     )
-    assert "a file in /plans/in that tells the columns" in said
+    assert "a file in /plans/in that tells the columns; or say them under `columns:`" in said
 
 
 def test_java_that_is_gone_is_said_to_be():

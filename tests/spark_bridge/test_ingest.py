@@ -120,6 +120,16 @@ def test_query_in_sql_is_read_once(spark, job, tmp_path):
     assert outputs(plan) == expected  # the log is closed: it is read again, without Spark
 
 
+def test_log_of_another_query_is_refused(spark, job):
+    source = "{{spark: {{format: parquet, path: values.parquet, where: v > {}, log: kept}}}}"
+    found = outputs(job("{parquet: {path: ends.parquet}}", source.format(2)))
+    with pytest.raises(
+        PlanFileError, match=r"stream 'values': `where:` is not what it was when .*kept was begun"
+    ):
+        outputs(job("{parquet: {path: ends.parquet}}", source.format(3)))
+    assert outputs(job("{parquet: {path: ends.parquet}}", source.format(2))) == found
+
+
 def test_null_in_the_column_of_times_is_an_error_with_file_and_row(spark, job, tmp_path):
     table = pa.table({"ts": [1, 2, None], "page": ["home"] * 3, "v": [1, 2, 3]})
     pq.write_table(table, tmp_path / "values.parquet")
@@ -177,6 +187,7 @@ def test_format_without_its_connector_says_what_to_put_into_the_plan_file(spark,
     [
         ("{spark: {}}", "{spark: {}}", "either `format:` or `sql:`"),
         ("{spark: {sql: SELECT 1, trigger: 1s}}", "{spark: {sql: SELECT 1}}", "read once"),
+        ("{spark: {sql: SELECT 1, columns: {a: INT}}}", "{spark: {sql: SELECT 1}}", "those of files"),
         ("{spark: {sql: SELECT 1, query: q}}", "{spark: {query: q}}", "say `key:`"),
         (
             "{spark: {sql: SELECT 1, query: q, key: k}}",
@@ -226,6 +237,25 @@ def test_continuous_query_brings_what_is_added_until_it_is_stopped(spark, tmp_pa
     assert failure.found(tmp_path / "log" / "s") is None
     assert not next(summary.streams(tmp_path / "log")).is_closed
     assert rows_in(tmp_path / "log") == [(5, 0), (6, 0), (7, 0)]
+
+
+def test_continuous_query_may_begin_with_an_empty_directory(spark, tmp_path):
+    (tmp_path / "in").mkdir()
+    source = stream(format="json", path="in", columns={"ts": "BIGINT", "v": "INT"}, trigger="100ms")
+    [query] = queries_of([source], unit="ms")
+    feed, stop = Feed(query, tmp_path / "log", base_dir=tmp_path), threading.Event()
+    assert feed.begin()
+    thread = threading.Thread(target=feed.run, args=(spark, stop))
+    thread.start()
+    try:
+        waited_for((feed.checkpoint / "metadata").exists)
+        (tmp_path / "whole").write_text('{"v": 1, "ts": 6}\n{"ts": 5, "v": 0}\n')
+        (tmp_path / "whole").rename(tmp_path / "in" / "0.json")
+        waited_for(lambda: batches_in(tmp_path / "log") == [(0, 2)])
+    finally:
+        stop.set()
+        thread.join()
+    assert rows_in(tmp_path / "log") == [(5, 0), (6, 1)]
 
 
 def test_run_that_goes_on_goes_on_with_its_query(spark, job, tmp_path):
