@@ -14,12 +14,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dgs.tags import Tag
 
+if TYPE_CHECKING:  # `Event[int]` says what payloads are; at run time a tuple takes any parameter
+    from typing import Generic
 
-class _Fields(NamedTuple):
-    tag: Tag
-    stream: str
-    ts: int
-    payload: Any
+    from typing_extensions import TypeVar
+
+    Payload = TypeVar("Payload", default=Any)
+
+    class _Fields(NamedTuple, Generic[Payload]):
+        tag: Tag
+        stream: str
+        ts: int
+        payload: Payload
+
+else:
+    Payload = Any
+
+    class _Fields(NamedTuple):
+        tag: Tag
+        stream: str
+        ts: int
+        payload: Any
 
 
 class _Row(tuple[Any, ...]):
@@ -37,7 +52,7 @@ class _OfFields(type):
             return tuple.__new__(cls, (tag, stream, ts, payload))
 
 
-class Event(_Row, _Fields, metaclass=_OfFields):
+class Event(_Row, _Fields[Payload], metaclass=_OfFields):
     """One event: its tag, the stream it came from, its timestamp (int64, the user's unit) and its payload."""
 
     __slots__ = ()

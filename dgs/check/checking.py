@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
 from dgs.check import relation
 from dgs.check.equality import Equal, close, same
 from dgs.check.laws import LAWS, Finding, Law
-from dgs.check.payloads import payload_strategies
+from dgs.check.payloads import any_ints, payload_strategies
 from dgs.check.reachable import narrated
 from dgs.check.report import CheckReport, LawResult
 from dgs.check.search import ERRORS, Counterexample, named, search
@@ -47,8 +48,9 @@ def run_checks(program: Program, options: Options, before: Iterable[LawResult] =
     world, notes = made_world(program, options)
     if not program.dependence.rules:
         notes.append("the program declares no dependence, so it runs as one worker")
-    for law in LAWS:
-        results.append(_checked(law, world, options, results))
+    with closing(world):
+        for law in LAWS:
+            results.append(_checked(law, world, options, results))
     return CheckReport(program.name, tuple(results), options.seed, tuple(notes))
 
 
@@ -66,6 +68,7 @@ def made_world(program: Program, options: Options) -> tuple[World, list[str]]:
         options.streams,
         options.states_equal or default,
         options.outputs_equal or default,
+        any_ints(program, tags, given),
     )
     notes = (
         [f"payloads of {', '.join(guessed)} are guessed: a type hint or `strategies=` says better"]

@@ -29,6 +29,8 @@ OFTEN = st.sampled_from([False, True, True])
 SELDOM = st.sampled_from([False, False, False, False, True])
 ALMOST_ALWAYS = st.sampled_from([False, True, True, True, True])
 STEP_KINDS = st.sampled_from([*["event"] * 6, "rejoined", "forked"])
+STEP_KINDS_OF_TYPES = st.sampled_from(["event", "event", "rejoined", "forked", "forked"])
+"""With several state types, most of what there is to check is behind forks."""
 UNSEEN = st.sampled_from(["neither", "left", "right", "by hash"])
 
 
@@ -159,7 +161,8 @@ class Draws:
         """Return steps from the initial state, and the wire they end on."""
         wire, steps = self.options.start, list[Step]()
         while wire.tags and len(steps) < most and self.draw(OFTEN if steps else ALMOST_ALWAYS):
-            what = self.draw(STEP_KINDS) if self.options.forks(wire) else "event"
+            kinds = STEP_KINDS_OF_TYPES if len(self.world.types) > 1 else STEP_KINDS
+            what = self.draw(kinds) if self.options.forks(wire) else "event"
             if what == "event":
                 steps.append(self.event(wire.tags))
                 continue
@@ -167,7 +170,7 @@ class Draws:
             if what == "rejoined":
                 steps.append(Rejoined(sides, self.apart(wires)))
             else:
-                keeps: Side = self.one(["left", "right"])
+                keeps: Side = self.one(_with_tags(wires))
                 steps.append(Forked(sides, keeps))
                 wire = wires[keeps]
         return tuple(steps), wire
@@ -176,13 +179,15 @@ class Draws:
         """Return a few events on the sides of a fork, in the order of their timestamps."""
         found: list[SideEvent] = []
         while len(found) < MOST_APART and self.draw(OFTEN):
-            side: Side = self.one(["left", "right"])
+            side: Side = self.one(_with_tags(wires))
             found.append((side, self.event(wires[side].tags)))
         return tuple(found)
 
     def sides(self, wire: Wire) -> tuple[Sides, dict[Side, Wire]]:
-        """Return a fork with independent, non-empty sides, and the wires behind it."""
+        """Return a fork with independent sides, and the wires behind it. Seldom, one of the sides sees nothing."""
         pair, partners = self.one(self.options.forks(wire))
+        if self.draw(SELDOM):
+            return self._one_sided(wire, pair)
         left_tag, right_tag = self.near_one(
             [(a, b) for a, some in partners.items() for b in some], lambda pair: pair
         )
@@ -197,6 +202,21 @@ class Draws:
             "right": Wire(pair.right, tuple(chosen["right"]), right),
         }
         return Sides(pair.name, left, right), wires
+
+    def _one_sided(self, wire: Wire, pair: ForkJoin) -> tuple[Sides, dict[Side, Wire]]:
+        """Return a fork with one side that sees nothing, or only keys of which no event will come."""
+        busy: Side = self.one(["left", "right"])
+        types = self.world.types
+        of, other = (pair.left, pair.right) if busy == "left" else (pair.right, pair.left)
+        tags = tuple(tag for tag in wire.tags if tag in types[of].handles)
+        sees, idle = TagSet.of(*tags), TagSet()
+        if self.options.unseen and not self.world.program.has_derived_fork and self.draw(SELDOM):
+            more = self.options.unseen & wire.allowed & types[other].handles
+            idle = TagSet() if self.world.dependence.between(sees, more) else more
+        here, there = Wire(of, tags, sees), Wire(other, (), idle)
+        if busy == "left":
+            return Sides(pair.name, sees, idle), {"left": here, "right": there}
+        return Sides(pair.name, idle, sees), {"left": there, "right": here}
 
     def _fill(self, chosen: dict[Side, list[Tag]], wire: Wire, pair: ForkJoin) -> None:
         """Give the other tags of a wire to sides where they may be."""
@@ -232,6 +252,11 @@ class Draws:
             if not depends(here | more, there):
                 left, right = (left | more, right) if side == "left" else (left, right | more)
         return left, right
+
+
+def _with_tags(wires: dict[Side, Wire]) -> list[Side]:
+    """Return the sides of a fork on which events may happen."""
+    return [side for side, wire in wires.items() if wire.tags]
 
 
 def _kinds_of(tags: TagSet) -> TagSet:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import time
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -36,6 +37,9 @@ INTS = st.integers(0, 9)
 TEXTS = st.text("abc", max_size=3)
 FLOATS = st.sampled_from([0.0, 1.0, 0.1, 0.2, 0.3, 0.7, -1.5, 2.5, 1e16])
 """Floats that show rounding where sums are taken for exact."""
+
+LONGEST = 0.0005
+"""Seconds that `update` of a large int may take."""
 
 GUESSES: tuple[tuple[SearchStrategy[Any], Sequence[Any]], ...] = (
     (INTS, (0, 1, 7)),
@@ -66,6 +70,26 @@ def payload_strategies(
             found[kind] = _guess(program, next(tag for tag in tags if tag.kind == kind))
             guessed.append(kind)
     return found, guessed
+
+
+def any_ints(program: Program, tags: Sequence[Tag], given: Mapping[str, Any]) -> frozenset[str]:
+    """Return the kinds whose payloads may be any int, and whose `update` takes a large one as quickly as a small one."""
+    hint = payload_hint(program)
+    firsts = {tag.kind: tag for tag in reversed(tags)}
+    return frozenset(
+        kind
+        for kind, tag in firsts.items()
+        if given.get(kind, hint) is int and _takes_large_ints(program, tag)
+    )
+
+
+def _takes_large_ints(program: Program, tag: Tag) -> bool:
+    """Try larger and larger payloads: one that is a number of things to do or to make would take forever in the end."""
+    for size in (100, 10_000, 1_000_000):
+        started = time.perf_counter()
+        if _error(program, tag, size) is not None or time.perf_counter() - started > LONGEST:
+            return False
+    return True
 
 
 def payload_hint(program: Program) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def replay(path: Path, program: Program, options: Options) -> CheckReport:
     if problem is not None:
         return CheckReport(program.name, (of_finding(NAME, WORDS, problem),), options.seed)
     saved = list(_saved(path))
-    sampled = {event.tag.kind: [event.payload] for _, scenario in saved for event in _events(scenario)}
+    sampled = {event.tag.kind: [event.payload] for _, scenario in saved for event in scenario.every_event()}
     options = Options(
         strategies={**{kind: [None] for kind in _kinds(program)}, **sampled},
         states_equal=options.states_equal,
@@ -60,7 +61,8 @@ def replay(path: Path, program: Program, options: Options) -> CheckReport:
         seed=options.seed,
     )
     world, _ = made_world(program, options)
-    return CheckReport(program.name, tuple(_again(world, *one) for one in saved), options.seed)
+    with closing(world):
+        return CheckReport(program.name, tuple(_again(world, *one) for one in saved), options.seed)
 
 
 def _again(world: World, name: str, scenario: Scenario) -> LawResult:
@@ -71,6 +73,9 @@ def _again(world: World, name: str, scenario: Scenario) -> LawResult:
     for sides in forks + ([] if scenario.sides is None else [scenario.sides]):
         if sides.fork not in world.forks:
             raise UsageError(message=f"the program has no fork {sides.fork!r} any more: check it anew")
+    missing = law.missing(world)
+    if missing is not None:
+        return LawResult(law.name, law.words, "no need", reason=missing)
     finding = examined(law, world, scenario)
     if finding is None:
         return LawResult(law.name, law.words, "holds", examples=1)
@@ -98,13 +103,6 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 def _text(scenario: Scenario | None) -> str | None:
     return None if scenario is None else base64.b64encode(codec.encode(scenario.to_data())).decode()
-
-
-def _events(scenario: Scenario) -> Iterator[Event]:
-    for step in scenario.steps:
-        if isinstance(step, Event):
-            yield step
-    yield from scenario.events
 
 
 def _kinds(program: Program) -> list[str]:

@@ -11,7 +11,8 @@ only states that a wire diagram can produce are ever looked at.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from dgs.events import Event
@@ -69,14 +70,37 @@ class Scenario:
     @property
     def event_count(self) -> int:
         """How many events there are in it."""
-        inside = sum(len(step.events) for step in self.steps if isinstance(step, Rejoined))
-        single = sum(isinstance(step, Event) for step in self.steps)
-        return inside + single + len(self.apart) + len(self.events)
+        return sum(1 for _ in self.every_event())
 
     @property
     def fork_count(self) -> int:
         """How many forks there are in it."""
         return sum(not isinstance(step, Event) for step in self.steps) + (self.sides is not None)
+
+    def every_event(self) -> Iterator[Event]:
+        """Yield all events in it."""
+        for step in self.steps:
+            if isinstance(step, Event):
+                yield step
+            elif isinstance(step, Rejoined):
+                yield from (event for _, event in step.events)
+        yield from (event for _, event in self.apart)
+        yield from self.events
+
+    def changed(self, change: Callable[[Event], Event]) -> Scenario:
+        """Return the scenario with every event changed, in the order of `every_event`."""
+
+        def step_changed(step: Step) -> Step:
+            if isinstance(step, Rejoined):
+                return replace(step, events=tuple((side, change(event)) for side, event in step.events))
+            return change(step) if isinstance(step, Event) else step
+
+        return replace(
+            self,
+            steps=tuple(map(step_changed, self.steps)),
+            apart=tuple((side, change(event)) for side, event in self.apart),
+            events=tuple(map(change, self.events)),
+        )
 
     def to_data(self) -> list[Any]:
         """Return the scenario as a value that the codec carries."""

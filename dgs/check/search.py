@@ -16,7 +16,7 @@ from hypothesis.errors import HypothesisException, HypothesisWarning
 
 from dgs.check.generate import scenarios
 from dgs.check.laws import Finding, Law
-from dgs.check.pruning import pruned
+from dgs.check.pruning import Payloads, pruned
 from dgs.check.scenario import Scenario
 from dgs.check.world import UserRaised, World
 
@@ -60,6 +60,7 @@ def examined(law: Law, world: World, scenario: Scenario) -> Finding | None:
 def search(law: Law, world: World, *, max_examples: int, seed: int) -> tuple[int, Counterexample | None]:
     """Return how many scenarios were checked, and the smallest in which the law does not hold."""
     failing: list[Counterexample] = []
+    payloads = Payloads()
     count, until = 0, float("inf")
 
     @seeded(seed)
@@ -77,6 +78,7 @@ def search(law: Law, world: World, *, max_examples: int, seed: int) -> tuple[int
     def attempt(scenario: Scenario) -> None:
         nonlocal count, until
         count += not failing
+        payloads.see(scenario)
         if time.monotonic() > until:
             raise _Enough
         for one in law.variants(world, scenario):
@@ -95,10 +97,10 @@ def search(law: Law, world: World, *, max_examples: int, seed: int) -> tuple[int
         except HypothesisException:
             if not failing:  # else: user code that does something else each time
                 raise
-    return count, _smallest(law, world, failing) if failing else None
+    return count, _smallest(law, world, failing, payloads) if failing else None
 
 
-def _smallest(law: Law, world: World, failing: list[Counterexample]) -> Counterexample:
+def _smallest(law: Law, world: World, failing: list[Counterexample], payloads: Payloads) -> Counterexample:
     """Return the smallest counterexample that is one every time, without the steps that it does not need."""
     ordered = sorted(failing, key=lambda one: one.size)
     found = next((one for one in ordered if examined(law, world, one.scenario) is not None), ordered[0])
@@ -107,7 +109,7 @@ def _smallest(law: Law, world: World, failing: list[Counterexample]) -> Countere
         finding = examined(law, world, scenario)
         return finding is not None and finding.law == found.finding.law
 
-    scenario = pruned(world, found.scenario, is_broken, fewest=law.fewest)
+    scenario = pruned(world, found.scenario, is_broken, payloads, fewest=law.fewest)
     finding = examined(law, world, scenario)
     return found if finding is None else Counterexample(scenario, finding)
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dgs.check.equality import Equal, same
 from dgs.check.scenario import Side, Sides
@@ -28,6 +28,9 @@ from dgs.events import Event
 from dgs.program import ForkJoin, Program, State, StateType
 from dgs.tags import Tag
 from dgs.user_code import user_trace
+
+if TYPE_CHECKING:
+    from dgs.check.another_process import AnotherProcess
 
 
 class UserRaised(Exception):  # noqa: N818 - a finding on its way to the report, not an error of ours
@@ -45,7 +48,7 @@ class World:
     """A program and what its laws are checked on.
 
     `tags`: a finite sample of its tags; `payloads`: a Hypothesis strategy by kind; `streams`: which streams a kind comes from
-    (its own name where nothing is known).
+    (its own name where nothing is known); `any_ints`: kinds whose payloads may be large ints.
     """
 
     program: Program
@@ -54,6 +57,7 @@ class World:
     streams: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     states_equal: Equal = same
     outputs_equal: Equal = same
+    any_ints: frozenset[str] = frozenset()
 
     @cached_property
     def types(self) -> dict[str, StateType]:
@@ -90,6 +94,18 @@ class World:
     def has_one_type(self) -> bool:
         """Whether the program has one state type: accumulation is for those only."""
         return type(self.program).states is Program.states
+
+    @cached_property
+    def elsewhere(self) -> AnotherProcess:
+        """Another process with the program, which starts when it is first asked."""
+        from dgs.check.another_process import AnotherProcess
+
+        return AnotherProcess(self.program)
+
+    def close(self) -> None:
+        """End what was started."""
+        if "elsewhere" in vars(self):
+            self.elsewhere.close()
 
     def init(self) -> State:
         """Return the initial state."""

@@ -6,16 +6,19 @@ from dgs.check.laws.codec import SurvivesTheCodec
 from dgs.check.laws.commuting import IndependentEventsCommute
 from dgs.check.laws.contract import Finding, Law
 from dgs.check.laws.determinism import RunsTheSameTwice
+from dgs.check.laws.elsewhere import RunsTheSameElsewhere
 from dgs.check.laws.forking import ForkingIsUndone
 from dgs.check.laws.identity import IdentityIsNeutral
 from dgs.check.laws.joining import UpdatesMayJoinLater
 from dgs.check.laws.ownership import OwnsOnlyStates
+from dgs.check.laws.resuming import GoesOnAfterTheCodec
 from dgs.check.laws.windows import WindowsAreFolds
 
 LAWS: tuple[Law, ...] = (
     SurvivesTheCodec(),
     OwnsOnlyStates(),
     RunsTheSameTwice(),
+    GoesOnAfterTheCodec(),
     IndependentEventsCommute(),
     IdentityIsNeutral(),
     AccumulatingKindsAccumulate(),
@@ -23,6 +26,7 @@ LAWS: tuple[Law, ...] = (
     UpdatesMayJoinLater(),
     BatchesAreFolds(),
     WindowsAreFolds(),
+    RunsTheSameElsewhere(),
 )
 
 __all__ = ["LAWS", "Finding", "Law"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,9 @@ from dgs.events import Event, EventBatch
 from dgs.outputs import OutputBatch
 from dgs.program import State
 from dgs.tags import Tag
+
+LARGE = 2**29
+"""Times a small number: four such are too large for 32 bits, and thousands of them fit into 64."""
 
 HINTS: dict[Symptom, str] = {
     "rounding": ROUNDING,
@@ -47,6 +50,10 @@ class BatchesAreFolds(Law):
         events = draws.events(tags, MOST_STEPS, least=1, stream=stream)
         return Scenario(steps, events=events, on=draws.one(["a list", "columns"]))
 
+    def variants(self, world: World, scenario: Scenario) -> Iterator[Scenario]:
+        """Yield the scenario, also with large numbers."""
+        yield from also_large(world, scenario)
+
     def check(self, world: World, scenario: Scenario) -> Finding | None:
         """Update with the whole batch, and with its two parts for every cut."""
         of, state = reached(world, scenario.steps)
@@ -71,6 +78,17 @@ class BatchesAreFolds(Law):
             if broken is not None:
                 return broken
         return None
+
+
+def also_large(world: World, scenario: Scenario) -> Iterator[Scenario]:
+    """Yield a scenario, also with ints that are too large for the columns of 32 bits that vectorised code may make of them."""
+    yield scenario
+    if any(event.tag.kind in world.any_ints for event in scenario.events):
+        yield scenario.changed(
+            lambda event: (
+                event._replace(payload=event.payload * LARGE) if event.tag.kind in world.any_ints else event
+            )
+        )
 
 
 def one_stream(draws: Draws, tags: Sequence[Tag]) -> tuple[str, list[Tag]]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
 from dgs.check.equality import Symptom
 from dgs.check.generate import Draws, Wire
 from dgs.check.laws.contract import ROUNDING, Finding, Law, compared, compared_outputs
 from dgs.check.reachable import folded, reached
-from dgs.check.scenario import Scenario
+from dgs.check.scenario import Forked, Scenario
 from dgs.check.world import World
 from dgs.tags import Tag
+from dgs.tagset import TagSet
 
 STATE: dict[Symptom, str] = {
     "rounding": ROUNDING,
@@ -18,6 +21,10 @@ STATE: dict[Symptom, str] = {
     "other": "the two events write the same part of the state, or one reads what the other writes",
 }
 OUTPUTS = "one of the events outputs what the other one writes, so the output shows which of them came first"
+
+
+MOST_PAIRS = 12
+"""So many pairs of keys are tried for the two events that were drawn."""
 
 
 class IndependentEventsCommute(Law):
@@ -37,6 +44,27 @@ class IndependentEventsCommute(Law):
         pairs = _pairs(draws, Wire(wire.of, tuple(tag for tag in wire.tags if tag in handles), wire.allowed))
         first, second = draws.one(pairs)
         return Scenario(steps, events=(draws.event([first]), draws.event([second])))
+
+    def variants(self, world: World, scenario: Scenario) -> Iterator[Scenario]:
+        """Yield the scenario, also with other keys of the two events: first those that are equal."""
+        yield scenario
+        one, two = scenario.events
+        seen = _seen_at_the_end(world, scenario)
+        pairs = sorted(
+            (
+                (a, b)
+                for a, b in world.independent
+                if (a.kind, b.kind) == (one.tag.kind, two.tag.kind) and a in seen and b in seen
+            ),
+            key=lambda pair: (
+                pair[0].key != pair[1].key,
+                world.tags.index(pair[0]),
+                world.tags.index(pair[1]),
+            ),
+        )
+        for a, b in islice(pairs, MOST_PAIRS):
+            if (a, b) != (one.tag, two.tag):
+                yield replace(scenario, events=(one._replace(tag=a), two._replace(tag=b)))
 
     def check(self, world: World, scenario: Scenario) -> Finding | None:
         """Run the two events in both orders."""
@@ -60,6 +88,16 @@ class IndependentEventsCommute(Law):
 def _pairs(draws: Draws, wire: Wire) -> list[tuple[Tag, Tag]]:
     independent = draws.world.independent
     return [(a, b) for i, a in enumerate(wire.tags) for b in wire.tags[i:] if (a, b) in independent]
+
+
+def _seen_at_the_end(world: World, scenario: Scenario) -> TagSet:
+    """Return the tags that the wire on which the steps end may see."""
+    of, seen = world.root, TagSet.everything()
+    for step in scenario.steps:
+        if isinstance(step, Forked):
+            of = world.types[world.type_of(step.sides.fork, step.keeps)]
+            seen = step.sides.left if step.keeps == "left" else step.sides.right
+    return seen & of.handles
 
 
 def _advice(one: Tag, two: Tag) -> str:

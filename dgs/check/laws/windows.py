@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from dgs import columns
 from dgs.check.equality import Symptom
 from dgs.check.generate import MOST_STEPS, Draws
-from dgs.check.laws.batches import as_batch, one_stream
+from dgs.check.laws.batches import also_large, as_batch, one_stream
 from dgs.check.laws.contract import ROUNDING, Finding, Law, compared
 from dgs.check.reachable import folded
 from dgs.check.scenario import Scenario
@@ -45,6 +46,10 @@ class WindowsAreFolds(Law):
         rows = list(range(len(events) + 1))
         cuts = sorted(draws.one(rows) for _ in range(draws.one([0, 1, 2, 3])))
         return Scenario(events=events, on=draws.one(["a list", "columns"]), cuts=tuple(cuts))
+
+    def variants(self, world: World, scenario: Scenario) -> Iterator[Scenario]:
+        """Yield the scenario, also with large numbers."""
+        yield from also_large(world, scenario)
 
     def check(self, world: World, scenario: Scenario) -> Finding | None:
         """Compare every window."""

@@ -1,0 +1,53 @@
+"""Another process does the same: with another hash seed, at another time."""
+
+from __future__ import annotations
+
+from dgs.check.another_process import NotThere
+from dgs.check.equality import Symptom
+from dgs.check.generate import Draws
+from dgs.check.laws.contract import Finding, Law, compared
+from dgs.check.reachable import reached
+from dgs.check.scenario import Scenario
+from dgs.check.world import World
+from dgs.errors import CodecError
+
+HINT = (
+    "user code must be a function of its arguments, in every process: no clock (not the date either), no `hash` of texts, no `id`, no "
+    "order of a set (sort it), nothing that is remembered in a module. Keys are spread by `dgs`, times are those of events"
+)
+
+
+class RunsTheSameElsewhere(Law):
+    """The same history gives the same state and outputs in a fresh interpreter, more than a year later."""
+
+    name = "elsewhere"
+    words = "another process does the same: at another time, with another hash seed"
+    after = ("codec", "ownership", "determinism", "resume", "C3", "identity", "accumulation", "C2", "C1")
+
+    def missing(self, world: World) -> str | None:
+        """Return why the program cannot be run in another process, if so."""
+        try:
+            world.elsewhere.start()
+        except NotThere as reason:
+            return str(reason)
+        return None
+
+    def draw(self, draws: Draws) -> Scenario:
+        """Draw a history."""
+        return Scenario(draws.history()[0])
+
+    def check(self, world: World, scenario: Scenario) -> Finding | None:
+        """Run the history here and there."""
+        here: list[list[object]] = []
+        _, state = reached(world, scenario.steps, here)
+        try:
+            state_there, there = world.elsewhere.reached(scenario)
+        except (NotThere, CodecError):  # a payload that only this process knows
+            return None
+        hints: dict[Symptom, str] = {"other": HINT}
+        for place, pair in enumerate(zip(here, there, strict=True), 1):
+            if len(pair[0]) != len(pair[1]) or not all(map(world.outputs_equal, *pair)):
+                what = f"the outputs of event {place} differ in another process"
+                return compared(lambda *_: False, what, ("here", pair[0]), ("there", pair[1]), hints)
+        what = "the state differs in another process"
+        return compared(world.states_equal, what, ("here", state), ("there", state_there), hints)

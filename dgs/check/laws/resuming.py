@@ -1,0 +1,55 @@
+"""A state that comes back from the codec goes on as if it had never left: after a checkpoint, on another host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from dgs import codec
+from dgs.check.equality import Symptom
+from dgs.check.generate import Draws
+from dgs.check.laws.contract import Finding, Law, compared, compared_outputs
+from dgs.check.reachable import folded, reached
+from dgs.check.scenario import Scenario
+from dgs.check.world import World
+from dgs.events import Event
+
+HINTS: dict[Symptom, str] = {
+    "other": "what counts must be in the values: a dict comes back sorted by its keys, and where the order of its entries matters "
+    "(the oldest, the least recently used), keep a list, or a number in each entry"
+}
+
+
+class GoesOnAfterTheCodec(Law):
+    """`update(decode(encode(s)), e) = update(s, e)` for a few events e, with the same outputs."""
+
+    name = "resume"
+    words = "a state that comes back from a checkpoint goes on as it would have: update(decode(encode(s)), e) = update(s, e)"
+    fewest = 1
+
+    def draw(self, draws: Draws) -> Scenario:
+        """Draw a history and a few more events."""
+        steps, wire = draws.history()
+        return Scenario(steps, events=draws.events(wire.tags, 2, least=1))
+
+    def variants(self, world: World, scenario: Scenario) -> Iterator[Scenario]:
+        """Yield the scenario, also with the codec before each of the last events of the history."""
+        del world
+        yield scenario
+        steps, events = scenario.steps, scenario.events
+        while steps and isinstance(last := steps[-1], Event):
+            steps, events = steps[:-1], (last, *events)
+            yield replace(scenario, steps=steps, events=events)
+
+    def check(self, world: World, scenario: Scenario) -> Finding | None:
+        """Run the events on the state, and on what the codec makes of it."""
+        events = scenario.events
+        of, state = reached(world, scenario.steps)
+        back = codec.decode(codec.encode(state))
+        expected, wanted = folded(world, of, state, events)
+        got, outputs = folded(world, of, back, events)
+        names = ("going on", "going on from decode(encode(s))")
+        found = compared_outputs(world, events, (names[0], wanted), (names[1], outputs), HINTS["other"])
+        return found or compared(
+            world.states_equal, "the states differ", (names[0], expected), (names[1], got), HINTS
+        )

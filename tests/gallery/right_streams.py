@@ -1,0 +1,147 @@
+"""More programs that are right and unusual, of the kinds whose wrong brothers are in `wrong_streams`.
+
+>>> "least_recently_used" in RIGHT
+True
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from fractions import Fraction
+
+import numpy as np
+
+from dgs import columns
+from dgs.dependence import ALWAYS, Dependence
+from dgs.events import Event
+from dgs.program import Program
+from tests.gallery.right import BARRIER, GET, PUT, RIGHT, VALUE, A, B, right
+
+__all__ = ["RIGHT"]
+
+
+class Window(Program):
+    depends = Dependence((BARRIER, BARRIER, ALWAYS), (BARRIER, VALUE, ALWAYS))
+    accumulates = (VALUE,)
+
+    def identity(self):
+        return self.init()
+
+
+@right("least_recently_used")
+class LeastRecentlyUsed(Program):
+    """The order of entries counts, and the codec keeps it, as it is one of an OrderedDict."""
+
+    kinds = (PUT, GET)
+
+    def init(self):
+        return OrderedDict()
+
+    def update(self, state, event: Event[int], emit):
+        key = event.tag.key
+        if event.tag.kind == PUT:
+            state[key] = event.payload
+        else:
+            emit((key, state.get(key)))
+        if key in state:
+            state.move_to_end(key)
+        if len(state) > 2:
+            state.popitem(last=False)
+        return state
+
+
+@right("sessions")
+class Sessions(Window):
+    """Spans of time that are at most 2 apart are one, wherever they meet."""
+
+    def init(self):
+        return []
+
+    def update(self, state, event: Event[int], emit):
+        if event.tag.kind == VALUE:
+            return self.join(state, [(event.payload, event.payload)])
+        for span in state:
+            emit(span)
+        return []
+
+    def join(self, left, right):
+        spans = []
+        for start, end in sorted(left + right):
+            if spans and start - spans[-1][1] <= 2:
+                spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+            else:
+                spans.append((start, end))
+        return spans
+
+
+@right("true_mean")
+class TrueMean(Window):
+    """Count and sum, and prefix sums for many windows; large numbers are exact."""
+
+    def init(self):
+        return (0, 0)
+
+    def update(self, state, event: Event[int], emit):
+        count, total = state
+        if event.tag.kind == VALUE:
+            return count + 1, total + event.payload
+        emit(Fraction(total, count) if count else None)
+        return (0, 0)
+
+    def update_windows(self, batch, cuts):
+        sums = np.concatenate([[0], np.cumsum(columns.to_list(batch.payload))])
+        edges = np.concatenate([[0], cuts, [len(batch)]])
+        return list(zip(np.diff(edges).tolist(), np.diff(sums[edges]).tolist(), strict=True))
+
+    def join(self, left, right):
+        return left[0] + right[0], left[1] + right[1]
+
+
+@right("masked")
+class Masked(Program):
+    """A fork that splits the state into two parts neither of which means anything."""
+
+    kinds = (A, B)
+    depends = Dependence()
+
+    def init(self):
+        return 0
+
+    def update(self, state, event: Event[int], emit):
+        return state ^ (event.payload & 255)
+
+    def fork(self, state, left, right):
+        return state ^ 170, 170
+
+    def join(self, left, right):
+        return left ^ right
+
+
+@right("measures_itself")
+class MeasuresItself(Window):
+    """It looks at a clock, of which its states and outputs show nothing, and payloads say how much there is to do."""
+
+    def __init__(self):
+        self.seconds = 0.0
+
+    def init(self):
+        return 0
+
+    def update(self, state, event: Event[int], emit):
+        started = time.perf_counter()
+        if event.tag.kind == VALUE:
+            state += sum(1 for _ in range(abs(event.payload)))
+        else:
+            emit(state)
+            state = 0
+        self.seconds += time.perf_counter() - started
+        return state
+
+    def update_batch(self, state, batch, emit_batch):
+        for row, event in enumerate(batch.events()):
+            state = self.update(state, event, lambda value, row=row: emit_batch([value], np.array([row])))
+        return state
+
+    def join(self, left, right):
+        return left + right

@@ -1,0 +1,274 @@
+"""More programs with one mistake each: those of stream programs in particular, and those that one process does not show.
+
+>>> WRONG["first_in_dict_order"].laws
+('resume',)
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from fractions import Fraction
+
+import numpy as np
+
+from dgs import columns
+from dgs.dependence import ALWAYS, SAME_KEY, Dependence
+from dgs.events import Event
+from dgs.program import ForkJoin, Program, StateType
+from dgs.tagset import TagSet
+from tests.gallery.wrong import (
+    BARRIER,
+    CELL,
+    GET,
+    INC,
+    PUT,
+    READ,
+    VALUE,
+    WRONG,
+    A,
+    B,
+    Counters,
+    Window,
+    breaks,
+)
+
+__all__ = ["WRONG"]
+
+
+@breaks("window_id_lost", "C1")
+class WindowIdLost(Program):
+    """Only a fork with nothing on the left shows it: join keeps the left number of the window."""
+
+    depends = Dependence((BARRIER, BARRIER, ALWAYS), (BARRIER, VALUE, ALWAYS))
+
+    def init(self):
+        return (0, 0)
+
+    def update(self, state, event: Event[int], emit):
+        number, total = state
+        if event.tag.kind == VALUE:
+            return number, total + event.payload
+        emit((number, total))
+        return number + 1, 0
+
+    def fork(self, state, left, right):
+        nothing = (state[0], 0)
+        return (nothing, state) if BARRIER in right else (state, nothing)
+
+    def join(self, left, right):
+        return left[0], left[1] + right[1]
+
+
+@breaks("empty_side_loses", "C2")
+class EmptySideLoses(Counters):
+    """Without tags on the left there is nothing to be done, it seems."""
+
+    def fork(self, state, left, right):
+        return super().fork(state, left, right) if left else ({}, {})
+
+
+@breaks("first_in_dict_order", "resume")
+class FirstInDictOrder(Program):
+    """A queue that is a dict: which entry is the oldest is lost in a checkpoint."""
+
+    depends = Dependence((PUT, PUT, ALWAYS), (PUT, GET, ALWAYS), (GET, GET, ALWAYS))
+
+    def init(self):
+        return {}
+
+    def update(self, state, event: Event[int], emit):
+        if event.tag.kind == PUT:
+            state.setdefault(event.tag.key, event.payload)
+        elif state:
+            oldest = next(iter(state))
+            emit((oldest, state.pop(oldest)))
+        return state
+
+
+@breaks("lists_a_set", "resume", "elsewhere")
+class ListsASet(Program):
+    """The order of a set of texts is another in every process."""
+
+    def init(self):
+        return set()
+
+    def update(self, state, event: Event[str], emit):
+        state.add(event.payload)
+        emit(list(state))
+        return state
+
+
+@breaks("hash_of_texts", "elsewhere")
+class HashOfTexts(Program):
+    """Keys are put into buckets by a hash that is another in every process."""
+
+    depends = Dependence((PUT, PUT, SAME_KEY))
+
+    def init(self):
+        return {}
+
+    def update(self, state, event: Event[int], emit):
+        emit((hash(event.tag.key) % 2, event.payload))
+        return state
+
+
+@breaks("minutes", "elsewhere")
+class Minutes(Window):
+    """A clock so coarse that two runs see the same."""
+
+    def update(self, state, event: Event[int], emit):
+        if event.tag.kind == BARRIER:
+            emit(int(time.time()) // 60)
+        return super().update(state, event, emit)
+
+
+@breaks("today", "elsewhere")
+class Today(Window):
+    def update(self, state, event: Event[int], emit):
+        if event.tag.kind == BARRIER:
+            emit(dt.date.today().isoformat())  # noqa: DTZ011 - that is the mistake
+        return super().update(state, event, emit)
+
+
+@breaks("this_hour", "elsewhere")
+class ThisHour(Window):
+    def update(self, state, event: Event[int], emit):
+        if event.tag.kind == BARRIER:
+            emit(dt.datetime.now().strftime("%Y-%m-%d %H"))  # noqa: DTZ005 - that is the mistake
+        return super().update(state, event, emit)
+
+
+@breaks("even_cells_only", "C3")
+class EvenCellsOnly(Counters):
+    """A predicate that forgets some of the keys."""
+
+    depends = Dependence((INC, READ, lambda a, b: a.key == b.key and a.key % 2 == 0), (READ, READ, SAME_KEY))
+
+
+@breaks("batch_of_32_bits", "batch")
+class BatchOf32Bits(Window):
+    """Sums wrap around where `update` has none of it."""
+
+    def update_batch(self, state, batch, emit_batch):
+        for row, event in enumerate(batch.events()):
+            if event.tag.kind == BARRIER:
+                emit_batch([state], np.array([row]))
+                state = 0
+            else:
+                state = int(np.int64(state + event.payload).astype(np.int32))
+        return state
+
+
+@breaks("windows_by_reduceat", "windows")
+class WindowsByReduceat(Window):
+    """`reduceat` gives an empty window the value after it."""
+
+    def update_windows(self, batch, cuts):
+        values = np.array([*columns.to_list(batch.payload), 0])
+        return np.add.reduceat(values, np.concatenate([[0], cuts]))
+
+
+@breaks("mean_of_means", "accumulation", "C1")
+class MeanOfMeans(Window):
+    """Joining averages two means as if both were of as many values."""
+
+    def init(self):
+        return (0, 0)
+
+    def identity(self):
+        return (0, 0)
+
+    def update(self, state, event: Event[int], emit):
+        count, mean = state
+        if event.tag.kind == VALUE:
+            return count + 1, mean + Fraction(event.payload - mean, count + 1)
+        emit(mean)
+        return (0, 0)
+
+    def join(self, left, right):
+        both = left[0] and right[0]
+        return left[0] + right[0], Fraction(left[1] + right[1], 2) if both else left[1] + right[1]
+
+
+@breaks("top_two_by_arrival", "C3")
+class TopTwoByArrival(Window):
+    """Of equal scores those that came first stay."""
+
+    def init(self):
+        return []
+
+    def identity(self):
+        return []
+
+    def update(self, state, event: Event[tuple[int, str]], emit):
+        if event.tag.kind == VALUE:
+            return self.join(state, [event.payload])
+        emit(list(state))
+        return []
+
+    def join(self, left, right):
+        return sorted(left + right, key=lambda scored: -scored[0])[:2]
+
+
+@breaks("cursor_on_both_sides", "C2")
+class CursorOnBothSides(Counters):
+    """The number of events so far goes to both sides and is added up."""
+
+    depends = Dependence((INC, INC, SAME_KEY), (INC, READ, SAME_KEY), (READ, READ, SAME_KEY))
+
+    def init(self):
+        return {"events": 0, "counts": {}}
+
+    def update(self, state, event: Event[int], emit):
+        return {
+            "events": state["events"] + 1,
+            "counts": super().update(state["counts"], event, emit),
+        }
+
+    def fork(self, state, left, right):
+        theirs = {k: v for k, v in state["counts"].items() if INC(k) in right or READ(k) in right}
+        mine = {k: v for k, v in state["counts"].items() if k not in theirs}
+        return {"events": state["events"], "counts": mine}, {"events": state["events"], "counts": theirs}
+
+    def join(self, left, right):
+        return {"events": left["events"] + right["events"], "counts": left["counts"] | right["counts"]}
+
+
+@breaks("one_wrong_triple", "C1")
+class OneWrongTriple(Program):
+    """Of two fork-join pairs the inner one loses what both sides counted."""
+
+    kinds = (A, B, CELL)
+    depends = Dependence((A, A, ALWAYS), (B, B, ALWAYS))
+
+    def init(self):
+        return {"b": 0, "cells": {}}
+
+    def states(self):
+        return (
+            StateType("all", TagSet.of(B, CELL), self.update),
+            StateType("b", TagSet.of(B), lambda state, event, _emit: state + event.payload),
+            StateType("cells", TagSet.of(CELL), self.cell),
+        )
+
+    def fork_joins(self):
+        return (
+            ForkJoin(
+                "split",
+                "all",
+                "b",
+                "cells",
+                lambda s, _l, _r: (s["b"], s["cells"]),
+                lambda b, c: {"b": b, "cells": c},
+            ),
+            ForkJoin("halve", "cells", "cells", "cells", lambda s, _l, _r: (s, {}), lambda a, b: a | b),
+        )
+
+    def cell(self, state, event, emit):
+        return {**state, event.tag.key: state.get(event.tag.key, 0) + 1}
+
+    def update(self, state, event: Event[int], emit):
+        if event.tag.kind == B:
+            return {**state, "b": state["b"] + event.payload}
+        return {**state, "cells": self.cell(state["cells"], event, emit)}
