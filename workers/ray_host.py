@@ -21,6 +21,7 @@ from workers.checkpoints import ResumePoint
 from workers.deployment import Deployment
 from workers.engine import Engine
 from workers.epochs import HostReport, RootReport
+from workers.freed_memory import keep_freed_memory
 from workers.job import Job
 from workers.transport import Transport
 from workers.transport_ray import RayTransport
@@ -79,6 +80,7 @@ class HostActor:
     _index: int
 
     def __init__(self) -> None:
+        keep_freed_memory()
         self._lock = threading.Lock()
         self._ready: list[tuple[int, bytes]] = []
         self._reports: list[HostReport | RootReport] = []

@@ -74,7 +74,9 @@ def bench(
     """
     with reporting(as_json=as_json, debug=debug):
         from dgs.api.preparing import from_file, prepare
+        from workers.freed_memory import keep_freed_memory
 
+        keep_freed_memory()
         prepared = prepare(
             from_file(plan_path, given_by_flags(set_values, plan, optimizer__name=optimizer)),
             max_events=max_events,

@@ -97,9 +97,11 @@ def run_and_finish(prepared: Prepared, wanted: Asked, ending: Ending, *, resumes
 
 def _run(prepared: Prepared, options: Options, ending: Ending) -> Run:
     from dgs.api.running import execute, sinks_of
+    from workers.freed_memory import keep_freed_memory
     from workers.job import Caller
     from workers.sinks.delivery import deliveries
 
+    keep_freed_memory()
     base_dir, directory = prepared.request.base_dir, ending.directory
     sinks = sinks_of(prepared, directory)
     paths = [path for sink in sinks if (path := getattr(sink.details, "path", None)) is not None]

@@ -19,6 +19,7 @@ from dgs.measuring import Sample, measured, medians
 from experiments.bench import latency, memory, plot, report, sync
 from experiments.bench.applications import APPLICATIONS, application, available
 from experiments.bench.engines import Shapes, contestants
+from workers.freed_memory import keep_freed_memory
 
 ENGINES = ("loop", "numpy", "local", "ray")
 
@@ -92,6 +93,7 @@ def main(
     """Measure the applications: engines x {scalar, vectorised} x leaves x hosts, repetitions interleaved."""
     asked = {name: value for name, value in locals().items() if name not in ("json", "plot_file")}
     about = report.surroundings(asked)
+    keep_freed_memory()  # as `dgs run` does, and its hosts
     if memory_only:
         memory.report(about, json)
         return
