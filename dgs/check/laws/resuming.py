@@ -8,15 +8,16 @@ from dataclasses import replace
 from dgs import codec
 from dgs.check.equality import Symptom
 from dgs.check.generate import Draws
-from dgs.check.laws.contract import Finding, Law, compared, compared_outputs
+from dgs.check.laws.contract import ROUNDING, Finding, Law, compared, compared_outputs
 from dgs.check.reachable import folded, reached
 from dgs.check.scenario import Scenario
-from dgs.check.world import World
+from dgs.check.world import UserRaised, World
 from dgs.events import Event
 
 HINTS: dict[Symptom, str] = {
+    "rounding": ROUNDING,
     "other": "what counts must be in the values: a dict comes back sorted by its keys, and where the order of its entries matters "
-    "(the oldest, the least recently used), keep a list, or a number in each entry"
+    "(the oldest, the least recently used), keep a list, or a number in each entry",
 }
 
 
@@ -47,7 +48,11 @@ class GoesOnAfterTheCodec(Law):
         of, state = reached(world, scenario.steps)
         back = codec.decode(codec.encode(state))
         expected, wanted = folded(world, of, state, events)
-        got, outputs = folded(world, of, back, events)
+        try:
+            got, outputs = folded(world, of, back, events)
+        except UserRaised as raised:
+            what = f"{raised.function} raised {raised.error}, but only on the state that came back"
+            return Finding(what, hint=f"{HINTS['other']}\n{raised.trace}")
         names = ("going on", "going on from decode(encode(s))")
         found = compared_outputs(world, events, (names[0], wanted), (names[1], outputs), HINTS["other"])
         return found or compared(

@@ -203,3 +203,25 @@ def test_cli_check_without_target_is_a_usage_error():
 def test_check_of_what_is_not_there_cannot_be_imported(project):
     with pytest.raises(ProgramImportError):
         dgs.check("program.py:Nothing")
+
+
+class FirstComesFirst(dgs.Program):
+    """It relies on the order of the entries of a dict."""
+
+    kinds = (dgs.kind("any"),)
+
+    def init(self):
+        return {"b": 0, "a": 0}
+
+    def update(self, state, event: dgs.Event[int], emit):
+        if next(iter(state)) != "b":
+            raise ValueError("b is not first")
+        return state
+
+
+def test_error_after_the_codec_only_says_so():
+    (found,) = dgs.check(FirstComesFirst, max_examples=5, keys={"any": [None]}).broken
+    assert found.law == "resume"
+    assert (
+        found.finding.what == "update raised ValueError: b is not first, but only on the state that came back"
+    )
