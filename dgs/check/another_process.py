@@ -3,22 +3,28 @@
 It is asked for what a history leads to. What the answers must not depend on is different there: the order of sets of texts,
 `hash`, `id`, the process's number, the clocks, what modules and objects remember.
 
-The other process is `python -m dgs.check.another_process`; questions and answers are codec bytes, each after its length.
+The other process is `python -m dgs.check.another_process`; questions and answers are codec bytes, each after its length. What is on
+the program itself is pickled, for our own process to read: there it may be anything, and the order of its dicts stays.
 """
 
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
+import sysconfig
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
+from threading import Timer
+from types import ModuleType
 from typing import Any, BinaryIO
 
 from dgs import codec
 from dgs.check.reachable import reached
 from dgs.check.scenario import Scenario
-from dgs.check.shifted_clock import move_clocks
+from dgs.check.shifted_clock import move_clocks, move_datetimes
 from dgs.check.world import UserRaised, World
 from dgs.errors import CodecError, DgsError
 from dgs.loading import load_callable
@@ -27,17 +33,26 @@ from dgs.program import Program
 HASH_SEEDS = (1, 13, 12, 11, 17, 41, 0, 15)
 """Under seed number i the last bits of hash("a"), hash("b"), hash("c") are those of 7 - i."""
 
+LONGEST = 60.0
+"""Seconds in which an answer must come, the first one after all imports."""
+
+INSIDE = "DGS_CHECK_ANOTHER_PROCESS"
+"""The variable that is set there: a module that checks its programs when it is imported must not start one process after the other."""
+
+OURS = frozenset({"__main__", "dgs", "planner", "workers", "spark_bridge"})
+
 
 class NotThere(Exception):  # noqa: N818 - an answer, not an error
     """The program cannot be run in another process: why."""
 
 
 class AnotherProcess:
-    """A process with a copy of a program, to be closed in the end. Raises NotThere if the program cannot be made there."""
+    """A process with a copy of a program, to be closed in the end. Where it cannot answer it says why, from then on."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
         self._process: subprocess.Popen[bytes] | None = None
+        self._problem: str | None = None
 
     def close(self) -> None:
         """End the process, if there is one."""
@@ -46,47 +61,67 @@ class AnotherProcess:
             self._process.communicate()
 
     def start(self) -> None:
-        """Start the process, if it does not run, and make the program there. Raises NotThere."""
-        if self._process is not None:
-            return
-        where = _whereabouts(self._program)
-        self._process = subprocess.Popen(  # noqa: S603 - ourselves
-            [sys.executable, "-m", __name__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={
-                **os.environ,
-                "PYTHONHASHSEED": str(_other_hash_seed()),
-                "PYTHONPATH": os.pathsep.join(sys.path),
-            },
-        )
-        problem = self._asked(codec.encode(where))
-        if problem is not None:
-            raise NotThere(problem)
+        """Start the process, if it does not run, and make the program there. Raises NotThere, also if it answers no more."""
+        if self._problem is not None:
+            raise NotThere(self._problem)
+        if self._process is None:
+            try:
+                where = _whereabouts(self._program)
+                self._process = _started()
+                self._problem = self._asked(codec.encode(where))
+            except (NotThere, OSError) as error:
+                self._problem = str(error)
+            self.start()
 
     def reached(self, scenario: Scenario) -> tuple[Any, list[list[Any]]]:
         """Return the state that the steps lead to there, and the outputs of each event. Raises NotThere, UserRaised."""
         self.start()
-        answer, *content = self._asked(codec.encode(scenario.to_data()))
+        try:
+            answer, *content = self._asked(codec.encode(scenario.to_data()))
+        except (NotThere, CodecError) as error:
+            answer, content = "cannot", [str(error)]
         if answer == "raised":
             raise UserRaised(content[0], RuntimeError(content[1]))
         if answer == "state":
             state, trace = content
             return state, trace
-        raise NotThere(content[0])
+        self._problem = str(content[0])
+        raise NotThere(self._problem)
 
     def _asked(self, question: bytes) -> Any:
-        if self._process is None or self._process.stdin is None or self._process.stdout is None:
+        process = self._process
+        if process is None or process.stdin is None or process.stdout is None:
             raise NotThere("the other process has not been started")
+        hanging = Timer(LONGEST, process.kill)
+        hanging.start()
         try:
-            _write(self._process.stdin, question)
+            _write(process.stdin, question)
+            answer = _read(process.stdout)
         except OSError:
-            raise NotThere("the other process has ended") from None
-        answer = _read(self._process.stdout)
+            answer = None
+        finally:
+            hanging.cancel()
         if answer is None:
-            raise NotThere("the other process has ended")
+            raise NotThere(f"the other process has ended, or gave no answer in {LONGEST:g} s")
         return codec.decode(answer)
+
+
+def _started() -> subprocess.Popen[bytes]:
+    """Start the process: with our path of modules, and -P: what is in the working directory must not hide what is installed."""
+    if INSIDE in os.environ:
+        raise NotThere("this is another process already")
+    return subprocess.Popen(  # noqa: S603 - ourselves
+        [sys.executable, "-P", "-m", __name__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={
+            **os.environ,
+            INSIDE: "1",
+            "PYTHONHASHSEED": str(_other_hash_seed()),
+            "PYTHONPATH": os.pathsep.join(one for one in sys.path if isinstance(one, str)),
+        },
+    )
 
 
 def _other_hash_seed() -> int:
@@ -110,10 +145,9 @@ def _whereabouts(program: Program) -> list[Any]:
     }
     source = file if cls.__module__.startswith("dgs_file_") else cls.__module__
     try:
-        codec.encode(own)
-    except CodecError as error:
+        return [f"{source}:{cls.__qualname__}", pickle.dumps(own)]
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is on the program and cannot be sent
         raise NotThere(f"what is on the program itself cannot be sent: {error}") from None
-    return [f"{source}:{cls.__qualname__}", own]
 
 
 def _write(to: Any, data: bytes) -> None:
@@ -135,15 +169,29 @@ def answer_questions(source: BinaryIO, to: BinaryIO) -> None:
     ref, own = codec.decode(question)
     try:
         cls = load_callable(ref, Path.cwd())
-    except DgsError as error:
-        _write(to, codec.encode(str(error)))
+        program = object.__new__(cls)
+        vars(program).update(pickle.loads(own))  # noqa: S301 - our parent's
+    except Exception as error:  # noqa: BLE001 - whatever it is, the program cannot be made here
+        _write(to, codec.encode(str(error) if isinstance(error, DgsError) else repr(error)))
         return
-    program = object.__new__(cls)
-    vars(program).update(own)
+    move_datetimes(_of_the_user(cls))
     world = World(program, (), {})
     _write(to, codec.encode(None))
     while (question := _read(source)) is not None:
         _write(to, _answer(world, Scenario.from_data(codec.decode(question))))
+
+
+def _of_the_user(cls: type) -> Iterator[ModuleType]:
+    """Yield the modules that are not installed, and those of the program's package."""
+    package = cls.__module__.partition(".")[0]
+    standard = sysconfig.get_path("stdlib") + os.sep
+    for name, module in list(sys.modules.items()):
+        file, top = getattr(module, "__file__", None), name.partition(".")[0]
+        if file is None or top in OURS:
+            continue
+        is_installed = file.startswith(standard) or {"site-packages", "dist-packages"} & set(Path(file).parts)
+        if top == package or not is_installed:
+            yield module
 
 
 def _answer(world: World, scenario: Scenario) -> bytes:
@@ -158,12 +206,13 @@ def _answer(world: World, scenario: Scenario) -> bytes:
 
 
 def main() -> None:
-    """Answer on the standard output; what user code prints goes nowhere."""
-    to = os.fdopen(os.dup(1), "wb")
-    nowhere = os.open(os.devnull, os.O_WRONLY)
+    """Answer on the standard output; what user code prints goes nowhere, and it has nothing to read."""
+    source, to = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, 0)
     os.dup2(nowhere, 1)
     move_clocks()
-    answer_questions(sys.stdin.buffer, to)
+    answer_questions(source, to)
 
 
 if __name__ == "__main__":

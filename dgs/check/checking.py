@@ -99,6 +99,14 @@ def of_counterexample(law: Law, world: World, found: Counterexample, **figures: 
     )
 
 
+def holding(law: Law, world: World, **figures: Any) -> LawResult:
+    """Return the result of a law without a counterexample, unless it turned out that it could not be checked."""
+    missing = law.missing(world)
+    if missing is not None:
+        return LawResult(law.name, law.words, "no need", reason=missing)
+    return LawResult(law.name, law.words, "holds", **figures)
+
+
 def _checked(law: Law, world: World, options: Options, results: list[LawResult]) -> LawResult:
     broken = {one.law for one in results if one.is_broken} | {
         one.checked_as for one in results if one.is_broken
@@ -112,6 +120,6 @@ def _checked(law: Law, world: World, options: Options, results: list[LawResult])
     started = time.monotonic()
     count, found = search(law, world, max_examples=options.max_examples, seed=options.seed)
     seconds = time.monotonic() - started
-    if found is None:
-        return LawResult(law.name, law.words, "holds", examples=count, seconds=seconds)
-    return of_counterexample(law, world, found, examples=count, seconds=seconds)
+    if found is not None:
+        return of_counterexample(law, world, found, examples=count, seconds=seconds)
+    return holding(law, world, examples=count, seconds=seconds)

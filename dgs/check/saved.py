@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dgs import codec
-from dgs.check.checking import Options, made_world, of_counterexample, of_finding
+from dgs.check.checking import Options, holding, made_world, of_counterexample, of_finding
 from dgs.check.laws import LAWS
 from dgs.check.relation import NAME, WORDS, relation_finding
 from dgs.check.report import CheckReport, LawResult
@@ -78,7 +78,7 @@ def _again(world: World, name: str, scenario: Scenario) -> LawResult:
         return LawResult(law.name, law.words, "no need", reason=missing)
     finding = examined(law, world, scenario)
     if finding is None:
-        return LawResult(law.name, law.words, "holds", examples=1)
+        return holding(law, world, examples=1)
     return of_counterexample(law, world, Counterexample(scenario, finding), examples=1)
 
 

@@ -1,7 +1,8 @@
 """Another time: Python's clocks, moved on by more than a year, so that every field of a date is another.
 
 User code that looks at a clock seldom shows it when it is run twice at once: the date, the hour, even the second are the same. It is
-run in a process whose clocks are moved before its modules are imported. Clocks of other C libraries (NumPy's "now") stay.
+run in a process where `time` is moved before its modules are imported, and `datetime` afterwards, in these modules only: C extensions
+(pandas, pyarrow) must find the true class, and so must pickle. Clocks of other C libraries (NumPy's "now") stay.
 
 >>> moved = moved_datetime(dt.timedelta(days=400))
 >>> (moved.now() - dt.datetime.now()).days in (399, 400), isinstance(dt.datetime(2024, 1, 1), moved)
@@ -12,7 +13,8 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from types import ModuleType
 from typing import Any, cast
 
 SHIFT = dt.timedelta(days=400, hours=5, minutes=7, seconds=11)
@@ -22,7 +24,7 @@ BROKEN_DOWN = ("localtime", "gmtime")
 
 
 def move_clocks() -> None:
-    """Move the clocks of this process. What was imported from `time` or `datetime` before keeps its own."""
+    """Move the clocks in `time`. What was imported from it before keeps its own."""
     seconds = SHIFT.total_seconds()
     nanoseconds = round(seconds) * 10**9
     now = time.time
@@ -34,7 +36,18 @@ def move_clocks() -> None:
     formatted, local = time.strftime, time.localtime
     vars(time)["strftime"] = lambda form, moment=None: formatted(form, local() if moment is None else moment)
     vars(time)["ctime"] = lambda moment=None: time.asctime(local(moment))
-    vars(dt)["datetime"] = moved_datetime(SHIFT)  # date.today() asks time.time
+
+
+def move_datetimes(modules: Iterable[ModuleType]) -> None:
+    """Give modules a `datetime` that is ahead, the class or the module, whatever they call it. `date.today` asks `time`."""
+    moved = ModuleType("datetime")
+    vars(moved).update(vars(dt) | {"datetime": moved_datetime(SHIFT)})
+    for module in modules:
+        for name, value in list(vars(module).items()):
+            if value is dt:
+                setattr(module, name, moved)
+            elif value is dt.datetime:
+                setattr(module, name, vars(moved)["datetime"])
 
 
 def _later(clock: Callable[[], Any], shift: float) -> Callable[[], Any]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from dgs import codec
 from dgs.check.another_process import NotThere
 from dgs.check.equality import Symptom
 from dgs.check.generate import Draws
 from dgs.check.laws.contract import Finding, Law, compared
 from dgs.check.reachable import reached
 from dgs.check.scenario import Scenario
-from dgs.check.world import World
-from dgs.errors import CodecError
+from dgs.check.world import UserRaised, World
 
 HINT = (
-    "user code must be a function of its arguments, in every process: no clock (not the date either), no `hash` of texts, no `id`, no "
-    "order of a set (sort it), nothing that is remembered in a module. Keys are spread by `dgs`, times are those of events"
+    "update, fork and join must do the same in every process and at every time. Look in them for a clock or a date (take `event.ts`), "
+    "`hash` of texts or `id` (they differ between processes), a loop over a set (sort it), a global that other code has set"
 )
 
 
@@ -37,13 +39,20 @@ class RunsTheSameElsewhere(Law):
         return Scenario(draws.history()[0])
 
     def check(self, world: World, scenario: Scenario) -> Finding | None:
-        """Run the history here and there."""
-        here: list[list[object]] = []
-        _, state = reached(world, scenario.steps, here)
+        """Run the history there and here, with events that the codec has carried in both."""
+        raised = None
+        state_there, there = None, list[list[Any]]()
         try:
             state_there, there = world.elsewhere.reached(scenario)
-        except (NotThere, CodecError):  # a payload that only this process knows
+        except NotThere:
             return None
+        except UserRaised as error:
+            raised = error
+        carried = Scenario.from_data(codec.decode(codec.encode(scenario.to_data())))
+        here: list[list[Any]] = []
+        _, state = reached(world, carried.steps, here)
+        if raised is not None:
+            return Finding(f"{raised.function} raised {raised.args[1]} in another process only", hint=HINT)
         hints: dict[Symptom, str] = {"other": HINT}
         for place, pair in enumerate(zip(here, there, strict=True), 1):
             if len(pair[0]) != len(pair[1]) or not all(map(world.outputs_equal, *pair)):
