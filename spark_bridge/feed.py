@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,7 +47,7 @@ class Feed:
     def begin(self) -> bool:
         """Make the log ready for its readers; return whether the query has anything left to do: not if it has ended before.
 
-        Raises PlanFileError if the log was begun with another query.
+        Raises PlanFileError if the log has rows of another query.
         """
         make_directory(self._place)
         self._check_description()
@@ -61,18 +62,21 @@ class Feed:
         return False
 
     def _check_description(self) -> None:
-        now = self.query.description
-        try:
-            before = json.loads((self._place / DESCRIPTION).read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            replace_with(self._place / DESCRIPTION, json.dumps(now).encode())
-            return
-        if differing := [part for part in now if now[part] != before.get(part)]:
-            problem = (
-                f"`{differing[0]}:` is not what it was when the event log {self.log} was begun; rows that are there are not "
-                "read anew: name another `log:`, or remove that one"
-            )
-            raise PlanFileError(where=f"stream {self.query.stream_ids[0]!r}", problem=problem)
+        now, file = self.query.description, self._place / DESCRIPTION
+        if file.exists():
+            before = json.loads(file.read_text(encoding="utf-8"))
+            differing = [part for part in now if now[part] != before.get(part)]
+            if not differing:
+                return
+            if any(owner.owner(self.log / stream) for stream in before["streams"]):
+                problem = (
+                    f"`{differing[0]}:` is not what it was when the event log {self.log} was begun; rows that are there are "
+                    "not read anew: name another `log:`, or remove that one"
+                )
+                raise PlanFileError(where=f"stream {self.query.stream_ids[0]!r}", problem=problem)
+            # It had brought nothing, and was corrected: what Spark has planned for it is of no use.
+            shutil.rmtree(self.checkpoint, ignore_errors=True)
+        replace_with(file, json.dumps(now).encode())
 
     def run(self, spark: Any, stop: threading.Event) -> None:
         """Run the query to its end, or until `stop`; errors are left in the log, and nothing is raised."""

@@ -34,7 +34,7 @@ def feeding(
 ) -> Iterator[None]:
     """Run the Spark queries of a job while the block runs; at its end they are stopped. `notify` is told that Spark starts.
 
-    Raises PlanFileError, MissingPackageError, JavaMissingError at once; other errors end the run through its streams.
+    Raises PlanFileError, MissingPackageError, JavaMissingError, SparkUnreachableError at once; other errors end the run through its streams.
     """
     feeds = [
         Feed(
@@ -44,12 +44,11 @@ def feeding(
         )
         for query in queries_of(job.streams, unit=job.unit)
     ]
-    if feeds:
-        check_installed(config)
     begun = [feed for feed in feeds if feed.begin()]
     if not begun:
         yield
         return
+    check_installed(config)
     streams = ", ".join(stream for feed in begun for stream in feed.query.stream_ids)
     notify(f"Spark starts, and reads {streams}")
     with _thread(begun, config, job.output_dir.absolute() / "spark", verbose=verbose):

@@ -16,9 +16,10 @@ import dgs
 from dgs.api.preparing import from_file, prepare
 from dgs.api.running import job_of
 from dgs.config import PlanFile, SparkSource, StreamConfig
-from dgs.errors import MalformedRowError, PlanFileError, SparkQueryError
+from dgs.errors import JavaMissingError, MalformedRowError, PlanFileError, SparkQueryError
 from dgs.plan_file import parse
 from dgs.run_directory import RunDirectory
+from spark_bridge import ingest
 from spark_bridge.feed import Feed
 from spark_bridge.ingest import feeding
 from spark_bridge.options import LogOptions
@@ -128,6 +129,38 @@ def test_log_of_another_query_is_refused(spark, job):
     ):
         outputs(job("{parquet: {path: ends.parquet}}", source.format(3)))
     assert outputs(job("{parquet: {path: ends.parquet}}", source.format(2))) == found
+
+
+def test_query_that_has_brought_nothing_may_be_corrected(spark, tmp_path):
+    put_file(tmp_path / "wrong", 0, [(1, 1)])
+    put_file(tmp_path / "in", 0, [(5, 1)])
+    kept = {"format": "parquet", "select": ["ts", "CAST(v AS STRING) AS v"]}
+    for given in (
+        {
+            "path": "wrong",
+            "where": "raise_error('no') IS NULL",
+        },  # after Spark has planned a batch of these files
+        {"path": "in", "where": "v > 0"},
+    ):
+        [query] = queries_of([stream(**kept, **given)], unit="ms")
+        feed = Feed(query, tmp_path / "log", base_dir=tmp_path)
+        assert feed.begin()
+        feed.run(spark, threading.Event())
+        assert (failure.found(tmp_path / "log" / "s") is None) == (given["path"] == "in")
+    assert rows_in(tmp_path / "log") == [(5, "1")]
+
+
+def test_log_that_is_closed_is_read_without_spark(spark, job, monkeypatch):
+    plan = job(
+        "{parquet: {path: ends.parquet}}", "{spark: {format: parquet, path: values.parquet, log: kept}}"
+    )
+    expected = outputs(plan)
+
+    def absent(_config):
+        raise JavaMissingError(problem="there is none")
+
+    monkeypatch.setattr(ingest, "check_installed", absent)
+    assert outputs(plan) == expected
 
 
 def test_null_in_the_column_of_times_is_an_error_with_file_and_row(spark, job, tmp_path):
