@@ -47,7 +47,7 @@ class Embedded:
         conf = SparkConf(loadDefaults=False).setMaster(master)
         for name, value in _with_logging(settings, work_dir).items():
             conf.set(name, value)
-        with _environment(_here() | _home(master, work_dir)), _output(log) as output:
+        with _environment(_here() | home_of_links(master, work_dir)), _output(log) as output:
             launch: Any = launch_gateway
             self._gateway = launch(conf, {"stdout": output, "stderr": output})
             try:
@@ -131,7 +131,7 @@ def _here() -> dict[str, str]:
     }
 
 
-def _home(master: str, work_dir: Path) -> dict[str, str]:
+def home_of_links(master: str, work_dir: Path) -> dict[str, str]:
     """Return a home of Spark that lacks its archive of PySpark, so that Python workers import what is installed here.
 
     Python compiles what it imports from an archive anew each time: half a second for each of the five processes of a first query.
@@ -142,10 +142,19 @@ def _home(master: str, work_dir: Path) -> dict[str, str]:
         return {}
     home = work_dir / "home"
     make_directory(home)
-    for name in ("bin", "jars"):
-        if not (home / name).exists():
-            (home / name).symlink_to(Path(pyspark.__file__).parent / name)
+    try:
+        for name in ("bin", "jars"):
+            _lead(home / name, Path(pyspark.__file__).parent / name)
+    except OSError:  # a file system without links: Spark finds its own home
+        return {}
     return {"SPARK_HOME": str(home)}
+
+
+def _lead(link: Path, place: Path) -> None:
+    """Make a link to a place; one of an earlier start may lead to a PySpark that is another, or gone."""
+    if not (link.is_symlink() and link.readlink() == place):
+        link.unlink(missing_ok=True)
+        link.symlink_to(place)
 
 
 @contextlib.contextmanager

@@ -91,7 +91,7 @@ def is_given() -> bool:
     with _lock:
         if _current is not None:
             return not _current.is_ours
-    return "pyspark" in sys.modules and _running() is not None
+        return "pyspark" in sys.modules and _running() is not None
 
 
 def activate(spark: Any) -> None:

@@ -1,7 +1,9 @@
 """What is needed is looked for before anything starts, and what starts stays where it was told."""
 
+import errno
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,7 +12,7 @@ import pytest
 from dgs.config import SparkConfig
 from dgs.errors import JavaMissingError, MissingPackageError, SparkUnavailableError, UsageError
 from spark_bridge import session as sessions
-from spark_bridge.embedded import end_quietly, why_java_ended
+from spark_bridge.embedded import end_quietly, home_of_links, why_java_ended
 from spark_bridge.java import find_java
 from spark_bridge.session import CONNECT_PACKAGES, check_installed, session, settings
 
@@ -103,6 +105,33 @@ def test_java_that_hangs_up_is_no_error_others_are_told(error, is_told):
     assert told == ([("request", "client")] if is_told else [])
 
 
+def test_home_leads_to_the_pyspark_of_this_interpreter_whatever_an_earlier_one_led_to(tmp_path, monkeypatch):
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "bin").symlink_to(tmp_path / "gone")
+    (tmp_path / "home" / "jars").symlink_to(tmp_path / "other")
+    for _ in range(2):
+        assert home_of_links("local[*]", tmp_path) == {"SPARK_HOME": str(tmp_path / "home")}
+    found = {link.name: link.resolve() for link in (tmp_path / "home").iterdir()}
+    pyspark = Path(find_spec("pyspark").origin).parent.resolve()
+    assert found == {"bin": pyspark / "bin", "jars": pyspark / "jars"}
+
+
+def test_spark_finds_its_own_home_where_there_can_be_no_links(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(errno.EPERM, "no links here")
+
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    monkeypatch.setattr(Path, "symlink_to", refuse)
+    assert home_of_links("local[*]", tmp_path) == {}
+
+
+def test_home_that_is_given_is_used(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPARK_HOME", "/opt/spark")
+    assert home_of_links("local[*]", tmp_path) == {}
+
+
 @pytest.mark.parametrize(
     ("log", "why"),
     [
@@ -153,6 +182,7 @@ def test_session_that_cannot_be_used_is_stopped_and_says_why(monkeypatch, tmp_pa
 
 QUIET = """
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from dgs.config import SparkConfig
 from spark_bridge.session import session
