@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from urllib.parse import urlsplit
 
@@ -14,6 +15,9 @@ from dgs.errors import SparkUnreachableError
 
 PORTS = {"spark": 7077, "sc": 15002}
 """The ports of clusters and of servers of Spark Connect, where none is said."""
+
+PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
+"""Variables that name one for Spark Connect."""
 
 ANSWERS_WITHIN = 5.0
 """Seconds that a host has to accept a connection."""
@@ -37,12 +41,12 @@ def check_answers(config: SparkConfig) -> None:
 
 
 def hosts(address: str) -> list[tuple[str, int]]:
-    """Return the hosts and ports in an address; none if it is of another kind: then Spark has to find out."""
+    """Return the hosts and ports in an address; none if it is of another kind, or behind a proxy: then Spark has to find out."""
     scheme, _, rest = address.partition("://")
-    if scheme not in PORTS:
+    if scheme not in PORTS or (scheme == "sc" and any(os.environ.get(name) for name in PROXIES)):
         return []
     try:
-        parts = [urlsplit(f"//{part.partition(';')[0]}") for part in rest.split(",")]
+        parts = [urlsplit(f"//{part}") for part in rest.partition(";")[0].split(",")]
         return [(part.hostname, part.port or PORTS[scheme]) for part in parts if part.hostname]
     except ValueError:
         return []

@@ -6,7 +6,13 @@ import pytest
 
 from dgs.config import SparkConfig
 from dgs.errors import SparkUnreachableError
-from spark_bridge.addresses import check_answers
+from spark_bridge.addresses import PROXIES, check_answers, hosts
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch):
+    for name in PROXIES:
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
@@ -25,6 +31,17 @@ def test_address_that_nobody_listens_at_is_an_error(silent):
     with pytest.raises(SparkUnreachableError, match=r"sc://127.0.0.1:\d+.*spark.remote.*refused"):
         check_answers(SparkConfig(remote=f"sc://127.0.0.1:{silent};use_ssl=true"))
     with pytest.raises(SparkUnreachableError, match=r"spark\.master"):
+        check_answers(SparkConfig(master=f"spark://127.0.0.1:{silent}"))
+
+
+def test_settings_in_an_address_are_no_hosts():
+    assert hosts("sc://server:1/;token=a,b:2") == [("server", 1)]
+
+
+def test_server_behind_a_proxy_is_left_to_spark(silent, monkeypatch):
+    monkeypatch.setenv("https_proxy", "http://proxy:3128")
+    check_answers(SparkConfig(remote=f"sc://127.0.0.1:{silent}"))
+    with pytest.raises(SparkUnreachableError):
         check_answers(SparkConfig(master=f"spark://127.0.0.1:{silent}"))
 
 
