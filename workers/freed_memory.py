@@ -13,8 +13,8 @@ from contextlib import suppress
 KEPT_BYTES = 256 << 20
 """How much freed memory is kept at the end of the heap."""
 
-HEAP_BYTES = 64 << 20
-"""Arrays up to this size come from the heap."""
+HEAP_BYTES = 32 << 20
+"""Arrays up to this size come from the heap. Older ones of glibc refuse more than 32 MiB, and would stay at 128 KiB then."""
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
