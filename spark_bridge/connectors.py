@@ -7,7 +7,6 @@ this Spark has no data source 'kafka': put `spark.jars.packages: org.apache.spar
 from __future__ import annotations
 
 import re
-from importlib.metadata import version as installed
 
 SCALA = "2.13"
 """What Spark 4 is built with."""
@@ -39,7 +38,9 @@ def absent(text: str, *, version: str | None = None) -> str | None:
 
 def without(source: str, *, version: str | None = None) -> str:
     """Return what to do where Spark lacks a data source. `version`: of Spark, by default of the PySpark that is installed."""
-    version = version or installed("pyspark")
+    from pyspark import __version__ as installed
+
+    version = version or installed
     missing = f"this Spark has no data source {source!r}"
     package = PACKAGES.get(source.lower())
     if package is None:

@@ -31,9 +31,9 @@ class LogOptions:
     """Where rows go and in which order.
 
     `log`: the directory. `stream`: the stream all rows belong to; or `key`: the column that says which. `streams`: those there are;
-    they hear of the time though they may have no rows. Without a list there are those that rows belong to. `ts`: the column of times. `max_delay`: as written; `unit`: that of a column of
-    integers. `required`: columns that may not be null. `query`: who writes, where it is no streaming query. `errors`: a directory
-    for what goes wrong.
+    they hear of the time though they may have no rows. Without a list there are those that rows belong to. `ts`: the column of times.
+    `max_delay`: as written; `unit`: that of a column of integers. `required`: columns that may not be null. `query`: who writes, where
+    it is no streaming query. `errors`: a directory for what goes wrong.
     """
 
     log: Path

@@ -56,9 +56,7 @@ class Schedule:
         for name, replay in self._replays.items():
             mine = zip(self.tasks, self._owners, strict=True)
             numbers = [task.number for task, unit in mine if unit.node.id == name]
-            folds = [
-                windows[number] for number in numbers if number in windows
-            ]  # of the first alone, where they are joined
+            folds = [windows[number] for number in numbers if number in windows]  # joined: each window once
             number = len(self.tasks) + len(reports)
             last[name], report = replay.run(self._parts[name], folds, number, show)
             reports.append(report)

@@ -28,7 +28,7 @@ from dgs.config import CheckpointConfig
 from dgs.errors import CheckpointFailedError, CorruptFileError
 from spark_bridge.checkpoint_rows import SCHEMA, Row, row_of, row_of_saved, table_of_rows
 from spark_bridge.connectors import absent
-from spark_bridge.session import session
+from spark_bridge.session import first_line, session
 from spark_bridge.tables import EpochTable, missing_from
 from workers.checkpoints.contract import Checkpoint, CheckpointStore, ResumePoint
 from workers.checkpoints.directory_store import DirectoryStore
@@ -231,7 +231,7 @@ class SparkStore:
 
 def told(error: Exception) -> str:
     """Return what to do about an error, or the first line of what it says: those of Spark go on for pages."""
-    return absent(str(error)) or (str(error).strip() or type(error).__name__).splitlines()[0]
+    return absent(str(error)) or first_line(error)
 
 
 def following(store: CheckpointStore, job: Job, notify: Notify = _silent) -> CheckpointStore:

@@ -73,8 +73,9 @@ class Answer(NamedTuple):
 class Task:
     """What one task computes, of the events with `tags`.
 
-    `unit`: the number of the unit for which it works. A unit: `plan` is that of its workers, `state` its first state, encoded. A fold: `node` is a worker below the unit, `keys` the
-    events of the unit's root between which the windows are, encoded without payload, None if there are none.
+    `unit`: the number of the unit for which it works. A unit: `plan` is that of its workers, `state` its first state, encoded. A fold:
+    `node` is a worker below the unit, `keys` the events of the unit's root between which the windows are, encoded without payload,
+    None if there are none.
     """
 
     number: int
