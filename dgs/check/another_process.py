@@ -13,18 +13,15 @@ import os
 import pickle
 import subprocess
 import sys
-import sysconfig
-from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from threading import Timer
-from types import ModuleType
 from typing import Any, BinaryIO
 
 from dgs import codec
 from dgs.check.reachable import reached
 from dgs.check.scenario import Scenario
-from dgs.check.shifted_clock import move_clocks, move_datetimes
+from dgs.check.shifted_clock import move_clocks
 from dgs.check.world import UserRaised, World
 from dgs.errors import CodecError, DgsError
 from dgs.loading import load_callable
@@ -38,8 +35,6 @@ LONGEST = 60.0
 
 INSIDE = "DGS_CHECK_ANOTHER_PROCESS"
 """The variable that is set there: a module that checks its programs when it is imported must not start one process after the other."""
-
-OURS = frozenset({"__main__", "dgs", "planner", "workers", "spark_bridge"})
 
 
 class NotThere(Exception):  # noqa: N818 - an answer, not an error
@@ -140,7 +135,7 @@ def _whereabouts(program: Program) -> list[Any]:
         raise NotThere(f"another process cannot import {cls.__qualname__} from {cls.__module__}")
     own = {
         name: value
-        for name, value in vars(program).items()
+        for name, value in {**vars(program), **_in_slots(program)}.items()
         if not isinstance(getattr(cls, name, None), cached_property)
     }
     source = file if cls.__module__.startswith("dgs_file_") else cls.__module__
@@ -148,6 +143,11 @@ def _whereabouts(program: Program) -> list[Any]:
         return [f"{source}:{cls.__qualname__}", pickle.dumps(own)]
     except Exception as error:  # noqa: BLE001 - whatever it is, it is on the program and cannot be sent
         raise NotThere(f"what is on the program itself cannot be sent: {error}") from None
+
+
+def _in_slots(program: Program) -> dict[str, Any]:
+    state = object.__getstate__(program)
+    return state[1] if isinstance(state, tuple) else {}
 
 
 def _write(to: Any, data: bytes) -> None:
@@ -170,28 +170,15 @@ def answer_questions(source: BinaryIO, to: BinaryIO) -> None:
     try:
         cls = load_callable(ref, Path.cwd())
         program = object.__new__(cls)
-        vars(program).update(pickle.loads(own))  # noqa: S301 - our parent's
+        for name, value in pickle.loads(own).items():  # noqa: S301 - our parent's
+            object.__setattr__(program, name, value)
     except Exception as error:  # noqa: BLE001 - whatever it is, the program cannot be made here
         _write(to, codec.encode(str(error) if isinstance(error, DgsError) else repr(error)))
         return
-    move_datetimes(_of_the_user(cls))
     world = World(program, (), {})
     _write(to, codec.encode(None))
     while (question := _read(source)) is not None:
         _write(to, _answer(world, Scenario.from_data(codec.decode(question))))
-
-
-def _of_the_user(cls: type) -> Iterator[ModuleType]:
-    """Yield the modules that are not installed, and those of the program's package."""
-    package = cls.__module__.partition(".")[0]
-    standard = sysconfig.get_path("stdlib") + os.sep
-    for name, module in list(sys.modules.items()):
-        file, top = getattr(module, "__file__", None), name.partition(".")[0]
-        if file is None or top in OURS:
-            continue
-        is_installed = file.startswith(standard) or {"site-packages", "dist-packages"} & set(Path(file).parts)
-        if top == package or not is_installed:
-            yield module
 
 
 def _answer(world: World, scenario: Scenario) -> bytes:

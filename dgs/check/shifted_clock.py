@@ -1,21 +1,20 @@
 """Another time: Python's clocks, moved on by more than a year, so that every field of a date is another.
 
 User code that looks at a clock seldom shows it when it is run twice at once: the date, the hour, even the second are the same. It is
-run in a process where `time` is moved before its modules are imported, and `datetime` afterwards, in these modules only: C extensions
-(pandas, pyarrow) must find the true class, and so must pickle. Clocks of other C libraries (NumPy's "now") stay.
+run in a process whose clocks are moved before its modules are imported. Clocks of other C libraries (NumPy's "now") stay.
 
->>> moved = moved_datetime(dt.timedelta(days=400))
->>> (moved.now() - dt.datetime.now()).days in (399, 400), isinstance(dt.datetime(2024, 1, 1), moved)
-(True, True)
+`datetime` remains the class that it is, for C extensions, for pickle and for `type(x) is datetime`: its methods are replaced inside
+of it, which Python allows only by a back door.
 """
 
 from __future__ import annotations
 
+import ctypes
 import datetime as dt
+import gc
 import time
-from collections.abc import Callable, Iterable
-from types import ModuleType
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any
 
 SHIFT = dt.timedelta(days=400, hours=5, minutes=7, seconds=11)
 
@@ -24,7 +23,7 @@ BROKEN_DOWN = ("localtime", "gmtime")
 
 
 def move_clocks() -> None:
-    """Move the clocks in `time`. What was imported from it before keeps its own."""
+    """Move the clocks of this process. What was imported from `time` before keeps its own."""
     seconds = SHIFT.total_seconds()
     nanoseconds = round(seconds) * 10**9
     now = time.time
@@ -36,18 +35,7 @@ def move_clocks() -> None:
     formatted, local = time.strftime, time.localtime
     vars(time)["strftime"] = lambda form, moment=None: formatted(form, local() if moment is None else moment)
     vars(time)["ctime"] = lambda moment=None: time.asctime(local(moment))
-
-
-def move_datetimes(modules: Iterable[ModuleType]) -> None:
-    """Give modules a `datetime` that is ahead, the class or the module, whatever they call it. `date.today` asks `time`."""
-    moved = ModuleType("datetime")
-    vars(moved).update(vars(dt) | {"datetime": moved_datetime(SHIFT)})
-    for module in modules:
-        for name, value in list(vars(module).items()):
-            if value is dt:
-                setattr(module, name, moved)
-            elif value is dt.datetime:
-                setattr(module, name, vars(moved)["datetime"])
+    _move_datetime()  # date.today() asks time.time
 
 
 def _later(clock: Callable[[], Any], shift: float) -> Callable[[], Any]:
@@ -58,35 +46,11 @@ def _of_now(broken_down: Callable[[Any], Any], now: Callable[[], float]) -> Call
     return lambda moment=None: broken_down(now() if moment is None else moment)
 
 
-def moved_datetime(shift: dt.timedelta) -> type[dt.datetime]:
-    """Return a class that stands for `datetime`, makes true datetimes, and is ahead in what it takes for now."""
-    real = dt.datetime
+def _move_datetime() -> None:
+    (methods,) = gc.get_referents(vars(dt.datetime))
+    methods |= {name: _ahead(methods[name]) for name in ("now", "utcnow")}  # today() asks time.time, too
+    ctypes.pythonapi.PyType_Modified(ctypes.py_object(dt.datetime))
 
-    class Meta(type):
-        def __instancecheck__(cls, one: object) -> bool:
-            return isinstance(one, real)
 
-        def __subclasscheck__(cls, one: type) -> bool:
-            return issubclass(one, real)
-
-        def __getattr__(cls, name: str) -> Any:
-            return getattr(real, name)
-
-    class Moved(metaclass=Meta):
-        def __new__(cls, *fields: Any, **named: Any) -> Any:
-            return real(*fields, **named)
-
-        @staticmethod
-        def now(tz: dt.tzinfo | None = None) -> dt.datetime:
-            return real.now(tz) + shift
-
-        @staticmethod
-        def today() -> dt.datetime:
-            return real.now() + shift
-
-        @staticmethod
-        def utcnow() -> dt.datetime:
-            return real.now(dt.UTC).replace(tzinfo=None) + shift
-
-    Moved.__name__ = Moved.__qualname__ = "datetime"
-    return cast("type[dt.datetime]", Moved)
+def _ahead(method: Any) -> Any:
+    return classmethod(lambda cls, *tz, **named: method.__get__(None, cls)(*tz, **named) + SHIFT)

@@ -162,3 +162,16 @@ def test_process_that_hangs_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(another_process, "LONGEST", 0.2)
     found = elsewhere(loaded(tmp_path, program_text(before=f"time.sleep(60 * ({THERE}))")))
     assert (found.status, "no answer" in found.reason) == ("no need", True)
+
+
+def test_datetime_is_the_same_class_there(tmp_path):
+    body = "emit(type(dt.datetime.fromisoformat('2024-01-01')) is dt.datetime); return state"
+    assert elsewhere(loaded(tmp_path, program_text(body=body))).status == "holds"
+
+
+def test_what_is_in_slots_is_there(tmp_path):
+    program = loaded(
+        tmp_path, program_text(body="return state + self.factor") + '\n    __slots__ = ("factor",)\n'
+    )
+    program.factor = 3
+    assert elsewhere(program).status == "holds"
