@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 LOOKS_EVERY = 1.0
 """Seconds between two looks whether there are outputs yet."""
 
+FORMATS = ("parquet", "hive", None)
+"""Of tables that read the files: Spark's own, those of Hive over Parquet, and where the catalog does not say."""
+
 Notify = Callable[[str], None]
 
 
@@ -66,6 +69,11 @@ class OutputTable:
                 f"table {self.name!r} is in Spark's catalog already, with files at {known.location}, and the outputs go to "
                 f"{self.location}: choose another name, or `DROP TABLE {quoted(self.name)}`"
             )
+        if known.format not in FORMATS:
+            self._refuse(
+                f"table {self.name!r} is one of {known.format} in Spark's catalog, and the outputs are Parquet: choose another name, "
+                "or a catalog that has tables of Parquet"
+            )
 
     def register(self, spark: SparkSession) -> bool:
         """Give the name to the files, and columns that are new to the table; return whether there are files yet.
@@ -78,6 +86,7 @@ class OutputTable:
         known = described(spark, self.name)
         if known is None:
             create_table(spark, self.name, there.toDDL(), self.location)
+            self.check(spark)  # some catalogs make a table of their own kind of it, which is empty
             return True
         types = {column.lower(): kind for column, kind in known.columns.items()}
         for column in there:

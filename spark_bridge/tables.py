@@ -119,10 +119,11 @@ class EpochTable:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What the catalog says of a name: columns with their types, and where the files are (None: it is a view)."""
+    """What the catalog says of a name: columns with their types, where the files are (None: it is a view), and their format."""
 
     columns: Mapping[str, str]
     location: str | None
+    format: str | None
 
 
 def described(spark: SparkSession, name: str) -> Described | None:
@@ -132,7 +133,8 @@ def described(spark: SparkSession, name: str) -> Described | None:
     columns = {field.name: field.dataType.simpleString() for field in spark.table(name).schema}
     rows = spark.sql(f"DESCRIBE TABLE EXTENDED {quoted(name)}").collect()
     details = {row["col_name"]: row["data_type"] for row in rows[len(columns) :]}
-    return Described(columns, details.get("Location"))
+    kind = details.get("Provider")
+    return Described(columns, details.get("Location"), kind and kind.lower())
 
 
 def create_table(spark: SparkSession, name: str, columns: str, location: str, kind: str = "parquet") -> None:

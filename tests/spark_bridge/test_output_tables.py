@@ -19,6 +19,7 @@ from dgs.errors import PlanFileError
 from spark_bridge import output_tables
 from spark_bridge.output_tables import OutputTable, outlives_session
 from spark_bridge.session import settings
+from spark_bridge.tables import create_table
 from tests.spark_bridge.using import BRIEF
 from workers.sinks.places import Place
 
@@ -75,8 +76,9 @@ def test_columns_that_come_later_are_added(spark, table):
 
 def test_columns_that_files_lack_stay(spark, table):
     """A column of nulls alone is in no file."""
-    spark.sql(f'CREATE TABLE clicks (n BIGINT, Page STRING) USING parquet LOCATION "{table.location}"')
+    spark.sql(f'CREATE TABLE clicks (n BIGINT, Page STRING) USING PARQUET LOCATION "{table.location}"')
     put(table, 1, n=[1])
+    table.check(spark)
     assert table.register(spark)
     assert rows(spark) == [(1, None)]
 
@@ -92,6 +94,22 @@ def test_name_of_other_files_is_refused(spark, table, tmp_path):
     spark.sql(f"CREATE TABLE clicks (n BIGINT) USING parquet LOCATION '{tmp_path}/elsewhere'")
     with pytest.raises(PlanFileError, match=r"already, with files at .*elsewhere"):
         table.check(spark)
+
+
+def test_name_of_a_table_of_another_format_is_refused(spark, table):
+    spark.sql(f'CREATE TABLE clicks (n BIGINT) USING csv LOCATION "{table.location}"')
+    with pytest.raises(PlanFileError, match="one of csv in Spark's catalog"):
+        table.check(spark)
+
+
+def test_catalog_that_makes_a_table_of_its_own_kind_is_said(spark, table, monkeypatch):
+    def create_another(spark, name, columns, location):
+        create_table(spark, name, columns, location, "orc")
+
+    monkeypatch.setattr(output_tables, "create_table", create_another)
+    put(table, 1, n=[1])
+    with pytest.raises(PlanFileError, match="one of orc"):
+        table.register(spark)
 
 
 def test_name_of_a_view_is_refused(spark, table):
