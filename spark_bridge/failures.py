@@ -75,8 +75,9 @@ def sentence(text: str) -> str:
 def _advice(said: str, query: Query, base_dir: Path | None) -> str:
     """Return what to do about an error of Spark that does not say so itself, as the end of its sentence."""
     if "UNABLE_TO_INFER_SCHEMA" in said:
-        place = query.source.path if base_dir is None else base_dir / str(query.source.path)
-        return f": there must be a file in {place} that tells the columns; or say them under `columns:`"
+        path = query.source.path
+        place = path if path is None or "://" in path or base_dir is None else base_dir / path
+        return f": there must be a file in {place or 'the directory'} that tells the columns; or say them under `columns:`"
     return ""
 
 

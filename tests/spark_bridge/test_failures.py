@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
 from dgs.config import SparkSource, StreamConfig
@@ -33,11 +34,13 @@ def test_names_of_java_classes_are_left_out():
     assert sentence("org.apache.spark.SparkException: [X] It is so. SQLSTATE: 1") == "[X] It is so"
 
 
-def test_no_file_that_tells_the_columns_is_said_with_its_place():
-    said = said_of(
-        "[UNABLE_TO_INFER_SCHEMA] Unable to infer schema for Parquet.", format="parquet", path="in"
-    )
-    assert "a file in /plans/in that tells the columns; or say them under `columns:`" in said
+@pytest.mark.parametrize(
+    ("path", "place"), [("in", "/plans/in"), ("s3://b/in", "s3://b/in"), (None, "the directory")]
+)
+def test_no_file_that_tells_the_columns_is_said_with_its_place(path, place):
+    text = "[UNABLE_TO_INFER_SCHEMA] Unable to infer schema for Parquet."
+    said = said_of(text, format="parquet", path=path)
+    assert f"a file in {place} that tells the columns; or say them under `columns:`" in said
 
 
 def test_java_that_is_gone_is_said_to_be():
