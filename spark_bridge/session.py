@@ -151,7 +151,8 @@ def _left(current: _Current) -> None:
         if current.users:
             return
         _current = None
-        tell_errors_once(is_told=False)
+        if current.is_ours:
+            tell_errors_once(is_told=False)
         _stop(current)
 
 
