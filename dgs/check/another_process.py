@@ -3,14 +3,13 @@
 It is asked for what a history leads to. What the answers must not depend on is different there: the order of sets of texts,
 `hash`, `id`, the process's number, the clocks, what modules and objects remember.
 
-The other process is `python -m dgs.check.another_process`; questions and answers are codec bytes, each after its length. What is on
-the program itself is pickled, for our own process to read: there it may be anything, and the order of its dicts stays.
+The other process is `python -m dgs.check.another_process`; questions and answers are codec bytes, each after its length. What
+the codec does to the program's attributes (it sorts dicts) must not count, so it is done here, too: `here`.
 """
 
 from __future__ import annotations
 
 import os
-import pickle
 import subprocess
 import sys
 from functools import cached_property
@@ -46,6 +45,7 @@ class AnotherProcess:
 
     def __init__(self, program: Program) -> None:
         self._program = program
+        self.here = World(program, (), {})
         self._process: subprocess.Popen[bytes] | None = None
         self._problem: str | None = None
 
@@ -62,6 +62,7 @@ class AnotherProcess:
         if self._process is None:
             try:
                 where = _whereabouts(self._program)
+                self.here = _world(type(self._program), where[1])
                 self._process = _started()
                 self._problem = self._asked(codec.encode(where))
             except (NotThere, OSError) as error:
@@ -140,9 +141,16 @@ def _whereabouts(program: Program) -> list[Any]:
     }
     source = file if cls.__module__.startswith("dgs_file_") else cls.__module__
     try:
-        return [f"{source}:{cls.__qualname__}", pickle.dumps(own)]
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is on the program and cannot be sent
+        return [f"{source}:{cls.__qualname__}", codec.encode(own)]
+    except CodecError as error:
         raise NotThere(f"what is on the program itself cannot be sent: {error}") from None
+
+
+def _world(cls: type[Program], own: bytes) -> World:
+    program = object.__new__(cls)
+    for name, value in codec.decode(own).items():
+        object.__setattr__(program, name, value)
+    return World(program, (), {})
 
 
 def _in_slots(program: Program) -> dict[str, Any]:
@@ -169,13 +177,10 @@ def answer_questions(source: BinaryIO, to: BinaryIO) -> None:
     ref, own = codec.decode(question)
     try:
         cls = load_callable(ref, Path.cwd())
-        program = object.__new__(cls)
-        for name, value in pickle.loads(own).items():  # noqa: S301 - our parent's
-            object.__setattr__(program, name, value)
+        world = _world(cls, own)
     except Exception as error:  # noqa: BLE001 - whatever it is, the program cannot be made here
         _write(to, codec.encode(str(error) if isinstance(error, DgsError) else repr(error)))
         return
-    world = World(program, (), {})
     _write(to, codec.encode(None))
     while (question := _read(source)) is not None:
         _write(to, _answer(world, Scenario.from_data(codec.decode(question))))

@@ -39,7 +39,7 @@ class RunsTheSameElsewhere(Law):
         return Scenario(draws.history()[0])
 
     def check(self, world: World, scenario: Scenario) -> Finding | None:
-        """Run the history there and here, with events that the codec has carried in both."""
+        """Run the history there and here, with what the codec has carried in both."""
         raised = None
         state_there, there = None, list[list[Any]]()
         try:
@@ -50,7 +50,7 @@ class RunsTheSameElsewhere(Law):
             raised = error
         carried = Scenario.from_data(codec.decode(codec.encode(scenario.to_data())))
         here: list[list[Any]] = []
-        _, state = reached(world, carried.steps, here)
+        _, state = reached(world.elsewhere.here, carried.steps, here)
         if raised is not None:
             return Finding(f"{raised.function} raised {raised.args[1]} in another process only", hint=HINT)
         hints: dict[Symptom, str] = {"other": HINT}

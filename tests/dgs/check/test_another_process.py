@@ -134,7 +134,7 @@ def test_file_in_the_working_directory_hides_nothing_there(tmp_path, monkeypatch
     assert elsewhere(loaded(tmp_path, program_text())).status == "holds"
 
 
-def test_order_of_dicts_on_the_instance_stays(tmp_path):
+def test_order_of_dicts_on_the_instance_is_that_of_the_codec(tmp_path):
     program = loaded(tmp_path, program_text(body="return list(self.weights)"))
     program.weights = {"b": 1, "a": 2}
     assert elsewhere(program).status == "holds"
