@@ -49,8 +49,12 @@ class LawResult:
             about = f"{self.examples} examples" if self.status == "holds" and self.examples else self.reason
             return f"  {self.status:<9} {self.law:<13} {about}".rstrip()
         return "\n".join(
-            [f"  {self.status:<9} {self.words}", "", *(f"    {line}" for line in self._lines()), ""]
+            [f"  {self.status:<9} {self._said()}", "", *(f"    {line}" for line in self._lines()), ""]
         )
+
+    def _said(self) -> str:
+        """Return what does not hold under the name that the documentation has for it."""
+        return self.words if self.words.startswith(self.law) else f"{self.law}: {self.words}"
 
     def _lines(self) -> list[str]:
         finding = self.finding

@@ -222,6 +222,7 @@ class FirstComesFirst(dgs.Program):
 def test_error_after_the_codec_only_says_so():
     (found,) = dgs.check(FirstComesFirst, max_examples=5, keys={"any": [None]}).broken
     assert found.law == "resume"
+    assert str(found).startswith("  BROKEN    resume: a state that comes back")
     assert (
         found.finding.what == "update raised ValueError: b is not first, but only on the state that came back"
     )
