@@ -106,8 +106,9 @@ def test_stop_that_nothing_could_be_committed_for_says_what_is_kept(slow, dgs, e
 def test_what_an_earlier_run_left_is_not_mixed_with_a_run_that_was_stopped(slow, dgs):
     (slow / "out").mkdir()
     (slow / "out" / "part-7.jsonl").write_text('["value",-1]\n')
-    with meanwhile(THERE, lambda: library.stop(THERE)):
-        dgs("run plan.yaml --run-dir there")
+    with meanwhile(THERE, lambda: library.stop(THERE)) as told:
+        done = dgs("run plan.yaml --run-dir there")
+    assert "are committed" in done.err, (done.err, told)
     assert [path.name for path in (slow / "out").iterdir()] == ["part-0.jsonl"]
 
 
