@@ -51,15 +51,9 @@ class KnownRun:
     @property
     def holder(self) -> str | None:
         """Who is running it, None if nobody is."""
-        from workers.checkpoints.disk import BusyError, RealDisk
+        from workers.checkpoints.disk import holder_of
 
-        lock = self.directory.path / LOCK
-        try:
-            if lock.exists():
-                RealDisk().lock(lock).release()
-        except BusyError as error:
-            return error.holder
-        return None
+        return holder_of(self.directory.path / LOCK)
 
     @property
     def is_alive(self) -> bool:

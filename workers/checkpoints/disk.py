@@ -18,6 +18,7 @@ import fcntl
 import os
 import secrets
 import socket
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
@@ -26,6 +27,9 @@ from workers.directories import sync_directory
 
 TEMPORARY = ".tmp"
 """How names of unfinished files end. Whoever owns the directory may remove what a crash has left of them."""
+
+GLANCE = 0.25
+"""Seconds for which whoever takes a lock waits for those who only look at it: a look shares the lock for microseconds."""
 
 
 class Lock(Protocol):
@@ -168,11 +172,11 @@ class _FileLock:
             raise
 
     def _take(self) -> None:
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(self._descriptor, 200, 0).decode(errors="replace")
-            raise BusyError(holder or "another process") from None
+        deadline = time.monotonic() + GLANCE
+        while not _locked(self._descriptor, fcntl.LOCK_EX):
+            if time.monotonic() > deadline:
+                raise BusyError(_holder(self._descriptor))
+            time.sleep(GLANCE / 50)
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
 
@@ -181,3 +185,27 @@ class _FileLock:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def holder_of(path: Path) -> str | None:
+    """Return who holds the lock that a file stands for, None if nobody does; whoever wants it meanwhile still gets it."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        return None if _locked(descriptor, fcntl.LOCK_SH) else _holder(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _locked(descriptor: int, how: int) -> bool:
+    try:
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _holder(descriptor: int) -> str:
+    return os.pread(descriptor, 200, 0).decode(errors="replace") or "another process"

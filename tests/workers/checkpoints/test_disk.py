@@ -1,15 +1,18 @@
 """Disks: what `write_new` writes is whole and durable, and the simulated disk fails as real ones do."""
 
 import errno
+import fcntl
 import os
+import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from workers.checkpoints.disk import BusyError, RealDisk
+from workers.checkpoints.disk import BusyError, RealDisk, holder_of
 from workers.checkpoints.simulated_disk import DiskFaults, SimulatedCrash, SimulatedDisk
 
 FILE = Path("/d/file")
@@ -86,6 +89,20 @@ def test_real_lock_is_held_by_one_and_names_its_process(tmp_path):
     lock.release()
     lock.release()
     disk.lock(tmp_path / "lock").release()
+
+
+def test_who_looks_at_a_lock_keeps_nobody_from_taking_it(tmp_path):
+    path = tmp_path / "lock"
+    assert holder_of(path) is None
+    RealDisk().lock(path).release()
+    with path.open("rb") as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        assert holder_of(path) is None
+        threading.Timer(0.02, lambda: fcntl.flock(looking, fcntl.LOCK_UN)).start()
+        lock = RealDisk().lock(path)
+    assert holder_of(path) == f"process {os.getpid()} on {socket.gethostname()}"
+    lock.release()
+    assert holder_of(path) is None
 
 
 def test_real_lock_ends_with_its_process(tmp_path):
