@@ -42,15 +42,11 @@ class Inputs:
         job, config = self._job, self._job.streams[rank]
         source = open_source(
             config,
+            job.source_context,
             rank=rank,
-            unit=job.unit,
-            base_dir=job.base_dir,
-            program=job.program,
-            memory=job.memory,
             batch_rows=job.runtime.batch_rows,
             until=job.until,
             streams=streams,
-            log_dir=job.log_dir,
         )
         if config.id in self._point.sources:
             source.resume(self._point.sources[config.id])

@@ -1,17 +1,16 @@
 """Where the first N events end: the key that `--max-events` cuts the streams at.
 
->>> from pathlib import Path
+>>> from dgs.program import Program
 >>> streams = [StreamConfig(id=s, tags=["n"], source={"memory": s}) for s in ("a", "b")]
 >>> memory = {"a": [("n", 1, None), ("n", 5, None)], "b": [("n", 1, None), ("n", 2, None)]}
->>> cutoff(streams, 2, unit="none", base_dir=Path(), program=Program(), memory=memory)
+>>> cutoff(streams, SourceContext(Program(), memory=memory), 2)
 OrderKey(ts=2, rank=1, seq=1, path=())
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,35 +18,22 @@ from dgs.config import StreamConfig
 from dgs.errors import UsageError
 from dgs.events import EventBatch
 from dgs.order import BEGIN, END, OrderKey
-from dgs.program import Program
-from dgs.units import TimeUnit
 from workers.event_log import summary
-from workers.sources import Source, open_source
+from workers.sources import Source, SourceContext, open_source
 from workers.sources.logged import LOGGED, log_path
 
 BATCH_ROWS = 16384
 
 
-def cutoff(
-    streams: Sequence[StreamConfig],
-    count: int,
-    *,
-    unit: TimeUnit,
-    base_dir: Path,
-    program: Program,
-    memory: Mapping[str, Any],
-) -> OrderKey | None:
+def cutoff(streams: Sequence[StreamConfig], context: SourceContext, count: int) -> OrderKey | None:
     """Return the key of the first event that is not among the first `count`; None if there are no more than that.
 
     Reads the streams as far as needed, the one that lags behind first. Raises UsageError if one is not all there yet.
     """
     for stream in streams:
-        _check_ended(stream, base_dir)
+        _check_ended(stream, context.base_dir)
     rows = min(BATCH_ROWS, count + 1)
-    sources = [
-        open_source(s, rank=i, unit=unit, base_dir=base_dir, program=program, memory=memory, batch_rows=rows)
-        for i, s in enumerate(streams)
-    ]
+    sources = [open_source(s, context, rank=i, batch_rows=rows) for i, s in enumerate(streams)]
     try:
         return _key_at(count, sources)
     finally:

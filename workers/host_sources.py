@@ -37,16 +37,12 @@ class HostSources:
             self._fed[config.id] = deployment.fed_hosts(index, streams)
             self._sources[config.id] = open_source(
                 config,
+                job.source_context,
                 rank=deployment.rank(config.id),
-                unit=job.unit,
-                base_dir=job.base_dir,
-                program=job.program,
-                memory=job.memory,
                 batch_rows=job.runtime.batch_rows,
                 until=job.until,
                 streams=streams,
                 time=clock,
-                log_dir=job.log_dir,
             )
         self._heard = dict.fromkeys(self._sources, time.monotonic())
         if self._point.epoch:

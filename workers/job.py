@@ -23,6 +23,7 @@ from dgs.skipping import DeadLetter
 from dgs.tags import Tag
 from dgs.units import TimeUnit
 from planner.plan import Plan
+from workers.sources.context import SourceContext
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,11 @@ class Job:
     def log_dir(self) -> Path | None:
         """Where sockets and Spark queries keep their event logs unless the plan file says where: in the run directory, if there is one."""
         return None if self.control_dir is None else self.output_dir / "logs"
+
+    @property
+    def source_context(self) -> SourceContext:
+        """What its sources are opened with."""
+        return SourceContext(self.program, self.unit, self.base_dir, self.memory, self.log_dir)
 
     @property
     def dead_letter_dir(self) -> Path | None:

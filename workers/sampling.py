@@ -4,10 +4,11 @@ Rates are events per second of event time (per unit, if the plan has no unit). T
 cannot be read do not stop the planning: they show in the run. A source that is not there, or a plan file that does not fit its
 columns, does.
 
+>>> from dgs.program import Program
 >>> from dgs.tags import kind
 >>> clicks = StreamConfig(id="clicks", tags={"kind": "click"}, source={"memory": "clicks"}, split=2)
 >>> data = {"clicks": [("click", second, None) for second in range(11)]}
->>> found = topology([clicks], [], program=Program(), unit="s", base_dir=Path(), memory=data)
+>>> found = topology([clicks], [], SourceContext(Program(), "s", memory=data))
 >>> [(stream.id, dict(stream.rates)) for stream in found.streams]
 [('clicks/0', {click: 0.5}), ('clicks/1', {click: 0.5})]
 """
@@ -18,19 +19,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from dgs.config import StreamConfig
 from dgs.errors import PlanFileError, RunError, UserCodeError
 from dgs.order import MAX_TS, MIN_TS
-from dgs.program import Program
 from dgs.stream_tags import declared_tags, literal_tag
 from dgs.tags import Tag
 from dgs.units import NANOSECONDS, TimeUnit
 from planner.topology import Machine, Stream, Topology
+from workers.sources.context import SourceContext
 from workers.sources.opening import open_arrivals
 from workers.sources.rows import Arrivals
 
@@ -78,11 +77,8 @@ class Sample:
 def topology(
     streams: Sequence[StreamConfig],
     machines: Sequence[Machine],
+    context: SourceContext,
     *,
-    program: Program,
-    unit: TimeUnit,
-    base_dir: Path,
-    memory: Mapping[str, Any],
     rows: int = 10_000,
 ) -> Topology:
     """Return the streams as the planner sees them, one per split, with rates from the first `rows` rows of each.
@@ -92,35 +88,17 @@ def topology(
     Raises MissingInputError, UnknownColumnError, ProgramImportError, and PlanFileError where streams with calendar times and
     streams of bare numbers meet in a plan without unit.
     """
-    samples = {
-        config.id: sampled(config, program=program, unit=unit, base_dir=base_dir, memory=memory, rows=rows)
-        for config in streams
-    }
-    if unit == "none":
+    samples = {config.id: sampled(config, context, rows=rows) for config in streams}
+    if context.unit == "none":
         _refuse_mixed_times(samples)
-    found = [s for config in streams for s in _streams(config, program, samples[config.id], unit)]
+    found = [s for config in streams for s in _streams(config, context, samples[config.id])]
     return Topology(found, tuple(machines) or (Machine("local"),))
 
 
-def sampled(
-    config: StreamConfig,
-    *,
-    program: Program,
-    unit: TimeUnit,
-    base_dir: Path,
-    memory: Mapping[str, Any],
-    rows: int,
-) -> Sample:
+def sampled(config: StreamConfig, context: SourceContext, *, rows: int) -> Sample:
     """Return what the first `rows` rows of a stream show, in whatever order they are."""
     sample = Sample()
-    mapping, arrivals = open_arrivals(
-        config,
-        unit=unit,
-        base_dir=base_dir,
-        program=program,
-        memory=memory,
-        batch_rows=max(1, min(rows, BATCH_ROWS)),
-    )
+    mapping, arrivals = open_arrivals(config, context, max(1, min(rows, BATCH_ROWS)))
     with closing(arrivals):
         try:
             sample.is_whole = _read(arrivals, sample, rows)
@@ -140,9 +118,10 @@ def _read(arrivals: Iterator[Arrivals], sample: Sample, rows: int) -> bool:
     return True
 
 
-def _streams(config: StreamConfig, program: Program, sample: Sample, unit: TimeUnit) -> Iterator[Stream]:
+def _streams(config: StreamConfig, context: SourceContext, sample: Sample) -> Iterator[Stream]:
+    program = context.program
     tags = declared_tags(config, program)
-    total = sample.total_rate(_seconds_per_unit(unit, sample)) if config.rate is None else config.rate
+    total = sample.total_rate(_seconds_per_unit(context.unit, sample)) if config.rate is None else config.rate
     counts = {tag: count for tag, count in sample.counts.items() if tag in tags}
     literal = literal_tag(config, program)
     if not counts and literal is not None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dgs.order import OrderKey
     from planner.plan import Plan
     from planner.topology import Machine, Topology
+    from workers.sources.context import SourceContext
 
 
 @dataclass(frozen=True)
@@ -123,18 +124,22 @@ def prepare(request: Request, *, plan: Plan | None = None, max_events: int | Non
     from workers.sampling import topology
 
     config, program = request.settings.config, load(request)
-    sources: dict[str, Any] = {
-        "unit": config.time.unit,
-        "base_dir": request.base_dir,
-        "program": program,
-        "memory": request.memory,
-    }
-    seen = topology(config.streams, machines(config), **sources)
+    context = context_of(request, program)
+    seen = topology(config.streams, machines(config), context)
     given = plan or _written_plan(request, program)
     made = given or make_plan(config, program, seen)
     check(made, program, seen.impl_tags())
-    until = None if max_events is None else cutoff(config.streams, max_events, **sources)
+    until = None if max_events is None else cutoff(config.streams, context, max_events)
     return Prepared(request, program, seen, made, until, max_events, is_made=given is None)
+
+
+def context_of(request: Request, program: Program, log_dir: Path | None = None) -> SourceContext:
+    """Return what the sources of a request are opened with; `log_dir`: see there."""
+    from workers.sources.context import SourceContext
+
+    return SourceContext(
+        program, request.settings.config.time.unit, request.base_dir, request.memory, log_dir
+    )
 
 
 def make_plan(config: PlanFile, program: Program, topology: Topology, **options: Any) -> Plan:

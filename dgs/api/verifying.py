@@ -60,20 +60,16 @@ def batches(
     prepared: Prepared, rank: int, config: StreamConfig, log_dir: Path | None = None
 ) -> Iterator[EventBatch]:
     """Yield all batches of a declared stream, in its order: not dealt to its splits."""
+    from dgs.api.preparing import context_of
     from dgs.order import END
     from workers.sources import open_source
 
-    request = prepared.request
     source = open_source(
         config.model_copy(update={"split": 1}),
+        context_of(prepared.request, prepared.program, log_dir),
         rank=rank,
-        unit=prepared.config.time.unit,
-        base_dir=request.base_dir,
-        program=prepared.program,
-        memory=request.memory,
         batch_rows=prepared.config.runtime.batch_rows,
         until=prepared.until,
-        log_dir=log_dir,
     )
     try:
         frontier = None

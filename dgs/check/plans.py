@@ -90,18 +90,12 @@ def _smallest(found: Mapping[bytes, Any]) -> list[Any]:
 
 def _first_rows(request: Request, program: Program) -> Iterator[tuple[str, Tag, Any]]:
     """Yield stream, tag and payload of the first rows of every stream. Rows that cannot be read end a stream: a run says so."""
+    from dgs.api.preparing import context_of
     from workers.sources.opening import open_arrivals
 
-    config = request.settings.config
-    for stream in config.streams:
-        _, arrivals = open_arrivals(
-            stream,
-            unit=config.time.unit,
-            base_dir=request.base_dir,
-            program=program,
-            memory=request.memory,
-            batch_rows=MOST_ROWS,
-        )
+    context = context_of(request, program)
+    for stream in request.settings.config.streams:
+        _, arrivals = open_arrivals(stream, context, MOST_ROWS)
         with closing(arrivals), suppress(RunError, UserCodeError):
             rows = ((stream.id, tag, payload) for part in arrivals for tag, payload in _rows(part))
             yield from islice(rows, MOST_ROWS)

@@ -6,7 +6,7 @@ from dgs.config import StreamConfig
 from dgs.order import END
 from dgs.program import Program
 from dgs.tags import kind
-from workers.sources import open_source
+from workers.sources import SourceContext, open_source
 
 
 class Kinds(Program):
@@ -30,11 +30,8 @@ def opened(
     memory = {} if items is None else {"data": items}
     return open_source(
         config,
+        SourceContext(program or Kinds(), unit, base_dir, memory),
         rank=rank,
-        unit=unit,
-        base_dir=base_dir,
-        program=program or Kinds(),
-        memory=memory,
         batch_rows=batch_rows,
         **options,
     )

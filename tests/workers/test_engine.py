@@ -76,7 +76,7 @@ def job(tmp_path: Path) -> Job:
 
 def opened(monkeypatch: pytest.MonkeyPatch, *sources: Scripted) -> None:
     found: dict[str, Source] = {source.stream: source for source in sources}
-    monkeypatch.setattr(host_sources, "open_source", lambda config, **_: found[config.id])
+    monkeypatch.setattr(host_sources, "open_source", lambda config, _, **__: found[config.id])
 
 
 def test_engine_reads_what_there_is_while_a_live_source_has_nothing(monkeypatch, job):

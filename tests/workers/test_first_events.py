@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -15,6 +13,7 @@ from dgs.order import OrderKey
 from dgs.program import Program
 from workers import first_events
 from workers.event_log import LogWriter
+from workers.sources import SourceContext
 
 STREAMS = st.lists(st.lists(st.integers(0, 6), max_size=8).map(sorted), min_size=1, max_size=4)
 
@@ -24,7 +23,7 @@ def cutoff(times: list[list[int]], count: int, **options: object) -> OrderKey | 
         StreamConfig(id=f"s{i}", tags=["n"], source={"memory": f"s{i}"}, **options) for i in range(len(times))
     ]
     memory = {f"s{i}": [("n", ts, None) for ts in stream] for i, stream in enumerate(times)}
-    return first_events.cutoff(streams, count, unit="ns", base_dir=Path(), program=Program(), memory=memory)
+    return first_events.cutoff(streams, SourceContext(Program(), "ns", memory=memory), count)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +50,7 @@ def test_cutoff_reads_no_further_than_needed():
 
     stream = StreamConfig(id="s", tags=["n"], source={"memory": "s"})
     memory = {"s": Watched(("n", ts, None) for ts in range(1000))}
-    key = first_events.cutoff([stream], 3, unit="none", base_dir=Path(), program=Program(), memory=memory)
+    key = first_events.cutoff([stream], SourceContext(Program(), memory=memory), 3)
     assert key == OrderKey(3, 0, 3)
     assert len(read) < 20
 
@@ -60,7 +59,7 @@ def test_cutoff_of_a_log_needs_its_end(tmp_path):
     stream = StreamConfig(id="s", tags={"kind": "n"}, source={"log": {"path": "log"}})
 
     def cut() -> OrderKey | None:
-        return first_events.cutoff([stream], 1, unit="none", base_dir=tmp_path, program=Program(), memory={})
+        return first_events.cutoff([stream], SourceContext(Program(), base_dir=tmp_path), 1)
 
     log = LogWriter(tmp_path / "log", "s", "test", ts="ts")
     log.append(0, pa.table({"ts": [1, 5, 7]}), None)
@@ -74,4 +73,4 @@ def test_cutoff_of_a_query_that_spark_has_not_read_is_refused(tmp_path):
     source = {"spark": {"format": "parquet", "path": "in"}}
     stream = StreamConfig(id="s", tags=["n"], source=source)
     with pytest.raises(UsageError, match=r"still being written \(spark\)"):
-        first_events.cutoff([stream], 1, unit="none", base_dir=tmp_path, program=Program(), memory={})
+        first_events.cutoff([stream], SourceContext(Program(), base_dir=tmp_path), 1)

@@ -10,6 +10,7 @@ from dgs.tagset import TagSet
 from planner.topology import Machine
 from tests.workers.reading import Kinds, stream
 from workers.sampling import topology
+from workers.sources import SourceContext
 
 VALUE = Tag("value")
 
@@ -18,10 +19,7 @@ def streams(*configs, memory=None, unit="ms", base_dir=None, **options):
     found = topology(
         list(configs),
         [Machine("m", 2)],
-        program=Kinds(),
-        unit=unit,
-        base_dir=base_dir,
-        memory=memory or {},
+        SourceContext(Kinds(), unit, base_dir, memory or {}),
         **options,
     )
     return found.streams
@@ -127,5 +125,5 @@ def test_calendar_times_and_bare_numbers_need_a_unit():
 
 
 def test_machines_are_passed_on():
-    found = topology([], [Machine("m", 3)], program=Kinds(), unit="ms", base_dir=None, memory={})
+    found = topology([], [Machine("m", 3)], SourceContext(Kinds()))
     assert found.machines == (Machine("m", 3),)

@@ -3,21 +3,19 @@
 A source is a chain of small parts: a reader (rows of files, of generators, of Python lists), the mapping of columns to time,
 tag and payload, the policy for disorder, and the dealing of rows to the splits of the stream.
 
->>> from pathlib import Path
 >>> from dgs.config import StreamConfig
 >>> from dgs.program import Program
 >>> clicks = StreamConfig(id="clicks", tags={"kind": "click"}, source={"memory": "clicks"})
 >>> data = {"clicks": [("click", 5, "home"), ("click", 6, "shop")]}
->>> source = open_source(
-...     clicks, rank=0, unit="none", base_dir=Path(), program=Program(), memory=data, batch_rows=100
-... )
+>>> source = open_source(clicks, SourceContext(Program(), memory=data), rank=0, batch_rows=100)
 >>> [event.payload for batch in source.read().batches for event in batch.events()]
 ['home', 'shop']
 >>> source.read().frontier == END
 True
 """
 
+from workers.sources.context import SourceContext
 from workers.sources.contract import END, Reading, Source
 from workers.sources.opening import open_source
 
-__all__ = ["END", "Reading", "Source", "open_source"]
+__all__ = ["END", "Reading", "Source", "SourceContext", "open_source"]

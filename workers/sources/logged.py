@@ -13,6 +13,7 @@ from typing import Any
 from dgs.config import SocketSource, StreamConfig
 from dgs.errors import MissingInputError
 from workers.event_log.reader import LogReader
+from workers.sources.context import SourceContext
 from workers.sources.log_reader import LogArrivals
 from workers.sources.mapping import Mapping
 from workers.sources.origin import Origin
@@ -25,10 +26,9 @@ LOGGED = ("log", "socket", "spark")
 def logged(
     config: StreamConfig,
     mapping: Mapping,
+    context: SourceContext,
     batch_rows: int,
     *,
-    base_dir: Path,
-    log_dir: Path | None,
     follow: bool,
     listen: bool = False,
 ) -> tuple[LogArrivals | SocketArrivals, Origin]:
@@ -37,7 +37,7 @@ def logged(
     `follow`: read on until the log is closed; else only what is there now. Raises MissingInputError, ResourceError.
     """
     details: Any = config.source.details
-    path = log_path(config, base_dir=base_dir, log_dir=log_dir)
+    path = log_path(config, base_dir=context.base_dir, log_dir=context.log_dir)
     if config.source.kind == "log" and not path.is_dir():
         raise MissingInputError(stream=config.id, path=path)
     is_lenient = config.on_disorder == "drop"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterator
-from collections.abc import Mapping as AnyMapping
-from pathlib import Path
 from typing import Any
 
 from dgs.config import GeneratorSource, SortWithin, StreamConfig
@@ -13,6 +11,7 @@ from dgs.order import OrderKey
 from dgs.program import Program
 from dgs.scalar import is_vectorised
 from dgs.units import NANOSECONDS, TimeUnit
+from workers.sources.context import SourceContext
 from workers.sources.contract import Source
 from workers.sources.disorder import ordering
 from workers.sources.heartbeats import Heartbeats, Wall, delay_in
@@ -44,46 +43,32 @@ VECTORISED_ROWS = 1_048_576
 
 def open_source(
     config: StreamConfig,
+    context: SourceContext,
     *,
     rank: int,
-    unit: TimeUnit,
-    base_dir: Path,
-    program: Program,
-    memory: AnyMapping[str, Any],
     batch_rows: int | None,
     until: OrderKey | None = None,
     streams: Collection[str] | None = None,
     time: LiveTime | None = None,
-    log_dir: Path | None = None,
 ) -> Source:
     """Open the source of a declared stream.
 
-    `rank`: the position of the stream in plan.yaml. `unit`: the plan's unit of time. `memory`: the data of `memory` sources
-    by name. `until`: leave out events at or above this key and end there. `streams`: which implementation streams are
-    wanted (others are read and left out); None for all. `batch_rows`: how many rows to read at a time; None for what suits
-    the kind of source. `time`: the clocks of live sources; without them paces and heartbeats are left out, and a log ends
-    where it is now, for readers who only want the events. `log_dir`: where sockets and Spark queries without a `log` of their
-    own have theirs.
+    `rank`: the position of the stream in plan.yaml. `until`: leave out events at or above this key and end there. `streams`:
+    which implementation streams are wanted (others are read and left out); None for all. `batch_rows`: how many rows to read
+    at a time; None for what suits the kind of source. `time`: the clocks of live sources; without them paces and heartbeats
+    are left out, and a log ends where it is now, for readers who only want the events.
 
     Raises MissingInputError, PlanFileError, ProgramImportError, ResourceError, UsageError at once; what is wrong with the rows shows in
     `read`.
     """
-    order = ordering(_policy(config, unit), stream=config.id, rank=rank)
-    mapping = Mapping(config, program, plan_unit=unit)
-    batch_rows = batch_rows or rows_at_once_of(config, program)
+    order = ordering(_policy(config, context.unit), stream=config.id, rank=rank)
+    batch_rows = batch_rows or rows_at_once_of(config, context.program)
     ahead = batch_rows if time is None else _rows_ahead(config, time, batch_rows)
-    arrivals: Iterator[Arrivals]
-    origin: Origin
-    if config.source.kind in LOGGED:
-        follow = time is not None
-        listen = follow and (streams is None or config.impl_streams[0] in streams)
-        arrivals, origin = logged(
-            config, mapping, ahead, base_dir=base_dir, log_dir=log_dir, follow=follow, listen=listen
-        )
-    else:
-        arrivals, origin = read(config, mapping, program, base_dir=base_dir, memory=memory, batch_rows=ahead)
+    follow = time is not None
+    listen = follow and (streams is None or config.impl_streams[0] in streams)
+    _, arrivals, origin = _arrivals(config, context, ahead, follow=follow, listen=listen)
     return PipelineSource(
-        arrivals if time is None else _live(arrivals, config, unit, time, batch_rows),
+        arrivals if time is None else _live(arrivals, config, context.unit, time, batch_rows),
         order,
         stream=config.id,
         impl_streams=config.impl_streams,
@@ -137,24 +122,28 @@ def _live(
 
 
 def open_arrivals(
-    config: StreamConfig,
-    *,
-    unit: TimeUnit,
-    base_dir: Path,
-    program: Program,
-    memory: AnyMapping[str, Any],
-    batch_rows: int,
+    config: StreamConfig, context: SourceContext, batch_rows: int
 ) -> tuple[Mapping, Generator[Arrivals]]:
     """Return the events of a stream as they arrive, before any ordering, and the mapping that makes them.
 
     Of live streams those that are there: what their logs hold now.
     """
-    mapping = Mapping(config, program, plan_unit=unit)
+    mapping, found, _ = _arrivals(config, context, batch_rows)
+    return mapping, (arrivals for arrivals in found)
+
+
+def _arrivals(
+    config: StreamConfig,
+    context: SourceContext,
+    batch_rows: int,
+    *,
+    follow: bool = False,
+    listen: bool = False,
+) -> tuple[Mapping, Iterator[Arrivals], Origin]:
+    mapping = Mapping(config, context.program, plan_unit=context.unit)
     if config.source.kind in LOGGED:
-        found, _ = logged(config, mapping, batch_rows, base_dir=base_dir, log_dir=None, follow=False)
-        return mapping, (arrivals for arrivals in found)
-    arrivals, _ = read(config, mapping, program, base_dir=base_dir, memory=memory, batch_rows=batch_rows)
-    return mapping, arrivals
+        return mapping, *logged(config, mapping, context, batch_rows, follow=follow, listen=listen)
+    return mapping, *read(config, mapping, context, batch_rows)
 
 
 def _policy(config: StreamConfig, unit: TimeUnit) -> Any:

@@ -3,8 +3,8 @@
 >>> from dgs.config import StreamConfig
 >>> config = StreamConfig(id="clicks", tags={"kind": "click"}, source={"memory": "clicks"})
 >>> mapping = Mapping(config, Program(), plan_unit="none")
->>> memory = {"clicks": [("click", 5, "home"), ("click", 6, "shop")]}
->>> arrivals, origin = read(config, mapping, Program(), base_dir=Path(), memory=memory, batch_rows=100)
+>>> context = SourceContext(Program(), memory={"clicks": [("click", 5, "home"), ("click", 6, "shop")]})
+>>> arrivals, origin = read(config, mapping, context, batch_rows=100)
 >>> next(arrivals).payload, origin.describe()
 (['home', 'shop'], {'kind': 'memory', 'length': 2})
 """
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from collections.abc import Mapping as AnyMapping
-from pathlib import Path
 from typing import Any
 
 from dgs import columns
@@ -21,6 +20,7 @@ from dgs.config import ColumnRef, StreamConfig, TagConfig
 from dgs.errors import MissingInputError, UsageError
 from dgs.loading import load_function
 from dgs.program import Program
+from workers.sources.context import SourceContext
 from workers.sources.csv_reader import CsvReader
 from workers.sources.description import FilesRead
 from workers.sources.files import input_files
@@ -38,24 +38,18 @@ _KEY_TYPES = {int: "int", float: "float", str: "str", bool: "bool"}
 
 
 def read(
-    config: StreamConfig,
-    mapping: Mapping,
-    program: Program,
-    *,
-    base_dir: Path,
-    memory: AnyMapping[str, Any],
-    batch_rows: int,
+    config: StreamConfig, mapping: Mapping, context: SourceContext, batch_rows: int
 ) -> tuple[Generator[Arrivals], Origin]:
     """Return the events of a source as they arrive, at most `batch_rows` at a time, and where they come from.
 
     Raises MissingInputError, ProgramImportError, UsageError.
     """
     if config.source.kind == "memory":
-        rows, origin = _from_memory(config, mapping, memory, batch_rows)
+        rows, origin = _from_memory(config, mapping, context.memory, batch_rows)
     elif config.source.kind == "generator":
-        rows, origin = _from_generator(config, mapping, program, base_dir, batch_rows)
+        rows, origin = _from_generator(config, mapping, context, batch_rows)
     else:
-        rows, origin = _from_files(config, mapping, program, base_dir, batch_rows)
+        rows, origin = _from_files(config, mapping, context, batch_rows)
     return each_arrival(mapping, rows, batch_rows), origin
 
 
@@ -70,23 +64,25 @@ def _from_memory(
 
 
 def _from_generator(
-    config: StreamConfig, mapping: Mapping, program: Program, base_dir: Path, batch_rows: int
+    config: StreamConfig, mapping: Mapping, context: SourceContext, batch_rows: int
 ) -> tuple[Rows, Origin]:
     ref, arguments = config.source.details.ref, config.source.details.args
-    function = load_function(ref, base_dir)
-    items = generated(function, arguments, ref=ref, stream=config.id, program=program.name)
+    function = load_function(ref, context.base_dir)
+    items = generated(function, arguments, ref=ref, stream=config.id, program=context.program.name)
     rows = ItemsReader(mapping, items, where=ref, batch_rows=batch_rows).rows()
     return rows, Origin(lambda: {"kind": "generator", "ref": ref, "args": dict(arguments)})
 
 
 def _from_files(
-    config: StreamConfig, mapping: Mapping, program: Program, base_dir: Path, batch_rows: int
+    config: StreamConfig, mapping: Mapping, context: SourceContext, batch_rows: int
 ) -> tuple[Rows, Origin]:
     details, kind = config.source.details, config.source.kind
-    found = input_files(details.path, base_dir=base_dir, stream=config.id)
-    files = FilesRead(found, kind=kind, base_dir=base_dir)
+    found = input_files(details.path, base_dir=context.base_dir, stream=config.id)
+    files = FilesRead(found, kind=kind, base_dir=context.base_dir)
     if kind == "csv":
-        return CsvReader(details, mapping, files, _key_types(config, program)).rows(), Origin(files.describe)
+        return CsvReader(details, mapping, files, _key_types(config, context.program)).rows(), Origin(
+            files.describe
+        )
     if kind == "jsonl":
         return JsonlReader(details, mapping, files, batch_rows).rows(), Origin(files.describe)
     reader = ParquetReader(mapping, files, batch_rows)

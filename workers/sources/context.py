@@ -1,0 +1,30 @@
+"""What the sources of a job have in common.
+
+>>> SourceContext(Program()).unit
+'none'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dgs.program import Program
+from dgs.units import TimeUnit
+
+
+@dataclass(frozen=True)
+class SourceContext:
+    """What every source of a job is opened with.
+
+    `unit`: the plan's unit of time. `base_dir`: where relative paths start. `memory`: the data of `memory` sources by name.
+    `log_dir`: where sockets and Spark queries without a `log` of their own have theirs.
+    """
+
+    program: Program
+    unit: TimeUnit = "none"
+    base_dir: Path = field(default_factory=Path)
+    memory: Mapping[str, Any] = field(default_factory=dict)
+    log_dir: Path | None = None
