@@ -73,7 +73,7 @@ def sampled(tags: TagSet) -> list[Tag]:
 
 def faults(plan: Plan, program: Program, topology: Topology) -> Iterator[str]:
     """Yield what is wrong with a plan, by the words of Definition 3.2, one (sampled) implementation tag at a time."""
-    itags = [ImplTag(tag, stream.id) for stream in topology.streams for tag in sampled(stream.tags)]
+    itags = [ImplTag(tag, stream.id) for stream in topology.streams for tag in _looked_at(plan, stream)]
     owners = {itag: [node.id for node in plan.nodes() if itag in node.tags] for itag in itags}
     yield from (f"{itag} has owners {nodes}" for itag, nodes in owners.items() if len(nodes) != 1)
     above = {node.id: {node.id, *(other.id for other in plan.ancestors(node.id))} for node in plan.nodes()}
@@ -87,6 +87,18 @@ def faults(plan: Plan, program: Program, topology: Topology) -> Iterator[str]:
                     if m not in above[n] and n not in above[m]
                 )
     yield from _typing_faults(plan, program, itags)
+
+
+def _looked_at(plan: Plan, stream: Stream) -> list[Tag]:
+    """Return the sampled tags of a stream, and one for each node that owns keys of a kind without a sampled one."""
+    looked_at = sampled(stream.tags)
+    for node in plan.nodes():
+        mine = node.tags.stream(stream.id) & stream.tags
+        for kind, keys in mine.kinds:
+            if keys and not any(tag.kind == kind and tag in mine for tag in looked_at):
+                more = (Tag(kind, key) for key in range(100_000))
+                looked_at.append(next(tag for tag in more if tag in mine))
+    return looked_at
 
 
 def _typing_faults(plan: Plan, program: Program, itags: list[ImplTag]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dgs.dependence import ALWAYS, Dependence
 from dgs.errors import InvalidPlanError
 from dgs.impl_tags import ImplTagSet
+from dgs.keyset import KeySet
 from dgs.program import ForkJoin, Program, StateType
 from dgs.tags import kind
 from dgs.tagset import TagSet
@@ -266,6 +267,25 @@ def test_very_many_violations_are_listed_in_part():
     )
     with pytest.raises(InvalidPlanError, match=r"and \d+ more"):
         check(made, Window(), made.root.subtree_tags())
+
+
+def test_oracle_looks_at_hash_classes_that_hold_none_of_the_sampled_keys():
+    sides = [
+        PlanNode(f"w{i}", ImplTagSet.of(v=TagSet.from_kinds({"value": KeySet.hashed(64, [c])})))
+        for i, c in ((1, 7), (2, 25))
+    ]
+    assert not any(sampled(side.tags.stream("v")) for side in sides)
+    rest = {"value": KeySet.all() - KeySet.hashed(64, [7, 25])}
+    root = PlanNode(
+        "w0", ImplTagSet.of(v=TagSet.from_kinds(rest), b=TagSet.of(BARRIER)), children=tuple(sides)
+    )
+    topology = Topology(
+        [Stream("v", TagSet.from_kinds({"value": KeySet.all()})), Stream("b", TagSet.of(BARRIER))]
+    )
+    assert not list(faults(Plan(root), Window(), topology))
+    corrupted = moved(Plan(root), "w0", "w1", ImplTagSet.of(b=TagSet.of(BARRIER)))
+    assert found(corrupted) == [("V2", ("w1", "w2"))]
+    assert list(faults(corrupted, Window(), topology))
 
 
 @settings(max_examples=150, deadline=None)
