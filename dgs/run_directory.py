@@ -25,7 +25,10 @@ from typing import Any
 from dgs.config import PlanFile
 from dgs.errors import OutputUnwritableError
 
-ABOUT, OUTPUTS, PLAN, RESULTS = "run.json", "outputs", "plan.yaml", "results.json"
+ABOUT, LOCK, OUTPUTS, PLAN, RESULTS = "run.json", "lock", "outputs", "plan.yaml", "results.json"
+
+CLAIM = "process "
+"""What the content of a lock begins with."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +39,22 @@ class RunDirectory:
 
     @classmethod
     def create(cls, path: Path) -> RunDirectory:
-        """Make the directory; it may exist if it is empty of earlier results."""
+        """Make the directory; it may exist if nothing is in it that a run would write over."""
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise OutputUnwritableError(path=path, problem=error.strerror or str(error)) from None
-        if any((path / name).exists() for name in (ABOUT, RESULTS, OUTPUTS)):
-            raise OutputUnwritableError(path=path, problem="it holds the results of an earlier run")
-        return cls(path)
+        directory = cls(path)
+        directory.check_unused()
+        if foreign := directory._foreign():
+            problem = f"it holds what no run has left there: {', '.join(foreign)}"
+            raise OutputUnwritableError(path=path, problem=problem)
+        return directory
+
+    def check_unused(self) -> None:
+        """Raise OutputUnwritableError if a run has begun here."""
+        if any((self.path / name).exists() for name in (ABOUT, RESULTS, OUTPUTS)):
+            raise OutputUnwritableError(path=self.path, problem="it holds the results of an earlier run")
 
     @classmethod
     def beside(cls, base_dir: Path) -> RunDirectory:
@@ -69,6 +80,17 @@ class RunDirectory:
     def checkpoints(self) -> Path:
         """Where its checkpoints are: beside it, unless the plan file says otherwise."""
         return self.path.joinpath(str(self.about().get("checkpoints", "checkpoints"))).resolve()
+
+    @property
+    def base_dir(self) -> Path:
+        """Where the relative paths of its plan file start."""
+        return self.path.joinpath(str(self.about().get("base_dir", "."))).resolve()
+
+    @property
+    def of(self) -> Path | None:
+        """The plan file that it is a run of, None if there is none."""
+        noted = self.about().get("plan_file")
+        return None if noted is None else self.path.joinpath(noted).resolve()
 
     def about(self) -> dict[str, Any]:
         """Return what run.json says; nothing if there is none that can be read."""
@@ -101,6 +123,17 @@ class RunDirectory:
         """Write the traceback of a bug and return where it is."""
         self._write("traceback.txt", text)
         return self.path / "traceback.txt"
+
+    def _foreign(self) -> list[str]:
+        """Return what is here under names that a run uses, unless it is of a run that was killed before it had begun."""
+        try:
+            claim = (self.path / LOCK).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            claim = ""
+        if claim.startswith(CLAIM):
+            return []
+        names = [name for name in (PLAN, "checkpoints", "control", "logs") if (self.path / name).exists()]
+        return [*names, LOCK] if claim else names
 
     def _write(self, name: str, text: str) -> None:
         target = self.path / name

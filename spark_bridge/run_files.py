@@ -28,6 +28,7 @@ from dgs.errors import NoSuchRunError, UsageError
 from dgs.plan_file import read
 from dgs.run_directory import RunDirectory
 from workers.checkpoints.directory import CheckpointDirectory
+from workers.checkpoints.file_paths import located
 from workers.checkpoints.saved import Committed
 from workers.sinks.places import FILE_KINDS, Place, sink_place
 from workers.sinks.spark_columns import readable
@@ -80,7 +81,8 @@ def output_files(run: Path) -> list[OutputFile]:
     """Return the committed files of a run, by epoch and name. Raises NoSuchRunError, UsageError if it has no sink of files."""
     place, record = output_place(run), committed(run)
     there = {str(path): OutputFile(epoch_of(path), str(path)) for path in place.finals()}
-    for file in () if record is None else record.checkpoint.files:
+    named = () if record is None else record.checkpoint.files
+    for file in located(named, _directory(run).base_dir):
         final = Path(file.final)
         if final.parent == place.directory and final.match(f"{place.stem}-*.{place.suffix}"):
             there.setdefault(file.final, OutputFile(epoch_of(final), file.final, file.path))
@@ -101,7 +103,7 @@ def output_place(run: Path) -> Place:
         raise UsageError(message=f"the outputs of run {run} are not in files: it has no sink of files")
     base = directory.path
     if files[0].kind == "spark" and files[0].details.table is not None:  # a name is not moved as paths are
-        base = Path(directory.about().get("plan_file", directory.plan_file)).parent
+        base = directory.base_dir
     found = sink_place(files[0], output_dir=directory.path, base_dir=base)
     return Place(found.directory.resolve(), found.suffix, mark=found.mark)
 

@@ -20,6 +20,7 @@ Wish(action='stop', by='dgs stop', plan=None)
 from __future__ import annotations
 
 import json
+import os
 import signal
 import threading
 import time
@@ -30,7 +31,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Literal
 
-FILE = "wish.json"
+from dgs.errors import OutputUnwritableError
+
 LOOK_EVERY = 0.2
 """Seconds between two looks at the control directory."""
 
@@ -64,9 +66,10 @@ class Control:
             return self._signal
         if self._directory is not None and self._clock() >= self._next_look:
             self._next_look = self._clock() + LOOK_EVERY
-            found = _taken(self._directory / FILE)
-            if found is not None and (self._waiting is None or self._waiting.action != "stop"):
-                self._waiting = found
+            if self._waiting is None or self._waiting.action != "stop":
+                self._waiting = _oldest(self._directory, "stop") or self._waiting
+            if self._waiting is None:
+                self._waiting = _oldest(self._directory, "replan")
         return self._waiting
 
     def take(self) -> int | None:
@@ -106,25 +109,40 @@ class Control:
 
 
 def leave_wish(directory: Path, wish: Wish) -> None:
-    """Leave a wish for the run that looks into a directory."""
-    directory.mkdir(parents=True, exist_ok=True)
-    draft = directory / f"{FILE}.draft"
-    draft.write_text(json.dumps(asdict(wish)), encoding="utf-8")
-    draft.replace(directory / FILE)
+    """Leave a wish for the run that looks into a directory, beside those that others leave. Raises OutputUnwritableError."""
+    name = f"wish-{time.time_ns():020}-{os.getpid()}.{wish.action}"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        draft = directory / f"{name}.draft"
+        draft.write_text(json.dumps(asdict(wish)), encoding="utf-8")
+        draft.replace(directory / name)
+    except OSError as error:
+        raise OutputUnwritableError(path=directory, problem=error.strerror or str(error)) from None
 
 
 def forget_wishes(directory: Path) -> None:
     """Remove what was left for a run that ended before it looked."""
-    (directory / FILE).unlink(missing_ok=True)
+    for path in directory.glob("wish-*"):
+        path.unlink(missing_ok=True)
+
+
+def _oldest(directory: Path, action: str) -> Wish | None:
+    """Take away the wish of its kind that was left first."""
+    for path in sorted(directory.glob(f"wish-*.{action}")):
+        wish = _taken(path)
+        if wish is not None:
+            return wish
+    return None
 
 
 def _taken(path: Path) -> Wish | None:
     try:
-        wish = Wish(**json.loads(path.read_text(encoding="utf-8")))
+        text = path.read_text(encoding="utf-8")
         path.unlink()
-    except (FileNotFoundError, NotADirectoryError):
+        return Wish(**json.loads(text))
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+    ):  # it is gone with its directory, or nobody left it with `leave_wish`
         return None
-    except (ValueError, TypeError):
-        path.unlink(missing_ok=True)
-        return None
-    return wish

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -141,7 +141,12 @@ def _opened(job: Job) -> Iterator[CheckpointStore]:
         yield MemoryStore(publish)  # its hosts keep other runs out
         return
     with claim(_places(job)):
-        yield MemoryStore(publish) if job.checkpoint_dir is None else open_directory(job, publish)
+        if job.checkpoint_dir is None:
+            yield MemoryStore(publish)
+            return
+        with closing(open_directory(job, publish)) as store:
+            store.hold()  # before anything is written there
+            yield store
 
 
 def _places(job: Job) -> tuple[Place, ...]:

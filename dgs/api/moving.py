@@ -1,11 +1,12 @@
 """A run that moves to another plan while it goes on: `dgs replan` leaves a plan that was checked, the run takes it up.
 
-The answer, in the control directory of the run, says which plan it was and what was wrong with it, if anything was.
+The answer, in the control directory of the run beside the plan, says what was wrong with it, if anything was.
 """
 
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from dgs.run_directory import RunDirectory
     from workers.job import Job
 
-ANSWER = "answer.json"
+ANSWER = ".answer"
+"""What the name of the answer to a plan ends with."""
 
 
 @dataclass
@@ -54,16 +56,17 @@ class Moves:
 
     def _answer(self, path: str, problem: str | None) -> None:
         if self.directory is not None:
-            text = json.dumps({"plan": path, "problem": problem})
-            draft = self.directory.control / f"{ANSWER}.draft"
-            draft.write_text(text, encoding="utf-8")
-            draft.replace(self.directory.control / ANSWER)
+            answer = Path(path).with_suffix(ANSWER)
+            draft = answer.with_suffix(".draft")
+            with suppress(OSError):  # who asked has taken the directory away, and the run goes on
+                draft.write_text(json.dumps({"problem": problem}), encoding="utf-8")
+                draft.replace(answer)
 
 
 def answer_to(path: Path) -> dict[str, Any] | None:
     """Return what a run said to the plan that was left for it at `path`, None if it has said nothing yet."""
     try:
-        found: dict[str, Any] = json.loads((path.parent / ANSWER).read_text(encoding="utf-8"))
+        found: dict[str, Any] = json.loads(path.with_suffix(ANSWER).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return found if found.get("plan") == str(path) else None
+    return found

@@ -67,10 +67,9 @@ def requested_again(
 
     Raises PlanFileError, UsageError.
     """
-    base_dir = (run.directory.path / run.about.get("base_dir", ".")).resolve()
-    request = from_file(run.directory.plan_file, given, memory=memory, base_dir=base_dir)
+    directory = run.directory
+    request = from_file(directory.plan_file, given, memory=memory, base_dir=directory.base_dir)
     is_reshaped = any(name == shape or name.startswith(f"{shape}.") for name in given for shape in SHAPES)
     if is_reshaped and "plan" not in given and run.about.get("plan_is_made"):
         request = replace(request, keeps_plan=False)
-    of = run.about.get("plan_file")
-    return replace(request, plan_file=None if of is None else Path(of))
+    return replace(request, plan_file=directory.of)

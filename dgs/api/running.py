@@ -6,7 +6,7 @@ import os
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,10 +15,11 @@ from dgs.api.feeding import fed
 from dgs.api.moving import Moves
 from dgs.api.preparing import Prepared
 from dgs.api.reports import failure, report_of
-from dgs.api.runs import committed_in, held
-from dgs.api.starting import configured_dir
+from dgs.api.runs import REFUSED, committed_in, held, later_than_all
+from dgs.api.starting import configured_dir, is_busy
 from dgs.api.verifying import check_readable, differences, file_differences
 from dgs.config import FileSink, SinkConfig
+from dgs.errors import OutputUnwritableError
 from dgs.run_directory import RunDirectory
 from dgs.run_outcome import Run
 
@@ -53,6 +54,8 @@ def execute(
     if options.verify and options.resumes:
         check_readable(sinks_of(prepared, directory))
     with nullcontext() if directory is None else held(directory.path):
+        if directory is not None and not options.resumes:
+            directory.check_unused()  # again: now nobody else can begin here
         started = time.time()
         job = job_of(prepared, directory, collect=options.collect or options.verify)
         job = replace(job, resumes=options.resumes, accepts_duplicates=options.accepts_duplicates)
@@ -60,14 +63,19 @@ def execute(
         caller = caller or NOBODY
         moves = Moves(prepared, directory)
         if directory is not None:
-            _note_beginning(prepared, directory, job, started, resumes=options.resumes)
+            _note_beginning(prepared, directory, job, started)
         try:
             with fed(job, prepared.config, notify=caller.notify):
                 result = run_job(job, replace(caller, replanned=moves.replanned))
             found = _differences(prepared, job, result, options) if options.verify else None
         except BaseException as error:
             if directory is not None:
-                _note_end(directory, failure(moves.prepared, started, error))
+                with suppress(OutputUnwritableError):  # the first error is the one to tell
+                    _note_end(
+                        directory,
+                        failure(moves.prepared, started, error),
+                        was_refused=is_busy(error) and not options.resumes,
+                    )
             raise
         place = None if directory is None else directory.path
         report = report_of(moves.prepared, place, started, result, found, events_before=before)
@@ -133,31 +141,45 @@ def _events_in(place: Path | None) -> int:
     return 0 if committed is None else committed.checkpoint.events
 
 
-def _note_beginning(
-    prepared: Prepared, directory: RunDirectory, job: Job, started: float, *, resumes: bool
-) -> None:
+def _note_beginning(prepared: Prepared, directory: RunDirectory, job: Job, started: float) -> None:
     """Say in the run directory what is run from now on, and remove wishes meant for a process before this one."""
     from workers.control import forget_wishes
 
     request = prepared.request
     forget_wishes(directory.control)
     directory.forget_results()
-    if not resumes:
-        directory.note(
-            name=prepared.config.name,
-            plan_file=None if request.plan_file is None else str(request.plan_file),
-            base_dir=os.path.relpath(request.base_dir, directory.path.resolve()),
-            max_events=prepared.max_events,
-            started=started,
-        )
     directory.write_plan(prepared.config, plan_data(prepared), request.base_dir)
-    where = os.path.relpath(job.checkpoint_dir or "checkpoints", directory.path.resolve())
-    directory.note(checkpoints=where, plan_is_made=prepared.is_made, status="running", process=os.getpid())
+    here = directory.path.resolve()
+    about: dict[str, Any] = (
+        {}
+        if "name" in directory.about()
+        else {
+            "name": prepared.config.name,
+            "plan_file": None if request.plan_file is None else os.path.relpath(request.plan_file, here),
+            "base_dir": os.path.relpath(request.base_dir, here),
+            "max_events": prepared.max_events,
+            "started": later_than_all(request.base_dir, started),
+        }
+    )
+    directory.note(  # last, and at once: what has no such note has not begun
+        **about,
+        checkpoints=_where(job, here),
+        plan_is_made=prepared.is_made,
+        status="running",
+        process=os.getpid(),
+    )
 
 
-def _note_end(directory: RunDirectory, report: dict[str, Any]) -> None:
+def _where(job: Job, here: Path) -> str:
+    """Return where checkpoints are, as it is noted in a run directory: so that a project can be moved, with all that is in it."""
+    place = job.checkpoint_dir or here / "checkpoints"
+    is_within = place.is_relative_to(here) or place.is_relative_to(job.base_dir)
+    return os.path.relpath(place, here) if is_within else str(place)
+
+
+def _note_end(directory: RunDirectory, report: dict[str, Any], *, was_refused: bool = False) -> None:
     directory.write_results(report)
-    directory.note(status=report["status"])
+    directory.note(status=REFUSED if was_refused else report["status"], process=None)
 
 
 def _differences(prepared: Prepared, job: Job, result: JobResult, options: Options) -> Sequence[str] | None:

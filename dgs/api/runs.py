@@ -10,6 +10,7 @@ of a plan file is the one that counts: what is older was given up when it began.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,13 +19,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dgs.errors import CheckpointBusyError, NoSuchRunError
-from dgs.run_directory import ABOUT, RunDirectory, runs_beside
+from dgs.errors import CheckpointBusyError, NoSuchRunError, OutputUnwritableError
+from dgs.run_directory import ABOUT, CLAIM, LOCK, RunDirectory, runs_beside
 
 if TYPE_CHECKING:
     from workers.checkpoints.saved import Committed
 
-LOCK = "lock"
+
+REFUSED = "refused"
+"""The status, in `run.json`, of a run that could not begin because of another."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,11 @@ class KnownRun:
         return bool(self.directory.results().get("status") == "done")
 
     @property
+    def was_refused(self) -> bool:
+        """Whether it ended because another run had what it wanted to write."""
+        return bool(self.about.get("status") == REFUSED)
+
+    @property
     def holder(self) -> str | None:
         """Who is running it, None if nobody is."""
         from workers.checkpoints.disk import holder_of
@@ -64,7 +72,7 @@ class KnownRun:
     def is_listening(self) -> bool:
         """Whether a process is running it and has come so far that it takes wishes."""
         about, by = self.directory.about(), self.holder
-        return by is not None and by.startswith(f"process {about.get('process')} ")
+        return by is not None and by.startswith(f"{CLAIM}{about.get('process')} ")
 
     def check_not_alive(self) -> None:
         """Raise CheckpointBusyError if a process is running it now."""
@@ -88,11 +96,20 @@ def runs_in(base_dir: Path) -> Iterator[KnownRun]:
     yield from sorted(found, key=lambda run: (run.about.get("started", 0), run.directory.path), reverse=True)
 
 
+def later_than_all(base_dir: Path, moment: float) -> float:
+    """Return a moment, or one after the beginning of all runs beside a plan file: clocks may stand still, or go back."""
+    newest = next(runs_in(base_dir), None)
+    return moment if newest is None else max(moment, math.nextafter(newest.about.get("started", 0), math.inf))
+
+
 def newest_of(plan_file: Path) -> KnownRun | None:
-    """Return the newest run of a plan file, None if there is none."""
-    wanted = str(plan_file.resolve())
-    runs = runs_in(plan_file.resolve().parent)
-    return next((run for run in runs if run.about.get("plan_file") == wanted), None)
+    """Return the run of a plan file that counts, None if there is none: one that is alive goes before the newest.
+
+    One that was refused because another one was alive does not count: it has taken nothing over.
+    """
+    wanted = plan_file.resolve()
+    runs = [run for run in runs_in(wanted.parent) if run.directory.of == wanted and not run.was_refused]
+    return next((run for run in runs if run.is_alive), runs[0] if runs else None)
 
 
 def run_at(target: str | os.PathLike[str]) -> KnownRun:
@@ -151,13 +168,18 @@ def progress_of(directory: Path) -> str:
 
 @contextmanager
 def held(directory: Path) -> Iterator[None]:
-    """Keep other processes out of the directory of a run, or of checkpoints. Raises CheckpointBusyError if one is there."""
+    """Keep other processes out of the directory of a run, or of checkpoints.
+
+    Raises CheckpointBusyError if one is there, OutputUnwritableError if the lock cannot be written.
+    """
     from workers.checkpoints.disk import BusyError, RealDisk
 
     try:
         lock = RealDisk().lock(directory / LOCK)
     except BusyError as error:
         raise CheckpointBusyError(path=directory, holder=error.holder) from None
+    except OSError as error:
+        raise OutputUnwritableError(path=directory, problem=error.strerror or str(error)) from None
     try:
         yield
     finally:

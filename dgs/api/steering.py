@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dgs.api.runs import KnownRun, run_at, runs_in
-from dgs.errors import InvalidPlanError, NoAnswerError, NoSuchRunError
+from dgs.errors import InvalidPlanError, NoAnswerError, NoSuchRunError, OutputUnwritableError
 
 if TYPE_CHECKING:
     from dgs.program import Program
@@ -26,7 +26,7 @@ BEGINNING = 10.0
 def stop_run(run: KnownRun, *, timeout: float = 60.0) -> dict[str, Any]:
     """Let a run stop at a checkpoint; return its results once it has ended, at once if it had.
 
-    Raises NoAnswerError if it has not ended in time: it still does when it can.
+    Raises NoAnswerError if it has not ended in time: it still does when it can; OutputUnwritableError if it cannot be told.
     """
     from workers.control import Wish, leave_wish
 
@@ -82,10 +82,12 @@ def _written(run: KnownRun, given: Mapping[str, Given], program: Program | None)
     from dgs.plan_file import dump
 
     prepared = prepare(replace(requested_again(run, given), program=program))
-    directory = run.directory.control.absolute()
-    directory.mkdir(parents=True, exist_ok=True)
-    path = directory / f"plan-{time.time_ns()}.yaml"
-    path.write_text(dump({"plan": plan_data(prepared)}), encoding="utf-8")
+    path = run.directory.control.absolute() / f"plan-{time.time_ns()}-{os.getpid()}.yaml"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dump({"plan": plan_data(prepared)}), encoding="utf-8")
+    except OSError as error:
+        raise OutputUnwritableError(path=path, problem=error.strerror or str(error)) from None
     return path
 
 
@@ -94,6 +96,9 @@ def _is_listening(run: KnownRun) -> bool:
     deadline = time.monotonic() + BEGINNING
     while run.is_alive and not run.is_listening and time.monotonic() < deadline:
         time.sleep(LOOK_EVERY)
+    if run.is_alive and not run.is_listening:
+        advice = "Its process has the directory and has not begun: try again, or end the process"
+        raise NoAnswerError(path=run.directory.path, what="begun", seconds=f"{BEGINNING:g}", advice=advice)
     return run.is_listening
 
 

@@ -5,9 +5,15 @@ Data goes to stdout, talk to stderr; nothing is ever asked. The exit codes are t
 
 from __future__ import annotations
 
+import sys
+
 
 def main() -> None:
-    """Run the command line and exit."""
-    from dgs.cli.app import app
+    """Run the command line and exit; Ctrl-C counts from the first moment, also while the verbs are imported."""
+    try:
+        from dgs.cli.app import app
 
-    app(prog_name="dgs")
+        app(prog_name="dgs")
+    except KeyboardInterrupt:
+        sys.stderr.write("dgs was stopped before it had begun\n")
+        sys.exit(130)

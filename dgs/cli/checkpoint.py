@@ -141,12 +141,14 @@ def _about(manifest: Manifest) -> dict[str, Any]:
 def _show(found: CheckpointDirectory, epoch: int | None, *, as_json: bool) -> None:
     from dgs.errors import UsageError
 
-    epochs = [info.epoch for info in found.list()]
+    infos = found.list()
+    epochs = [info.epoch for info in infos]
     if not epochs or (epoch is not None and epoch not in epochs):
         there = f"; there are {', '.join(map(str, epochs))}" if epochs else ""
         wanted = "state" if epoch is None else f"state of epoch {epoch}"
         raise UsageError(message=f"there is no {wanted} in {found.path}{there}")
-    manifest = found.load(epochs[-1] if epoch is None else epoch).manifest
+    info = infos[-1 if epoch is None else epochs.index(epoch)]
+    manifest = info.manifest or found.load(info.epoch).manifest  # a run may have removed its file by now
     rows = _positions(manifest)
     if as_json:
         positions = [dict(zip(POSITION, row, strict=True)) for row in rows]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -39,10 +39,20 @@ def stop(
                 f"dgs: {run.name} is not running; {run.progress}; go on with: {resume_command(run.directory.path)}"
             )
         else:
-            clean = (
-                "" if results.get("stopped_at") is not None else "no checkpoint could be committed in time; "
-            )
             onward = f"go on with: {resume_command(run.directory.path)}"
-            say(f"dgs: {run.name} has ended; {clean}{run.progress}; {onward}")
+            say(f"dgs: {run.name} has ended{_how(results)}; {run.progress}; {onward}")
         if as_json:
             print_json({"run_dir": str(run.directory.path), "was_running": was_alive, **results})
+
+
+def _how(results: dict[str, Any]) -> str:
+    """Return how a run has ended that was alive when it was told to stop, where that is not at a checkpoint."""
+    status = results.get("status")
+    if status == "stopped":
+        return "" if results["stopped_at"] is not None else "; no checkpoint could be committed in time"
+    how = {
+        "failed": "it failed by itself",
+        "interrupted": "it was interrupted",
+        None: "its process was killed",
+    }
+    return f": {how.get(status, status)}"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import dgs as library
-from dgs.api.runs import committed_in, held
+from dgs.api.runs import KnownRun, committed_in, held
 from dgs.run_directory import RunDirectory
 from tests.dgs.recovering import (
     CHECKPOINT,
@@ -68,7 +68,6 @@ def stopped_saving_once(tmp_path_factory):
 def copied(template: Path, project: Path) -> Path:
     """Put a copy of a project with a stopped run in place of the project."""
     shutil.copytree(template, project, dirs_exist_ok=True)
-    RunDirectory(project / THERE).note(plan_file=str(project / "plan.yaml"))
     return project
 
 
@@ -153,6 +152,16 @@ def test_run_refuses_when_a_run_is_unfinished_and_names_both_ways_out(stopped_sa
     assert dgs(f"run plan.yaml --run-dir there --resume {QUICK}").code == 0
     assert committed(stopped_saving / "out") == expected()
     assert dgs(f"run plan.yaml {QUICK}").code == 0
+    assert committed(stopped_saving / "out") == expected()
+
+
+def test_copied_project_goes_on_by_itself_also_with_a_commit_that_was_cut_short(stopped_saving, dgs):
+    record = committed_in(stopped_saving / "saved")
+    last = record.checkpoint.files[0]
+    assert (last.path, last.final) == (f"out/{Path(last.path).name}", f"out/{Path(last.final).name}")
+    (stopped_saving / last.final).rename(stopped_saving / last.path)
+    assert KnownRun(RunDirectory(THERE)).directory.of == (stopped_saving / "plan.yaml").resolve()
+    assert dgs(f"resume there --verify {QUICK}").code == 0
     assert committed(stopped_saving / "out") == expected()
 
 

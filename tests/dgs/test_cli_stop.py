@@ -16,6 +16,7 @@ from dgs.errors import NoAnswerError, NoSuchRunError
 from dgs.plan_file import read
 from dgs.run_directory import RunDirectory
 from tests.dgs.recovering import CHECKPOINT, PLAN, QUICK, committed, expected, meanwhile, write_project
+from workers.control import Wish, leave_wish
 
 THERE = Path("there")
 
@@ -84,7 +85,7 @@ def test_stop_gives_up_waiting_and_says_what_then(slow, dgs):
 def test_wish_for_a_run_that_is_over_is_not_granted_to_the_next(slow, dgs):
     with meanwhile(THERE, lambda: library.stop(THERE)):
         dgs("run plan.yaml --run-dir there")
-    (THERE / "control" / "wish.json").write_text(json.dumps({"action": "stop"}))
+    leave_wish(THERE / "control", Wish("stop"))
     assert dgs("resume there").code == 0
     assert RunDirectory(THERE).results()["status"] == "done"
 

@@ -21,7 +21,7 @@ from workers.positions import Positions
 class StagedFile:
     """A file of outputs that is durable under `path` and gets its `final` name when its epoch is committed.
 
-    Absolute paths. `digest`: BLAKE2b-256 of its content, hexadecimal; `rows`: how many outputs it holds.
+    Absolute paths; in what is saved, see `file_paths`. `digest`: BLAKE2b-256 of its content, hexadecimal; `rows`: how many outputs it holds.
     """
 
     path: str

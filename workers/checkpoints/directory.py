@@ -99,8 +99,12 @@ class CheckpointDirectory:
         except IncompatibleCheckpointError:  # told with the records
             states = {}
         epochs = {epoch for name in names if (epoch := epoch_of(name)) is not None} | set(states)
-        files = [(state_name(epoch), states.get(epoch)) for epoch in sorted(epochs)]
-        return records + [(name, self._problem(name, digest)) for name, digest in files]
+        found = [(epoch, self._problem(state_name(epoch), states.get(epoch))) for epoch in sorted(epochs)]
+        return records + [
+            (state_name(epoch), problem)
+            for epoch, problem in found
+            if problem is None or not self._was_swept(epoch)
+        ]
 
     def prune(self, keep: int) -> list[str]:
         """Remove all but the newest `keep` states (at least one) that are whole; return the names of what was removed.
@@ -128,7 +132,8 @@ class CheckpointDirectory:
         """Return the states that are there, the oldest first."""
         states = self._named()
         epochs = sorted(epoch for name in self._names() if (epoch := epoch_of(name)) is not None)
-        return tuple(self._info(epoch, states.get(epoch)) for epoch in epochs)
+        infos = [self._info(epoch, states.get(epoch)) for epoch in epochs]
+        return tuple(info for info in infos if info.problem is None or not self._was_swept(info.epoch))
 
     def write_record(self, committed: Committed) -> None:
         """Write both copies. Raises OSError if the first could not be; a second that could not be is told in `rejected`."""
@@ -151,6 +156,13 @@ class CheckpointDirectory:
         """Return the states that the record names."""
         committed = self.committed()
         return {} if committed is None else committed.states
+
+    def _was_swept(self, epoch: int) -> bool:
+        """Return whether a state that was there when somebody began to look was removed by the run, which has newer ones."""
+        try:
+            return epoch not in self._named() and not self.disk.exists(self.path / state_name(epoch))
+        except IncompatibleCheckpointError:
+            return False
 
     def _info(self, epoch: int, digest: str | None) -> CheckpointInfo:
         name = state_name(epoch)

@@ -38,6 +38,7 @@ from dgs.program_identity import Migrate, ProgramIdentity
 from workers.checkpoints.contract import Checkpoint, ResumePoint, StagedFile
 from workers.checkpoints.directory import NOT_COMMITTED, CheckpointDirectory, said
 from workers.checkpoints.disk import Disk
+from workers.checkpoints.file_paths import located, relative
 from workers.checkpoints.resuming import resume_point
 from workers.checkpoints.saved import (
     RECORDS,
@@ -63,6 +64,7 @@ class DirectoryStore(CheckpointDirectory):
     being committed, whole; after `commit` returned, that one. Nothing is published before both copies of its record have been
     tried and the first is durable.
 
+    `base`: what is below it is saved with a relative path (absolute; None: nothing is).
     `migrate`: makes states of another version of the program into states of this one. `clock`: nanoseconds since 1970.
     `rejected`: the files that the last `begin` could not use, and copies of the record that could not be written.
     """
@@ -74,6 +76,7 @@ class DirectoryStore(CheckpointDirectory):
         *,
         identity: ProgramIdentity,
         publish: Callable[[Sequence[StagedFile]], None],
+        base: Path | None = None,
         keep: int = 5,
         accept_duplicates: bool = False,
         migrate: Migrate | None = None,
@@ -83,6 +86,7 @@ class DirectoryStore(CheckpointDirectory):
         super().__init__(path, disk)
         self._identity = identity
         self._publish = publish
+        self._base = base
         self._keep = max(keep, 1)
         self._accepts_duplicates = accept_duplicates
         self._migrate = migrate
@@ -91,6 +95,12 @@ class DirectoryStore(CheckpointDirectory):
         self._known: Committed | None = None
         self._unpublished: tuple[StagedFile, ...] = ()
         self._doubtful: set[int] = set()
+
+    def hold(self) -> None:
+        """Keep other runs out from now on. Raises CheckpointBusyError if another run has the directory, CheckpointRefusedError."""
+        with self._refusing():
+            self.disk.make_directory(self.path)
+            self._take_lock()
 
     def begin(self) -> ResumePoint:
         """Begin a generation: see CheckpointStore. May be called again: it is then the next generation of the same run.
@@ -108,9 +118,8 @@ class DirectoryStore(CheckpointDirectory):
             raise
 
     def _begin(self) -> ResumePoint:
+        self.hold()
         with self._refusing():
-            self.disk.make_directory(self.path)
-            self._take_lock()
             known = self.committed() or self._without_record()
             if known.checkpoint.epoch:
                 self._refuse_others(known.identity, RECORDS[0])
@@ -123,7 +132,7 @@ class DirectoryStore(CheckpointDirectory):
             self.write_record(self._known)
         self._doubtful.clear()
         self._sweep(known.states)
-        self._unpublished = known.checkpoint.files
+        self._unpublished = located(known.checkpoint.files, self._base)
         self._publish_all()
         return resume_point(self._known.generation, known.checkpoint, start)
 
@@ -136,6 +145,7 @@ class DirectoryStore(CheckpointDirectory):
         before = self._begun(checkpoint)
         self._fence(before)
         files = (*self._unpublished, *checkpoint.files)
+        checkpoint = replace(checkpoint, files=relative(checkpoint.files, self._base))
         now = replace(before, job=self._job, identity=self._identity, created_at=self._clock())
         try:
             states = {**before.states, **self._save(now, checkpoint)}
@@ -144,7 +154,8 @@ class DirectoryStore(CheckpointDirectory):
             committed = checkpoint.positions.over(
                 before.checkpoint.positions
             )  # more, after an older state was used
-            recorded = replace(checkpoint, state=None, files=files, positions=committed)
+            named = relative(files, self._base)
+            recorded = replace(checkpoint, state=None, files=named, positions=committed)
             now = replace(now, checkpoint=recorded, states=kept)
             self.write_record(now)
         except OSError as error:

@@ -188,10 +188,13 @@ class _FileLock:
 
 
 def holder_of(path: Path) -> str | None:
-    """Return who holds the lock that a file stands for, None if nobody does; whoever wants it meanwhile still gets it."""
+    """Return who holds the lock that a file stands for, None if nobody does; whoever wants it meanwhile still gets it.
+
+    Also None where the file is another user's: who may not look at the lock may not take it either.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
         return None
     try:
         return None if _locked(descriptor, fcntl.LOCK_SH) else _holder(descriptor)

@@ -42,13 +42,14 @@ def remember(directory: Path, run: str) -> None:
 
 
 def open_directory(job: Job, publish: Callable[[Sequence[StagedFile]], None]) -> DirectoryStore:
-    """Return the store in `job.checkpoint_dir`. Nothing is touched before `begin`."""
+    """Return the store in `job.checkpoint_dir`. Nothing is touched before `hold` or `begin`."""
     if job.checkpoint_dir is None:
         raise InternalError(problem="the job has no directory for checkpoints")
     return DirectoryStore(
         job.checkpoint_dir,
         identity=identity_of(job.program, [config.id for config in job.streams]),
         publish=publish,
+        base=job.base_dir.absolute(),
         keep=(job.checkpoint or CheckpointConfig()).keep,
         accept_duplicates=job.accepts_duplicates,
         migrate=migration(job.program),

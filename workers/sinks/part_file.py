@@ -20,6 +20,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,10 +28,14 @@ from typing import IO
 
 from dgs.errors import OutputUnwritableError
 from workers.checkpoints.contract import StagedFile
+from workers.checkpoints.disk import GLANCE
 from workers.directories import sync_directory
 
 BUFFER_BYTES = 1 << 20
 DIGEST_BYTES = 32
+
+ANOTHER_RUN = "another run is writing to it"
+"""Why a file of outputs cannot be written while somebody else has it."""
 
 
 class PartFile:
@@ -117,12 +122,19 @@ def is_abandoned(partial: Path) -> bool:
 
 
 def _locked(partial: Path) -> IO[bytes]:
-    """Open a file and hold its lock. Whoever had it before may have removed or renamed the file meanwhile."""
+    """Open a file and hold its lock. Whoever had it before may have removed or renamed the file meanwhile.
+
+    Whoever removes leftovers has the lock of each for a moment: that is waited for.
+    """
+    deadline = time.monotonic() + GLANCE
     while True:
         file = partial.open("ab", buffering=BUFFER_BYTES)
         if not _has_lock(file):
             file.close()
-            raise OutputUnwritableError(path=partial, problem="another run is writing to it")
+            if time.monotonic() < deadline:
+                time.sleep(GLANCE / 50)
+                continue
+            raise OutputUnwritableError(path=partial, problem=ANOTHER_RUN)
         if _is_at(file, partial):
             return file
         file.close()

@@ -5,6 +5,7 @@ import pytest
 from dgs.errors import CheckpointBusyError, CheckpointRefusedError, CorruptFileError
 from tests.workers.checkpoints.saving import SUMS, assert_whole, checkpoint, open_store, positions
 from workers.checkpoints.directory import CheckpointDirectory
+from workers.checkpoints.disk import RealDisk
 from workers.checkpoints.saved import RECORDS
 
 
@@ -47,6 +48,19 @@ def test_list_shows_damaged_and_uncommitted_states_as_what_they_are(folder, dire
         (False, "it is cut off, or was never written to its end"),
         (False, None),
         (False, None),
+    ]
+
+
+def test_state_that_the_run_removes_meanwhile_is_neither_listed_nor_damaged(folder):
+    class Stale(RealDisk):
+        def names(self, directory):
+            return [*super().names(directory), "state-0.dgs"]
+
+    directory = CheckpointDirectory(folder, Stale())
+    assert [info.epoch for info in directory.list()] == [1, 2, 3]
+    assert [name for name, _problem in directory.verify()] == [
+        *RECORDS,
+        *(f"state-{n}.dgs" for n in (1, 2, 3)),
     ]
 
 

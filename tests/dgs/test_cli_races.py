@@ -1,0 +1,217 @@
+"""Commands that meet at one run, or at one directory, at the wrong moment: nothing is written over, and who is refused is told why.
+
+The moments are made by hand: a lock that is held stands for a process that is alive.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import dgs as library
+from dgs.api import preparing, running, starting, steering
+from dgs.api.runs import KnownRun, committed_in, held, newest_of
+from dgs.cli import main
+from dgs.errors import NoAnswerError, OutputUnwritableError
+from dgs.run_directory import RunDirectory
+from tests.dgs.recovering import CHECKPOINT, PLAN, QUICK, committed, expected, meanwhile, write_project
+from workers.control import Wish, leave_wish
+from workers.sinks.places import Place
+from workers.sinks.publishing import claim
+
+THERE, FIRST = Path("there"), Path(".dgs/runs/first")
+SHORT = 30
+
+
+@pytest.fixture
+def short(project):
+    """The project of few events."""
+    write_project(project, count=SHORT)
+    return project
+
+
+@pytest.fixture
+def saving(project):
+    """The same, with checkpoints in a directory that the plan file names."""
+    write_project(project, count=SHORT, plan=PLAN + CHECKPOINT)
+    return project
+
+
+@pytest.fixture
+def failed(short, dgs, edit):
+    """A project with a run, in `.dgs/runs/first`, that failed before anything was committed; what made it fail is mended."""
+    edit("left.csv", "\n5,5\n", "\n5,x\n")
+    assert dgs(f"run plan.yaml --run-dir {FIRST} {QUICK}").code == 1
+    edit("left.csv", "\n5,x\n", "\n5,5\n")
+    return short
+
+
+@contextmanager
+def alive(path: Path):
+    """Let a run seem to be alive."""
+    with held(path):
+        yield
+
+
+def test_run_directory_that_holds_files_of_others_is_left_alone(short, dgs):
+    before = Path("plan.yaml").read_text()
+    done = dgs(f"run plan.yaml --run-dir . {QUICK}")
+    assert (done.code, "it holds what no run has left there: plan.yaml" in done.err) == (4, True)
+    assert Path("plan.yaml").read_text() == before
+    THERE.mkdir()
+    (THERE / "lock").write_text("mine")
+    assert dgs(f"run plan.yaml --run-dir there {QUICK}").code == 4
+    assert (THERE / "lock").read_text() == "mine"
+
+
+def test_run_directory_of_a_run_that_was_killed_before_it_had_begun_is_used(short, dgs):
+    THERE.mkdir()
+    with held(THERE):
+        pass
+    (THERE / "plan.yaml").write_text("half of")
+    assert dgs(f"run plan.yaml --run-dir there {QUICK}").code == 0
+
+
+def test_of_two_runs_in_one_directory_the_second_begins_nothing(short, dgs):
+    prepared = preparing.prepare(preparing.from_file("plan.yaml", {}))
+    second = starting.new_directory(prepared.request, THERE)
+    assert dgs(f"run plan.yaml --run-dir there {QUICK}").code == 0  # the first, which was quick
+    before = (THERE / "results.json").read_text()
+    with pytest.raises(OutputUnwritableError, match="results of an earlier run"):
+        running.execute(prepared, second, running.Options())
+    assert (THERE / "results.json").read_text() == before
+
+
+def test_lock_that_cannot_be_written_is_no_bug(tmp_path):
+    (tmp_path / "lock").mkdir()
+    with pytest.raises(OutputUnwritableError, match="Is a directory"), held(tmp_path):
+        pass
+
+
+def test_resume_of_a_named_directory_begins_where_nothing_is_committed(failed, dgs):
+    line = f"run plan.yaml --resume --run-dir {FIRST} {QUICK}"
+    assert dgs(line).code == 0
+    assert dgs(line).code == 0  # supervisors start things again
+    assert committed(failed / "out") == expected(SHORT)
+
+
+def test_resume_of_a_directory_that_another_plan_file_has_is_refused(failed, dgs):
+    shutil.copy("plan.yaml", "other.yaml")
+    done = dgs(f"run other.yaml --resume --run-dir {FIRST} {QUICK}")
+    assert (done.code, "it holds the results of an earlier run" in done.err) == (4, True)
+
+
+@pytest.mark.parametrize("flag", ["", "--resume", "--fresh"])
+def test_run_of_what_is_alive_and_writes_to_the_same_place_leaves_no_trace(failed, dgs, run_dirs, flag):
+    with alive(FIRST):
+        done = dgs(f"run plan.yaml {flag}")
+    assert (done.code, done.err.startswith("error[DGS605]: ")) == (6, True)
+    assert len(run_dirs()) == 1
+
+
+def test_run_that_writes_elsewhere_goes_beside_one_that_is_alive(failed, dgs):
+    with alive(FIRST):
+        done = dgs(f"run plan.yaml {QUICK} --set 'sinks=[{{jsonl: {{path: else}}}}]'")
+        assert newest_of(failed / "plan.yaml").directory.path.name == "first"
+    assert done.code == 0
+    assert committed(failed / "else") == expected(SHORT)
+    assert newest_of(failed / "plan.yaml").directory.path.name != "first"
+
+
+def test_run_that_was_refused_does_not_count_as_the_newest(failed, dgs, run_dirs):
+    with claim([Place(failed / "out", "jsonl")]):
+        done = dgs(f"run plan.yaml {QUICK}")
+    assert (done.code, "another run is writing to it" in done.err) == (4, True)
+    assert len(run_dirs()) == 2
+    assert newest_of(failed / "plan.yaml").directory.path.name == "first"
+
+
+def test_newest_run_is_the_last_that_began_where_the_clock_stands_still(short, dgs, run_dirs, monkeypatch):
+    monkeypatch.setattr(running.time, "time", lambda: 1e9)
+    for _ in range(3):
+        before = set(run_dirs())
+        assert dgs(f"run plan.yaml {QUICK}").code == 0
+        (new,) = set(run_dirs()) - before
+        assert newest_of(short / "plan.yaml").directory.path.name == new.name
+
+
+def test_checkpoints_of_a_run_that_was_stopped_meanwhile_are_not_removed(saving, dgs, monkeypatch):
+    with meanwhile(THERE, lambda: library.stop(THERE), after=0):
+        assert dgs("run plan.yaml --run-dir there").code == 0
+    before = sorted(path.name for path in Path("saved").iterdir())
+    prepared = preparing.prepare(preparing.from_file("plan.yaml", {}))
+    monkeypatch.setattr(starting, "begun", lambda *_args, **_kwargs: None)
+    assert not starting.make_room(prepared, resume=False, fresh=False)
+    assert sorted(path.name for path in Path("saved").iterdir()) == before
+    assert committed_in(Path("saved")).checkpoint.events > 0
+
+
+def test_run_that_is_refused_at_the_checkpoints_leaves_the_id_of_the_other(saving, dgs):
+    Path("saved").mkdir()
+    Path("saved/run-id").write_text("other")
+    with held(Path("saved")):
+        assert dgs(f"run plan.yaml --run-dir there {QUICK}").code == 6
+    assert Path("saved/run-id").read_text() == "other"
+    assert not list(Path("out").glob("*"))
+
+
+def test_stop_of_a_process_that_does_not_begin_gives_up(failed, monkeypatch):
+    monkeypatch.setattr(steering, "BEGINNING", 0.01)
+    with alive(FIRST), pytest.raises(NoAnswerError, match="has not begun within"):
+        library.stop(FIRST)
+
+
+@pytest.mark.parametrize(
+    ("status", "how"), [("failed", "it failed by itself"), (None, "its process was killed")]
+)
+def test_stop_says_how_a_run_ended_that_did_not_stop(failed, dgs, monkeypatch, status, how):
+    directory = RunDirectory(FIRST)
+    directory.write_results({"status": status})
+    states = iter([True])
+    monkeypatch.setattr(KnownRun, "is_alive", property(lambda _run: next(states, False)))
+    monkeypatch.setattr(KnownRun, "is_listening", property(lambda _run: False))
+    assert dgs(f"stop {FIRST}").err == (
+        f"dgs: sums has ended: {how}; nothing is committed; go on with: dgs resume {FIRST}\n"
+    )
+
+
+def test_two_moves_at_once_are_both_answered(project, dgs):
+    write_project(project)
+
+    def ask():
+        plans = [Path(THERE, "control", f"plan-{number}.yaml").absolute() for number in (1, 2)]
+        for plan in plans:
+            plan.parent.mkdir(exist_ok=True)
+            shutil.copy("sequential.yaml", plan)
+        for plan in plans:
+            leave_wish(THERE / "control", Wish("replan", "dgs replan", str(plan)))
+
+    assert dgs("plan plan.yaml --save sequential.yaml --set optimizer.name=sequential").code == 0
+    with meanwhile(THERE, ask, after=0):
+        assert dgs("run plan.yaml --run-dir there --verify").code == 0
+    answers = sorted(Path(THERE, "control").glob("*.answer"))
+    assert [json.loads(path.read_text()) for path in answers] == [{"problem": None}] * 2
+
+
+def test_run_whose_directory_is_taken_away_tells_its_own_error(short, dgs, edit):
+    edit(
+        "program.py",
+        "time.sleep(self.pause)",
+        "import shutil; shutil.rmtree('there'); raise ValueError('mine')",
+    )
+    done = dgs("run plan.yaml --run-dir there")
+    assert (done.code, "ValueError: mine" in done.err) == (1, True)
+
+
+def test_ctrl_c_while_the_command_line_is_imported_is_no_traceback(monkeypatch, capsys):
+    def interrupted(**_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dgs.cli.app.app", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert (ended.value.code, capsys.readouterr().err) == (130, "dgs was stopped before it had begun\n")

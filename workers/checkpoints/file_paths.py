@@ -1,0 +1,39 @@
+"""The paths of output files as a record has them: from the directory of the plan file, where they are below it.
+
+So a project can be moved, or copied, with its run directories and goes on there. What is elsewhere keeps its absolute path.
+
+>>> base = Path("/project")
+>>> saved = relative((StagedFile("/project/out/a.partial", "/project/out/a", 3, "", 1),), base)
+>>> saved[0].path, located(saved, Path("/copy"))[0].final
+('out/a.partial', '/copy/out/a')
+>>> relative((StagedFile("/else/a.partial", "/else/a", 3, "", 1),), base)[0].final
+'/else/a'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from workers.checkpoints.contract import StagedFile
+
+
+def relative(files: Iterable[StagedFile], base: Path | None) -> tuple[StagedFile, ...]:
+    """Return files as they are saved. `base`: absolute; None leaves them as they are."""
+    if base is None:
+        return tuple(files)
+    return tuple(
+        replace(file, path=_below(file.path, base), final=_below(file.final, base)) for file in files
+    )
+
+
+def located(files: Iterable[StagedFile], base: Path | None) -> tuple[StagedFile, ...]:
+    """Give files that were saved the paths that they have now. Law: `located(relative(files, b), b) == files`."""
+    if base is None:
+        return tuple(files)
+    return tuple(replace(file, path=str(base / file.path), final=str(base / file.final)) for file in files)
+
+
+def _below(path: str, base: Path) -> str:
+    return str(Path(path).relative_to(base)) if Path(path).is_relative_to(base) else path
