@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
 from dgs.config import FileSink, SinkConfig
-from dgs.errors import NoSuchRunError, UsageError
+from dgs.errors import CorruptFileError, NoSuchRunError, UsageError
 from dgs.plan_file import read
 from dgs.run_directory import RunDirectory
 from workers.checkpoints.directory import CheckpointDirectory
@@ -134,7 +135,8 @@ def tables(file: OutputFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 def _directory(run: Path) -> RunDirectory:
     directory = RunDirectory(run)
-    if not directory.plan_file.is_file():
+    is_of_plan = (run / ".dgs").is_dir() and not directory.about()
+    if is_of_plan or not directory.plan_file.is_file():
         problem = f"{run} is no run directory" if run.exists() else f"there is no {run}"
         raise NoSuchRunError(problem=problem, advice="Name the directory of a run: `.dgs/runs/ID`")
     return directory
@@ -142,11 +144,26 @@ def _directory(run: Path) -> RunDirectory:
 
 def _schema(path: Path) -> pa.Schema:
     if ".parquet" in path.name:
-        return readable(pq.read_schema(path).empty_table()).schema
+        with _whole(path):
+            return readable(pq.read_schema(path).empty_table()).schema
     return common_schema(table.schema for table in _tables(path))
 
 
+@contextmanager
+def _whole(path: Path) -> Iterator[None]:
+    """Say which file it is that cannot be read."""
+    try:
+        yield
+    except (OSError, ValueError) as error:  # those of Arrow and JSON are among them
+        raise CorruptFileError(path=path, problem=str(error)) from error
+
+
 def _tables(path: Path) -> Iterator[pa.Table]:
+    with _whole(path):
+        yield from _rows(path)
+
+
+def _rows(path: Path) -> Iterator[pa.Table]:
     if ".parquet" in path.name:
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=ROWS):

@@ -36,6 +36,12 @@ def has_nothing_left(run: KnownRun) -> bool:
     return run.is_done and not holds_checkpoints(run.directory.checkpoints)
 
 
+def configured_dir(request: Request) -> Path | None:
+    """Return the directory that the plan file names for checkpoints, None if it names none."""
+    section = request.settings.config.checkpoint
+    return None if section is None or section.dir is None else (request.base_dir / section.dir).resolve()
+
+
 def prepared_again(
     run: KnownRun,
     given: Mapping[str, Given],
@@ -50,7 +56,8 @@ def prepared_again(
     """
     run.check_not_alive()
     request = replace(requested_again(run, given, memory=memory), program=program)
-    if any(name.startswith("checkpoint.dir") for name in given):
+    is_elsewhere = configured_dir(request) != run.directory.checkpoints
+    if is_elsewhere and any(name.startswith("checkpoint.dir") for name in given):
         raise UsageError(
             message="a run that goes on has its checkpoints where they are: leave checkpoint.dir out"
         )

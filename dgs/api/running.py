@@ -15,8 +15,9 @@ from dgs.api.feeding import fed
 from dgs.api.moving import Moves
 from dgs.api.preparing import Prepared
 from dgs.api.reports import failure, report_of
+from dgs.api.resuming import configured_dir
 from dgs.api.runs import REFUSED, committed_in, held, later_than_all
-from dgs.api.starting import configured_dir, is_busy
+from dgs.api.starting import is_busy
 from dgs.api.verifying import check_readable, differences, file_differences
 from dgs.config import FileSink, SinkConfig
 from dgs.errors import OutputUnwritableError

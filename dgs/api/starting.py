@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dgs.api.resuming import requested_again
+from dgs.api.resuming import configured_dir, requested_again
 from dgs.api.runs import (
     KnownRun,
     committed_in,
@@ -101,12 +101,6 @@ def _written_by(request: Request) -> set[Path]:
     places = {(request.base_dir / path).resolve() for path in paths}
     place = configured_dir(request)
     return places if place is None else places | {place}
-
-
-def configured_dir(request: Request) -> Path | None:
-    """Return the directory that the plan file names for checkpoints, None if it names none."""
-    section = request.settings.config.checkpoint
-    return None if section is None or section.dir is None else (request.base_dir / section.dir).resolve()
 
 
 def make_room(prepared: Prepared, *, resume: bool, fresh: bool) -> bool:

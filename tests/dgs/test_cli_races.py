@@ -5,7 +5,6 @@ The moments are made by hand: a lock that is held stands for a process that is a
 
 from __future__ import annotations
 
-import json
 import shutil
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,12 +13,12 @@ import pytest
 
 import dgs as library
 from dgs.api import preparing, running, starting, steering
+from dgs.api.moving import Moves, answer_to
 from dgs.api.runs import KnownRun, committed_in, held, newest_of
 from dgs.cli import main
 from dgs.errors import NoAnswerError, OutputUnwritableError
 from dgs.run_directory import RunDirectory
 from tests.dgs.recovering import CHECKPOINT, PLAN, QUICK, committed, expected, meanwhile, write_project
-from workers.control import Wish, leave_wish
 from workers.sinks.places import Place
 from workers.sinks.publishing import claim
 
@@ -150,6 +149,14 @@ def test_checkpoints_of_a_run_that_was_stopped_meanwhile_are_not_removed(saving,
     assert committed_in(Path("saved")).checkpoint.events > 0
 
 
+def test_checkpoint_dir_that_is_named_again_is_no_other(saving, dgs):
+    line = "run plan.yaml --resume --run-dir there --set checkpoint.dir=saved"
+    with meanwhile(THERE, lambda: library.stop(THERE), after=0):
+        assert dgs(line).code == 0
+    assert dgs(f"{line} --verify {QUICK}").code == 0
+    assert dgs(f"resume there --set checkpoint.dir=other {QUICK}").code == 2
+
+
 def test_run_that_is_refused_at_the_checkpoints_leaves_the_id_of_the_other(saving, dgs):
     Path("saved").mkdir()
     Path("saved/run-id").write_text("other")
@@ -179,22 +186,17 @@ def test_stop_says_how_a_run_ended_that_did_not_stop(failed, dgs, monkeypatch, s
     )
 
 
-def test_two_moves_at_once_are_both_answered(project, dgs):
-    write_project(project)
-
-    def ask():
-        plans = [Path(THERE, "control", f"plan-{number}.yaml").absolute() for number in (1, 2)]
-        for plan in plans:
-            plan.parent.mkdir(exist_ok=True)
-            shutil.copy("sequential.yaml", plan)
-        for plan in plans:
-            leave_wish(THERE / "control", Wish("replan", "dgs replan", str(plan)))
-
+def test_moves_that_follow_each_other_are_both_answered(short, dgs):
     assert dgs("plan plan.yaml --save sequential.yaml --set optimizer.name=sequential").code == 0
-    with meanwhile(THERE, ask, after=0):
-        assert dgs("run plan.yaml --run-dir there --verify").code == 0
-    answers = sorted(Path(THERE, "control").glob("*.answer"))
-    assert [json.loads(path.read_text()) for path in answers] == [{"problem": None}] * 2
+    prepared = preparing.prepare(preparing.from_file("plan.yaml", {}))
+    moves = Moves(prepared, RunDirectory.create(THERE))
+    job = running.job_of(prepared, moves.directory, collect=False)
+    plans = [THERE / "control" / f"plan-{number}.yaml" for number in (1, 2)]
+    for plan in plans:
+        plan.parent.mkdir(exist_ok=True)
+        shutil.copy("sequential.yaml", plan)
+        job = moves.replanned(job, str(plan))
+    assert [answer_to(plan) for plan in plans] == [{"problem": None}] * 2
 
 
 def test_run_whose_directory_is_taken_away_tells_its_own_error(short, dgs, edit):
