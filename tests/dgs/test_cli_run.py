@@ -253,20 +253,25 @@ def test_status_lines_come_every_ten_seconds_without_a_terminal(capsys):
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signal_stops_the_run_and_keeps_partial_outputs(project, edit, run_dirs, number, code):
     marker = project / "started"
-    wait = f"import pathlib, time; pathlib.Path({str(marker)!r}).touch(); time.sleep(30)"
+    # naps, for a signal between the check for signals and a long sleep would wait for its end
+    naps = "[time.sleep(0.05) for _ in range(6000)]"
+    wait = f"import pathlib, time; pathlib.Path({str(marker)!r}).touch(); {naps}"
     edit("program.py", "        emit(state)\n", f"        emit(state)\n        {wait}\n")
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-m", "dgs", "run", "plan.yaml", "--set", "runtime.stop_timeout=100ms"],
         cwd=project,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
-    deadline = time.monotonic() + 20
-    while not marker.exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    os.kill(process.pid, number)
-    out, err = process.communicate(timeout=20)
+    ) as process:
+        try:
+            deadline = time.monotonic() + 60
+            while not marker.exists() and time.monotonic() < deadline:
+                time.sleep(0.02)
+            os.kill(process.pid, number)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert (process.returncode, out) == (code, "")
     assert err.startswith("dgs: sums was stopped; outputs so far are kept as .dgs/runs/")
     assert err.count("\n") == 1

@@ -99,7 +99,7 @@ def test_run_of_many_events_takes_seconds():
     rows = 100_000
     values = batch(0, np.arange(rows), np.ones(rows, np.int64), VALUE(0))
     barriers = batch(1, np.arange(0, rows, 10), np.zeros(rows // 10, np.int64), BARRIER())
-    start = time.perf_counter()
+    start = time.thread_time()  # what else the machine does is not counted
     done = sequential.run(EventWindow(), [[values], [barriers]])
     assert done.events == 110_000
-    assert time.perf_counter() - start < 5  # 0.4 s on an idle machine
+    assert time.thread_time() - start < 5  # 0.4 s on an idle machine

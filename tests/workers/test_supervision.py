@@ -135,7 +135,7 @@ def expected() -> Counter[str]:
 
 def no_host_is_left() -> bool:
     """Return whether no host of this process is alive, which Ray names so; idle ones may take a moment."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while any("HostActor" in name for name in family().values()) and time.monotonic() < deadline:
         time.sleep(0.05)
     return not any("HostActor" in name for name in family().values())
@@ -219,11 +219,11 @@ def test_a_host_that_hangs_is_lost_once_it_has_not_answered(tmp_path, monkeypatc
 
 
 def test_a_host_that_takes_long_to_open_is_not_lost(tmp_path, monkeypatch):
-    monkeypatch.setattr(ray_hosts, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(ray_hosts, "ANSWER_SECONDS", 2.0)
 
     class Slow(EchoWindow):
         def init(self):
-            time.sleep(2)
+            time.sleep(3)
             return super().init()
 
     run = Falling(tmp_path, {})

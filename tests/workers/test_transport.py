@@ -34,7 +34,7 @@ from workers.transport_ray import RayTransport
 zmq = pytest.importorskip("zmq")
 
 LOOPBACK = "127.0.0.1"
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 def frame(sender, sequence, state=None):

@@ -93,7 +93,7 @@ time: {{unit: ms}}
 streams:
   - id: rules
     tags: [barrier]
-    source: {{generator: {{ref: "sources.py:rules", pace: 1/s}}}}
+    source: {{generator: {{ref: "sources.py:rules", pace: {pace}}}}}
   - id: values
     tags: {{kind: value, key: 0}}
     source: {{generator: {{ref: "sources.py:values"}}}}
@@ -103,12 +103,16 @@ sinks: [memory]
 """
 
 
-@pytest.mark.parametrize(("kind", "hosts"), [("local", 1), pytest.param("ray", 2, marks=pytest.mark.ray)])
-def test_run_says_what_it_waits_for_once_per_interval(request, tmp_path, kind, hosts):
+PACES = [("local", 1, "1/s"), pytest.param("ray", 2, "1200/h", marks=pytest.mark.ray)]
+"""Hosts begin one after the other: the values must all be there long before the first rule."""
+
+
+@pytest.mark.parametrize(("kind", "hosts", "pace"), PACES)
+def test_run_says_what_it_waits_for_once_per_interval(request, tmp_path, kind, hosts, pace):
     if kind == "ray":
         request.getfixturevalue("ray_cluster")
     (tmp_path / "sources.py").write_text(RULES)
-    (tmp_path / "plan.yaml").write_text(PLAN_FILE.format(kind=kind, hosts=hosts))
+    (tmp_path / "plan.yaml").write_text(PLAN_FILE.format(kind=kind, hosts=hosts, pace=pace))
     run = dgs.run(tmp_path / "plan.yaml")
     assert run.outputs == [10, 45]
     said = run.report["waited"]
