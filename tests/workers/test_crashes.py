@@ -87,9 +87,9 @@ def check_blocks(firsts: range) -> Counter[str]:
 
 
 def test_runs_under_all_faults_give_the_outputs_and_states_of_the_sequential_program():
-    seen = check_blocks(range(0, 3000, BLOCK))
-    assert seen["complete"] + seen["refused"] == seen["runs"] == 3000
-    assert seen["refused"] < 150
+    seen = check_blocks(range(0, 1000, BLOCK))
+    assert seen["complete"] + seen["refused"] == seen["runs"] == 1000
+    assert seen["refused"] < 50
     for reached in (
         "CrashedError",
         "SimulatedCrash",
@@ -109,10 +109,13 @@ def test_runs_under_all_faults_give_the_outputs_and_states_of_the_sequential_pro
         assert seen[reached] > 10, f"the seeds prove little: {reached} happened {seen[reached]} times"
 
 
+PARTS = [range(1000, 3000, BLOCK), *(range(n * 10_000, (n + 1) * 10_000, BLOCK) for n in range(10, 20))]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(10))
-def test_runs_under_all_faults_give_the_sequential_outputs_for_many_seeds(part):
-    check_blocks(range(100_000 + part * 10_000, 110_000 + part * 10_000, BLOCK))
+@pytest.mark.parametrize("firsts", PARTS, ids=lambda firsts: f"{firsts.start}-{firsts.stop}")
+def test_runs_under_all_faults_give_the_sequential_outputs_for_many_seeds(firsts):
+    check_blocks(firsts)
 
 
 def digests(seeds: range) -> str:

@@ -174,8 +174,9 @@ def test_ray_runtime_notices_a_host_that_dies(transport):
                 os._exit(1)
             return super().update(state, event, emit)
 
+    runtime = {"kind": "ray", "hosts": 2, "transport": transport, "restarts": {"max": 0}}
     with pytest.raises(WorkerLostError):
-        dgs.run(Dies(), streams=WINDOW, runtime={"kind": "ray", "hosts": 2, "transport": transport})
+        dgs.run(Dies(), streams=WINDOW, runtime=runtime)
 
 
 def test_ray_runtime_needs_zeromq_only_for_the_direct_transport(monkeypatch):
