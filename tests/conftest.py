@@ -1,4 +1,8 @@
-"""Settings and fixtures of all tests."""
+"""Settings and fixtures of all tests, and which of them may run side by side.
+
+`make test` runs two processes. What needs Ray or Spark runs in one of them, in its order, so that each is started once; the
+rest goes by file to whichever is free.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from dgs.config import SparkConfig
 from dgs.errors import ResourceError
@@ -15,8 +19,32 @@ from workers.ray_cluster import cluster, secure_environment
 
 secure_environment()  # before anything imports Ray
 
-settings.register_profile("dgs", deadline=None)  # machines are shared and noisy: no test may depend on timing
+NOISY = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+"""Machines are shared and noisy: no test may depend on timing."""
+settings.register_profile(
+    "dgs", derandomize=True, **NOISY
+)  # the same examples every time: what passed, passes
+settings.register_profile("exploring", derandomize=False, print_blob=True, **NOISY)  # others: `make test-all`
 settings.load_profile("dgs")
+
+ENGINES = {"ray_cluster", "spark"}
+"""The fixtures that start something large."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tell which tests stay together; what takes longest as a whole, Ray and Spark, comes first where several run."""
+    for item in items:
+        file = item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group("engines" if uses_engine(item) else file))
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: not uses_engine(item))
+
+
+def uses_engine(item: pytest.Item) -> bool:
+    """Return whether a test needs Ray or Spark."""
+    fixtures = getattr(item, "fixturenames", ())
+    return bool(ENGINES.intersection(fixtures)) or item.get_closest_marker("ray") is not None
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -185,10 +186,15 @@ def name_of(function):
     return ast.unparse(function) if isinstance(function, (ast.Name, ast.Attribute)) else ""
 
 
+@cache
+def modules_of(package):
+    """Return the paths and syntax trees of a package; every rule looks at the same ones."""
+    paths = sorted((ROOT / package).rglob("*.py"))
+    return [(str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
+
+
 def modules(*packages):
-    for package in packages:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            yield str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))
+    return (module for package in packages for module in modules_of(package))
 
 
 def findings(rule, *packages):

@@ -233,7 +233,7 @@ def test_kind_cannot_both_accumulate_and_close():
         type("Both", (Windows,), {"accumulates": (VALUE,), "closes": (VALUE,)})
 
 
-@pytest.mark.parametrize("program", [Sums(), SumsByKey()], ids=str)
+@pytest.mark.parametrize("program", [Sums(), SumsByKey()], ids=lambda program: type(program).__name__)
 def test_event_of_an_unknown_kind_is_refused_alone_and_in_a_batch(program):
     stray = dgs.EventBatch.of(
         "s", rank=0, tags=[VALUE(1), dgs.Tag("stray", 1)], codes=[0, 1], ts=[1, 2], payload=[3, 4]
