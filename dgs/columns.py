@@ -116,7 +116,7 @@ def numbers(column: Column) -> npt.NDArray[Any]:
 def distinct(column: Column) -> tuple[list[Any], npt.NDArray[np.int64]]:
     """Return the distinct values (null is one of them) in the order of their first rows, and which one each row has.
 
-    Lists count as tuples, which can be hashed.
+    Lists count as tuples, and records as tuples of pairs, which can be hashed.
     """
     if isinstance(column, np.ndarray) and column.dtype.kind in "biufUM":
         column = pa.array(column)
@@ -133,7 +133,13 @@ def distinct(column: Column) -> tuple[list[Any], npt.NDArray[np.int64]]:
 
 
 def hashable(value: Any) -> Any:
-    """Return a value with lists as tuples."""
+    """Return a value with lists as tuples, and records as tuples of pairs by name.
+
+    >>> hashable([1, {"b": [2], "a": 3}])
+    (1, (('a', 3), ('b', (2,))))
+    """
+    if isinstance(value, dict):
+        return tuple((name, hashable(value[name])) for name in sorted(value))
     return tuple(map(hashable, value)) if isinstance(value, (list, tuple)) else value
 
 

@@ -9,11 +9,39 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+import re
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 
 Scalar = int | float | str | bool
+
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+
+
+def local_path(path: str) -> str:
+    """Return a path as it is. Raises ValueError for an address, which would become a directory of that name here.
+
+    >>> local_path("out/2026:01")
+    'out/2026:01'
+    >>> local_path("s3a://bucket/out")
+    Traceback (most recent call last):
+    ValueError: 's3a://bucket/out' is an address, and a path in the file system is needed, such as that of a mounted directory
+    >>> local_path("file:/out")
+    Traceback (most recent call last):
+    ValueError: 'file:/out' is an address, and a path in the file system is needed: '/out'
+    """
+    found = _ADDRESS.match(path)
+    if found is None:
+        return path
+    advice = ", such as that of a mounted directory"
+    if found[0].lower() == "file:/":
+        advice = f": {'/' + path[len(found[0]) :].lstrip('/')!r}"
+    raise ValueError(f"{path!r} is an address, and a path in the file system is needed{advice}")
+
+
+LocalPath = Annotated[str, AfterValidator(local_path)]
+"""A path that is read or written without Spark."""
 
 
 class Section(BaseModel):

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import Field, GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema
 
-from dgs.config_base import Choice, Section
+from dgs.config_base import Choice, LocalPath, Section, local_path
 from dgs.units import Duration, Size
 
 
@@ -74,6 +74,7 @@ class SparkSink(SparkTable):
             raise ValueError(
                 "hosts write Parquet, which Spark reads as a table: other formats are made of it"
             )
+        local_path(self.path or "")  # hosts write it, not Spark
         return self
 
 
@@ -83,7 +84,7 @@ class CheckpointConfig(Section):
     `every`: how long from one to the next. `keep`: how many are kept. `spark`: a table that has a row for each.
     """
 
-    dir: str | None = None
+    dir: LocalPath | None = None
     every: Duration = 5 * 10**9
     keep: int = Field(default=5, ge=1)
     when: str | None = None
@@ -93,13 +94,13 @@ class CheckpointConfig(Section):
 class FileSink(Section):
     """A directory that receives files: one of each host, or with checkpoints one of each host and checkpoint."""
 
-    path: str
+    path: LocalPath
 
 
 class SqliteSink(Section):
     """A table of a SQLite database: every output once, at once, by its id."""
 
-    path: str
+    path: LocalPath
     table: str = Field(default="outputs", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
 
 

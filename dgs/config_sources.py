@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from dgs.config_base import Choice, Scalar, Section
+from dgs.config_base import Choice, LocalPath, Scalar, Section
 from dgs.units import Duration, Rate, TimeUnit
 
 
@@ -41,7 +41,7 @@ ColumnTypes = dict[str, Literal["int", "float", "str", "bool", "datetime"]]
 class CsvSource(Section):
     """CSV files: a path or glob, `.gz` allowed. `NA` and empty are null; `columns` gives types where inference will not do."""
 
-    path: str
+    path: LocalPath
     ts: Ts = TimeColumn(column="ts")
     columns: ColumnTypes = {}
     header: list[str] | None = None
@@ -51,7 +51,7 @@ class CsvSource(Section):
 class JsonlSource(Section):
     """JSON lines: a path or glob, `.gz` allowed. With `heartbeats: true`, lines of `kind: heartbeat` are heartbeats."""
 
-    path: str
+    path: LocalPath
     ts: Ts = TimeColumn(column="ts")
     heartbeats: bool = False
 
@@ -59,7 +59,7 @@ class JsonlSource(Section):
 class ParquetSource(Section):
     """Parquet files: a path or glob."""
 
-    path: str
+    path: LocalPath
     ts: Ts = TimeColumn(column="ts")
 
 
@@ -87,13 +87,13 @@ class SocketSource(Section):
     host: str = "127.0.0.1"
     ts: Ts = TimeColumn(column="ts")
     heartbeats: bool = False
-    log: str | None = None
+    log: LocalPath | None = None
 
 
 class LogSource(Section):
     """An event log: a directory of sorted segments, as the socket source and Spark write it. Read on until it is closed."""
 
-    path: str
+    path: LocalPath
     ts: Ts = TimeColumn(column="ts")
 
 
@@ -120,7 +120,7 @@ class SparkSource(Section):
     max_delay: Duration = 0
     query: str | None = None
     key: str | None = None
-    log: str | None = None
+    log: LocalPath | None = None
 
 
 class SourceConfig(Choice):

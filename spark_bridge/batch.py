@@ -55,7 +55,8 @@ def drive(deployment: Deployment, session: Session) -> Ended:
         session.caller.notify(sentence)
     answers = Answers(session.central, point.epoch + 1)
     collects = Central.is_needed(job) or job.on_error == "skip"
-    with spark_session(job.spark, job.output_dir.absolute() / "spark") as spark:
+    work_dir, notify = job.output_dir.absolute() / "spark", session.caller.notify
+    with spark_session(job.spark, work_dir, notify=notify) as spark:
         answers.take(spark, Work.of(job, point, schedule.tasks, collects=collects))
     state, replayed = schedule.finished(answers.states, answers.windows, answers.show)
     reports = [*answers.reports, *replayed]

@@ -14,6 +14,10 @@ from typing import Any
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from dgs.errors import UsageError
+
+KEPT = 'format("dgs"): an event log keeps the rows it has'
+
 
 class DgsDataSource(DataSource):
     """`format("dgs")`. Options for writing are described in `spark_bridge.options`, those for reading in `spark_bridge.readers`."""
@@ -42,14 +46,18 @@ class DgsDataSource(DataSource):
 
         return readers.stream_reader(self.options, schema)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> Any:  # noqa: N802, ARG002 - Spark's names
+    def streamWriter(self, schema: StructType, overwrite: bool) -> Any:  # noqa: N802 - Spark's name
         """Write an event log, one batch per micro-batch."""
         from spark_bridge.log_writer import LogWrite, StreamWriter
 
+        if overwrite:
+            raise UsageError(message=f"{KEPT}: .outputMode('append'), not 'complete'")
         return StreamWriter(LogWrite.of(self.options, schema))
 
-    def writer(self, schema: StructType, overwrite: bool) -> Any:  # noqa: ARG002 - Spark's names
+    def writer(self, schema: StructType, overwrite: bool) -> Any:
         """Write an event log, all rows as one batch."""
         from spark_bridge.log_writer import BatchWriter, LogWrite
 
+        if overwrite:
+            raise UsageError(message=f"{KEPT}: .mode('append'), not 'overwrite'")
         return BatchWriter(LogWrite.of(self.options, schema))

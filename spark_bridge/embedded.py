@@ -89,10 +89,15 @@ class Embedded:
         SparkContext._active_spark_context = None  # noqa: SLF001 - a JVM that died leaves it behind
 
 
-def why_java_ended(log: Path) -> str | None:
-    """Return the sentence in the log that says why Java ended before there was a session; None if there is none."""
+def end_of(log: Path) -> int:
+    """Return where a log ends now: runs that go on append to theirs."""
+    return log.stat().st_size if log.exists() else 0
+
+
+def why_java_ended(log: Path, *, since: int = 0) -> str | None:
+    """Return the sentence in the log, from byte `since` on, that says why Java ended before there was a session; None without one."""
     try:
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = log.read_bytes()[since:].decode(errors="replace").splitlines()
     except OSError:
         return None
     said = [found[1] for line in lines if (found := _WHY.match(line))]

@@ -6,7 +6,7 @@ import contextlib
 import json
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from spark_bridge.options import LogOptions
 from spark_bridge.queries import Query, frame, prepared
 from spark_bridge.query_owner import PREFIX
 from spark_bridge.session import activate
+from spark_bridge.unknown import tell, unknown_options
 from workers.event_log import LogWriter, close_stream, failure, owner, summary
 from workers.event_log.durable import make_directory, replace_with
 
@@ -31,12 +32,15 @@ LOOKS_EVERY = 0.05
 
 
 class Feed:
-    """A query and the log that it writes. `base_dir`: where relative paths start."""
+    """A query and the log that it writes. `base_dir`: where relative paths start. `notify`: is told of options without effect."""
 
-    def __init__(self, query: Query, log: Path, *, base_dir: Path) -> None:
+    def __init__(
+        self, query: Query, log: Path, *, base_dir: Path, notify: Callable[[str], None] = lambda _: None
+    ) -> None:
         self.query = query
         self.log = log
         self._base_dir = base_dir
+        self._notify = notify
         self._place = log / PLACE / query.name
 
     @property
@@ -100,6 +104,7 @@ class Feed:
     def _write(self, spark: Any, stop: threading.Event) -> str | None:
         """Write all rows; return who has written them, None if that was stopped. Raises errors of Spark and of dgs."""
         source = self.query.source
+        tell(self._notify, unknown_options(spark, source))
         rows = prepared(
             frame(spark, self.query, base_dir=self._base_dir), key=source.key, streams=len(self.query.streams)
         )

@@ -13,8 +13,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import AbstractContextManager, contextmanager
 
 from dgs.config import SparkConfig
 from spark_bridge.feed import Feed
@@ -34,6 +33,8 @@ def feeding(
 ) -> Iterator[None]:
     """Run the Spark queries of a job while the block runs; at its end they are stopped. `notify` is told that Spark starts.
 
+    It is told of settings and options that have no effect, too.
+
     Raises PlanFileError, MissingPackageError, JavaMissingError, SparkUnreachableError at once; other errors end the run through its streams.
     """
     feeds = [
@@ -41,6 +42,7 @@ def feeding(
             query,
             log_path(query.streams[0], base_dir=job.base_dir, log_dir=job.log_dir).absolute(),
             base_dir=job.base_dir.absolute(),
+            notify=notify,
         )
         for query in queries_of(job.streams, unit=job.unit)
     ]
@@ -51,17 +53,18 @@ def feeding(
     check_installed(config)
     streams = ", ".join(stream for feed in begun for stream in feed.query.stream_ids)
     notify(f"Spark starts, and reads {streams}")
-    with _thread(begun, config, job.output_dir.absolute() / "spark", verbose=verbose):
+    work_dir = job.output_dir.absolute() / "spark"
+    with _thread(begun, lambda: session(config, work_dir, verbose=verbose, notify=notify)):
         yield
 
 
 @contextmanager
-def _thread(feeds: Sequence[Feed], config: SparkConfig, work_dir: Path, *, verbose: bool) -> Iterator[None]:
+def _thread(feeds: Sequence[Feed], entered: Callable[[], AbstractContextManager[object]]) -> Iterator[None]:
     stop = threading.Event()
 
     def run() -> None:
         try:
-            with session(config, work_dir, verbose=verbose) as spark:
+            with entered() as spark:
                 _run(feeds, spark, stop)
         except Exception as error:  # noqa: BLE001 - there is no Spark, which the readers must hear
             for feed in feeds:

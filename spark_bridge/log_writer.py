@@ -19,7 +19,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from dgs.errors import DgsError, MalformedRowError
+from dgs.errors import DgsError, MalformedRowError, UsageError
 from spark_bridge.delivery import Delivery
 from spark_bridge.options import LogOptions
 from spark_bridge.query_owner import Query, standing
@@ -29,6 +29,13 @@ from workers.event_log import failure, owner, summary
 from workers.event_log.segments import greatest
 from workers.event_log.tables import one_chunk
 
+QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
+"""What Spark calls the streaming query and the micro-batch of a task; inside `foreachBatch`, too."""
+
+CONTINUOUS = "__is_continuous_processing"
+ENDLESS = 'format("dgs"): with the trigger `continuous` Spark has no micro-batches: .trigger(processingTime="1 second")'
+"""Spark would commit epochs, and never have the rows of one written."""
+
 BATCH_WRITE = "batch"
 """The id of a query that is no streaming query and has not been given a name."""
 
@@ -37,10 +44,11 @@ _ARROW_UNITS = {"s": "s", "ms": "ms", "us": "us", "ns": "ns"}
 
 @dataclass
 class Staged(WriterCommitMessage):
-    """What a task has staged, for which query."""
+    """What a task has staged, for which query, and of which of its micro-batches: None if there are none."""
 
     query: str
     runs: tuple[Run, ...]
+    batch: int | None = None
 
 
 @dataclass
@@ -61,7 +69,9 @@ class LogWrite:
         """Sort the rows of a task by stream and stage them. Raises MalformedRowError, OwnedLogError."""
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
-        id_ = context.getLocalProperty("sql.streaming.queryId") if context is not None else None
+        if context is not None and context.getLocalProperty(CONTINUOUS) == "true":
+            raise UsageError(message=ENDLESS)
+        id_, batch = (context and context.getLocalProperty(name) for name in (QUERY_ID, BATCH_ID))
         query = Query(id_ or self.options.query or BATCH_WRITE)
         with _telling(self.options.errors):
             table = self._table(list(batches))
@@ -69,13 +79,15 @@ class LogWrite:
             runs = [
                 self._run(stream, rows, query, staging, partition) for stream, rows in self._by_stream(table)
             ]
-        return Staged(query.id, tuple(runs))
+        return Staged(query.id, tuple(runs), int(batch) if id_ and batch else None)
 
-    def deliver(self, messages: Iterable[WriterCommitMessage | None], batch: int) -> None:
-        """Put what the tasks have staged into the log."""
+    def deliver(self, messages: Iterable[WriterCommitMessage | None], batch: int | None = None) -> None:
+        """Put what the tasks have staged into the log. `batch`: its number, if Spark has told it."""
         staged = [message for message in messages if isinstance(message, Staged)]
         if not staged:
             return
+        if batch is None:
+            batch = self.options.batch if staged[0].batch is None else staged[0].batch
         query = Query(staged[0].query, self.options.checkpoint)
         runs = [run for message in staged for run in message.runs]
         with _telling(self.options.errors):
@@ -134,7 +146,9 @@ class LogWrite:
             column = table.column(name)
             if column.null_count:
                 row = pc.index(one_chunk(column.is_null()), True).as_py()
-                stream = self.options.stream or ",".join(self.options.streams)
+                stream = (
+                    self.options.stream or ",".join(self.options.streams) or f"of column {self.options.key}"
+                )
                 raise MalformedRowError(
                     stream=stream, row=row, problem=f"column {name!r} is null", column=name
                 )
@@ -172,7 +186,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """The writer of a query that is no stream: all its rows are batch 0."""
+    """The writer of a query that is no stream: all its rows are one batch. Inside `foreachBatch` it is the micro-batch."""
 
     def __init__(self, write: LogWrite) -> None:
         self._write = write
@@ -183,4 +197,4 @@ class BatchWriter(DataSourceArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Make the rows durable."""
-        self._write.deliver(messages, 0)
+        self._write.deliver(messages)

@@ -5,25 +5,35 @@
 (('clicks',), ('page', 'user'), 5)
 >>> LogOptions.parsed({"log": "/logs", "stream": "clicks", "max_delay": "2s", "unit": "ms"}).delay(None)
 2000
+>>> LogOptions.parsed({"log": "/logs", "stream": "clicks", "order_by": '["page, user", "at"]'}).order_by
+('page, user', 'at')
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dgs.config_base import local_path
 from dgs.errors import UsageError
 from dgs.units import NANOSECONDS, parse_duration
 
 STREAM_ID = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 """What a stream may be called, as in plan.yaml: a directory of the log has its name."""
 
-KNOWN = frozenset(
-    ("log", "stream", "key", "streams", "ts", "order_by", "max_delay", "unit", "required", "query", "errors")
-) | {"path", "checkpointlocation"}
+KNOWN = frozenset(("log", "stream", "key", "streams", "ts", "order_by", "max_delay", "unit", "batch"))
+"""What users give."""
+
+OURS = frozenset(("required", "query", "errors"))
+"""What `dgs` gives besides, for the query of a plan file."""
+
+SPARKS = frozenset(("path", "checkpointlocation"))
+"""What Spark gives besides: the path is that of `start(PATH)` and `save(PATH)`."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +43,8 @@ class LogOptions:
     `log`: the directory. `stream`: the stream all rows belong to; or `key`: the column that says which. `streams`: those there are;
     they hear of the time though they may have no rows. Without a list there are those that rows belong to. `ts`: the column of times.
     `max_delay`: as written; `unit`: that of a column of integers. `required`: columns that may not be null. `query`: who writes, where
-    it is no streaming query. `errors`: a directory for what goes wrong.
+    it is no streaming query. `batch`: the number of the batch, where there is no micro-batch that has one. `errors`: a directory for
+    what goes wrong.
     """
 
     log: Path
@@ -46,6 +57,7 @@ class LogOptions:
     unit: str | None = None
     required: tuple[str, ...] = ()
     query: str | None = None
+    batch: int = 0
     errors: Path | None = None
     checkpoint: str | None = None
 
@@ -53,11 +65,9 @@ class LogOptions:
     def parsed(cls, options: Mapping[str, str]) -> LogOptions:
         """Return the options, checked. Raises UsageError."""
         given = {name.lower(): value for name, value in options.items()}
-        unknown = sorted(set(given) - KNOWN)
+        unknown = sorted(set(given) - KNOWN - OURS - SPARKS)
         if unknown:
             raise _wrong(f"there is no option {unknown[0]!r}; there are {', '.join(sorted(KNOWN))}")
-        if "log" not in given:
-            raise _wrong("say where to write: .option('log', DIRECTORY)")
         stream, key = given.get("stream"), given.get("key")
         if (stream is None) == (key is None):
             raise _wrong("say either .option('stream', NAME) or .option('key', COLUMN)")
@@ -67,7 +77,7 @@ class LogOptions:
                 raise _wrong(f"{name!r} is no name of a stream: {_LETTERS}")
         errors = given.get("errors")
         found = cls(
-            log=Path(given["log"]).absolute(),
+            log=_directory(given),
             stream=stream,
             key=key,
             streams=names,
@@ -77,6 +87,7 @@ class LogOptions:
             unit=given.get("unit"),
             required=_listed(given.get("required", "")),
             query=given.get("query"),
+            batch=_number("batch", given.get("batch", "0")),
             errors=None if errors is None else Path(errors),
             checkpoint=given.get("checkpointlocation"),
         )
@@ -138,7 +149,32 @@ def _casts(kind: str) -> tuple[str, ...]:
     return ("TIMESTAMP", "BIGINT") if kind == "string" else ("BIGINT",)
 
 
+def _directory(given: Mapping[str, str]) -> Path:
+    place = given.get("log", given.get("path"))
+    if not place:
+        raise _wrong("say where to write: .option('log', DIRECTORY)")
+    try:
+        return Path(local_path(place)).absolute()
+    except ValueError as error:
+        raise _wrong(f"log: {error}") from None
+
+
+def _number(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise _wrong(f"{name} is a number from 0 on, not {text!r}")
+    return int(text)
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return the text of a list, in which names may have commas."""
+    return json.dumps(list(names))
+
+
 def _listed(text: str) -> tuple[str, ...]:
+    """Return the names of a list: those between commas, or a list in JSON."""
+    if text.startswith("["):
+        with suppress(ValueError):
+            return tuple(map(str, json.loads(text)))
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 

@@ -140,7 +140,7 @@ def registering(job: Job, notify: Notify) -> Iterator[None]:
         return
     work_dir = job.output_dir.absolute() / "spark"
     notify(f"Spark starts, for its catalog to know {', '.join(table.name for table in tables)}")
-    with session(job.spark, work_dir) as spark:
+    with session(job.spark, work_dir, notify=notify) as spark:
         try:
             for table in tables:
                 table.check(spark)

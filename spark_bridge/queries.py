@@ -17,6 +17,8 @@ from typing import Any
 from dgs.config import ColumnRef, SortWithin, SparkSource, StreamConfig, TagConfig
 from dgs.errors import PlanFileError
 from dgs.units import TimeUnit
+from spark_bridge.options import listed
+from spark_bridge.unknown import text
 
 FILES = frozenset(["parquet", "orc", "csv", "json", "text", "avro"])
 """Formats whose streams must be told their columns, which a look at the files tells."""
@@ -78,10 +80,10 @@ class Query:
             "log": str(log),
             "streams": ",".join(self.stream_ids),
             "ts": source.ts.column,
-            "order_by": ",".join(source.order_by),
+            "order_by": listed(source.order_by),
             "max_delay": f"{self.max_delay}ns" if self.max_delay else "0",
             "unit": source.ts.unit or self.unit,
-            "required": ",".join(self.required),
+            "required": listed(self.required),
             "query": f"batch-{self.name}",
         }
         return {name: value for name, value in given.items() if value}
@@ -108,7 +110,7 @@ def frame(spark: Any, query: Query, *, base_dir: Path) -> Any:
 def told(reader: Any, source: SparkSource) -> Any:
     """Return a reader of Spark that knows format, options and columns."""
     reader = reader.format(source.format).options(
-        **{name: _text(value) for name, value in source.options.items()}
+        **{name: text(value) for name, value in source.options.items()}
     )
     columns = ", ".join(f"`{name}` {kind}" for name, kind in source.columns.items())
     return reader.schema(columns) if columns else reader
@@ -163,10 +165,6 @@ def _as_glob(path: str) -> str:
     return f"{escaped(str(file.parent))}/{{{escaped(file.name)}}}" if file.is_file() else path
 
 
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def _source(stream: StreamConfig) -> SparkSource:
     details = stream.source.details
     if not isinstance(details, SparkSource):
@@ -215,6 +213,8 @@ def _contradictions(source: SparkSource, unit: TimeUnit) -> Iterator[str]:
         yield "a Spark source needs either `format:` or `sql:`"
     if source.sql is not None and (source.path is not None or source.options):
         yield "`path:` and `options:` belong to `format:`, not to `sql:`"
+    if source.format in FILES and source.path is None and "path" not in source.options:
+        yield f"say the `path:` of the files of format {source.format}"
     if source.columns and source.format not in FILES:
         yield f"`columns:` are those of files ({', '.join(sorted(FILES))})"
     if source.sql is not None and source.trigger != "available_now":

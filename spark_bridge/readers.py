@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
+from dgs.config_base import local_path
 from dgs.errors import CorruptFileError, UsageError
 from spark_bridge.checkpoint_rows import SCHEMA, row_of_saved, table_of_rows
 from spark_bridge.run_files import (
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 OUTPUTS, CHECKPOINTS = "outputs", "checkpoints"
 EPOCH = "epoch"
+KNOWN = frozenset(("run", "what", "path", "checkpointlocation"))
+"""Options: what users give, and what Spark does, of which the path is that of `load(PATH)`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +49,22 @@ class Wanted:
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Wanted:
         """Return what the options of a reader say. Raises UsageError."""
-        run, what = options.get("run"), options.get("what", OUTPUTS)
+        unknown = sorted(name for name in options if name.lower() not in KNOWN)
+        if unknown:
+            message = (
+                f"the data source `dgs` has no option {unknown[0]!r} for reading; there are `run` and `what`"
+            )
+            raise UsageError(message=message)
+        run, what = options.get("run", options.get("path")), options.get("what", OUTPUTS)
         if run is None:
             raise UsageError(message='the data source `dgs` reads runs: give `.option("run", DIRECTORY)`')
         if what not in (OUTPUTS, CHECKPOINTS):
             message = f"the data source `dgs` reads `{OUTPUTS}` or `{CHECKPOINTS}` of a run, not {what!r}"
             raise UsageError(message=message)
-        return cls(str(Path(run).absolute()), what)
+        try:
+            return cls(str(Path(local_path(run)).absolute()), what)
+        except ValueError as error:
+            raise UsageError(message=f"option `run` of the data source `dgs`: {error}") from None
 
     @property
     def path(self) -> Path:
@@ -102,6 +114,10 @@ class _Reading:
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         self._wanted = Wanted.of(options)
         self._schema = schema
+        absent = sorted(set(schema.names) - set(SCHEMA.names))
+        if self._wanted.what == CHECKPOINTS and absent:
+            message = f"checkpoints have no column {absent[0]!r}; their columns are {', '.join(SCHEMA.names)}"
+            raise UsageError(message=message)
 
     def _parts(self, after: int, last: int) -> list[InputPartition]:
         """Return the parts of the epochs above `after` up to `last`; none without epochs in between."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -23,9 +23,10 @@ from typing import Any
 from dgs.config import SparkConfig
 from dgs.errors import DgsError, MissingPackageError, SparkUnavailableError, UsageError
 from spark_bridge.addresses import check_answers
-from spark_bridge.embedded import Embedded, why_java_ended
+from spark_bridge.embedded import Embedded, end_of, why_java_ended
 from spark_bridge.java import find_java
 from spark_bridge.silence import tell_errors_once
+from spark_bridge.unknown import check_settings, ignored_settings, tell, text, unknown_settings
 
 LOOPBACK = "127.0.0.1"
 
@@ -35,6 +36,13 @@ CONNECT_PACKAGES = {
     "zstandard": "zstandard",
     "google.rpc": "googleapis-common-protos",
 }
+
+
+Notify = Callable[[str], None]
+
+
+def _unheard(_sentence: str) -> None:
+    """Tell nobody."""
 
 
 @dataclass
@@ -55,8 +63,9 @@ _current: _Current | None = None
 def check_installed(config: SparkConfig) -> None:
     """Look for what a session needs, without starting anything.
 
-    Raises MissingPackageError, JavaMissingError, SparkUnreachableError.
+    Raises MissingPackageError, JavaMissingError, SparkUnreachableError, PlanFileError.
     """
+    check_settings(config)
     for package in ("pyspark", "pandas"):
         if find_spec(package) is None:
             raise MissingPackageError(feature="Spark", package=package)
@@ -70,15 +79,19 @@ def check_installed(config: SparkConfig) -> None:
 
 
 @contextmanager
-def session(config: SparkConfig, work_dir: Path, *, verbose: bool = False) -> Iterator[Any]:
+def session(
+    config: SparkConfig, work_dir: Path, *, verbose: bool = False, notify: Notify = _unheard
+) -> Iterator[Any]:
     """Give the SparkSession of this process, with the data source `dgs` registered; start it if there is none.
 
     `work_dir`: where temporary files, the warehouse and the log of a session go that is started here; absolute.
     `verbose`: let Spark talk on stderr. A session that the user of this process has started is used as it is, and not stopped.
+    `notify`: is told of settings that have no effect.
 
-    Raises MissingPackageError, JavaMissingError, SparkUnavailableError; UsageError if there is a session of another master.
+    Raises MissingPackageError, JavaMissingError, SparkUnavailableError, PlanFileError; UsageError if there is a session of another
+    master.
     """
-    current = _entered(config, work_dir, verbose=verbose)
+    current = _entered(config, work_dir, verbose=verbose, notify=notify)
     try:
         activate(current.spark)
         yield current.spark
@@ -119,7 +132,7 @@ def settings(config: SparkConfig, work_dir: Path) -> dict[str, str]:
     }
     if is_hive(config):  # it remembers where its own tables go: that is no directory of a run
         del ours["spark.sql.warehouse.dir"]
-    return ours | {name: _text(value) for name, value in config.conf.items()}
+    return ours | {name: text(value) for name, value in config.conf.items()}
 
 
 def is_hive(config: SparkConfig) -> bool:
@@ -127,19 +140,19 @@ def is_hive(config: SparkConfig) -> bool:
     return config.conf.get("spark.sql.catalogImplementation") == "hive"
 
 
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _entered(config: SparkConfig, work_dir: Path, *, verbose: bool) -> _Current:
+def _entered(config: SparkConfig, work_dir: Path, *, verbose: bool, notify: Notify) -> _Current:
     global _current  # noqa: PLW0603 - Spark itself allows one session per process
     with _lock:
         if _current is None:
             check_installed(config)
             _current = _started(config, work_dir, verbose=verbose)
+            looks = unknown_settings if _current.is_ours else ignored_settings
+            tell(notify, looks(_current.spark, config))
         elif (_current.config.master, _current.config.remote) != (config.master, config.remote):
             message = f"Spark runs in this process already, with other settings than these: {config}"
             raise UsageError(message=message)
+        elif _current.config is not config:
+            tell(notify, ignored_settings(_current.spark, config))
         _current.users += 1
         return _current
 
@@ -158,7 +171,7 @@ def _left(current: _Current) -> None:
 
 def _started(config: SparkConfig, work_dir: Path, *, verbose: bool) -> _Current:
     log = work_dir / "spark.log"
-    found = None
+    found, since = None, end_of(log)
     try:
         found = _found(config, work_dir, log=None if verbose else log)
         register(found.spark)
@@ -169,7 +182,7 @@ def _started(config: SparkConfig, work_dir: Path, *, verbose: bool) -> _Current:
         if isinstance(error, DgsError):
             raise
         if "JAVA_GATEWAY_EXITED" in problem:
-            problem = why_java_ended(log) or problem
+            problem = why_java_ended(log, since=since) or problem
         raise SparkUnavailableError(problem=problem, log=log) from error
     if found.is_ours and not verbose:
         tell_errors_once(is_told=True)
@@ -218,7 +231,7 @@ def _remote(config: SparkConfig, address: str, work_dir: Path) -> Any:
     builder = SparkSession.builder.remote(address)
     chosen = settings(config, work_dir) if _starts_server(address) else config.conf
     for name, value in chosen.items():
-        builder = builder.config(name, _text(value))
+        builder = builder.config(name, text(value))
     return builder.getOrCreate()
 
 

@@ -241,7 +241,7 @@ def following(store: CheckpointStore, job: Job, notify: Notify = _silent) -> Che
         return store
     append = TableAppend(
         EpochTable.of(config.spark, job.base_dir),
-        lambda: session(job.spark, job.output_dir.absolute() / "spark"),
+        lambda: session(job.spark, job.output_dir.absolute() / "spark", notify=notify),
         job.run_id,
     )
     follower = Follower(append, notify=notify)

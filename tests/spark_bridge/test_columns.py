@@ -2,12 +2,18 @@
 
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
+from pyspark import TaskContext
+from pyspark.sql.types import StructType
 
 from dgs.errors import UsageError
-from spark_bridge.options import LogOptions
+from spark_bridge.data_source import DgsDataSource
+from spark_bridge.log_writer import CONTINUOUS, LogWrite
+from spark_bridge.options import LogOptions, listed
 from workers.event_log.segments import all_names, read_segment
 
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
@@ -55,6 +61,43 @@ def test_times_of_other_types_say_how_to_cast_them(kind, cast):
 def test_names_that_are_no_streams_are_refused(named):
     with pytest.raises(UsageError, match="no name of a stream"):
         LogOptions.parsed({"log": "/log", **named})
+
+
+def test_names_with_commas_are_names():
+    options = LogOptions.parsed({"log": "/log", "stream": "s", "order_by": listed(["a,b", " c"])})
+    assert options.order_by == ("a,b", " c")
+
+
+def test_path_is_where_to_write():
+    assert LogOptions.parsed({"path": "/log", "stream": "s"}).log == Path("/log")
+
+
+@pytest.mark.parametrize("place", ["s3a://bucket/log", "dbfs:/log", "file:///log"])
+def test_log_at_an_address_is_refused(place):
+    with pytest.raises(UsageError, match="is an address"):
+        LogOptions.parsed({"log": place, "stream": "s"})
+
+
+@pytest.mark.parametrize("batch", ["-1", "one", ""])
+def test_batch_is_a_number(batch):
+    with pytest.raises(UsageError, match="batch is a number"):
+        LogOptions.parsed({"log": "/log", "stream": "s", "batch": batch})
+
+
+@pytest.mark.parametrize("writer", [DgsDataSource.writer, DgsDataSource.streamWriter])
+def test_log_is_not_overwritten(writer, tmp_path):
+    options = {"log": str(tmp_path / "log"), "stream": "s"}
+    with pytest.raises(UsageError, match="keeps the rows it has"):
+        writer(DgsDataSource(options), StructType().add("ts", "long"), overwrite=True)
+
+
+def test_trigger_without_micro_batches_is_refused_before_rows_are_waited_for(monkeypatch):
+    write = LogWrite.of({"log": "/log", "stream": "s"}, StructType().add("ts", "long"))
+    known = {CONTINUOUS: "true"}
+    context = SimpleNamespace(partitionId=lambda: 0, getLocalProperty=known.get)
+    monkeypatch.setattr(TaskContext, "get", lambda: context)
+    with pytest.raises(UsageError, match="trigger `continuous`"):
+        write.stage(iter(()))
 
 
 def test_delay_that_is_no_whole_number_of_units_is_rounded_up():

@@ -79,6 +79,26 @@ def test_query_that_lost_its_checkpoint_directory_goes_on_only_if_every_batch_ma
         assert owner.owner(log / "s") == f"spark:{second.id}"
 
 
+@pytest.mark.slow
+def test_batches_of_foreach_batch_are_those_of_the_log(spark, places):
+    files, log, checkpoint = places
+
+    def put(rows, _batch):
+        rows.write.format("dgs").option("stream", "s").mode("append").save(str(log))
+
+    def run():
+        rows = (
+            spark.readStream.schema("ts bigint, v bigint").option("maxFilesPerTrigger", 1).parquet(str(files))
+        )
+        query = rows.writeStream.foreachBatch(put).option("checkpointLocation", str(checkpoint))
+        query.trigger(availableNow=True).start().awaitTermination()
+
+    run()
+    forget_last_commit(checkpoint)
+    run()
+    assert batches_in(log) == [(0, 2), (1, 2)]
+
+
 def test_second_query_on_a_log_is_refused(spark, places):
     files, log, checkpoint = places
     first = write(spark, files, log, checkpoint)

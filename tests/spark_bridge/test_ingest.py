@@ -221,6 +221,8 @@ def test_format_without_its_connector_says_what_to_put_into_the_plan_file(spark,
         ("{spark: {}}", "{spark: {}}", "either `format:` or `sql:`"),
         ("{spark: {sql: SELECT 1, trigger: 1s}}", "{spark: {sql: SELECT 1}}", "read once"),
         ("{spark: {sql: SELECT 1, columns: {a: INT}}}", "{spark: {sql: SELECT 1}}", "those of files"),
+        ("{spark: {format: csv}}", "{spark: {sql: SELECT 1}}", "say the `path:` of the files of format csv"),
+        ("{spark: {sql: SELECT 1, log: s3a://logs/1}}", "{spark: {sql: SELECT 1}}", "is an address"),
         ("{spark: {sql: SELECT 1, query: q}}", "{spark: {query: q}}", "say `key:`"),
         (
             "{spark: {sql: SELECT 1, query: q, key: k}}",

@@ -7,9 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 import dgs
-from dgs.errors import NoSuchRunError, UsageError
+from dgs.errors import CorruptFileError, NoSuchRunError, UsageError
 from spark_bridge import readers
 from spark_bridge.run_files import common_schema, last_epoch, output_files
 from tests.workers.checkpoints.saving import checkpoint, open_store
@@ -142,10 +143,38 @@ def test_wrong_options_say_what_to_give(tmp_path):
         readers.schema({})
     with pytest.raises(UsageError, match="not 'everything'"):
         readers.schema({"run": "x", "what": "everything"})
+    with pytest.raises(UsageError, match="no option 'wath'"):
+        readers.schema({"run": "x", "wath": "checkpoints"})
+    with pytest.raises(UsageError, match="'s3a://runs/7' is an address"):
+        readers.schema({"run": "s3a://runs/7"})
     with pytest.raises(NoSuchRunError, match="no run directory"):
         readers.schema({"run": str(tmp_path)})
     with pytest.raises(UsageError, match="no committed outputs yet"):
         readers.schema({"run": str(run_with_sink(tmp_path / "run"))})
+
+
+def test_directory_of_a_plan_file_is_none_of_a_run(tmp_path):
+    (tmp_path / "plan.yaml").write_text("name: plan")
+    (tmp_path / ".dgs").mkdir()
+    with pytest.raises(NoSuchRunError, match="no run directory"):
+        readers.schema({"path": str(tmp_path)})
+
+
+@pytest.mark.parametrize("sink", ["jsonl", "csv", "parquet"])
+def test_file_of_outputs_that_is_damaged_is_named(sink, tmp_path):
+    run = finished(tmp_path, sinks=[{sink: {"path": str(tmp_path / "out")}}])
+    [file] = output_files(run)
+    file.path.write_bytes(file.path.read_bytes()[:-3] + b',"')
+    with pytest.raises(CorruptFileError) as caught:
+        frame_of(run)
+    assert caught.value.path == file.path
+
+
+def test_columns_that_checkpoints_do_not_have_are_named():
+    with pytest.raises(UsageError, match="have no column 'size'"):
+        readers.reader(
+            {"run": "x", "what": "checkpoints"}, StructType().add("epoch", "long").add("size", "long")
+        )
 
 
 def test_run_without_files_says_so(tmp_path):

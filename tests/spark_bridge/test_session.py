@@ -12,7 +12,7 @@ import pytest
 from dgs.config import SparkConfig
 from dgs.errors import JavaMissingError, MissingPackageError, SparkUnavailableError, UsageError
 from spark_bridge import session as sessions
-from spark_bridge.embedded import end_quietly, home_of_links, why_java_ended
+from spark_bridge.embedded import end_of, end_quietly, home_of_links, why_java_ended
 from spark_bridge.java import find_java
 from spark_bridge.session import CONNECT_PACKAGES, check_installed, session, settings
 
@@ -151,6 +151,17 @@ def test_why_java_ended_is_in_its_log(tmp_path, log, why):
     if log is not None:
         (tmp_path / "spark.log").write_text(log)
     assert why_java_ended(tmp_path / "spark.log") == why
+
+
+def test_why_java_ended_is_not_what_an_earlier_run_said(tmp_path):
+    log = tmp_path / "spark.log"
+    assert end_of(log) == 0
+    log.write_text("Invalid heap size: 1x\n")
+    since = end_of(log)
+    assert why_java_ended(log, since=since) is None
+    with log.open("a") as file:
+        file.write("Too small maximum heap\n")
+    assert why_java_ended(log, since=since) == "Too small maximum heap"
 
 
 def test_session_that_cannot_be_used_is_stopped_and_says_why(monkeypatch, tmp_path):
