@@ -84,7 +84,7 @@ def meanwhile(run_dir: Path, act: Callable[[], object], *, after: float = 0.1) -
         return not (plan_dir / "plan.yaml").exists() or any((plan_dir / "out").glob("*.partial"))
 
     def wait_and_act() -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline and not (KnownRun(RunDirectory(run_dir)).is_listening and writes()):
             time.sleep(0.01)
         time.sleep(after)

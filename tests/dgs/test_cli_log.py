@@ -119,15 +119,15 @@ def test_run_reads_a_socket_through_a_log_in_its_directory(log, tmp_path):
     (tmp_path / "plan.yaml").write_text(SOCKET)
     command = [sys.executable, "-m", "dgs", "run", "plan.yaml", "--verify"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while not (found := list(tmp_path.glob(".dgs/runs/*/logs/values/listening"))):
             assert process.poll() is None, process.stderr.read()
             assert time.monotonic() < deadline
             time.sleep(0.05)
         host, _, port = found[0].read_text().strip().rpartition(":")
-        with socket.create_connection((host, int(port)), timeout=30) as client:
+        with socket.create_connection((host, int(port)), timeout=60) as client:
             client.sendall(b'{"ts": 1, "n": 4}\n{"ts": 2, "n": 5}\n{"kind": "end"}\n')
             assert json.loads(client.makefile("rb").readline()) == {"durable": 2}
-        assert process.wait(timeout=30) == 0, process.stderr.read()
+        assert process.wait(timeout=60) == 0, process.stderr.read()
     (out,) = (tmp_path / "out").rglob("*.jsonl")
     assert len(out.read_text().splitlines()) == 2

@@ -94,7 +94,7 @@ def test_killed_run_is_resumed_until_it_is_done_and_gives_the_outputs_of_the_seq
     moments, commits = random.Random(7), set()
     process = dgs_process("run", "plan.yaml", "--run-dir", "there")
     for _ in range(2):
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while process.poll() is None and not (THERE / "run.json").exists() and time.monotonic() < deadline:
             time.sleep(0.02)
         seen = 0 if not commits else max(commits)
@@ -102,10 +102,10 @@ def test_killed_run_is_resumed_until_it_is_done_and_gives_the_outputs_of_the_seq
             time.sleep(0.01)
         time.sleep(moments.uniform(0, 0.1))
         process.send_signal(signal.SIGKILL)
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
         commits.add(epoch_in(project / "saved"))
         process = dgs_process("resume", "there")
-    _out, err = process.communicate(timeout=30)
+    _out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     assert len(commits) > 1
     assert committed(project / "out") == expected(400)
