@@ -31,12 +31,14 @@ ENGINES = {"ray_cluster", "spark"}
 """The fixtures that start something large."""
 
 
-@pytest.hookimpl(tryfirst=True)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Tell which tests stay together."""
+    file = item.nodeid.partition("::")[0]
+    item.add_marker(pytest.mark.xdist_group("engines" if uses_engine(item) else file))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tell which tests stay together; what takes longest as a whole, Ray and Spark, comes first where several run."""
-    for item in items:
-        file = item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group("engines" if uses_engine(item) else file))
+    """Begin with what takes longest as a whole, Ray and Spark, where several processes run."""
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: not uses_engine(item))
 
