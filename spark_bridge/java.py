@@ -33,7 +33,7 @@ def find_java() -> Path:
     said = _version(java)
     version = major(said)
     if version is None or version < OLDEST:
-        raise JavaMissingError(problem=f"{where}, which says {said or 'nothing'!r}")
+        raise JavaMissingError(problem=f"{where}, which says {repr(said) if said else 'nothing'}")
     return java
 
 

@@ -26,6 +26,9 @@ from dgs.errors import PlanFileError
 
 PREFIX = "spark."
 
+REMOTES = ("sc://", "local[")
+"""How addresses of Spark Connect begin; `local` and `local[2]` start a server here."""
+
 OF_OTHERS = (
     "spark.app.",
     "spark.databricks.",
@@ -76,7 +79,10 @@ OF_FILES = frozenset(
 
 
 def check_settings(config: SparkConfig) -> None:
-    """Raise PlanFileError for a setting that an embedded Spark never hears of."""
+    """Raise PlanFileError for a setting that an embedded Spark never hears of, and for what is no address of a server."""
+    if config.remote is not None and not (config.remote == "local" or config.remote.startswith(REMOTES)):
+        problem = f"{config.remote!r} is no address of a server of Spark Connect, which begins with `sc://`: `sc://HOST:15002`"
+        raise PlanFileError(where="`spark: remote:`", problem=problem)
     for name in () if config.remote is not None else config.conf:
         if not name.startswith(PREFIX):
             problem = (

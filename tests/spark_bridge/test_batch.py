@@ -45,7 +45,7 @@ def here(monkeypatch):
         return [(answer.task, answer.what, answer.data) for answer in answers]
 
     monkeypatch.setattr(batch, "rows_of", rows_of)
-    monkeypatch.setattr(batch, "spark_session", lambda *_: nullcontext())
+    monkeypatch.setattr(batch, "spark_session", lambda *_, **__: nullcontext())
     return seen
 
 

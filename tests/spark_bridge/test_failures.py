@@ -39,12 +39,13 @@ def test_names_of_java_classes_are_left_out():
 )
 def test_no_file_that_tells_the_columns_is_said_with_its_place(path, place):
     text = "[UNABLE_TO_INFER_SCHEMA] Unable to infer schema for Parquet."
-    said = said_of(text, format="parquet", path=path)
+    options = {"path": "in"} if path is None else {}
+    said = said_of(text, format="parquet", path=path, options=options)
     assert f"a file in {place} that tells the columns; or say them under `columns:`" in said
 
 
 def test_java_that_is_gone_is_said_to_be():
-    stream = StreamConfig(id="s", tags={"kind": "n"}, source={"spark": SparkSource(format="csv")})
+    stream = StreamConfig(id="s", tags={"kind": "n"}, source={"spark": SparkSource(format="csv", path="in")})
     [query] = queries_of([stream], unit="ms")
     for lost in (Py4JError("An error occurred while calling o81.isActive"), Py4JNetworkError("reset")):
         assert "Java process is gone" in str(explained(lost, "s", query))

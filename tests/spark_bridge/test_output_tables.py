@@ -162,7 +162,7 @@ class Failing(Total):
 def run(spark, table, tmp_path, monkeypatch):
     """Run a program whose outputs go to the table, over a session that is there; return what is said."""
     monkeypatch.setattr(output_tables, "outlives_session", lambda _: True)
-    monkeypatch.setattr(output_tables, "session", lambda *_: nullcontext(spark))
+    monkeypatch.setattr(output_tables, "session", lambda *_, **__: nullcontext(spark))
     monkeypatch.chdir(tmp_path)
 
     def run(program=Total, count=100, **settings):

@@ -61,6 +61,12 @@ def test_setting_that_an_embedded_spark_never_hears_of_is_refused():
     check_settings(SparkConfig(conf=conf, remote="sc://server"))
 
 
+@pytest.mark.parametrize("remote", ["localhost:15002", "http://server", ""])
+def test_address_that_is_none_of_spark_connect_is_refused_before_anything_starts(remote):
+    with pytest.raises(PlanFileError, match="begins with `sc://`"):
+        check_settings(SparkConfig(remote=remote))
+
+
 def test_spark_that_does_not_say_what_it_knows_is_no_error():
     said = []
     tell(said.append, unknown_options(object(), SparkSource(format="csv", options={"heading": True})))
