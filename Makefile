@@ -18,7 +18,7 @@ run: $(VENV)/.installed    ## run the main job: Spark reads page views, Ray join
 			echo "the same job runs without Spark and Java: make run PLAN=$(WITHOUT_SPARK)" >&2; fi; exit $$code; }
 
 test: $(VENV)/.installed-dev    ## the tests that CI runs
-	@$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup --no-loadscope-reorder
+	@$(BIN)/python -m pytest --numprocesses 2 --no-loadscope-reorder
 
 test-all: $(VENV)/.installed-dev    ## the slow ones too, one after the other, and properties on examples never tried before
 	@$(BIN)/python -m pytest -m "" --hypothesis-profile exploring

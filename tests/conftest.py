@@ -6,8 +6,10 @@ rest goes by file to whichever is free.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from importlib.util import find_spec
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -21,32 +23,53 @@ secure_environment()  # before anything imports Ray
 
 NOISY = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 """Machines are shared and noisy: no test may depend on timing."""
-settings.register_profile(
-    "dgs", derandomize=True, **NOISY
-)  # the same examples every time: what passed, passes
+settings.register_profile("dgs", derandomize=True, **NOISY)  # the same examples every time
 settings.register_profile("exploring", derandomize=False, print_blob=True, **NOISY)  # others: `make test-all`
 settings.load_profile("dgs")
 
 ENGINES = {"ray_cluster", "spark"}
 """The fixtures that start something large."""
+ENGINE_FILES = re.compile(
+    r"tests/(spark_bridge/|experiments/test_spark_runs|dgs/test_cli_run\b"
+    r"|workers/test_(recorded_runs|runtimes|skipped_runs|sockets|supervision|waiting)\b)"
+)
+"""The files whose tests need them: these run in one process."""
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Tell which tests stay together."""
-    file = item.nodeid.partition("::")[0]
-    item.add_marker(pytest.mark.xdist_group("engines" if uses_engine(item) else file))
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with what takes longest as a whole, Ray and Spark, where several processes run."""
-    if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: not uses_engine(item))
+def group_of(test: str) -> str:
+    """Return with which others a test stays together, given its id."""
+    file = test.partition("::")[0]
+    return "engines" if ENGINE_FILES.match(file) else file
 
 
 def uses_engine(item: pytest.Item) -> bool:
-    """Return whether a test needs Ray or Spark."""
-    fixtures = getattr(item, "fixturenames", ())
-    return bool(ENGINES.intersection(fixtures)) or item.get_closest_marker("ray") is not None
+    """Return whether a quick test needs Ray or Spark."""
+    if item.get_closest_marker("slow"):
+        return False
+    return bool(ENGINES.intersection(getattr(item, "fixturenames", ()))) or bool(
+        item.get_closest_marker("ray")
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Refuse tests that would start a second Ray or Spark; begin with what takes longest as a whole where several run."""
+    strays = {item.nodeid for item in items if uses_engine(item) and group_of(item.nodeid) != "engines"}
+    if strays:
+        raise pytest.UsageError(f"name the files in ENGINE_FILES of tests/conftest.py: {sorted(strays)}")
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: group_of(item.nodeid) != "engines")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    """Return who deals out the tests, in their groups. (Marks of pytest-xdist for groups do nothing under pytest 9.)"""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid)
+
+    return Groups(config, log)
 
 
 @pytest.fixture(scope="session")
