@@ -28,6 +28,7 @@ from dgs.close_pairs import plain, without_close_pairs
 from dgs.dependence import TagPredicate
 from dgs.errors import UsageError
 from dgs.event import Event
+from dgs.program import Program
 from dgs.sequential import Output
 from dgs.tags import Tag
 from dgs.user_code import shown
@@ -42,6 +43,9 @@ SHOWN = 5
 
 PAIRS = 2**16
 """Pairs of tags whose dependence is remembered."""
+
+ROUNDING = 1e-9
+"""Floats that differ by less probably differ by rounding."""
 
 _END: Any = object()
 
@@ -79,6 +83,8 @@ class OutputsDiffer(AssertionError):  # noqa: N818 - what pytest shows of a test
             )
         else:
             lines.append(f"  and {'b' if self.output.side == 'a' else 'a'} has ended without it")
+        if self.rival is not None and _is_rounding(self.output.value, self.rival.value):
+            lines.append("these two differ by rounding only: tolerance=1e-9 takes them for equal")
         others = [one for one in self.unmatched if one not in (self.output, self.rival)]
         if others:
             lines.append("other outputs without counterpart until then:")
@@ -90,21 +96,21 @@ class OutputsDiffer(AssertionError):  # noqa: N818 - what pytest shows of a test
 def assert_equivalent(
     outputs_a: Iterable[Item],
     outputs_b: Iterable[Item],
-    dependence: TagPredicate,
+    dependence: TagPredicate | Program | type[Program],
     *,
     tolerance: float | None = None,
 ) -> None:
     """Raise OutputsDiffer unless two streams of outputs are equal up to the order of independent outputs.
 
     Reads both at once and stops at the first output that nothing which may still come can make right. `dependence`: a Dependence,
-    or any symmetric function of two tags. Values are equal when their codec bytes are; `tolerance` as in `dgs.verify`. Where
+    any symmetric function of two tags, or the program that has it. Values are equal when their codec bytes are; `tolerance` as in `dgs.verify`. Where
     outputs are `dgs.sequential.Output`s only tag and value count, not the ids.
 
     The algorithm is the online matching of two partially ordered streams of DiffStream: see `Matcher`. Time is O(n t), where t is
     the number of different tags among the outputs without counterpart at one time; memory is those outputs. A tolerance costs
     a look at the outputs of that tag that have none, and pairs with the first one that is close.
     """
-    matcher = Matcher(dependence, tolerance=tolerance)
+    matcher = Matcher(_relation(dependence), tolerance=tolerance)
     for one, other in zip_longest(outputs_a, outputs_b, fillvalue=_END):
         for side, item in (("a", one), ("b", other)):
             if item is _END:
@@ -197,6 +203,20 @@ def _drop(groups: dict[Any, OrderedDict[int, Any]], name: Any, position: int) ->
     del groups[name][position]
     if not groups[name]:
         del groups[name]
+
+
+def _is_rounding(one: Any, other: Any) -> bool:
+    try:
+        return not without_close_pairs([one], [other], ROUNDING)[0]
+    except Exception:  # noqa: BLE001 - what cannot be looked into differs by more
+        return False
+
+
+def _relation(dependence: TagPredicate | Program | type[Program]) -> TagPredicate:
+    """Return the relation of a program, or the one given."""
+    if isinstance(dependence, type) and issubclass(dependence, Program):
+        return dependence().dependence
+    return dependence.dependence if isinstance(dependence, Program) else dependence  # type: ignore[return-value]
 
 
 def _position(one: Placed) -> int:

@@ -95,7 +95,11 @@ def plan(
     options = _options(topology, name, seed, max_leaves, max_fan_out)
     classes = min(MAX_CLASSES, CLASSES_PER_LEAF * max(options.max_leaves, topology.cpus))
     graph = DependenceGraph(atoms(topology, program, classes=classes), program.dependence)
-    tree = OPTIMIZERS[name](graph, program, options) if program.fork_joins() else leaf(graph.atoms)
+    tree = (
+        OPTIMIZERS[name](graph, program, options)
+        if graph.atoms and program.fork_joins()
+        else leaf(graph.atoms)
+    )
     root = match(to_plan_node(fitted(tree, program)), program)
     made = placed(Plan(root, optimizer=name), topology)
     wrong = violations(made, program, topology)

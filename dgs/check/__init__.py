@@ -64,12 +64,13 @@ def check(
     Raises MissingPackageError without Hypothesis, UsageError where payloads are not known, any InvalidError of the target.
     """
     _require_hypothesis()
-    from dgs.check.checking import Options, run_checks
+    from dgs.check.checking import run_checks
+    from dgs.check.options import made_options
     from dgs.check.plans import from_plan
 
-    options = Options(
-        strategies={str(kind): wanted for kind, wanted in (strategies or {}).items()},
-        keys={str(kind): list(wanted) for kind, wanted in (keys or {}).items()},
+    options = made_options(
+        strategies=strategies,
+        keys=keys,
         states_equal=states_equal,
         outputs_equal=outputs_equal,
         tolerance=tolerance,
@@ -84,7 +85,7 @@ def check(
 
 
 def save(report: CheckReport, target: str, path: str | os.PathLike[str]) -> None:
-    """Write the counterexamples of a report to a file for `replay`. Raises OutputUnwritableError."""
+    """Write the counterexamples of a report to a file for `replay`. Raises OutputUnwritableError, CodecError."""
     from dgs.check import saved
 
     saved.save(report, target, Path(path))
@@ -101,9 +102,9 @@ def replay(
     """Run saved counterexamples again, on the program they are of or another one. Raises UsageError."""
     _require_hypothesis()
     from dgs.check import saved
-    from dgs.check.checking import Options
+    from dgs.check.options import made_options
 
-    options = Options(states_equal=states_equal, outputs_equal=outputs_equal, tolerance=tolerance)
+    options = made_options(states_equal=states_equal, outputs_equal=outputs_equal, tolerance=tolerance)
     return saved.replay(Path(path), program_of(target or saved.target_of(Path(path))), options)
 
 

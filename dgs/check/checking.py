@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from typing import Any
 
 from dgs.check import relation
-from dgs.check.equality import Equal, close, same
+from dgs.check.equality import close, same
 from dgs.check.laws import LAWS, Finding, Law
+from dgs.check.options import Options
+from dgs.check.passing import passes
 from dgs.check.payloads import any_ints, payload_strategies
 from dgs.check.reachable import narrated
 from dgs.check.report import CheckReport, LawResult
 from dgs.check.search import ERRORS, Counterexample, named, search
-from dgs.check.universe import sample_tags
+from dgs.check.strategies import simplest
+from dgs.check.universe import known_kinds, sample_tags
 from dgs.check.world import World
 from dgs.program import Program
 
 RAISES = "user code raises nothing on states and events that it can meet"
-
-
-@dataclass(frozen=True)
-class Options:
-    """How to check: payloads and keys by kind, streams by kind, what equal means, how many examples, from which seed."""
-
-    strategies: Mapping[str, Any] = field(default_factory=dict)
-    keys: Mapping[str, Iterable[Any]] = field(default_factory=dict)
-    streams: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    states_equal: Equal | None = None
-    outputs_equal: Equal | None = None
-    tolerance: float | None = None
-    max_examples: int = 200
-    seed: int = 0
 
 
 def run_checks(program: Program, options: Options, before: Iterable[LawResult] = ()) -> CheckReport:
@@ -56,10 +44,13 @@ def run_checks(program: Program, options: Options, before: Iterable[LawResult] =
 
 def made_world(program: Program, options: Options) -> tuple[World, list[str]]:
     """Return what to check a program on, and notes about it. Raises UsageError where payloads are not known."""
-    keys = {str(kind): list(values) for kind, values in options.keys.items()}
-    given = {str(kind): wanted for kind, wanted in options.strategies.items()}
+    keys = {kind: list(values) for kind, values in options.keys.items()}
+    given = options.strategies
     tags = sample_tags(program, keys, given)
     payloads, guessed = payload_strategies(program, tags, given)
+    samples = [
+        (tag, simplest(payloads[tag.kind])) for tag in {tag.kind: tag for tag in reversed(tags)}.values()
+    ]
     default = same if options.tolerance is None else close(options.tolerance)
     world = World(
         program,
@@ -69,13 +60,17 @@ def made_world(program: Program, options: Options) -> tuple[World, list[str]]:
         options.states_equal or default,
         options.outputs_equal or default,
         any_ints(program, tags, given),
+        passes(program, samples),
     )
-    notes = (
-        [f"payloads of {', '.join(guessed)} are guessed: a type hint or `strategies=` says better"]
-        if guessed
-        else []
-    )
-    return world, notes
+    return world, [*_notes(program, {*keys, *given}, guessed)]
+
+
+def _notes(program: Program, said: Iterable[str], guessed: Sequence[str]) -> Iterator[str]:
+    known = known_kinds(program)
+    if unknown := sorted(kind for kind in said if known and kind not in known):
+        yield f"the program declares no kind {', '.join(unknown)}: it has {', '.join(known)}"
+    if guessed:
+        yield f"payloads of {', '.join(guessed)} are guessed: a type hint or `strategies=` says better"
 
 
 def of_finding(name: str, words: str, finding: Finding | None) -> LawResult:

@@ -116,6 +116,7 @@ class Draws:
         self.options = options
         self.world = options.world
         self._ts = 0
+        self._passes = st.sampled_from(self.world.passes)
         self._near: frozenset[Tag] | None = None
 
     def one(self, choices: Sequence[Any]) -> Any:
@@ -144,7 +145,7 @@ class Draws:
     def event(self, tags: Sequence[Tag], stream: str | None = None) -> Event:
         """Return an event with one of the tags."""
         tag = self.near_one(tags, lambda one: (one,))
-        self._ts += 1
+        self._ts += self.draw(self._passes) if self.world.looks_at_time else 1
         source = stream or self.one(self.world.streams.get(tag.kind, (tag.kind,)))
         return Event(tag, source, self._ts, self.draw(self.world.payloads[tag.kind]))
 

@@ -13,30 +13,26 @@ The event parameter of `update` says what payloads are with `Event[int]`, or wit
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
-import time
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol, Union
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from dgs.check.passing import is_quick
+from dgs.check.strategies import FLOATS, INTS, TEXTS, strategy_for
 from dgs.errors import UsageError
 from dgs.events import Event
 from dgs.program import Program
 from dgs.tags import Tag
 
-__all__ = ["Protocol", "payload_hint", "payload_strategies", "strategy_for"]
+__all__ = ["Protocol", "payload_hint", "payload_strategies"]
 
 UNKNOWN: Any = object()
-
-INTS = st.integers(0, 9)
-TEXTS = st.text("abc", max_size=3)
-FLOATS = st.sampled_from([0.0, 1.0, 0.1, 0.2, 0.3, 0.7, -1.5, 2.5, 1e16])
-"""Floats that show rounding where sums are taken for exact."""
 
 LONGEST = 0.0005
 """Seconds that `update` of a large int may take."""
@@ -60,12 +56,14 @@ def payload_strategies(
     `given`: by kind a strategy, a type, or a sequence of samples. Raises UsageError where no guess fits.
     """
     hint = payload_hint(program)
-    found, guessed = {}, []
+    found, guessed = dict[str, SearchStrategy[Any]](), []
+    hinted: SearchStrategy[Any] | None = None  # one for all kinds: what one had may come again in another
     for kind in dict.fromkeys(tag.kind for tag in tags):
         if kind in given:
-            found[kind] = strategy_for(given[kind])
+            found[kind] = _given(kind, given[kind])
         elif hint is not UNKNOWN:
-            found[kind] = strategy_for(hint)
+            hinted = strategy_for(hint) if hinted is None else hinted
+            found[kind] = hinted
         else:
             found[kind] = _guess(program, next(tag for tag in tags if tag.kind == kind))
             guessed.append(kind)
@@ -86,8 +84,9 @@ def any_ints(program: Program, tags: Sequence[Tag], given: Mapping[str, Any]) ->
 def _takes_large_ints(program: Program, tag: Tag) -> bool:
     """Try larger and larger payloads: one that is a number of things to do or to make would take forever in the end."""
     for size in (100, 10_000, 1_000_000):
-        started = time.perf_counter()
-        if _error(program, tag, size) is not None or time.perf_counter() - started > LONGEST:
+        if _error(program, tag, size) is not None:
+            return False
+        if not is_quick(partial(_error, program, tag, size), LONGEST):
             return False
     return True
 
@@ -97,7 +96,7 @@ def payload_hint(program: Program) -> Any:
     update = program.states()[0].update
     names = [name for name in inspect.signature(update).parameters if name != "self"]
     try:
-        hint = typing.get_type_hints(update).get(names[1], UNKNOWN)
+        hint = typing.get_type_hints(update, include_extras=True).get(names[1], UNKNOWN)
     except (NameError, TypeError, AttributeError, IndexError):  # names that exist only for type checkers
         return UNKNOWN
     return _payload_of(hint)
@@ -111,48 +110,16 @@ def _payload_of(hint: Any) -> Any:
     if origin is Event and arguments:
         return UNKNOWN if arguments[0] is Any else arguments[0]
     if isinstance(hint, type) and hint is not Event:
-        own = typing.get_type_hints(hint).get("payload", Any)
+        own = typing.get_type_hints(hint, include_extras=True).get("payload", Any)
         return UNKNOWN if own is Any else own
     return UNKNOWN
 
 
-def strategy_for(wanted: Any) -> SearchStrategy[Any]:
-    """Return the strategy of a strategy (itself), of samples, or of a type: small values of it, simple ones first."""
-    if isinstance(wanted, SearchStrategy):
-        return wanted
-    if isinstance(wanted, (list, tuple, range)):
-        return st.sampled_from(wanted)
-    simple: dict[Any, SearchStrategy[Any]] = {
-        int: st.integers(-9, 9).map(abs) | st.integers(-9, 9),
-        str: TEXTS,
-        float: FLOATS,
-        Any: INTS,
-        object: INTS,
-        None: st.none(),
-    }
-    if isinstance(wanted, typing.Hashable) and wanted in simple:
-        return simple[wanted]
-    return _of_generic(wanted)
-
-
-def _of_generic(wanted: Any) -> SearchStrategy[Any]:  # noqa: PLR0911 - one for each kind of type
-    origin, arguments = typing.get_origin(wanted), typing.get_args(wanted)
-    if origin in (Union, types.UnionType):
-        return st.one_of(*map(strategy_for, sorted(arguments, key=lambda one: one is not type(None))))
-    if origin is list:
-        return st.lists(strategy_for(arguments[0]), max_size=3)
-    if origin in (dict, Mapping):
-        return st.dictionaries(*map(strategy_for, arguments), max_size=2)
-    if origin is tuple and Ellipsis not in arguments:
-        return st.tuples(*map(strategy_for, arguments))
-    if typing.is_typeddict(wanted):
-        return st.fixed_dictionaries({k: strategy_for(v) for k, v in typing.get_type_hints(wanted).items()})
-    if isinstance(wanted, type) and dataclasses.is_dataclass(wanted):
-        hints = typing.get_type_hints(wanted)
-        return st.builds(
-            wanted, **{one.name: strategy_for(hints[one.name]) for one in dataclasses.fields(wanted)}
-        )
-    return st.from_type(wanted)
+def _given(kind: str, wanted: Any) -> SearchStrategy[Any]:
+    try:
+        return strategy_for(wanted)
+    except UsageError as error:
+        raise UsageError(message=f"strategies of kind {kind!r}: {error}") from error
 
 
 def _guess(program: Program, tag: Tag) -> SearchStrategy[Any]:

@@ -10,8 +10,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from dgs import codec, columns
-from dgs.check.checking import Options, of_finding
+from dgs.check.checking import of_finding
 from dgs.check.laws import Finding
+from dgs.check.options import Options
 from dgs.check.relation import relation_finding
 from dgs.check.report import LawResult
 from dgs.check.universe import known_kinds

@@ -80,6 +80,8 @@ def pruned(
 
     while (found := _broken_with_less(scenario, less, is_broken, payloads, until)) is not None:
         scenario = found
+    if world.looks_at_time:
+        scenario = _at_simple_times(scenario, is_broken)
     while (simpler := next(filter(is_broken, payloads.simpler(scenario)), None)) is not None:
         scenario = simpler
         if time.monotonic() > until:
@@ -103,6 +105,18 @@ def _broken_with_less(
     )
     in_time = takewhile(lambda _: time.monotonic() < until, candidates)
     return next(filter(is_broken, in_time), None)
+
+
+def _at_simple_times(scenario: Scenario, is_broken: IsBroken) -> Scenario:
+    """Return the scenario with one tick between two events wherever that is broken, too."""
+    for place in range(scenario.event_count):
+        times = [0, *(event.ts for event in scenario.every_event())]
+        later = 1 - (times[place + 1] - times[place])
+        moved = iter([ts + later * (index >= place) for index, ts in enumerate(times[1:])])
+        simpler = scenario.changed(lambda event, moved=moved: event._replace(ts=next(moved)))  # type: ignore[misc]
+        if later and is_broken(simpler):
+            scenario = simpler
+    return scenario
 
 
 def _with_payload(scenario: Scenario, place: int, payload: Any) -> Scenario:

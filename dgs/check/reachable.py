@@ -75,18 +75,22 @@ def folded(world: World, of: str, state: State, events: Sequence[Event]) -> tupl
 def narrated(world: World, scenario: Scenario) -> list[tuple[str, str]]:
     """Return what happens in a scenario as pairs of a step and what it leads to. Stops where user code raises."""
     lines: list[tuple[str, str]] = []
+    timed = world.looks_at_time
     try:
         of, state = world.root.name, world.init()
         lines.append(("init", shown(state)))
         for step in scenario.steps:
             of, state = _stepped(world, of, state, step, [])
-            lines.append((told(step), shown(state)))
+            lines.append((told(step, timed=timed), shown(state)))
         if scenario.sides is not None:
             lines += _narrated_apart(world, state, scenario)
     except Exception as error:  # noqa: BLE001 - what user code raises is in the finding already
         lines.append(("then", f"{type(error).__name__}"))
     where = f" on the {scenario.on}" if scenario.on in ("left", "right") else ""
-    lines += [(f"event e{number}{where}", told(event)) for number, event in enumerate(scenario.events, 1)]
+    lines += [
+        (f"event e{number}{where}", told(event, timed=timed))
+        for number, event in enumerate(scenario.events, 1)
+    ]
     return lines
 
 
@@ -98,15 +102,16 @@ def _narrated_apart(world: World, state: State, scenario: Scenario) -> list[tupl
     lines = [(str(sides), f"left {shown(states['left'])}, right {shown(states['right'])}")]
     for side, event in scenario.apart:
         states[side], _ = world.update(world.type_of(sides.fork, side), states[side], event)
-        lines.append((f"on the {side}: {told(event)}", shown(states[side])))
+        lines.append((f"on the {side}: {told(event, timed=world.looks_at_time)}", shown(states[side])))
     return lines
 
 
-def told(step: Step) -> str:
-    """Return a step in words."""
+def told(step: Step, *, timed: bool = False) -> str:
+    """Return a step in words; `timed`: with the timestamps of events."""
     if isinstance(step, Forked):
         return f"the {step.keeps} side of {step.sides}"
     if isinstance(step, Rejoined):
-        inside = "; ".join(f"{told(event)} on the {side}" for side, event in step.events)
+        inside = "; ".join(f"{told(event, timed=timed)} on the {side}" for side, event in step.events)
         return f"{step.sides}, {inside or 'nothing happens'}, join"
-    return f"{step.tag!r} with payload {shown(step.payload)}"
+    at = f" at {step.ts}" if timed else ""
+    return f"{step.tag!r}{at} with payload {shown(step.payload)}"

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from dgs import codec
-from dgs.check.checking import Options, holding, made_world, of_counterexample, of_finding
-from dgs.check.laws import LAWS
+from dgs.check.checking import holding, made_world, of_counterexample, of_finding
+from dgs.check.laws import LAWS, Law
+from dgs.check.laws.commuting import IndependentEventsCommute
+from dgs.check.options import Options
 from dgs.check.relation import NAME, WORDS, relation_finding
 from dgs.check.report import CheckReport, LawResult
 from dgs.check.scenario import Scenario
@@ -23,12 +25,14 @@ from dgs.check.world import World
 from dgs.errors import CodecError, OutputUnwritableError, UsageError
 from dgs.events import Event
 from dgs.program import Program
+from dgs.tagset import TagSet
 
 VERSION = 1
+COMMUTING = IndependentEventsCommute.name
 
 
 def save(report: CheckReport, target: str, path: Path) -> None:
-    """Write the counterexamples of a report to a file. Raises OutputUnwritableError."""
+    """Write the counterexamples of a report to a file. Raises OutputUnwritableError, CodecError."""
     found = [
         {**one.to_json(), "checked_as": one.checked_as, "scenario": _text(one.scenario)}
         for one in report.broken
@@ -60,9 +64,11 @@ def replay(path: Path, program: Program, options: Options) -> CheckReport:
         tolerance=options.tolerance,
         seed=options.seed,
     )
-    world, _ = made_world(program, options)
+    world, notes = made_world(program, options)
     with closing(world):
-        return CheckReport(program.name, tuple(_again(world, *one) for one in saved), options.seed)
+        return CheckReport(
+            program.name, tuple(_again(world, *one) for one in saved), options.seed, tuple(notes)
+        )
 
 
 def _again(world: World, name: str, scenario: Scenario) -> LawResult:
@@ -73,13 +79,32 @@ def _again(world: World, name: str, scenario: Scenario) -> LawResult:
     for sides in forks + ([] if scenario.sides is None else [scenario.sides]):
         if sides.fork not in world.forks:
             raise UsageError(message=f"the program has no fork {sides.fork!r} any more: check it anew")
-    missing = law.missing(world)
+    missing = law.missing(world) or _impossible(world, law, scenario)
     if missing is not None:
         return LawResult(law.name, law.words, "no need", reason=missing)
     finding = examined(law, world, scenario)
     if finding is None:
         return holding(law, world, examples=1)
     return of_counterexample(law, world, Counterexample(scenario, finding), examples=1)
+
+
+def _impossible(world: World, law: Law, scenario: Scenario) -> str | None:
+    """Return why a scenario cannot happen any more, None if it can: what is dependent now is not forked apart or exchanged."""
+    depends, program = world.dependence, world.program
+    forks = [*(step.sides for step in scenario.steps if not isinstance(step, Event)), scenario.sides]
+    for sides in (one for one in forks if one is not None):
+        if depends.between(sides.left, sides.right):
+            return (
+                f"{sides.left!r} and {sides.right!r} are dependent now, so they are on no two sides of a fork"
+            )
+        whole = TagSet.of(*program.accumulating)
+        if program.has_derived_fork and not (sides.left <= whole or sides.right <= whole):
+            return "the fork is derived now, and has no two sides with kinds that do not accumulate"
+    if law.name == COMMUTING:
+        one, two = (event.tag for event in scenario.events)
+        if depends(one, two):
+            return f"{one!r} and {two!r} are dependent now, so their order is kept"
+    return None
 
 
 def _saved(path: Path) -> Iterator[tuple[str, Scenario]]:

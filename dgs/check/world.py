@@ -48,7 +48,8 @@ class World:
     """A program and what its laws are checked on.
 
     `tags`: a finite sample of its tags; `payloads`: a Hypothesis strategy by kind; `streams`: which streams a kind comes from
-    (its own name where nothing is known); `any_ints`: kinds whose payloads may be large ints.
+    (its own name where nothing is known); `any_ints`: kinds whose payloads may be large ints; `passes`: by how much time may pass
+    between two events.
     """
 
     program: Program
@@ -58,6 +59,7 @@ class World:
     states_equal: Equal = same
     outputs_equal: Equal = same
     any_ints: frozenset[str] = frozenset()
+    passes: tuple[int, ...] = (1,)
 
     @cached_property
     def types(self) -> dict[str, StateType]:
@@ -94,6 +96,11 @@ class World:
     def has_one_type(self) -> bool:
         """Whether the program has one state type: accumulation is for those only."""
         return type(self.program).states is Program.states
+
+    @property
+    def looks_at_time(self) -> bool:
+        """Whether the program looks at timestamps."""
+        return len(self.passes) > 1
 
     @cached_property
     def elsewhere(self) -> AnotherProcess:

@@ -66,11 +66,24 @@ def check(
         else:
             report = checks.check(target, **{"max_examples": max_examples, "seed": seed} | options)
         _tell(report, as_json=as_json)
-        if save_counterexample is not None and target is not None and report.broken:
-            checks.save(report, target, save_counterexample)
-            say(f"dgs: repeat with: dgs check --replay {save_counterexample}")
+        if save_counterexample is not None and target is not None:
+            _save(report, target, save_counterexample)
         if not report:
             raise typer.Exit(1)
+
+
+def _save(report: CheckReport, target: str, path: Path) -> None:
+    import dgs.check as checks
+    from dgs.errors import CodecError
+
+    if not any(one.scenario is not None for one in report.broken):
+        return
+    try:
+        checks.save(report, target, path)
+    except CodecError as error:  # what was found counts, whether it can be saved or not
+        say(f"dgs: the counterexample is not saved: {error}")
+    else:
+        say(f"dgs: repeat with: dgs check --replay {path}")
 
 
 def _options(ref: str | None) -> dict[str, Any]:

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 import dgs
 from dgs import sequential
-from dgs.dependence import ALWAYS, SAME_KEY
+from dgs.dependence import ALWAYS, SAME_KEY, Dependence
 from dgs.equivalence import Matcher, OutputsDiffer, assert_equivalent
 from dgs.errors import UsageError
+from dgs.program import Program
 from tests.programs import BARRIER, INC, READ, VALUE, Counters
 
 TAGS = [dgs.Tag("p"), dgs.Tag("q"), dgs.Tag("r"), dgs.Tag("s")]
@@ -158,3 +159,17 @@ def test_matching_many_outputs_takes_time_in_proportion():
     """A tag of its own for few, and the counterparts in the other order: nothing is looked through again and again."""
     outputs = [(READ(number % 3), number) for number in range(20_000)]
     assert_equivalent(outputs, outputs[::-1], dgs.Dependence())
+
+
+def test_failure_by_rounding_names_the_tolerance():
+    with pytest.raises(OutputsDiffer, match="tolerance=1e-9"):
+        assert_equivalent([("a", 0.1 + 0.2)], [("a", 0.3)], Dependence.everything())
+
+
+def test_program_stands_for_its_dependence():
+    class Keyed(Program):
+        depends = Dependence(("a", "b", ALWAYS))
+
+    assert_equivalent([("a", 1), ("c", 2)], [("c", 2), ("a", 1)], Keyed)
+    with pytest.raises(OutputsDiffer):
+        assert_equivalent([("a", 1), ("b", 2)], [("b", 2), ("a", 1)], Keyed())

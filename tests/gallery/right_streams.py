@@ -15,6 +15,7 @@ import numpy as np
 from dgs import columns
 from dgs.dependence import ALWAYS, Dependence
 from dgs.events import Event
+from dgs.keyed import KeyedState
 from dgs.program import Program
 from tests.gallery.right import BARRIER, GET, PUT, RIGHT, VALUE, A, B, right
 
@@ -145,3 +146,16 @@ class MeasuresItself(Window):
 
     def join(self, left, right):
         return left + right
+
+
+@right("expires")
+class Expires(KeyedState):
+    """An entry counts for a minute, and is dropped by the next event of its key."""
+
+    changes = (PUT,)
+
+    def update(self, state, event: Event[int], emit):
+        seen = state.get(event.tag.key)
+        if seen is None or event.ts - seen > 60_000:
+            emit(event.payload)
+        return {**state, event.tag.key: event.ts}

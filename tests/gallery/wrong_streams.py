@@ -15,6 +15,7 @@ import numpy as np
 from dgs import columns
 from dgs.dependence import ALWAYS, SAME_KEY, Dependence
 from dgs.events import Event
+from dgs.keyed import KeyedState
 from dgs.program import ForkJoin, Program, StateType
 from dgs.tagset import TagSet
 from tests.gallery.wrong import (
@@ -272,3 +273,64 @@ class OneWrongTriple(Program):
         if event.tag.kind == B:
             return {**state, "b": state["b"] + event.payload}
         return {**state, "cells": self.cell(state["cells"], event, emit)}
+
+
+TTL = 60_000
+
+
+@breaks("forgets_others", "C3")
+class ForgetsOthers(KeyedState):
+    """What has expired is dropped at the next event, of whatever key."""
+
+    changes = (PUT,)
+
+    def update(self, state, event: Event[int], emit):
+        state = {key: ts for key, ts in state.items() if event.ts - ts <= TTL}
+        if event.tag.key not in state:
+            emit(event.payload)
+        return {**state, event.tag.key: event.ts}
+
+
+@breaks("latest_of_a_tie", "C3")
+class LatestOfATie(Window):
+    """The last writer wins, by time: of two at the same time it is the one that happens to come last."""
+
+    accumulates = ()
+
+    def init(self):
+        return (0, 0)
+
+    def update(self, state, event: Event[int], emit):
+        if event.tag.kind == BARRIER:
+            emit(state)
+            return state
+        return max(state, (event.ts, event.payload), key=lambda one: one[0])
+
+    def fork(self, state, left, right):
+        return state, state
+
+    def join(self, left, right):
+        return max(left, right)
+
+
+@breaks("copies_outlive_removals", "C1")
+class CopiesOutliveRemovals(Program):
+    """Both sides get everything: what one takes out is still on the other."""
+
+    depends = Dependence((A, B, ALWAYS), (CELL, CELL, SAME_KEY))
+
+    def init(self):
+        return set()
+
+    def update(self, state, event: Event[int], emit):
+        if event.tag.kind == A:
+            return state | {event.payload}
+        if event.tag.kind == B:
+            return state - {event.payload}
+        return state
+
+    def fork(self, state, left, right):
+        return set(state), set(state)
+
+    def join(self, left, right):
+        return left | right

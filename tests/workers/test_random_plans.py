@@ -100,3 +100,37 @@ def test_user_code_that_always_raises_is_the_users_error():
 def test_floats_may_differ_by_the_tolerance():
     values = [(VALUE(), ts, 0.1 * ts) for ts in range(1, 30)]
     run_plans(Sums, {**STREAMS, "values": values}, 10, tolerance=1e-9)
+
+
+def test_failure_with_keys_of_any_text_is_told_with_a_small_plan():
+    put, take, ask = (dgs.kind(name, key=str) for name in ("put", "take", "ask"))
+
+    class CopiesOutliveRemovals(dgs.Program):
+        depends = dgs.Dependence(
+            (put, take, dgs.SAME_KEY), (ask, put, dgs.SAME_KEY), (ask, take, dgs.SAME_KEY)
+        )
+
+        def init(self):
+            return set()
+
+        def update(self, state, event, emit):
+            if event.tag.kind == ask:
+                emit(event.tag.key in state)
+                return state
+            return state | {event.tag.key} if event.tag.kind == put else state - {event.tag.key}
+
+        def fork(self, state, left, right):
+            return set(state), set(state)
+
+        def join(self, left, right):
+            return left | right
+
+    streams = {
+        "changes": [(put("a"), 1, None), (take("a"), 3, None), (put("b"), 4, None)],
+        "asks": [(ask("a"), 2, None), (ask("a"), 6, None), (ask("b"), 7, None)],
+    }
+    assert "hash%" not in str(failure(CopiesOutliveRemovals, streams, n=30))
+
+
+def test_stream_without_events_is_no_reason_to_fail():
+    assert run_plans(Sums, {"values": []}, 2).runs == 2

@@ -16,13 +16,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, product
 from typing import Any
 
+from dgs.events import EventBatch
 from dgs.outputs import OutputBatch
 from dgs.tags import Tag
+from dgs.tagset import TagSet
 from dgs.user_code import shown
 from planner.plan import Plan
 from planner.render import as_text
@@ -31,6 +33,8 @@ from workers.simulated.case import Case, WrongRunError
 from workers.simulated.faults import NO_FAULTS
 from workers.simulated.oracles import OutputId, Truth, output_rows
 from workers.simulated.result import Simulated
+
+Streams = Mapping[str, Sequence[EventBatch]]
 
 SHOWN = 5
 """Differing outputs that are shown."""
@@ -115,6 +119,10 @@ def _failure(case: Case, seed: int) -> WrongRunError | None:
 
 def _smallest(case: Case, seed: int, wrong: WrongRunError) -> tuple[Case, WrongRunError]:
     """Return a case that fails too: with fewer events, a smaller plan, without the streams that have no events left, if it can be."""
+    occurring = {
+        stream: TagSet.of(*(tag for batch in batches for tag in batch.tags))
+        for stream, batches in case.streams.items()
+    }
     outputs = OutputsOnly(case.program, case.streams, case.tags, case.layout, case.tolerance)
     if wrong.run is not None and (problems := list(outputs.problems(wrong.run))):
         case, wrong = outputs, WrongRunError(problems, wrong.run, NO_FAULTS)
@@ -124,8 +132,12 @@ def _smallest(case: Case, seed: int, wrong: WrongRunError) -> tuple[Case, WrongR
         stream: [replace(batch, rank=rank) for batch in batches]
         for rank, (stream, batches) in enumerate(left)
     }
-    for number, (leaves, is_split) in enumerate(SMALL_PLANS):
-        small = type(case)(case.program, few, tolerance=case.tolerance)
+    kept: list[tuple[Streams, Mapping[str, TagSet]]] = [
+        (few, {}),
+        (case.streams, occurring),
+    ]  # a key that nobody sees may be what gets lost
+    for number, ((streams, tags), (leaves, is_split)) in enumerate(product(kept, SMALL_PLANS)):
+        small = type(case)(case.program, streams, tags, tolerance=case.tolerance)
         rnd = random.Random(f"small {number}")  # noqa: S311 - reproducible
         small.layout = small.random_layout(rnd, leaves, is_split=is_split)
         if (found := _failure(small, number)) is not None:

@@ -13,6 +13,7 @@ from dgs.check.reachable import folded, reached
 from dgs.check.scenario import Scenario
 from dgs.check.world import UserRaised, World
 from dgs.events import Event
+from dgs.tags import Tag
 
 HINTS: dict[Symptom, str] = {
     "rounding": ROUNDING,
@@ -34,13 +35,10 @@ class GoesOnAfterTheCodec(Law):
         return Scenario(steps, events=draws.events(wire.tags, 2, least=1))
 
     def variants(self, world: World, scenario: Scenario) -> Iterator[Scenario]:
-        """Yield the scenario, also with the codec before each of the last events of the history."""
-        del world
-        yield scenario
-        steps, events = scenario.steps, scenario.events
-        while steps and isinstance(last := steps[-1], Event):
-            steps, events = steps[:-1], (last, *events)
-            yield replace(scenario, steps=steps, events=events)
+        """Yield the scenario and its mirror image, each also with the codec before each of the last events of the history."""
+        yield from _cut_earlier(scenario)
+        if all(isinstance(step, Event) for step in scenario.steps):  # else: a fork says which keys may come
+            yield from _cut_earlier(_mirrored(world, scenario))
 
     def check(self, world: World, scenario: Scenario) -> Finding | None:
         """Run the events on the state, and on what the codec makes of it."""
@@ -58,3 +56,20 @@ class GoesOnAfterTheCodec(Law):
         return found or compared(
             world.states_equal, "the states differ", (names[0], expected), (names[1], got), HINTS
         )
+
+
+def _cut_earlier(scenario: Scenario) -> Iterator[Scenario]:
+    yield scenario
+    steps, events = scenario.steps, scenario.events
+    while steps and isinstance(last := steps[-1], Event):
+        steps, events = steps[:-1], (last, *events)
+        yield replace(scenario, steps=steps, events=events)
+
+
+def _mirrored(world: World, scenario: Scenario) -> Scenario:
+    """Return the scenario with the keys of every kind in reverse: what came in the order of the codec does no more."""
+    of_kind: dict[str, list[Tag]] = {}
+    for tag in world.tags:
+        of_kind.setdefault(tag.kind, []).append(tag)
+    other = {tag: found[-1 - place] for found in of_kind.values() for place, tag in enumerate(found)}
+    return scenario.changed(lambda event: event._replace(tag=other.get(event.tag, event.tag)))

@@ -160,6 +160,42 @@ def test_counterexample_can_be_replayed_and_is_gone_when_mended(tmp_path):
     assert replay(path, Counters)
 
 
+def test_replay_of_events_that_are_dependent_now_says_so(tmp_path):
+    class Mended(MissingPair):
+        depends = dgs.Dependence(*MissingPair.depends.rules, ("inc", "read", dgs.ALWAYS))
+
+    path = tmp_path / "found.json"
+    save(dgs.check(MissingPair, max_examples=FEW), "tests.gallery.wrong:MissingPair", path)
+    again = replay(path, Mended)
+    assert again
+    assert "dependent now" in str(again)
+
+
+def test_replay_of_a_fork_of_what_is_dependent_now_says_so(tmp_path):
+    class Mended(Counters):
+        depends = dgs.Dependence.everything()
+
+    path = tmp_path / "found.json"
+    save(dgs.check(ForkDuplicates, max_examples=FEW), "tests.gallery.wrong:ForkDuplicates", path)
+    assert replay(path, Mended).laws[0].status == "no need"
+
+
+def test_kind_that_the_program_does_not_have_is_noted():
+    report = dgs.check(Window, strategies={"valeu": [1]}, max_examples=1)
+    assert "no kind valeu: it has barrier, value" in str(report)
+
+
+def test_cli_check_whose_counterexample_cannot_be_saved_still_fails(project):
+    text = sums_program(on_value="return state + event.payload.amount", right="state")
+    options = 'class Row:\n    amount = 1\n\nOPTIONS = {"strategies": {VALUE: [Row()], BARRIER: [None]}}\n'
+    (project / "program.py").write_text(f"{text}\n\n{options}")
+    done = command(
+        "check program.py:Sums --with program.py:OPTIONS --max-examples 30 --save-counterexample found.json"
+    )
+    assert done.exit_code == 1
+    assert "not saved" in done.stderr
+
+
 def test_replay_refuses_other_files(tmp_path):
     (tmp_path / "other.json").write_text("[]")
     with pytest.raises(UsageError, match="no counterexamples"):
