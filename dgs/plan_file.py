@@ -18,10 +18,12 @@ plan:
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -75,6 +77,11 @@ class Document:
     data: Any
     keys: Mapping[Place, tuple[int, int]] = field(repr=False)
     values: Mapping[Place, tuple[int, int]] = field(repr=False)
+
+    @property
+    def digest(self) -> str:
+        """What changes with the data: not with comments, the layout, or the order of keys."""
+        return sha256(json.dumps(self.data, sort_keys=True, default=str).encode()).hexdigest()
 
     def where(self, place: Place, *, at_key: bool = False) -> str:
         """Return file:line:column of a value (or of its key), or of the nearest one around it that the file has."""

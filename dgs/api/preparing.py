@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 class Request:
     """What is to be run, its settings resolved. `program` is None where the plan file names it.
 
-    `plan_file`: that plan file, None for a program over streams from Python. `keeps_plan`: use the plan that is written there.
+    `plan_file`: that plan file, None for a program over streams from Python; `plan_digest`: of what it says. `keeps_plan`: use the
+    plan that is written there.
     """
 
     settings: Settings
@@ -33,6 +34,7 @@ class Request:
     memory: Mapping[str, Any] = field(default_factory=dict)
     keeps_plan: bool = True
     plan_file: Path | None = None
+    plan_digest: str | None = None
 
     @property
     def is_from_file(self) -> bool:
@@ -80,6 +82,7 @@ def from_file(
 
     environ = os.environ if environ is None else environ
     document, plan_file = read(path, environ), Path(path).resolve()
+    digest = document.digest
     if base_dir is not None:
         config = resolve(document, {}, {}).config
         document = replace(document, data=relocated(config, plan_file.parent, base_dir))
@@ -93,6 +96,7 @@ def from_file(
         memory=gathered(memory or {}),
         keeps_plan=not wants_new_plan,
         plan_file=plan_file,
+        plan_digest=digest,
     )
 
 

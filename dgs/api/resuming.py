@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dgs.api.preparing import Prepared, Request, from_file, prepare
 from dgs.api.runs import KnownRun, holds_checkpoints, runs_in
-from dgs.errors import NoSuchRunError, UsageError
+from dgs.errors import NoSuchRunError, PlanFileError, UsageError
 
 if TYPE_CHECKING:
     from dgs.program import Program
+    from dgs.run_directory import RunDirectory
     from dgs.settings import Given
     from planner.plan import Plan
 
@@ -40,6 +42,18 @@ def configured_dir(request: Request) -> Path | None:
     """Return the directory that the plan file names for checkpoints, None if it names none."""
     section = request.settings.config.checkpoint
     return None if section is None or section.dir is None else (request.base_dir / section.dir).resolve()
+
+
+def was_edited(directory: RunDirectory) -> bool:
+    """Return whether the plan file says something else than when a run of it began. One that cannot be read does not."""
+    from dgs.plan_file import read
+
+    noted = directory.about().get("plan_digest")
+    if noted is None or directory.of is None:
+        return False
+    with suppress(PlanFileError):
+        return bool(read(directory.of).digest != noted)
+    return False
 
 
 def prepared_again(

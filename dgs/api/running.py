@@ -15,7 +15,7 @@ from dgs.api.feeding import fed
 from dgs.api.moving import Moves
 from dgs.api.preparing import Prepared
 from dgs.api.reports import failure, report_of
-from dgs.api.resuming import configured_dir
+from dgs.api.resuming import configured_dir, was_edited
 from dgs.api.runs import REFUSED, committed_in, held, later_than_all
 from dgs.api.starting import is_busy
 from dgs.api.verifying import check_readable, differences, file_differences
@@ -64,6 +64,8 @@ def execute(
         caller = caller or NOBODY
         moves = Moves(prepared, directory)
         if directory is not None:
+            if options.resumes and was_edited(directory):
+                caller.notify(_edited(directory))
             _note_beginning(prepared, directory, job, started)
         try:
             with fed(job, prepared.config, notify=caller.notify):
@@ -157,6 +159,7 @@ def _note_beginning(prepared: Prepared, directory: RunDirectory, job: Job, start
         else {
             "name": prepared.config.name,
             "plan_file": None if request.plan_file is None else os.path.relpath(request.plan_file, here),
+            "plan_digest": request.plan_digest,
             "base_dir": os.path.relpath(request.base_dir, here),
             "max_events": prepared.max_events,
             "started": later_than_all(request.base_dir, started),
@@ -168,6 +171,13 @@ def _note_beginning(prepared: Prepared, directory: RunDirectory, job: Job, start
         plan_is_made=prepared.is_made,
         status="running",
         process=os.getpid(),
+    )
+
+
+def _edited(directory: RunDirectory) -> str:
+    return (
+        f"{directory.of} was changed after this run had begun, which goes on as it was: change "
+        f"{directory.plan_file} or give --set, or begin anew with --fresh"
     )
 
 

@@ -17,15 +17,15 @@ from tests.dgs.projects import sums_plan, sums_program, write_files
 
 PROGRAM = sums_program(
     on_value="""\
-time.sleep(self.pause)
+time.sleep(self.pause if SLOW.exists() else 0)
 emit(["value", event.payload])
 return state + event.payload""",
     total='["sum", state]',
     argument=("pause", 0),
-    imports="import time\n\n",
+    imports="import time\nfrom pathlib import Path\n\nSLOW = Path(__file__).with_name('slow')\n",
 )
 PLAN = (
-    sums_plan(payload="amount", arguments=", args: {pause: 0.001}")
+    sums_plan(payload="amount", arguments=", args: {pause: 0.005}")
     + """\
     split: 2
 optimizer: {max_leaves: 2}
@@ -39,9 +39,14 @@ QUICK = "--set program.args.pause=0"
 
 
 def write_project(folder: Path, *, count: int = COUNT, plan: str = PLAN) -> None:
-    """Write program, plan file and data."""
-    write_files(folder, {"program.py": PROGRAM, "plan.yaml": plan})
+    """Write program, plan file and data. Runs are slow enough to be met half-way, until `hasten`."""
+    write_files(folder, {"program.py": PROGRAM, "plan.yaml": plan, "slow": ""})
     write_data(folder, count)
+
+
+def hasten(folder: Path) -> None:
+    """Let runs go on as fast as they can."""
+    (folder / "slow").unlink()
 
 
 def write_data(folder: Path, count: int) -> None:
@@ -75,8 +80,13 @@ def committed(folder: Path) -> list[Any]:
 
 
 @contextmanager
-def meanwhile(run_dir: Path, act: Callable[[], object], *, after: float = 0.1) -> Iterator[list[object]]:
-    """Do something in another thread once a run is writing outputs; gives the list that what it returned, or raised, is put into."""
+def meanwhile(
+    run_dir: Path, act: Callable[[], object], *, after: float = 0.1, once: Callable[[], bool] = lambda: True
+) -> Iterator[list[object]]:
+    """Do something in another thread once a run is writing outputs; gives the list that what it returned, or raised, is put into.
+
+    `once`: and once this is so. `after`: seconds later.
+    """
     told: list[object] = []
     plan_dir = run_dir.absolute().parent if ".dgs" not in run_dir.parts else Path.cwd()
 
@@ -85,7 +95,9 @@ def meanwhile(run_dir: Path, act: Callable[[], object], *, after: float = 0.1) -
 
     def wait_and_act() -> None:
         deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not (KnownRun(RunDirectory(run_dir)).is_listening and writes()):
+        while time.monotonic() < deadline and not (
+            KnownRun(RunDirectory(run_dir)).is_listening and writes() and once()
+        ):
             time.sleep(0.01)
         time.sleep(after)
         try:

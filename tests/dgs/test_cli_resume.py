@@ -23,6 +23,7 @@ from tests.dgs.recovering import (
     QUICK,
     committed,
     expected,
+    hasten,
     meanwhile,
     write_data,
     write_project,
@@ -45,11 +46,13 @@ def saving(project):
     return project
 
 
-def stopped_run(folder: Path, plan: str, *, after: float) -> Path:
+def stopped_run(folder: Path, plan: str, *, epochs: int = 0) -> Path:
     """Return a folder with a project and a run of it, in `there`, that was stopped at a checkpoint."""
     write_project(folder, plan=plan)
     place = folder / THERE
-    with meanwhile(place, lambda: library.stop(place), after=after):
+    with meanwhile(
+        place, lambda: library.stop(place), after=0, once=lambda: epoch_in(folder / "saved") >= epochs
+    ):
         library.run(folder / "plan.yaml", run_dir=place)
     assert RunDirectory(place).results()["status"] == "stopped"
     return folder
@@ -57,12 +60,12 @@ def stopped_run(folder: Path, plan: str, *, after: float) -> Path:
 
 @pytest.fixture(scope="module")
 def stopped_once(tmp_path_factory):
-    return stopped_run(tmp_path_factory.mktemp("slow"), PLAN, after=0)
+    return stopped_run(tmp_path_factory.mktemp("slow"), PLAN)
 
 
 @pytest.fixture(scope="module")
 def stopped_saving_once(tmp_path_factory):
-    return stopped_run(tmp_path_factory.mktemp("saving"), PLAN + CHECKPOINT, after=0.15)
+    return stopped_run(tmp_path_factory.mktemp("saving"), PLAN + CHECKPOINT, epochs=2)
 
 
 def copied(template: Path, project: Path) -> Path:
@@ -104,6 +107,8 @@ def test_killed_run_is_resumed_until_it_is_done_and_gives_the_outputs_of_the_seq
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=60)
         commits.add(epoch_in(project / "saved"))
+        if len(commits) > 1:
+            hasten(project)
         process = dgs_process("resume", "there")
     _out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
@@ -126,6 +131,21 @@ def test_stopped_run_goes_on_under_another_optimizer_and_split(stopped, dgs):
     assert committed(stopped / "out") == expected()
     assert report["outputs"] == len(expected()) - len(before)
     assert report["events_before"] + report["outputs"] == report["events_in"] == len(expected())
+
+
+def test_plan_file_that_was_changed_meanwhile_is_told_not_taken_up(stopped, dgs, edit):
+    edit("plan.yaml", "sinks: [{jsonl: {path: out}}]", "sinks: [stdout]")
+    done = dgs(f"resume there --verify {QUICK}")
+    assert (done.code, done.out) == (0, "")
+    assert (
+        "plan.yaml was changed after this run had begun, which goes on as it was: change there/plan.yaml"
+        in done.err
+    )
+
+
+def test_plan_file_that_says_the_same_in_other_words_was_not_changed(stopped, dgs, edit):
+    edit("plan.yaml", "split: 2", "split:  2  # as before")
+    assert "was changed" not in dgs(f"resume there {QUICK}").err
 
 
 def test_another_split_alone_makes_a_new_plan_for_it(stopped, dgs):
@@ -317,11 +337,13 @@ def test_save_state_is_read_back(slow, dgs, name):
 
 def test_python_program_is_stopped_and_resumed(tmp_path):
     class Total(library.Program):
+        pause = 0.005
+
         def init(self):
             return 0
 
         def update(self, state, event, emit):
-            time.sleep(0.001)
+            time.sleep(self.pause)
             emit(event.payload)
             return state + event.payload
 
@@ -330,6 +352,7 @@ def test_python_program_is_stopped_and_resumed(tmp_path):
     with meanwhile(place, lambda: library.stop(place)):
         first = library.run(Total, streams=streams, run_dir=place, settings=settings)
     assert first.report["status"] == "stopped"
+    Total.pause = 0
     with pytest.raises(library.DgsError, match=r"dgs.run\(..., resume=True\)"):
         library.run(Total, streams=streams, run_dir=place)
     second = library.resume(place, program=Total, streams=streams, verify=True)

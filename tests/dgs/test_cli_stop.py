@@ -15,7 +15,16 @@ from dgs.api.runs import runs_in
 from dgs.errors import NoAnswerError, NoSuchRunError
 from dgs.plan_file import read
 from dgs.run_directory import RunDirectory
-from tests.dgs.recovering import CHECKPOINT, PLAN, QUICK, committed, expected, meanwhile, write_project
+from tests.dgs.recovering import (
+    CHECKPOINT,
+    PLAN,
+    QUICK,
+    committed,
+    expected,
+    hasten,
+    meanwhile,
+    write_project,
+)
 from workers.control import Wish, leave_wish
 
 THERE = Path("there")
@@ -86,7 +95,7 @@ def test_wish_for_a_run_that_is_over_is_not_granted_to_the_next(slow, dgs):
     with meanwhile(THERE, lambda: library.stop(THERE)):
         dgs("run plan.yaml --run-dir there")
     leave_wish(THERE / "control", Wish("stop"))
-    assert dgs("resume there").code == 0
+    assert dgs(f"resume there {QUICK}").code == 0
     assert RunDirectory(THERE).results()["status"] == "done"
 
 
@@ -116,7 +125,12 @@ def test_what_an_earlier_run_left_is_not_mixed_with_a_run_that_was_stopped(slow,
 @pytest.mark.parametrize("section", ["", CHECKPOINT])
 def test_replan_moves_the_run_to_another_plan_without_losing_its_place(project, dgs, section):
     write_project(project, plan=PLAN + section)
-    with meanwhile(THERE, lambda: library.replan(THERE, optimizer="sequential"), after=0) as told:
+
+    def move():
+        library.replan(THERE, optimizer="sequential")
+        hasten(project)
+
+    with meanwhile(THERE, move, after=0) as told:
         done = dgs("run plan.yaml --run-dir there --json --verify")
     report = json.loads(done.out)
     assert (told, done.code, report["verified"], report["status"]) == ([None], 0, True, "done")
@@ -143,7 +157,10 @@ def test_plan_that_is_not_valid_changes_nothing(slow, dgs):
     other.write_text(other.read_text().replace("right/1", "right/0"))
 
     def attempt():
-        library.replan(THERE, plan=other)
+        try:
+            library.replan(THERE, plan=other)
+        finally:
+            hasten(slow)
 
     with meanwhile(THERE, attempt) as told:
         report = json.loads(dgs("run plan.yaml --run-dir there --json --verify").out)
