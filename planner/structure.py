@@ -12,7 +12,7 @@ from planner.violations import Violation
 
 
 def structure_violations(plan: Plan) -> list[Violation]:
-    """Return duplicate ids, nodes with one child, and fork trees that do not reach each child exactly once."""
+    """Return duplicate ids, nodes with one child, fork trees that do not reach each child exactly once, leaves without tags."""
     counted = Counter(node.id for node in plan.nodes())
     found = [
         Violation(
@@ -23,7 +23,12 @@ def structure_violations(plan: Plan) -> list[Violation]:
     ]
     for node in plan.nodes():
         found.extend(_of_node(node))
-    return found
+    return found + [_idle(node) for node in plan.leaves if not node.tags and node is not plan.root]
+
+
+def _idle(leaf: PlanNode) -> Violation:
+    message = f"{leaf.id} has neither tags nor children: nothing would ever happen there"
+    return Violation("structure", (leaf.id,), (), message, "Remove it, or give it tags")
 
 
 def _of_node(node: PlanNode) -> Iterator[Violation]:

@@ -185,10 +185,12 @@ class Draws:
         return tuple(found)
 
     def sides(self, wire: Wire) -> tuple[Sides, dict[Side, Wire]]:
-        """Return a fork with independent sides, and the wires behind it. Seldom, one of the sides sees nothing."""
+        """Return a fork with independent sides, and the wires behind it. Seldom, nothing will come to one of the sides."""
         pair, partners = self.one(self.options.forks(wire))
-        if self.draw(SELDOM):
-            return self._one_sided(wire, pair)
+        if self.options.unseen and self.draw(SELDOM):
+            one_sided = self._one_sided(wire, pair)
+            if one_sided is not None:
+                return one_sided
         left_tag, right_tag = self.near_one(
             [(a, b) for a, some in partners.items() for b in some], lambda pair: pair
         )
@@ -204,16 +206,15 @@ class Draws:
         }
         return Sides(pair.name, left, right), wires
 
-    def _one_sided(self, wire: Wire, pair: ForkJoin) -> tuple[Sides, dict[Side, Wire]]:
-        """Return a fork with one side that sees nothing, or only keys of which no event will come."""
+    def _one_sided(self, wire: Wire, pair: ForkJoin) -> tuple[Sides, dict[Side, Wire]] | None:
+        """Return a fork with one side that sees only keys of which no event will come; None if there is none."""
         busy: Side = self.one(["left", "right"])
         types = self.world.types
         of, other = (pair.left, pair.right) if busy == "left" else (pair.right, pair.left)
         tags = tuple(tag for tag in wire.tags if tag in types[of].handles)
-        sees, idle = TagSet.of(*tags), TagSet()
-        if self.options.unseen and not self.world.program.has_derived_fork and self.draw(SELDOM):
-            more = self.options.unseen & wire.allowed & types[other].handles
-            idle = TagSet() if self.world.dependence.between(sees, more) else more
+        sees, idle = TagSet.of(*tags), self.options.unseen & wire.allowed & types[other].handles
+        if not idle or self.world.program.has_derived_fork or self.world.dependence.between(sees, idle):
+            return None
         here, there = Wire(of, tags, sees), Wire(other, (), idle)
         if busy == "left":
             return Sides(pair.name, sees, idle), {"left": here, "right": there}

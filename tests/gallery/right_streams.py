@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from dgs import columns
-from dgs.dependence import ALWAYS, Dependence
+from dgs.dependence import ALWAYS, SAME_KEY, Dependence
 from dgs.events import Event
 from dgs.keyed import KeyedState
 from dgs.program import Program
@@ -159,3 +159,52 @@ class Expires(KeyedState):
         if seen is None or event.ts - seen > 60_000:
             emit(event.payload)
         return {**state, event.tag.key: event.ts}
+
+
+@right("broadcasts_a_model")
+class BroadcastsAModel(Program):
+    """All shards read a model and add up what the next one is made of: join takes the model from the left, as both have it."""
+
+    depends = Dependence((BARRIER, BARRIER, ALWAYS), (BARRIER, VALUE, ALWAYS))
+
+    def init(self):
+        return {"model": 0, "sum": 0}
+
+    def update(self, state, event: Event[int], emit):
+        if event.tag.kind == VALUE:
+            return {**state, "sum": state["sum"] + event.payload - state["model"]}
+        emit(state)
+        return {"model": state["model"] + state["sum"] // 2, "sum": 0}
+
+    def fork(self, state, left, right):
+        return state, {**state, "sum": 0}
+
+    def join(self, left, right):
+        return {**left, "sum": left["sum"] + right["sum"]}
+
+
+@right("broadcasts_a_limit")
+class BroadcastsALimit(Program):
+    """A rule for all keys, beside what each key has spent."""
+
+    depends = Dependence((BARRIER, BARRIER, ALWAYS), (BARRIER, PUT, ALWAYS), (PUT, PUT, SAME_KEY))
+
+    def init(self):
+        return 5, {}
+
+    def update(self, state, event: Event[int], emit):
+        limit, spent = state
+        if event.tag.kind == BARRIER:
+            return event.payload, spent
+        total = spent.get(event.tag.key, 0) + event.payload
+        if total > limit:
+            emit((event.tag.key, total - limit))
+        return limit, {**spent, event.tag.key: total}
+
+    def fork(self, state, left, right):
+        limit, spent = state
+        mine = {key: total for key, total in spent.items() if PUT(key) in right}
+        return (limit, {key: total for key, total in spent.items() if key not in mine}), (limit, mine)
+
+    def join(self, left, right):
+        return left[0], left[1] | right[1]

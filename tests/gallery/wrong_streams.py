@@ -37,38 +37,6 @@ from tests.gallery.wrong import (
 __all__ = ["WRONG"]
 
 
-@breaks("window_id_lost", "C1")
-class WindowIdLost(Program):
-    """Only a fork with nothing on the left shows it: join keeps the left number of the window."""
-
-    depends = Dependence((BARRIER, BARRIER, ALWAYS), (BARRIER, VALUE, ALWAYS))
-
-    def init(self):
-        return (0, 0)
-
-    def update(self, state, event: Event[int], emit):
-        number, total = state
-        if event.tag.kind == VALUE:
-            return number, total + event.payload
-        emit((number, total))
-        return number + 1, 0
-
-    def fork(self, state, left, right):
-        nothing = (state[0], 0)
-        return (nothing, state) if BARRIER in right else (state, nothing)
-
-    def join(self, left, right):
-        return left[0], left[1] + right[1]
-
-
-@breaks("empty_side_loses", "C2")
-class EmptySideLoses(Counters):
-    """Without tags on the left there is nothing to be done, it seems."""
-
-    def fork(self, state, left, right):
-        return super().fork(state, left, right) if left else ({}, {})
-
-
 @breaks("first_in_dict_order", "resume")
 class FirstInDictOrder(Program):
     """A queue that is a dict: which entry is the oldest is lost in a checkpoint."""
@@ -317,20 +285,17 @@ class LatestOfATie(Window):
 class CopiesOutliveRemovals(Program):
     """Both sides get everything: what one takes out is still on the other."""
 
-    depends = Dependence((A, B, ALWAYS), (CELL, CELL, SAME_KEY))
+    depends = Dependence((PUT, PUT, SAME_KEY), (PUT, GET, SAME_KEY), (GET, GET, SAME_KEY))
 
     def init(self):
-        return set()
+        return frozenset()
 
-    def update(self, state, event: Event[int], emit):
-        if event.tag.kind == A:
-            return state | {event.payload}
-        if event.tag.kind == B:
-            return state - {event.payload}
-        return state
+    def update(self, state, event: Event[None], emit):
+        key = event.tag.key
+        return state | {key} if event.tag.kind == PUT else state - {key}
 
     def fork(self, state, left, right):
-        return set(state), set(state)
+        return state, state
 
     def join(self, left, right):
         return left | right

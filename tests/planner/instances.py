@@ -86,6 +86,9 @@ def faults(plan: Plan, program: Program, topology: Topology) -> Iterator[str]:
                     for n in owners[b]
                     if m not in above[n] and n not in above[m]
                 )
+    for leaf in plan.leaves:
+        if leaf is not plan.root and not any(leaf.id in nodes for nodes in owners.values()):
+            yield f"{leaf.id} owns nothing"
     yield from _typing_faults(plan, program, itags)
 
 

@@ -141,9 +141,15 @@ def test_dependent_siblings_break_v2():
 def test_dependent_cousins_break_v2_and_name_the_workers_themselves():
     barrier = PlanNode("deep", ImplTagSet.of(b=TagSet.of(BARRIER)))
     left = PlanNode("left", ImplTagSet(), children=(values(0), values(1)))
-    right = PlanNode("right", ImplTagSet(), children=(barrier, PlanNode("idle", ImplTagSet())))
+    right = PlanNode("right", ImplTagSet(), children=(barrier, values(2)))
     made = Plan(PlanNode("w0", ImplTagSet(), children=(left, right)))
-    assert found(made) == [("V2", ("w1", "deep")), ("V2", ("w2", "deep"))]
+    pairs = [("w1", "deep"), ("w2", "deep"), ("deep", "w3")]
+    assert sorted(found(made)) == sorted(("V2", pair) for pair in pairs)
+
+
+def test_leaf_without_tags_breaks_structure():
+    assert found(window(values(0), values(1), PlanNode("idle", ImplTagSet()))) == [("structure", ("idle",))]
+    assert found(Plan(PlanNode("w0", ImplTagSet()))) == []
 
 
 def test_only_child_breaks_structure():

@@ -21,11 +21,6 @@ OUTPUTS = (
     "TagSet need"
 )
 
-ONE_SIDED = (
-    "One side of this fork sees nothing: a plan may have a worker without tags. Let fork look at which side sees the events that "
-    "change this part, and give the other one something that join can tell from it, such as None"
-)
-
 
 class UpdatesMayJoinLater(Law):
     """`join(update(l, e), r) = update(join(l, r), e)` for e on the left, its mirror image on the right, outputs included."""
@@ -71,8 +66,6 @@ class UpdatesMayJoinLater(Law):
         names = ("update(join(l, r), e)", f"join({inside})")
         found = compared_outputs(world, [event], (names[0], [after_join]), (names[1], [on_side]), OUTPUTS)
         hints = _hints(side, event, is_lost=same(got, self._joined(world, scenario)))
-        if not (sides.left and sides.right):
-            hints = {symptom: f"{hint}. {ONE_SIDED}" for symptom, hint in hints.items()}
         return found or compared(
             world.states_equal, "the states differ", (names[0], expected), (names[1], got), hints
         )
