@@ -219,14 +219,18 @@ def test_a_host_that_hangs_is_lost_once_it_has_not_answered(tmp_path, monkeypatc
 
 
 def test_a_host_that_takes_long_to_open_is_not_lost(tmp_path, monkeypatch):
-    monkeypatch.setattr(ray_hosts, "ANSWER_SECONDS", 2.0)
+    monkeypatch.setattr(ray_hosts, "ANSWER_SECONDS", 4.0)
+    driver, opened = os.getpid(), tmp_path / "opened"
 
     class Slow(EchoWindow):
         def init(self):
-            time.sleep(3)
+            if os.getpid() != driver and not opened.exists():
+                opened.touch()
+                time.sleep(6)
             return super().init()
 
     run = Falling(tmp_path, {})
     run.run(program=Slow())
     run.check()
+    assert opened.exists()
     assert run.told == []
