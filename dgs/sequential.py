@@ -27,7 +27,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from dgs import codec
-from dgs.errors import DgsError, OutOfOrderError
+from dgs.errors import DgsError, OutOfOrderError, UsageError
 from dgs.events import Event, EventBatch
 from dgs.order import MIN_TS, OrderKey
 from dgs.program import Program, State
@@ -73,7 +73,7 @@ def run(
 
     With `on_error="skip"` an event whose `update` raises is left out, with all its outputs, as if it had not come; it counts.
     Raises UserCodeError if `init` or `update` raises, OutOfOrderError if a stream's timestamps go back, StateNotSavedError if
-    events are to be skipped and the codec does not carry a state.
+    events are to be skipped and the codec does not carry a state, UsageError if a stream is not of batches.
     """
     update = program.states()[0].update
     if state is UNSET:
@@ -143,6 +143,12 @@ def _in_order(stream: Iterable[EventBatch]) -> Iterator[tuple[OrderKey, Event]]:
 
 def _checked(batch: EventBatch, last: int) -> int:
     """Return the batch's last timestamp, having checked that none goes back."""
+    if not isinstance(batch, EventBatch):
+        message = (
+            f"streams for the sequential program are batches, `EventBatch.of(...)`, not {type(batch).__name__}; events from Python "
+            'are for `dgs.run(program, streams={...}, optimizer="sequential")`'
+        )
+        raise UsageError(message=message)
     times = np.concatenate([[last], batch.ts])
     back = np.flatnonzero(times[1:] < times[:-1])
     if len(back):

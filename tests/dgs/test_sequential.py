@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from dgs import sequential
-from dgs.errors import OutOfOrderError, UserCodeError
+from dgs.errors import OutOfOrderError, UsageError, UserCodeError
 from dgs.events import EventBatch
 from dgs.order import OrderKey
 from dgs.tags import Tag
@@ -69,6 +69,11 @@ def test_run_starts_from_a_given_state():
 
 def test_run_counts_events():
     assert sequential.run(EventWindow(), [[batch(0, [1, 2], [1, 1], VALUE(1))], []]).events == 2
+
+
+def test_stream_of_single_events_says_what_takes_them():
+    with pytest.raises(UsageError, match=r"dgs.run\(program, streams=\{...\}, optimizer=\"sequential\"\)"):
+        sequential.run(History(), [[("value", 1, None)]])
 
 
 @pytest.mark.parametrize("cut", [1, 2, 3])
