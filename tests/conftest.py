@@ -7,6 +7,7 @@ rest goes by file to whichever is free.
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
@@ -20,6 +21,10 @@ from tests.spark_bridge.using import BRIEF
 from workers.ray_cluster import cluster, secure_environment
 
 secure_environment()  # before anything imports Ray
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # the tests run in the background, but what they start does not
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 NOISY = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 """Machines are shared and noisy: no test may depend on timing."""

@@ -82,12 +82,13 @@ class Control:
         """Take SIGINT and SIGTERM as the wish to stop while the context lasts; only the main thread can.
 
         The second signal does what it did before: it interrupts. So does the first, after `patience` seconds, if the run has not
-        ended by then.
+        ended by then. One that was ignored stays so: Ctrl-C is not for a job that a script runs in the background.
         """
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}
 
         def note(number: int, _frame: FrameType | None) -> None:
             self._signal = Wish("stop", signal.Signals(number).name)

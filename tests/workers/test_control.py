@@ -1,6 +1,7 @@
 """Wishes for a run, as several processes leave them at once: none is lost, each kind in its turn."""
 
 import itertools
+import signal
 
 import pytest
 
@@ -39,6 +40,20 @@ def test_what_nobody_left_as_a_wish_is_no_wish(control, tmp_path):
     (tmp_path / "wish-2.stop").write_text('{"act": 1}')
     (tmp_path / "wish-3.replan").mkdir()
     assert control.wish() is None
+
+
+@pytest.mark.parametrize(
+    ("before", "wish"), [(signal.SIG_IGN, None), (signal.SIG_DFL, Wish("stop", "SIGINT"))]
+)
+def test_signal_is_a_wish_to_stop_unless_it_was_ignored(control, before, wish):
+    known = signal.signal(signal.SIGINT, before)
+    try:
+        with control.listening(patience=60):
+            signal.raise_signal(signal.SIGINT)
+            assert control.wish() == wish
+        assert signal.getsignal(signal.SIGINT) == before
+    finally:
+        signal.signal(signal.SIGINT, known)
 
 
 def test_wishes_are_forgotten(control, tmp_path):
