@@ -38,9 +38,7 @@ class Moves:
             raise
         self.prepared = moved
         if self.directory is not None:
-            from dgs.api.running import plan_data
-
-            self.directory.write_plan(moved.config, plan_data(moved), moved.request.base_dir)
+            self.directory.write_plan(moved.config, moved.plan_data, moved.request.base_dir)
         self._answer(path, None)
         return replace(job, plan=moved.plan)
 

@@ -62,6 +62,14 @@ class Prepared:
         """The resolved plan file."""
         return self.request.settings.config
 
+    @property
+    def plan_data(self) -> dict[str, Any]:
+        """The plan as the `plan:` section of a plan file."""
+        from planner.plan_data import to_data
+
+        streams = [name for config in self.config.streams for name in config.impl_streams]
+        return to_data(self.plan, self.program, streams=streams)
+
 
 def from_file(
     path: str | os.PathLike[str],

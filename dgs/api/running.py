@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dgs.api.feeding import fed
 from dgs.api.moving import Moves
+from dgs.api.noting import note_end, noted
 from dgs.api.preparing import Prepared
-from dgs.api.reports import failure, report_of
-from dgs.api.resuming import configured_dir, was_edited
-from dgs.api.runs import REFUSED, committed_in, held, later_than_all
-from dgs.api.starting import is_busy
+from dgs.api.reports import report_of
+from dgs.api.resuming import configured_dir
+from dgs.api.runs import committed_in, held
 from dgs.api.verifying import check_readable, differences, file_differences
 from dgs.config import FileSink, SinkConfig
-from dgs.errors import OutputUnwritableError
 from dgs.run_directory import RunDirectory
 from dgs.run_outcome import Run
 
@@ -63,27 +61,14 @@ def execute(
         before = _events_in(job.checkpoint_dir) if options.resumes else 0
         caller = caller or NOBODY
         moves = Moves(prepared, directory)
-        if directory is not None:
-            if options.resumes and was_edited(directory):
-                caller.notify(_edited(directory))
-            _note_beginning(prepared, directory, job, started)
-        try:
+        with noted(moves, job, started, notify=caller.notify):
             with fed(job, prepared.config, notify=caller.notify):
                 result = run_job(job, replace(caller, replanned=moves.replanned))
             found = _differences(prepared, job, result, options) if options.verify else None
-        except BaseException as error:
-            if directory is not None:
-                with suppress(OutputUnwritableError):  # the first error is the one to tell
-                    _note_end(
-                        directory,
-                        failure(moves.prepared, started, error),
-                        was_refused=is_busy(error) and not options.resumes,
-                    )
-            raise
         place = None if directory is None else directory.path
         report = report_of(moves.prepared, place, started, result, found, events_before=before)
         if directory is not None:
-            _note_end(directory, report)
+            note_end(directory, report)
     return Run(
         prepared.config.name,
         result.outputs if options.collect else (),
@@ -144,55 +129,6 @@ def _events_in(place: Path | None) -> int:
     return 0 if committed is None else committed.checkpoint.events
 
 
-def _note_beginning(prepared: Prepared, directory: RunDirectory, job: Job, started: float) -> None:
-    """Say in the run directory what is run from now on, and remove wishes meant for a process before this one."""
-    from workers.control import forget_wishes
-
-    request = prepared.request
-    forget_wishes(directory.control)
-    directory.forget_results()
-    directory.write_plan(prepared.config, plan_data(prepared), request.base_dir)
-    here = directory.path.resolve()
-    about: dict[str, Any] = (
-        {}
-        if "name" in directory.about()
-        else {
-            "name": prepared.config.name,
-            "plan_file": None if request.plan_file is None else os.path.relpath(request.plan_file, here),
-            "plan_digest": request.plan_digest,
-            "base_dir": os.path.relpath(request.base_dir, here),
-            "max_events": prepared.max_events,
-            "started": later_than_all(request.base_dir, started),
-        }
-    )
-    directory.note(  # last, and at once: what has no such note has not begun
-        **about,
-        checkpoints=_where(job, here),
-        plan_is_made=prepared.is_made,
-        status="running",
-        process=os.getpid(),
-    )
-
-
-def _edited(directory: RunDirectory) -> str:
-    return (
-        f"{directory.of} was changed after this run had begun, which goes on as it was: change "
-        f"{directory.plan_file} or give --set, or begin anew with --fresh"
-    )
-
-
-def _where(job: Job, here: Path) -> str:
-    """Return where checkpoints are, as it is noted in a run directory: so that a project can be moved, with all that is in it."""
-    place = job.checkpoint_dir or here / "checkpoints"
-    is_within = place.is_relative_to(here) or place.is_relative_to(job.base_dir)
-    return os.path.relpath(place, here) if is_within else str(place)
-
-
-def _note_end(directory: RunDirectory, report: dict[str, Any], *, was_refused: bool = False) -> None:
-    directory.write_results(report)
-    directory.note(status=REFUSED if was_refused else report["status"], process=None)
-
-
 def _differences(prepared: Prepared, job: Job, result: JobResult, options: Options) -> Sequence[str] | None:
     """Return the differences to the sequential program; None if the run has not come to its end."""
     if result.stopped_by is not None:
@@ -200,11 +136,3 @@ def _differences(prepared: Prepared, job: Job, result: JobResult, options: Optio
     if options.resumes:
         return file_differences(prepared, job, result, options.tolerance)
     return differences(prepared, job, result, options.tolerance)
-
-
-def plan_data(prepared: Prepared) -> dict[str, Any]:
-    """Return the plan as the `plan:` section of a plan file."""
-    from planner.plan_data import to_data
-
-    streams = [name for config in prepared.config.streams for name in config.impl_streams]
-    return to_data(prepared.plan, prepared.program, streams=streams)

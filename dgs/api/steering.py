@@ -78,14 +78,13 @@ def _written(run: KnownRun, given: Mapping[str, Given], program: Program | None)
     """Make and check the plan; write it where the run will read it."""
     from dgs.api.preparing import prepare
     from dgs.api.resuming import requested_again
-    from dgs.api.running import plan_data
     from dgs.plan_file import dump
 
     prepared = prepare(replace(requested_again(run, given), program=program))
     path = run.directory.control.absolute() / f"plan-{time.time_ns()}-{os.getpid()}.yaml"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(dump({"plan": plan_data(prepared)}), encoding="utf-8")
+        path.write_text(dump({"plan": prepared.plan_data}), encoding="utf-8")
     except OSError as error:
         raise OutputUnwritableError(path=path, problem=error.strerror or str(error)) from None
     return path

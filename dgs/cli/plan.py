@@ -80,9 +80,7 @@ def rendered(prepared: Prepared, shape: Format) -> str:
     from planner import render
 
     if shape in (Format.YAML, Format.JSON):
-        from dgs.api.running import plan_data
-
-        data = {"plan": plan_data(prepared)}
+        data = {"plan": prepared.plan_data}
         if shape is Format.JSON:
             return json.dumps({**data, **figures(prepared)}, default=str)
         from dgs.plan_file import dump
