@@ -13,6 +13,9 @@ from dgs.errors import RayUnavailableError
 
 OBJECT_STORE_BYTES = 256 * 2**20
 
+SETTINGS = {"worker_niceness": 0}
+"""Ray has its workers make way for whatever else runs on the machine. Hosts do what the run is for, and Spark makes way for nobody."""
+
 
 def secure_environment() -> None:
     """Make clusters that this process starts listen on loopback only and ask for a token of its own.
@@ -66,6 +69,7 @@ def _start(ray: Any, address: str, hosts: int) -> None:
         num_cpus=max(hosts, os.cpu_count() or 1),
         object_store_memory=OBJECT_STORE_BYTES,
         include_dashboard=False,
+        _system_config=SETTINGS,
         _node_ip_address="127.0.0.1",
         **quiet,
     )

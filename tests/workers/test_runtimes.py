@@ -179,6 +179,23 @@ def test_ray_runtime_notices_a_host_that_dies(transport):
         dgs.run(Dies(), streams=WINDOW, runtime=runtime)
 
 
+@pytest.mark.ray
+@pytest.mark.usefixtures("ray_cluster")
+def test_hosts_make_way_for_other_processes_no_more_than_the_driver_does():
+    class Nice(EventWindow):
+        def update(self, state, event, emit):
+            if event.tag.kind == "barrier":
+                emit((os.getpid(), os.getpriority(os.PRIO_PROCESS, 0)))
+                return 0
+            return super().update(state, event, emit)
+
+        update_batch = dgs.Program.update_batch
+
+    run = dgs.run(Nice, streams=WINDOW, runtime={"kind": "ray", "hosts": 2})
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    assert [(process != os.getpid(), nice) for process, nice in run.outputs] == [(True, own)] * 2
+
+
 def test_ray_runtime_needs_zeromq_only_for_the_direct_transport(monkeypatch):
     monkeypatch.delitem(sys.modules, "workers.transport_direct", raising=False)
     monkeypatch.setitem(sys.modules, "zmq", None)
