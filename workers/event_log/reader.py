@@ -66,14 +66,6 @@ class LogReader:
         if start is not None:
             self._number, self.row = start.number, start.first
 
-    @property
-    def first_row(self) -> int:
-        """The raw row number of the first row that is still there."""
-        for name in folders(self._directory):
-            for found in names_in(self._directory, name):
-                return found.first
-        return 0
-
     def poll(self) -> tuple[Segment, pa.Table] | None:
         """Return the next segment and its rows; None if there is none yet, or has ended. Raises CorruptFileError."""
         if self.has_ended:

@@ -7,8 +7,8 @@ Virtual time is the number of steps; an edge is clogged until a step, or until n
 >>> network.clog((0, 1), until=9)
 >>> network.open_edges(now=3), network.open_edges(now=9), network.next_opening(now=3)
 ([], [(0, 1)], 9)
->>> network.take((0, 1)), network.is_empty
-(b'one', True)
+>>> network.take((0, 1)), list(network.left_behind())
+(b'one', [])
 """
 
 from __future__ import annotations
@@ -84,11 +84,6 @@ class Network:
         """Yield every frame that is on its way."""
         for edge, frames in self._edges.items():
             yield from ((edge, frame) for frame in frames)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no frame is on its way."""
-        return not any(self._edges.values())
 
 
 def some_of(rnd: random.Random, frames: Sequence[tuple[Edge, bytes]], most: int) -> list[tuple[Edge, bytes]]:
