@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.dgs.projects import sums_plan, sums_program, write_files
+from tests.dgs.recovering import write_project
 
 PROGRAM = sums_program(on_value="return state + self.scale * event.payload", argument=("scale", 1))
 PLAN = (
@@ -85,3 +86,10 @@ def run_dirs(project):
         return sorted((project / ".dgs" / "runs").glob("*"))
 
     return run_dirs
+
+
+@pytest.fixture
+def slow(project: Path) -> Path:
+    """A project whose runs take a moment, in place of the small one, without checkpoints of its own."""
+    write_project(project)
+    return project

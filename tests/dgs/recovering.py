@@ -33,6 +33,8 @@ runtime: {kind: local, batch_rows: 4}
 sinks: [{jsonl: {path: out}}]
 """
 )
+THERE = Path("there")
+"""A run directory in the project."""
 CHECKPOINT = "checkpoint: {every: 50ms, dir: saved}\n"
 COUNT, WINDOW = 200, 10
 QUICK = "--set program.args.pause=0"

@@ -18,11 +18,11 @@ from dgs.api.runs import KnownRun, committed_in, held, newest_of
 from dgs.cli import main
 from dgs.errors import NoAnswerError, OutputUnwritableError
 from dgs.run_directory import RunDirectory
-from tests.dgs.recovering import CHECKPOINT, PLAN, QUICK, committed, expected, meanwhile, write_project
+from tests.dgs.recovering import CHECKPOINT, PLAN, QUICK, THERE, committed, expected, meanwhile, write_project
 from workers.sinks.places import Place
 from workers.sinks.publishing import claim
 
-THERE, FIRST = Path("there"), Path(".dgs/runs/first")
+FIRST = Path(".dgs/runs/first")
 SHORT = 30
 
 

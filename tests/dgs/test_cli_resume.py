@@ -21,6 +21,7 @@ from tests.dgs.recovering import (
     COUNT,
     PLAN,
     QUICK,
+    THERE,
     committed,
     expected,
     hasten,
@@ -28,15 +29,6 @@ from tests.dgs.recovering import (
     write_data,
     write_project,
 )
-
-THERE = Path("there")
-
-
-@pytest.fixture
-def slow(project):
-    """The slow project, without checkpoints of its own."""
-    write_project(project)
-    return project
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from tests.dgs.recovering import (
     CHECKPOINT,
     PLAN,
     QUICK,
+    THERE,
     committed,
     expected,
     hasten,
@@ -26,15 +27,6 @@ from tests.dgs.recovering import (
     write_project,
 )
 from workers.control import Wish, leave_wish
-
-THERE = Path("there")
-
-
-@pytest.fixture
-def slow(project):
-    """The slow project, without checkpoints of its own."""
-    write_project(project)
-    return project
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
