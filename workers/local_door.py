@@ -88,11 +88,9 @@ def unix_socket() -> socket.socket:
     return made
 
 
-def remove_directories(token: bytes) -> None:
-    """Remove the directories that hosts with this token made: one that is killed before the others connect cannot."""
-    for directory in {tempfile.gettempdir(), SHORT}:
-        for left in Path(directory).glob(f"{_prefix(token)}*"):
-            shutil.rmtree(left, ignore_errors=True)
+def directories_of(token: bytes) -> list[Path]:
+    """Return the directories that hosts with this token have made: one that is killed before the others connect cannot remove its own."""
+    return [found for top in {tempfile.gettempdir(), SHORT} for found in Path(top).glob(f"{_prefix(token)}*")]
 
 
 def _prefix(token: bytes) -> str:

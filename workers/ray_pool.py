@@ -7,6 +7,8 @@ others are started in their place once the new generation is at work.
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -29,6 +31,7 @@ class HostPool:
         self._keeps = job.checkpoint is not None and job.runtime.address == "local"
         self._idle: list[Any] = []
         self._leaving: list[int] = []
+        self._tokens: set[bytes] = set()
 
     def take(self, count: int) -> list[Any]:
         """Return hosts: those that wait and live, and for the rest new ones."""
@@ -51,14 +54,18 @@ class HostPool:
         while self._keeps and len(self._idle) < count:
             self._idle.append(self._make.options(num_cpus=0).remote())
 
-    def leave(self, processes: Iterable[int]) -> None:
-        """Note processes of hosts that were killed: while they end, others may start."""
+    def leave(self, processes: Iterable[int], token: bytes | None) -> None:
+        """Note processes of hosts that were killed, with what they show each other: while they end, others may start."""
         self._leaving += processes
+        if token is not None:
+            self._tokens.add(token)
 
     def settle(self) -> None:
-        """Wait until they are gone: then their files may be touched."""
+        """Wait until they are gone: then their files may be touched, and what they had no time to remove is removed."""
         wait_until_gone(self._leaving)
         self._leaving.clear()
+        while self._tokens:
+            _sweep(self._tokens.pop())
 
     def end(self) -> None:
         """Kill those that wait, and wait until those at work are gone."""
@@ -66,3 +73,12 @@ class HostPool:
         for actor in self._idle:
             self._ray.kill(actor, no_restart=True)
         self._idle.clear()
+
+
+def _sweep(token: bytes) -> None:
+    """Remove the directories of hosts that were killed before all were connected."""
+    if sys.platform == "linux":
+        from workers.local_door import directories_of
+
+        for left in directories_of(token):
+            shutil.rmtree(left, ignore_errors=True)

@@ -7,7 +7,6 @@ frames travel over a `Transport`, which `runtime.transport` chooses.
 from __future__ import annotations
 
 import os
-import sys
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -73,14 +72,6 @@ def _secret(job: Job, hosts: int) -> Secret | None:
     return new_secret()
 
 
-def _sweep(secret: Secret) -> None:
-    """Remove what hosts leave that are killed before all are connected."""
-    if sys.platform == "linux":
-        from workers.local_door import remove_directories
-
-        remove_directories(secret.token)
-
-
 def _point_of(deployment: Deployment, host: int) -> ResumePoint:
     """Return the point as a host needs it: the state goes to the root's host only."""
     point = deployment.point
@@ -114,9 +105,7 @@ class _Driver:
                 raise
             self._hosts.close(complete=ended.wish is None)
         finally:
-            self._pool.leave(self._hosts.end())
-            if self._secret is not None:
-                _sweep(self._secret)
+            self._pool.leave(self._hosts.end(), None if self._secret is None else self._secret.token)
         return ended
 
     def _run(self) -> Ended:

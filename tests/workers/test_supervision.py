@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -23,9 +22,10 @@ from dgs.errors import WorkerLostError
 from dgs.settings import Given
 from tests.programs import BARRIER, VALUE, EchoWindow
 from tests.workers.test_sockets import family
-from workers import ray_hosts, ray_runtime
+from workers import ray_hosts, ray_runtime, transport_direct
 from workers.deployment import Deployment
 from workers.job import Caller, Job, JobResult
+from workers.local_door import directories_of
 from workers.ray_runtime import run_ray
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_cluster")]
@@ -141,9 +141,18 @@ def no_host_is_left() -> bool:
     return not any("HostActor" in name for name in family().values())
 
 
-def directories() -> set[str]:
-    """Return the directories in which hosts listen."""
-    return {path.name for path in Path(tempfile.gettempdir()).glob("dgs-*-*")}
+@pytest.fixture
+def tokens(monkeypatch) -> list[bytes]:
+    """What the hosts of each generation show each other: what other runs of this machine leave is not the test's affair."""
+    made, new_secret = [], transport_direct.new_secret
+
+    def noted():
+        secret = new_secret()
+        made.append(secret.token)
+        return secret
+
+    monkeypatch.setattr(transport_direct, "new_secret", noted)
+    return made
 
 
 def open_files() -> int:
@@ -162,16 +171,19 @@ def test_a_killed_host_is_noticed_at_once_and_the_run_goes_on_from_its_last_chec
     assert figures["outputs"] == expected().total()
 
 
-def test_a_run_survives_the_roots_host_and_then_another_and_leaves_nothing_of_them(tmp_path, monkeypatch):
+def test_a_run_survives_the_roots_host_and_then_another_and_leaves_nothing_of_them(
+    tmp_path, monkeypatch, tokens
+):
     monkeypatch.setattr(ray_runtime, "REFILL_SECONDS", 0.1)  # idle hosts take over
     leaf = leaf_tag(tmp_path)
-    before, files = directories(), open_files()
+    files = open_files()
     falls = {(BARRIER(), 150): 1, (leaf, 350): 1, ("init",): 1}
     run = Falling(tmp_path, falls, settings={"runtime.restarts.max": 2})  # without progress in between
     assert run.run().figures["restarts"] == 3
     run.check()
     assert no_host_is_left()
-    assert directories() <= before
+    assert len(tokens) == 4
+    assert not [left for token in tokens for left in directories_of(token)]
     assert open_files() <= files + 2
 
 
