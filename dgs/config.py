@@ -17,7 +17,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from dgs.config_base import Choice, Scalar, Section
+from dgs.config_base import Choice, Duration, Rate, Scalar, Section
 from dgs.config_runtime import (
     SINKS_WITHOUT_OPTIONS,
     CallableSink,
@@ -45,7 +45,7 @@ from dgs.config_sources import (
     TimeColumn,
     Ts,
 )
-from dgs.units import Duration, Rate, TimeUnit
+from dgs.units import TimeUnit
 
 __all__ = [
     "SINKS_WITHOUT_OPTIONS",

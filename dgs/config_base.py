@@ -9,39 +9,49 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    PlainSerializer,
+    WithJsonSchema,
+    model_validator,
+)
+
+from dgs.local_path import local_path
+from dgs.units import BYTES, NANOSECONDS, parse_duration, parse_rate, parse_size, shown
 
 Scalar = int | float | str | bool
 
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
-
-
-def local_path(path: str) -> str:
-    """Return a path as it is. Raises ValueError for an address, which would become a directory of that name here.
-
-    >>> local_path("out/2026:01")
-    'out/2026:01'
-    >>> local_path("s3a://bucket/out")
-    Traceback (most recent call last):
-    ValueError: 's3a://bucket/out' is an address, and a path in the file system is needed, such as that of a mounted directory
-    >>> local_path("file:/out")
-    Traceback (most recent call last):
-    ValueError: 'file:/out' is an address, and a path in the file system is needed: '/out'
-    """
-    found = _ADDRESS.match(path)
-    if found is None:
-        return path
-    advice = ", such as that of a mounted directory"
-    if found[0].lower() == "file:/":
-        advice = f": {'/' + path[len(found[0]) :].lstrip('/')!r}"
-    raise ValueError(f"{path!r} is an address, and a path in the file system is needed{advice}")
-
-
 LocalPath = Annotated[str, AfterValidator(local_path)]
 """A path that is read or written without Spark."""
+
+
+def _written(pattern: str, example: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "pattern": pattern, "examples": [example]})
+
+
+Duration = Annotated[
+    int,
+    BeforeValidator(lambda value: 0 if str(value) == "0" else parse_duration(value)),
+    PlainSerializer(lambda value: shown(value, NANOSECONDS), return_type=str),
+    _written(r"^[0-9]+(\.[0-9]+)? ?(ns|us|ms|s|m|h|d)$", "10ms"),
+]
+Size = Annotated[
+    int,
+    BeforeValidator(parse_size),
+    PlainSerializer(lambda value: shown(value, BYTES), return_type=str),
+    _written(r"^[0-9]+(\.[0-9]+)? ?([KMG]i?)?B$", "256MiB"),
+]
+Rate = Annotated[
+    float,
+    BeforeValidator(parse_rate),
+    PlainSerializer(lambda value: f"{value!r}/s", return_type=str),
+    _written(r"^[0-9.]+ ?[kKM]? ?/ ?(ms|s|m|h|d)$", "3/h"),
+]
 
 
 class Section(BaseModel):

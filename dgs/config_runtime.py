@@ -11,8 +11,8 @@ from typing import Any, Literal
 from pydantic import Field, GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema
 
-from dgs.config_base import Choice, LocalPath, Section, local_path
-from dgs.units import Duration, Size
+from dgs.config_base import Choice, Duration, LocalPath, Section, Size
+from dgs.local_path import local_path
 
 
 class RestartsConfig(Section):

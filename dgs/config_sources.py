@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from dgs.config_base import Choice, LocalPath, Scalar, Section
-from dgs.units import Duration, Rate, TimeUnit
+from dgs.config_base import Choice, Duration, LocalPath, Rate, Scalar, Section
+from dgs.units import TimeUnit
 
 
 class ColumnRef(Section):

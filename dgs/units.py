@@ -7,9 +7,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
-
-from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+from typing import Any, Literal
 
 NANOSECONDS = {
     "ns": 1,
@@ -51,31 +49,11 @@ def _with_unit(text: Any, units: dict[str, int], expected: str) -> int:
     return int(float(match[1]) * units[match[2]])
 
 
-def _show(value: int, units: dict[str, int]) -> str:
-    """Return a value in the largest unit that divides it."""
+def shown(value: int, units: dict[str, int]) -> str:
+    """Return a value in the largest unit that divides it.
+
+    >>> shown(90 * 10**9, NANOSECONDS)
+    '90s'
+    """
     unit = max((u for u in units if value % units[u] == 0), key=lambda u: units[u])
     return f"{value // units[unit]}{unit}" if value else f"0{next(iter(units))}"
-
-
-def _written(pattern: str, example: str) -> WithJsonSchema:
-    return WithJsonSchema({"type": "string", "pattern": pattern, "examples": [example]})
-
-
-Duration = Annotated[
-    int,
-    BeforeValidator(lambda value: 0 if str(value) == "0" else parse_duration(value)),
-    PlainSerializer(lambda value: _show(value, NANOSECONDS), return_type=str),
-    _written(r"^[0-9]+(\.[0-9]+)? ?(ns|us|ms|s|m|h|d)$", "10ms"),
-]
-Size = Annotated[
-    int,
-    BeforeValidator(parse_size),
-    PlainSerializer(lambda value: _show(value, BYTES), return_type=str),
-    _written(r"^[0-9]+(\.[0-9]+)? ?([KMG]i?)?B$", "256MiB"),
-]
-Rate = Annotated[
-    float,
-    BeforeValidator(parse_rate),
-    PlainSerializer(lambda value: f"{value!r}/s", return_type=str),
-    _written(r"^[0-9.]+ ?[kKM]? ?/ ?(ms|s|m|h|d)$", "3/h"),
-]

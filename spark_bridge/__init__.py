@@ -1,6 +1,19 @@
-"""The bridge to Spark: source streams from Spark, checkpoints in Spark tables, outputs as a Spark data source."""
+"""The bridge to Spark: source streams from Spark, checkpoints in Spark tables, outputs as a Spark data source.
 
-from spark_bridge.queries import prepared
-from spark_bridge.session import register
+What a user calls is loaded when it is asked for: the Python processes of Spark import the writer of event logs and nothing more.
+"""
 
-__all__ = ["prepared", "register"]
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_HOME = {"prepared": "spark_bridge.queries", "register": "spark_bridge.session"}
+
+__all__ = list(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'spark_bridge' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dgs.config_base import local_path
 from dgs.errors import UsageError
+from dgs.local_path import local_path
 from dgs.units import NANOSECONDS, parse_duration
 
 STREAM_ID = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")

@@ -16,8 +16,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from dgs.config_base import local_path
 from dgs.errors import CorruptFileError, UsageError
+from dgs.local_path import local_path
 from spark_bridge.checkpoint_rows import SCHEMA, row_of_saved, table_of_rows
 from spark_bridge.run_files import (
     OutputFile,

@@ -313,6 +313,15 @@ def test_import_of_the_local_runtime_does_not_load_ray():
     assert not {"ray", "pyspark"} & set(loaded)
 
 
+def test_import_of_the_log_writer_loads_what_it_needs():
+    """Each of the five Python processes that Spark starts for a first query pays for it."""
+    loaded = python(
+        "import sys, spark_bridge.log_writer\nprint(*{name.partition('.')[0] for name in sys.modules})"
+    )
+    assert "spark_bridge" in loaded
+    assert not {"ray", "networkx", "pydantic", "pandas", "typer", "ruamel"} & set(loaded)
+
+
 def test_public_names_are_exactly_these():
     import dgs
 
