@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.dgs.projects import sums_plan, sums_program, write_files
-from tests.dgs.recovering import write_project
+from tests.dgs.recovering import EARLY, write_project
 
 PROGRAM = sums_program(on_value="return state + self.scale * event.payload", argument=("scale", 1))
 PLAN = (
@@ -91,5 +91,5 @@ def run_dirs(project):
 @pytest.fixture
 def slow(project: Path) -> Path:
     """A project whose runs take a moment, in place of the small one, without checkpoints of its own."""
-    write_project(project)
+    write_project(project, waits_at=[EARLY])
     return project

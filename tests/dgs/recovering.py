@@ -6,8 +6,9 @@ import heapq
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +18,49 @@ from tests.dgs.projects import sums_plan, sums_program, write_files
 
 PROGRAM = sums_program(
     on_value="""\
-time.sleep(self.pause if SLOW.exists() else 0)
+dawdle(self.pause, event.ts)
 emit(["value", event.payload])
 return state + event.payload""",
     total='["sum", state]',
     argument=("pause", 0),
-    imports="import time\nfrom pathlib import Path\n\nSLOW = Path(__file__).with_name('slow')\n",
+    imports='''\
+import time
+from pathlib import Path
+
+SLOW = Path(__file__).with_name("slow")
+WAITING = Path(__file__).with_name("waiting")
+
+
+def dawdle(pause, ts):
+    """Take a moment for each value; from a certain time on, wait until somebody has left a wish, or `slow` has changed."""
+    if not pause or not SLOW.exists():
+        return
+    time.sleep(pause)
+    if ts >= stands():
+        WAITING.touch()
+        patience = time.monotonic() + 240
+        while ts >= stands() and time.monotonic() < patience:
+            time.sleep(pause)
+            if any(wish.suffix != ".draft" for wish in SLOW.parent.glob("**/control/wish-*")):
+                SLOW.write_text(SLOW.read_text().partition(" ")[2])
+        WAITING.unlink(missing_ok=True)
+
+
+def stands():
+    try:
+        return float(SLOW.read_text().partition(" ")[0] or "inf")
+    except FileNotFoundError:
+        return float("inf")
+
+
+''',
 )
 PLAN = (
     sums_plan(payload="amount", arguments=", args: {pause: 0.005}")
     + """\
     split: 2
 optimizer: {max_leaves: 2}
-runtime: {kind: local, batch_rows: 4}
+runtime: {kind: local, batch_rows: 4, stop_timeout: 60s}
 sinks: [{jsonl: {path: out}}]
 """
 )
@@ -38,12 +69,34 @@ THERE = Path("there")
 CHECKPOINT = "checkpoint: {every: 50ms, dir: saved}\n"
 COUNT, WINDOW = 200, 10
 QUICK = "--set program.args.pause=0"
+EARLY = 30
+"""A time at which little is done: what is left takes more than a second, and a run looks for wishes every 0.2 s."""
 
 
-def write_project(folder: Path, *, count: int = COUNT, plan: str = PLAN) -> None:
-    """Write program, plan file and data. Runs are slow enough to be met half-way, until `hasten`."""
-    write_files(folder, {"program.py": PROGRAM, "plan.yaml": plan, "slow": ""})
+def write_project(
+    folder: Path, *, count: int = COUNT, plan: str = PLAN, waits_at: Sequence[int] = ()
+) -> None:
+    """Write program, plan file and data. Runs take a moment for each value, until `hasten`, and wait as in `let_wait`."""
+    write_files(folder, {"program.py": PROGRAM, "plan.yaml": plan})
+    let_wait(folder, *waits_at)
     write_data(folder, count)
+
+
+def let_wait(folder: Path, *times: int) -> None:
+    """Let runs wait at a time of values until somebody has left a wish in a control directory, and then at the next one."""
+    draft = folder / "slow.draft"
+    draft.write_text(" ".join(map(str, times)))
+    draft.replace(folder / "slow")
+
+
+def has_wishes(run_dir: Path) -> bool:
+    """Return whether somebody has left a wish that the run has not taken."""
+    return any(wish.suffix != ".draft" for wish in run_dir.glob("control/wish-*"))
+
+
+def is_waiting(folder: Path) -> bool:
+    """Return whether a run waits for a wish."""
+    return (folder / "waiting").exists()
 
 
 def hasten(folder: Path) -> None:
@@ -83,29 +136,25 @@ def committed(folder: Path) -> list[Any]:
 
 @contextmanager
 def meanwhile(
-    run_dir: Path, act: Callable[[], object], *, after: float = 0.1, once: Callable[[], bool] = lambda: True
+    run_dir: Path, act: Callable[[], object], *, once: Callable[[], bool] | None = None
 ) -> Iterator[list[object]]:
-    """Do something in another thread once a run is writing outputs; gives the list that what it returned, or raised, is put into.
+    """Do something in another thread once a run waits for it; gives the list that what it returned, or raised, is put into.
 
-    `once`: and once this is so. `after`: seconds later.
+    `once`: instead, once this is so.
     """
     told: list[object] = []
-    plan_dir = run_dir.absolute().parent if ".dgs" not in run_dir.parts else Path.cwd()
-
-    def writes() -> bool:
-        return not (plan_dir / "plan.yaml").exists() or any((plan_dir / "out").glob("*.partial"))
+    folder = run_dir.absolute().parent if ".dgs" not in run_dir.parts else Path.cwd()
+    has_come = once or partial(is_waiting, folder)
 
     def wait_and_act() -> None:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not (
-            KnownRun(RunDirectory(run_dir)).is_listening and writes() and once()
-        ):
-            time.sleep(0.01)
-        time.sleep(after)
         try:
+            wait_until(lambda: KnownRun(RunDirectory(run_dir)).is_listening and has_come())
             told.append(act())
         except Exception as error:  # noqa: BLE001 - the test looks at it
             told.append(error)
+        finally:
+            if (folder / "slow").exists():
+                let_wait(folder)  # no more: a signal is no wish that is seen in a directory
 
     thread = threading.Thread(target=wait_and_act)
     thread.start()
@@ -113,3 +162,12 @@ def meanwhile(
         yield told
     finally:
         thread.join()
+
+
+def wait_until(condition: Callable[[], bool], *, longest: float = 120) -> None:
+    """Wait until something is so. Raises TimeoutError."""
+    deadline = time.monotonic() + longest
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        time.sleep(0.01)

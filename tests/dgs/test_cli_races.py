@@ -18,7 +18,17 @@ from dgs.api.runs import KnownRun, committed_in, held, newest_of
 from dgs.cli import main
 from dgs.errors import NoAnswerError, OutputUnwritableError
 from dgs.run_directory import RunDirectory
-from tests.dgs.recovering import CHECKPOINT, PLAN, QUICK, THERE, committed, expected, meanwhile, write_project
+from tests.dgs.recovering import (
+    CHECKPOINT,
+    EARLY,
+    PLAN,
+    QUICK,
+    THERE,
+    committed,
+    expected,
+    meanwhile,
+    write_project,
+)
 from workers.sinks.places import Place
 from workers.sinks.publishing import claim
 
@@ -35,8 +45,8 @@ def short(project):
 
 @pytest.fixture
 def saving(project):
-    """The same, with checkpoints in a directory that the plan file names."""
-    write_project(project, count=SHORT, plan=PLAN + CHECKPOINT)
+    """The slow one, with checkpoints in a directory that the plan file names."""
+    write_project(project, plan=PLAN + CHECKPOINT, waits_at=[EARLY])
     return project
 
 
@@ -139,7 +149,7 @@ def test_newest_run_is_the_last_that_began_where_the_clock_stands_still(short, d
 
 
 def test_checkpoints_of_a_run_that_was_stopped_meanwhile_are_not_removed(saving, dgs, monkeypatch):
-    with meanwhile(THERE, lambda: library.stop(THERE), after=0):
+    with meanwhile(THERE, lambda: library.stop(THERE)):
         assert dgs("run plan.yaml --run-dir there").code == 0
     before = sorted(path.name for path in Path("saved").iterdir())
     prepared = preparing.prepare(preparing.from_file("plan.yaml", {}))
@@ -151,7 +161,7 @@ def test_checkpoints_of_a_run_that_was_stopped_meanwhile_are_not_removed(saving,
 
 def test_checkpoint_dir_that_is_named_again_is_no_other(saving, dgs):
     line = "run plan.yaml --resume --run-dir there --set checkpoint.dir=saved"
-    with meanwhile(THERE, lambda: library.stop(THERE), after=0):
+    with meanwhile(THERE, lambda: library.stop(THERE)):
         assert dgs(line).code == 0
     assert dgs(f"{line} --verify {QUICK}").code == 0
     assert dgs(f"resume there --set checkpoint.dir=other {QUICK}").code == 2
@@ -202,7 +212,7 @@ def test_moves_that_follow_each_other_are_both_answered(short, dgs):
 def test_run_whose_directory_is_taken_away_tells_its_own_error(short, dgs, edit):
     edit(
         "program.py",
-        "time.sleep(self.pause if SLOW.exists() else 0)",
+        "dawdle(self.pause, event.ts)",
         "import shutil; shutil.rmtree('there'); raise ValueError('mine')",
     )
     done = dgs("run plan.yaml --run-dir there")

@@ -8,7 +8,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,13 +21,17 @@ from dgs.run_directory import RunDirectory
 from tests.dgs.recovering import (
     CHECKPOINT,
     COUNT,
+    EARLY,
     PLAN,
     QUICK,
     THERE,
     committed,
     expected,
+    has_wishes,
     hasten,
+    let_wait,
     meanwhile,
+    wait_until,
     write_data,
     write_project,
 )
@@ -34,19 +40,18 @@ from tests.dgs.recovering import (
 @pytest.fixture
 def saving(project):
     """The slow project with checkpoints in a directory that the plan file names."""
-    write_project(project, plan=PLAN + CHECKPOINT)
+    write_project(project, plan=PLAN + CHECKPOINT, waits_at=[EARLY])
     return project
 
 
 def stopped_run(folder: Path, plan: str, *, epochs: int = 0) -> Path:
     """Return a folder with a project and a run of it, in `there`, that was stopped at a checkpoint."""
-    write_project(folder, plan=plan)
+    write_project(folder, plan=plan, waits_at=[2 * EARLY])
     place = folder / THERE
-    with meanwhile(
-        place, lambda: library.stop(place), after=0, once=lambda: epoch_in(folder / "saved") >= epochs
-    ):
+    with meanwhile(place, lambda: library.stop(place)):
         library.run(folder / "plan.yaml", run_dir=place)
     assert RunDirectory(place).results()["status"] == "stopped"
+    assert epoch_in(folder / "saved") >= epochs
     return folder
 
 
@@ -78,33 +83,34 @@ def stopped_saving(stopped_saving_once, project):
     return copied(stopped_saving_once, project)
 
 
+@contextmanager
 def dgs_process(*arguments):
-    return subprocess.Popen(
+    """Run a command line in a process of its own, which ends with the context."""
+    with subprocess.Popen(
         [sys.executable, "-m", "dgs", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def test_killed_run_is_resumed_until_it_is_done_and_gives_the_outputs_of_the_sequential_program(project):
     write_project(project, count=400, plan=PLAN + CHECKPOINT)
-    moments, commits = random.Random(7), set()
-    process = dgs_process("run", "plan.yaml", "--run-dir", "there")
-    for _ in range(2):
-        deadline = time.monotonic() + 60
-        while process.poll() is None and not (THERE / "run.json").exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
-        seen = 0 if not commits else max(commits)
-        while process.poll() is None and epoch_in(project / "saved") <= seen and time.monotonic() < deadline:
-            time.sleep(0.01)
-        time.sleep(moments.uniform(0, 0.1))
-        process.send_signal(signal.SIGKILL)
-        process.communicate(timeout=60)
-        commits.add(epoch_in(project / "saved"))
-        if len(commits) > 1:
-            hasten(project)
-        process = dgs_process("resume", "there")
-    _out, err = process.communicate(timeout=60)
+    moments, commits = random.Random(7), [0]
+    for command, waits_at in ((["run", "plan.yaml", "--run-dir"], 150), (["resume"], 300)):
+        let_wait(project, waits_at)  # it cannot come to its end before it is killed
+        with dgs_process(*command, "there") as process:
+            wait_until(lambda: process.poll() is not None or epoch_in(project / "saved") > commits[-1])
+            time.sleep(moments.uniform(0, 0.1))
+            process.send_signal(signal.SIGKILL)
+            assert process.wait(timeout=60) == -signal.SIGKILL, process.stderr.read()
+        commits.append(epoch_in(project / "saved"))
+    hasten(project)
+    with dgs_process("resume", "there") as process:
+        _out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
-    assert len(commits) > 1
+    assert 0 < commits[1] < commits[2]
     assert committed(project / "out") == expected(400)
     assert not list((project / "out").glob("*.partial"))
 
@@ -311,7 +317,7 @@ def test_verify_reads_parquet_and_no_other_sinks(slow, dgs):
 
 
 def test_max_events_is_remembered(slow, dgs):
-    with meanwhile(THERE, lambda: library.stop(THERE), after=0):
+    with meanwhile(THERE, lambda: library.stop(THERE)):
         dgs("run plan.yaml --run-dir there --max-events 300")
     report = json.loads(dgs(f"resume there --verify --json {QUICK}").out)
     assert (report["events_in"], report["verified"]) == (300, True)
@@ -328,6 +334,9 @@ def test_save_state_is_read_back(slow, dgs, name):
 
 
 def test_python_program_is_stopped_and_resumed(tmp_path):
+    place, settings = tmp_path / "run", {"runtime.batch_rows": 20, "runtime.stop_timeout": "60s"}
+    is_under_way = threading.Event()
+
     class Total(library.Program):
         pause = 0.005
 
@@ -336,12 +345,14 @@ def test_python_program_is_stopped_and_resumed(tmp_path):
 
         def update(self, state, event, emit):
             time.sleep(self.pause)
+            if self.pause and event.ts == 50:
+                is_under_way.set()
+                wait_until(lambda: has_wishes(place))
             emit(event.payload)
             return state + event.payload
 
     streams = {"numbers": [("n", ts, ts) for ts in range(500)]}
-    place, settings = tmp_path / "run", {"runtime.batch_rows": 20}
-    with meanwhile(place, lambda: library.stop(place)):
+    with meanwhile(place, lambda: library.stop(place), once=is_under_way.is_set):
         first = library.run(Total, streams=streams, run_dir=place, settings=settings)
     assert first.report["status"] == "stopped"
     Total.pause = 0

@@ -17,22 +17,25 @@ from dgs.plan_file import read
 from dgs.run_directory import RunDirectory
 from tests.dgs.recovering import (
     CHECKPOINT,
+    EARLY,
     PLAN,
     QUICK,
     THERE,
     committed,
     expected,
     hasten,
+    let_wait,
     meanwhile,
     write_project,
 )
 from workers.control import Wish, leave_wish
+from workers.event_log import LogWriter
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("section", ["", CHECKPOINT])
 def test_signal_stops_at_a_checkpoint_and_the_run_can_be_gone_on_with(project, dgs, number, code, section):
-    write_project(project, plan=PLAN + section)
+    write_project(project, plan=PLAN + section, waits_at=[EARLY])
     with meanwhile(THERE, lambda: os.kill(os.getpid(), number)):
         done = dgs("run plan.yaml --run-dir there")
     results = RunDirectory(THERE).results()
@@ -92,8 +95,11 @@ def test_wish_for_a_run_that_is_over_is_not_granted_to_the_next(slow, dgs):
 
 
 def test_stop_that_nothing_could_be_committed_for_says_what_is_kept(slow, dgs, edit):
-    edit("program.py", 'emit(["sum", state])', 'time.sleep(0.6); emit(["sum", state])')
-    with meanwhile(THERE, lambda: library.stop(THERE), after=0):
+    edit("plan.yaml", "{csv: {path: left.csv}}", "{log: {path: log}}")
+    rows = {"ts": list(range(EARLY + 5)), "amount": list(range(EARLY + 5))}
+    mute = LogWriter(slow / "log", "left", "nobody")  # the next join waits for it in vain
+    mute.append(0, rows, frontier=EARLY + 4)
+    with meanwhile(THERE, lambda: library.stop(THERE)):
         done = dgs("run plan.yaml --run-dir there --set runtime.stop_timeout=50ms")
     assert done.code == 5
     assert "no checkpoint could be committed within `runtime.stop_timeout`" in done.err
@@ -116,13 +122,13 @@ def test_what_an_earlier_run_left_is_not_mixed_with_a_run_that_was_stopped(slow,
 
 @pytest.mark.parametrize("section", ["", CHECKPOINT])
 def test_replan_moves_the_run_to_another_plan_without_losing_its_place(project, dgs, section):
-    write_project(project, plan=PLAN + section)
+    write_project(project, plan=PLAN + section, waits_at=[EARLY])
 
     def move():
         library.replan(THERE, optimizer="sequential")
         hasten(project)
 
-    with meanwhile(THERE, move, after=0) as told:
+    with meanwhile(THERE, move) as told:
         done = dgs("run plan.yaml --run-dir there --json --verify")
     report = json.loads(done.out)
     assert (told, done.code, report["verified"], report["status"]) == ([None], 0, True, "done")
@@ -132,11 +138,13 @@ def test_replan_moves_the_run_to_another_plan_without_losing_its_place(project, 
 
 
 def test_run_that_was_moved_is_stopped_and_resumed_under_its_new_plan(slow, dgs):
+    let_wait(slow, EARLY, 3 * EARLY)
+
     def move_and_stop():
         library.replan(THERE, optimizer="sequential")
         return library.stop(THERE)
 
-    with meanwhile(THERE, move_and_stop, after=0):
+    with meanwhile(THERE, move_and_stop):
         dgs("run plan.yaml --run-dir there")
     done = dgs(f"resume there --json --verify {QUICK}")
     report = json.loads(done.out)
