@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -130,7 +132,8 @@ def test_local_run_sleeps_while_live_sources_have_nothing(monkeypatch, job):
         slept.append(seconds)
         quiet.elapse()
 
-    monkeypatch.setattr("workers.local.time.sleep", sleep)
+    of_this_run = SimpleNamespace(**{**vars(time), "sleep": sleep})  # threads of others sleep as ever
+    monkeypatch.setattr("workers.local.time", of_this_run)
     assert [value for batch in run_local(job).outputs for value in batch.values] == [3]
     assert slept == [0.01, PROGRESS_EVERY]
 
