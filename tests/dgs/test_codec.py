@@ -650,10 +650,12 @@ def test_encode_keeps_the_bytes_that_stored_hashes_depend_on(value, data):
     assert codec.encode(value).hex() == data
 
 
-def test_encode_of_ten_thousand_numbers_takes_well_under_a_millisecond():
+def test_encode_of_ten_thousand_numbers_takes_little_longer_than_msgpack_alone():
+    """Well under a millisecond where machines are fast; how fast this one is does not count."""
     rows = [float(i) for i in range(10_000)]
-    fastest = min(_seconds(codec.encode, rows) for _ in range(20))
-    assert fastest < 0.003  # 0.4 ms on an idle machine
+    both = [(_seconds(codec.encode, rows), _seconds(msgpack.packb, rows)) for _ in range(20)]
+    fastest, fastest_alone = map(min, zip(*both, strict=True))
+    assert fastest < 8 * fastest_alone  # 2.4 times; 20 times if each number were encoded by itself
 
 
 def _seconds(function, argument):
