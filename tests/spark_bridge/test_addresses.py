@@ -23,8 +23,10 @@ def listening():
 
 @pytest.fixture
 def silent():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
+    """Return a port that is taken, so that nobody else can listen at it either."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
 
 
 def test_address_that_nobody_listens_at_is_an_error(silent):

@@ -153,6 +153,7 @@ class Total(dgs.Program):
 
 class Failing(Total):
     def update(self, state, event, emit):
+        time.sleep(0.001)  # so that checkpoints are due
         if event.ts == 50:
             raise ValueError
         return super().update(state, event, emit)

@@ -27,7 +27,7 @@ class Table:
         self.goes_on.set()
 
     def append(self, rows):
-        self.goes_on.wait(10)
+        self.goes_on.wait(120)
         if self.problem is not None:
             raise self.problem
         self.epochs += [row["epoch"] for row in rows if row["epoch"] not in self.epochs]
@@ -69,7 +69,7 @@ def test_commit_waits_while_as_many_rows_wait_as_states_are_kept(tmp_path, table
     waiting.join(0.1)
     assert waiting.is_alive()
     table.goes_on.set()
-    waiting.join(10)
+    waiting.join()
     store.close()
     assert table.epochs == [1, 2, 3]
 

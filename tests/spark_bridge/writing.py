@@ -14,10 +14,13 @@ def put_file(directory, number, rows):
     """Write rows as (ts, v) to a file; files are read in the order of their numbers."""
     directory.mkdir(parents=True, exist_ok=True)
     path = Path(directory) / f"{number}.parquet"
+    draft = path.with_name(
+        f"_{number}.draft"
+    )  # which Spark passes over: a query may look while it is written
     table = pa.table({"ts": [ts for ts, _ in rows], "v": [v for _, v in rows]})
-    pq.write_table(table.cast(pa.schema([("ts", pa.int64()), ("v", pa.int64())])), path)
-    os.utime(path, (1_000_000 + number, 1_000_000 + number))
-    return path
+    pq.write_table(table.cast(pa.schema([("ts", pa.int64()), ("v", pa.int64())])), draft)
+    os.utime(draft, (1_000_000 + number, 1_000_000 + number))
+    return draft.replace(path)
 
 
 def write(spark, files, log, checkpoint, **options):
