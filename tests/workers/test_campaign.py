@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 import dgs
 from dgs import testing
 from dgs.cli.app import app
+from workers.simulated import campaign
 from workers.simulated.campaign import SimulationFailed
 
 HIT, ASK = dgs.kind("hit", key=int), dgs.kind("ask", key=int)
@@ -50,6 +52,12 @@ STREAMS = {
     "hits": [(HIT(n % 3), n, None) for n in range(12)],
     "asks": [(ASK(n % 3), n, None) for n in range(2, 12, 3)],
 }
+
+
+@pytest.fixture(autouse=True)
+def _time_to_make_it_small(monkeypatch):
+    """However slow the machine is."""
+    monkeypatch.setitem(campaign.shrunk.__kwdefaults__, "seconds", math.inf)
 
 
 def test_a_consistent_program_passes_and_is_counted():

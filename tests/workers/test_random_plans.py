@@ -1,11 +1,14 @@
 """Programs under random plans: a wrong one is found, and told with a small plan, a small input and the outputs that differ."""
 
+import math
+
 import pytest
 
 import dgs
 from dgs.monoids import SUM, Windows
 from dgs.testing import run_plans
 from tests import programs
+from workers.simulated import random_plans
 from workers.simulated.random_plans import PlanFailed
 
 VALUE, BARRIER = dgs.kind("value"), dgs.kind("barrier")
@@ -36,6 +39,12 @@ STREAMS = {
     "values": [(VALUE(), ts, ts) for ts in range(1, 30)],
     "more": [(VALUE(), ts, 100) for ts in range(1, 30, 4)],
 }
+
+
+@pytest.fixture(autouse=True)
+def _time_to_make_it_small(monkeypatch):
+    """However slow the machine is."""
+    monkeypatch.setattr(random_plans, "LONGEST_SHRINKING", math.inf)
 
 
 def failure(program, streams=STREAMS, **options):
