@@ -33,13 +33,14 @@ from pathlib import Path
 import dgs
 
 VALUE, BARRIER = dgs.kind("value"), dgs.kind("barrier")
+WAITS = Path(__file__).with_name("waits")
 
 
 class Sums(dgs.Program):
     depends = dgs.Dependence((BARRIER, BARRIER, dgs.ALWAYS), (BARRIER, VALUE, dgs.ALWAYS))
 
-    def __init__(self, falls_at=None):
-        self.falls_at = falls_at
+    def __init__(self, falls_at=None, waits_at=None):
+        self.falls_at, self.waits_at = falls_at, waits_at
 
     def init(self):
         return 0
@@ -48,6 +49,8 @@ class Sums(dgs.Program):
         if event.tag.kind == VALUE:
             time.sleep(0.001)
             self.fall(event.ts)
+            while self.waits_at is not None and event.ts >= self.waits_at and WAITS.exists():
+                time.sleep(0.01)
             emit(["value", event.payload])
             return state + event.payload
         emit(["sum", state])
@@ -160,14 +163,22 @@ def events_in(run_dir):
     return 0 if found is None else found.checkpoint.events
 
 
+def parent_of(process):
+    """The parent of a process; None if it has ended, though nobody may have asked how."""
+    try:
+        state, parent = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[:2]
+    except OSError:
+        return None
+    return None if state in "ZX" else int(parent)
+
+
 def descendants(root):
     """The processes that a process has started, with those that these have."""
-    parents = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue  # it has ended
+    parents = {
+        int(path.name): parent
+        for path in Path("/proc").glob("[0-9]*")
+        if (parent := parent_of(int(path.name))) is not None
+    }
     found, new = set(), {root}
     while new := {process for process, parent in parents.items() if parent in new} - found:
         found |= new
@@ -175,7 +186,7 @@ def descendants(root):
 
 
 def waited_for(condition, process=None):
-    patience = time.monotonic() + 120
+    patience = time.monotonic() + 300
     while not condition():
         assert process is None or process.poll() is None, process.stderr.read()
         assert time.monotonic() < patience
@@ -184,18 +195,21 @@ def waited_for(condition, process=None):
 
 @pytest.mark.slow
 def test_killed_driver_of_a_run_over_spark_is_gone_with_its_spark_and_the_run_goes_on(spark, tmp_path):
-    write_project(tmp_path, runtime="local", args={})
+    write_project(tmp_path, runtime="local", args={"waits_at": FALLS_AT})
+    waits = tmp_path / "waits"
+    waits.touch()  # so that it is killed before its end
     run_dir = tmp_path / "there"
     process = started(tmp_path, "run", "plan.yaml", "--run-dir", "there")
     waited_for(lambda: events_in(run_dir) > 0, process)
     others = descendants(process.pid)
     process.kill()
     process.communicate()
+    waits.unlink()
     before = events_in(run_dir)
     assert 0 < before < 2 * len(VALUES)
-    waited_for(lambda: not any(Path(f"/proc/{other}").exists() for other in others))
+    waited_for(lambda: all(parent_of(other) is None for other in others))
     process = started(tmp_path, "resume", "there")
-    _, told = process.communicate(timeout=240)
+    _, told = process.communicate(timeout=600)
     assert process.returncode == 0, told
     assert committed(tmp_path) == expected()
     assert rows_in_log(run_dir) == {"left": len(VALUES), "right": len(VALUES)}
