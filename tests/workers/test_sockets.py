@@ -9,6 +9,7 @@ import threading
 import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -26,15 +27,29 @@ pytestmark = [
 ]
 
 
-class Pauses(EventWindow):
-    """Event windows that take long enough for a look at their processes."""
+PATIENCE = 60.0
+"""Seconds that a host waits to be looked at."""
+
+
+class Shows(EventWindow):
+    """Event windows whose hosts wait until somebody has looked at their processes: `folder` has a file for each of them."""
 
     update_batch = dgs.Program.update_batch
 
+    def __init__(self, folder):
+        self.folder = folder
+
     def update(self, state, event, emit):
         if event.ts in {1, 5}:
-            time.sleep(0.4)
+            self.show()
         return super().update(state, event, emit)
+
+    def show(self):
+        process = self.folder / str(os.getpid())
+        process.touch()
+        deadline = time.monotonic() + PATIENCE
+        while process.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
 
 
 STREAMS = {
@@ -67,8 +82,8 @@ def family():
     for stat in PROC.glob("[0-9]*/stat"):
         try:
             pid = int(stat.parent.name)
-            parents[pid] = int(stat.read_text().rpartition(")")[2].split()[1])
-            names[pid] = (stat.parent / "cmdline").read_text().replace("\0", " ")
+            parents[pid] = int(stat.read_text(errors="replace").rpartition(")")[2].split()[1])
+            names[pid] = (stat.parent / "cmdline").read_text(errors="replace").replace("\0", " ")
         except OSError:
             continue  # it has ended
     mine = {os.getpid()}
@@ -101,48 +116,57 @@ def look(seen):
             seen[pid, name][inode] = tables[inode]
 
 
-class Dies(Pauses):
-    """Its first host that sees the event at 5 is killed."""
+def look_at_hosts(folder, seen):
+    """Look, and let the hosts that had shown themselves before go on. Return which they were."""
+    shown = list(folder.iterdir())
+    look(seen)
+    for process in shown:
+        process.unlink()
+    return {int(process.name) for process in shown}
 
-    def __init__(self, dead):
-        self.dead = dead
+
+class Dies(Shows):
+    """Its first host that sees the event at 5 is killed."""
 
     def update(self, state, event, emit):
         state = super().update(state, event, emit)
-        if event.ts == 5 and not self.dead.exists():
-            self.dead.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
+        if event.ts == 5:
+            with suppress(FileExistsError):
+                self.folder.with_name("dead").touch(exist_ok=False)
+                os.kill(os.getpid(), signal.SIGKILL)
         return state
 
 
-def watched(transport, program=None):
-    """Run, and return what `look` saw meanwhile."""
-    seen, ended = defaultdict(dict), threading.Event()
+def watched(transport, tmp_path, make=Shows):
+    """Run, and return what `look` saw meanwhile, and the hosts that were looked at."""
+    seen, hosts, ended = defaultdict(dict), set(), threading.Event()
+    folder = tmp_path / transport
+    folder.mkdir()
 
     def watch():
-        while not ended.wait(0.1):
-            look(seen)
+        while not ended.wait(0.05):
+            hosts.update(look_at_hosts(folder, seen))
 
     with ThreadPoolExecutor(1) as pool:
         watching = pool.submit(watch)
         try:
             runtime = {"kind": "ray", "hosts": 2, "transport": transport}
-            run = dgs.run(program or Pauses(), streams=STREAMS, runtime=runtime)
+            run = dgs.run(make(folder), streams=STREAMS, runtime=runtime)
         finally:
             ended.set()
         watching.result()
     assert run.report["hosts"] == 2
     assert sorted(run.outputs) == [0, 24 + 2400]
-    return seen
+    return seen, hosts
 
 
-def of_hosts(seen):
-    """Return on how many sockets each of the two hosts of a run listens (some of an earlier run may not have ended)."""
-    inodes = defaultdict(set)
-    for (pid, name), found in seen.items():
-        if "HostActor" in name:
+def of_hosts(seen, hosts):
+    """Return on how many sockets each of the hosts of a run listens."""
+    inodes = {pid: set() for pid in hosts}
+    for (pid, _), found in seen.items():
+        if pid in hosts:
             inodes[pid] |= found.keys()
-    return sorted(map(len, inodes.values()))[-2:]
+    return sorted(map(len, inodes.values()))
 
 
 def are_all_on_loopback(seen):
@@ -153,14 +177,16 @@ def are_all_on_loopback(seen):
 
 
 def test_hosts_that_take_the_place_of_dead_ones_listen_on_loopback_only(tmp_path):
-    seen = watched("direct", Dies(tmp_path / "dead"))
-    assert len({pid for pid, name in seen if "HostActor" in name}) >= 3
+    seen, hosts = watched("direct", tmp_path, Dies)
+    assert (tmp_path / "dead").exists()
+    assert len(hosts) >= 3
+    assert min(of_hosts(seen, hosts)) > 0
     assert are_all_on_loopback(seen)
 
 
-def test_all_processes_of_a_run_listen_on_loopback_only_and_hosts_on_no_port_of_their_own():
-    through_ray, direct = watched("ray"), watched("direct")
-    assert are_all_on_loopback(through_ray)
-    assert are_all_on_loopback(direct)
-    assert len(of_hosts(direct)) == 2
-    assert of_hosts(direct) == of_hosts(through_ray)
+def test_all_processes_of_a_run_listen_on_loopback_only_and_hosts_on_no_port_of_their_own(tmp_path):
+    through_ray, direct = watched("ray", tmp_path), watched("direct", tmp_path)
+    for seen, hosts in (through_ray, direct):
+        assert len(hosts) == 2
+        assert are_all_on_loopback(seen)
+    assert of_hosts(*direct) == of_hosts(*through_ray)
