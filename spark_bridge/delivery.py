@@ -9,6 +9,7 @@ batch that is repeated with more or fewer rows is told from one that is complete
 >>> delivery = Delivery(log, Query("id-1"), ts="ts", delay=2)
 >>> runs = [pa.table({"ts": [1, 5]}), pa.table({"ts": [2, 5]})]
 >>> delivery.deliver("clicks", 0, runs, high=5)
+>>> from workers.event_log import summary
 >>> [(s.rows, s.frontier) for s in summary.segments(log, "clicks")]
 [(4, 2)]
 >>> delivery.deliver("clicks", 0, runs[::-1], high=5)      # the same rows: nothing happens
@@ -24,8 +25,8 @@ import pyarrow as pa
 from dgs.errors import OwnedLogError, ReplayMismatchError
 from spark_bridge.query_owner import Query, note_repeated, repeated, standing
 from spark_bridge.sorting import merged, pieces
-from workers.event_log import LogWriter, Segment, owner, summary
-from workers.event_log.segments import BatchId, greatest
+from workers.event_log import LogWriter, Segment, owner
+from workers.event_log.segments import BatchId, greatest, newest
 
 SEGMENT_ROWS = 1 << 20
 """Rows in a segment at most."""
@@ -57,8 +58,8 @@ class Delivery:
 
     def latest(self, streams: Sequence[str]) -> int | None:
         """Return the greatest time of the streams of the query so far."""
-        found = summary.streams(self.log)
-        return greatest(*(one.latest for one in found if one.stream in streams))
+        found = (newest(self.log / stream) for stream in streams)
+        return greatest(*(last.latest_so_far for last in found if last is not None))
 
     def deliver(self, stream: str, batch: int, runs: Sequence[pa.Table], *, high: int | None) -> None:
         """Make the rows of a batch durable, once. `high`: the greatest time of all streams of the query so far.
@@ -85,7 +86,7 @@ class Delivery:
             elif not is_last and before.frontier is not None:
                 raise self._mismatch(stream, batch, "there are more rows now")
             writer.append(_batch_id(batch, part), table, frontier, order_by=self._order[1:], is_sorted=True)
-        if writer.find(_batch_id(batch, part + 1)) is not None:
+        if before is not None and writer.find(_batch_id(batch, part + 1)) is not None:
             raise self._mismatch(stream, batch, "there are fewer rows now")
         if is_owner:
             self.query.note(directory)

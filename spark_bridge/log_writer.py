@@ -7,6 +7,7 @@ the tasks' messages say.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,9 @@ QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
 CONTINUOUS = "__is_continuous_processing"
 ENDLESS = 'format("dgs"): with the trigger `continuous` Spark has no micro-batches: .trigger(processingTime="1 second")'
 """Spark would commit epochs, and never have the rows of one written."""
+
+AT_ONCE = 8
+"""Streams whose rows are made durable at the same time: it is the disk that they wait for."""
 
 BATCH_WRITE = "batch"
 """The id of a query that is no streaming query and has not been given a name."""
@@ -100,9 +104,13 @@ class LogWrite:
                 order_by=self.options.order_by,
             )
             high = greatest(delivery.latest(streams), *(run.high for run in runs))
-            for stream in streams:
+
+            def deliver(stream: str) -> None:
                 tables = [read(run.path) for run in runs if run.stream == stream]
                 delivery.deliver(stream, batch, tables or [self.schema.empty_table()], high=high)
+
+            with ThreadPoolExecutor(AT_ONCE) as pool:
+                list(pool.map(deliver, streams))
         Staging(self.options.log, query.id).clear()
 
     def _table(self, batches: Sequence[pa.RecordBatch]) -> pa.Table:

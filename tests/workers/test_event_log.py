@@ -21,8 +21,9 @@ from dgs.errors import (
     ReplayMismatchError,
 )
 from dgs.tags import Tag
-from workers.event_log import LogReader, LogWriter, close_stream, segments
+from workers.event_log import LogReader, LogWriter, close_stream, segments, summary
 from workers.event_log.row_order import digest, sorted_rows
+from workers.event_log.segments import SegmentName
 from workers.event_log.tables import columns_of, event_table, events_of, from_bytes, row_table, to_bytes
 
 ROOT = Path(__file__).parents[2]
@@ -157,6 +158,44 @@ def test_every_batch_is_there_once_whatever_is_repeated_and_restarted(steps):
         found = read_all(Path(name))
         assert found == [(2 * i, rows) for i, rows in enumerate(expected.values())]
         assert writer.rows == 2 * len(expected)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.booleans()), max_size=14))
+def test_numbers_increase_also_between_batches_in_parts(steps):
+    """The reference: what is there comes again and is not written; a new number is greater than all before; a text is new or not."""
+    with tempfile.TemporaryDirectory() as name:
+        writer, expected = LogWriter(Path(name), "s", "w"), []
+        for batch, part, restart in steps:
+            if restart:
+                writer = LogWriter(Path(name), "s", "w")
+            id_ = f"{batch}.{part}" if part else batch
+            is_too_small = not part and any(isinstance(old, int) and old > batch for old in expected)
+            if id_ not in expected and is_too_small:
+                with pytest.raises(ReplayMismatchError):
+                    writer.append(id_, ts(batch, part))
+                continue
+            assert (writer.find(id_) is not None) == (id_ in expected)
+            writer.append(id_, ts(batch, part))
+            expected += [id_] * (id_ not in expected)
+        assert [found.batch for found in summary.segments(Path(name), "s")] == expected
+
+
+def test_a_batch_and_a_look_cost_the_same_however_long_the_log_is(tmp_path, monkeypatch):
+    looked_at, parsed = [], SegmentName.parsed
+    monkeypatch.setattr(segments, "PER_FOLDER", 10)
+    monkeypatch.setattr(SegmentName, "parsed", lambda text: looked_at.append(text) or parsed(text))
+    reader, costs = LogReader(tmp_path, "s"), []
+    for batch in range(60):
+        writer = LogWriter(tmp_path, "s", "w")  # as for each micro-batch of Spark
+        if batch % 6 == 0:
+            writer.append(f"{batch - 1}.1", ts(batch))  # a second part: its id is looked for among all
+        del looked_at[:]
+        assert writer.find(batch) is None
+        writer.append(batch, ts(batch))
+        costs.append(len(looked_at))
+        while reader.poll() is not None:
+            pass
+    assert max(costs[30:]) == max(costs[2:30]) < 10
 
 
 def test_same_rows_in_another_order_are_the_same_batch(tmp_path):

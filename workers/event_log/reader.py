@@ -108,10 +108,7 @@ class LogReader:
             return next(
                 (found for name in folders(self._directory) if (found := names_in(self._directory, name))), []
             )
-        found = [
-            name for name in names_in(self._directory, folder(self._number)) if name.number >= self._number
-        ]
-        if found:
+        if found := names_in(self._directory, folder(self._number), since=self._number):
             return found
         later = [name for name in folders(self._directory) if name > folder(self._number)]
         return names_in(self._directory, later[0]) if later else []

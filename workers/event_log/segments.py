@@ -14,6 +14,7 @@ SegmentName(number=12, first=3400, batch='end')
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
@@ -65,7 +66,7 @@ class Segment:
     `first`: the raw row number of the first of its `rows`. `low`, `high`: the least and the greatest time. `frontier`: a
     heartbeat behind its last row: all later rows have greater times. `beats`: further heartbeats, as (index of the row they
     come before, time). `latest`, `promised`: the greatest time and the greatest frontier of all segments before this one.
-    `is_end`: nothing comes after it.
+    `numbered`: the greatest batch id before it that is a number. `is_end`: nothing comes after it.
     """
 
     stream: str
@@ -82,6 +83,7 @@ class Segment:
     beats: tuple[tuple[int, int], ...] = ()
     latest: int | None = None
     promised: int | None = None
+    numbered: int | None = None
     is_end: bool = False
 
     @property
@@ -103,6 +105,11 @@ class Segment:
     def promised_so_far(self) -> int | None:
         """The greatest heartbeat up to and with this segment."""
         return greatest(self.promised, self.frontier, *(ts for _, ts in self.beats))
+
+    @property
+    def numbered_so_far(self) -> int | None:
+        """The greatest batch id up to and with this segment that is a number."""
+        return self.batch if isinstance(self.batch, int) else self.numbered
 
 
 def greatest(*times: int | None) -> int | None:
@@ -146,13 +153,21 @@ def _segment(header: Any) -> Segment:
     return Segment(**facts)
 
 
-def names_in(directory: Path, folder_name: str) -> list[SegmentName]:
-    """Return the segments in one folder, by number; none if there is no such folder."""
+def names_in(directory: Path, folder_name: str, since: int = 0) -> list[SegmentName]:
+    """Return the segments in one folder, by number, from a number on; none if there is no such folder.
+
+    Every batch and every look of a reader ask for the newest: the others are not taken apart.
+    """
+    first = f"{since:010d}"
+    found = [SegmentName.parsed(text) for text in _texts_in(directory, folder_name) if text >= first]
+    return sorted(name for name in found if name is not None)
+
+
+def _texts_in(directory: Path, folder_name: str) -> list[str]:
     try:
-        found = [SegmentName.parsed(path.name) for path in (directory / folder_name).iterdir()]
+        return os.listdir(directory / folder_name)  # noqa: PTH208 - to make a path of each costs ten times as much
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return sorted(name for name in found if name is not None)
 
 
 def folders(directory: Path) -> list[str]:
@@ -167,3 +182,12 @@ def all_names(directory: Path) -> Iterator[SegmentName]:
     """Yield all segments of a stream, by number."""
     for folder_name in folders(directory):
         yield from names_in(directory, folder_name)
+
+
+def newest(directory: Path) -> Segment | None:
+    """Return the header of the last segment of a stream; None if there is none. Raises CorruptFileError."""
+    for folder_name in reversed(folders(directory)):
+        for text in sorted(_texts_in(directory, folder_name), reverse=True):
+            if (name := SegmentName.parsed(text)) is not None:
+                return read_segment(directory, name)[0]
+    return None

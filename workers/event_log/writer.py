@@ -43,6 +43,7 @@ from workers.event_log.segments import (
     encoded,
     folders,
     names_in,
+    newest,
     read_segment,
 )
 from workers.event_log.tables import TS, one_chunk, row_table
@@ -66,9 +67,8 @@ class LogWriter:
         self._ts = ts
         make_directory(self._directory)
         owner.claim(self._directory, writer, takeover=takeover)
-        self._last: Segment | None = None
-        self._known: dict[str, SegmentName] = {}
-        self._look()
+        self._last = newest(self._directory)
+        self._known: dict[str, SegmentName] | None = None
 
     @property
     def rows(self) -> int:
@@ -80,7 +80,8 @@ class LogWriter:
         """An id for a batch that nobody will repeat, greater than all before it."""
         if self._last is None:
             return 0
-        return 1 + (self._last.batch if isinstance(self._last.batch, int) else self._last.number)
+        highest = self._last.numbered_so_far
+        return 1 + (self._last.number if highest is None else highest)
 
     @property
     def last(self) -> Segment | None:
@@ -89,7 +90,7 @@ class LogWriter:
 
     def find(self, batch: BatchId) -> Segment | None:
         """Return the header of the segment of a batch, if it is there. Raises CorruptFileError."""
-        name = self._known.get(batch_hash(batch))
+        name = self._name_of(batch)
         return None if name is None else read_segment(self._directory, name)[0]
 
     @property
@@ -124,7 +125,7 @@ class LogWriter:
         found = digest(table, is_sorted=not keep_order)
         while True:
             owner.check(self._directory, self.writer)
-            if (name := self._known.get(batch_hash(batch))) is not None:
+            if (name := self._name_of(batch)) is not None:
                 return self._written_before(name, batch, table, found)
             segment = replace(
                 self._next(batch),
@@ -158,9 +159,16 @@ class LogWriter:
 
     def _look(self) -> None:
         """Find out what there is."""
-        names = list(all_names(self._directory))
-        self._known = {name.batch: name for name in names}
-        self._last = read_segment(self._directory, names[-1])[0] if names else None
+        self._last, self._known = newest(self._directory), None
+
+    def _name_of(self, batch: BatchId) -> SegmentName | None:
+        """Return the name of the segment of a batch, if it is there. For a number that is new, no names are looked through."""
+        highest = None if self._last is None else self._last.numbered_so_far
+        if self._last is None or (isinstance(batch, int) and highest is not None and batch > highest):
+            return None
+        if self._known is None:
+            self._known = {name.batch: name for name in all_names(self._directory)}
+        return self._known.get(batch_hash(batch))
 
     def _next(self, batch: BatchId) -> Segment:
         """Return the header of the next segment, empty."""
@@ -169,8 +177,9 @@ class LogWriter:
             return Segment(self.stream, 0, batch, 0, 0, self.writer, "", self._ts)
         if last.is_end:
             raise ClosedLogError(path=self.path, stream=self.stream)
-        if isinstance(batch, int) and isinstance(last.batch, int) and batch <= last.batch:
-            problem = f"it is not there any more, and batch {last.batch} is"
+        highest = last.numbered_so_far
+        if isinstance(batch, int) and highest is not None and batch <= highest:
+            problem = f"it is not there any more, and batch {highest} is"
             raise ReplayMismatchError(path=self.path, stream=self.stream, batch=batch, problem=problem)
         return Segment(
             self.stream,
@@ -183,18 +192,20 @@ class LogWriter:
             self._ts,
             latest=last.latest_so_far,
             promised=last.promised_so_far,
+            numbered=highest,
         )
 
     def _put(self, segment: Segment, table: pa.Table) -> bool:
         name = segment.name
         path = self._directory / name.folder / name.text
         make_directory(path.parent)
-        if any(found.number >= name.number for found in names_in(self._directory, name.folder)):
+        if names_in(self._directory, name.folder, since=name.number):
             return False
         if not put_new(path, encoded(segment, table)):
             return False
         self._last = segment
-        self._known[name.batch] = name
+        if self._known is not None:
+            self._known[name.batch] = name
         return True
 
     def _written_before(self, name: SegmentName, batch: BatchId, table: pa.Table, found: str) -> Segment:
