@@ -5,32 +5,44 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import dgs
 from dgs.api.preparing import from_program, prepare
 from dgs.api.running import job_of
-from dgs.config import SinkConfig
+from dgs.config import SinkConfig, SourceConfig
 from dgs.errors import WorkerLostError
 from dgs.settings import Given
 from tests.programs import BARRIER, VALUE, EchoWindow
 from tests.workers.test_sockets import family
 from workers import ray_hosts, ray_runtime, transport_direct
 from workers.deployment import Deployment
+from workers.event_log import LogWriter
+from workers.event_log.tables import event_table
 from workers.job import Caller, Job, JobResult
 from workers.local_door import directories_of
+from workers.ray_hosts import RayHosts
 from workers.ray_runtime import run_ray
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_cluster")]
 
 EVENTS = 400
+PATIENCE = 60.0
+"""Seconds until a test that waits gives up."""
+
 STREAMS: dict[str, list[Any]] = {
     "barriers": [(BARRIER(), ts, 0) for ts in range(50, EVENTS + 1, 50)],
     "a": [(VALUE(0), ts, ts) for ts in range(1, EVENTS)],
@@ -66,7 +78,10 @@ class Falls(EchoWindow):
 
 @dataclass
 class Falling:
-    """A run whose hosts fall. `where`: a tag and a time, and how often."""
+    """A run whose hosts fall. `falls`: a tag and a time, and how often.
+
+    `pauses_at`: events from this time on come once something is committed, however late the driver asks for that.
+    """
 
     tmp_path: Path
     falls: dict[Any, int]
@@ -74,6 +89,7 @@ class Falling:
     settings: dict[str, Any] = field(default_factory=dict)
     signal: int = signal.SIGKILL
     sink: Any = None
+    pauses_at: int | None = None
     told: list[tuple[float, str]] = field(default_factory=list)
 
     @property
@@ -81,11 +97,18 @@ class Falling:
         folder = self.tmp_path / "fallen"
         folder.mkdir(exist_ok=True)
         settings = {"runtime.kind": "ray", "runtime.hosts": 2, "runtime.batch_rows": 10, **self.settings}
+        settings["runtime.stall_after"] = "1h"  # what is told is told of losses
         if self.every is not None:
             settings["checkpoint.every"] = self.every
         given = {path: Given(value, "test") for path, value in settings.items()}
         program = Falls(folder, self.falls, self.signal)
         job = job_of(prepare(from_program(program, STREAMS, given)), None, collect=self.sink is None)
+        if self.pauses_at is not None:
+            streams = tuple(
+                one.model_copy(update={"source": SourceConfig(log={"path": str(self.tmp_path / "log")})})
+                for one in job.streams
+            )
+            job = replace(job, streams=streams, memory={})
         return replace(
             job,
             sinks=(SinkConfig.model_validate(self.sink or {"jsonl": {"path": str(self.tmp_path / "out")}}),),
@@ -95,8 +118,35 @@ class Falling:
 
     def run(self, **changed: Any) -> JobResult:
         caller = Caller(notify=lambda text: self.told.append((time.time(), text)))
-        self.result = run_ray(replace(self.job, **changed), caller)
+        job = replace(self.job, **changed)
+        with self.feeding() if self.pauses_at is not None else nullcontext():
+            self.result = run_ray(job, caller)
         return self.result
+
+    @contextmanager
+    def feeding(self) -> Iterator[None]:
+        """Write the streams: some events before anything is committed, the others after that."""
+        logs = {name: LogWriter(self.tmp_path / "log", name, "test") for name in STREAMS}
+        early = {name: sum(ts < self.pauses_at for _, ts, _ in STREAMS[name]) for name in STREAMS}
+        has_ended = threading.Event()
+
+        def feed() -> None:
+            for name, log in logs.items():
+                log.append(0, as_table(STREAMS[name][: early[name]]), keep_order=True)
+            while not list(self.tmp_path.glob("checkpoints/state-*.dgs")):
+                if has_ended.wait(0.01):
+                    return
+            for name, log in logs.items():
+                log.append(1, as_table(STREAMS[name][early[name] :]), keep_order=True)
+                log.close()
+
+        with ThreadPoolExecutor(1) as pool:
+            fed = pool.submit(feed)
+            try:
+                yield
+            finally:
+                has_ended.set()
+            fed.result()
 
     def check(self) -> None:
         """Compare collected outputs and those in files with the sequential program's; nothing else may be left."""
@@ -120,6 +170,13 @@ class Falling:
         return [text.rpartition(": ")[2] for _, text in self.told]
 
 
+def as_table(events: list[Any]) -> pa.Table:
+    tags = tuple(dict.fromkeys(tag for tag, _, _ in events))
+    codes = np.array([tags.index(tag) for tag, _, _ in events], dtype=np.int32)
+    times = np.array([ts for _, ts, _ in events])
+    return event_table(times, tags, codes, [payload for *_, payload in events])
+
+
 def leaf_tag(tmp_path: Path) -> Any:
     """Return the values of the leaf whose host is not the root's."""
     deployment = Deployment(Falling(tmp_path, {}).job, 2)
@@ -135,10 +192,15 @@ def expected() -> Counter[str]:
 
 def no_host_is_left() -> bool:
     """Return whether no host of this process is alive, which Ray names so; idle ones may take a moment."""
-    deadline = time.monotonic() + 60
-    while any("HostActor" in name for name in family().values()) and time.monotonic() < deadline:
+    return comes_true(lambda: not any("HostActor" in name for name in family().values()))
+
+
+def comes_true(claim: Callable[[], bool]) -> bool:
+    """Return whether something is so before long."""
+    deadline = time.monotonic() + PATIENCE
+    while not (is_so := claim()) and time.monotonic() < deadline:
         time.sleep(0.05)
-    return not any("HostActor" in name for name in family().values())
+    return is_so
 
 
 @pytest.fixture
@@ -160,12 +222,16 @@ def open_files() -> int:
 
 
 @pytest.mark.parametrize("transport", ["direct", "ray"])
-def test_a_killed_host_is_noticed_at_once_and_the_run_goes_on_from_its_last_checkpoint(tmp_path, transport):
-    run = Falling(tmp_path, {(leaf_tag(tmp_path), 300): 1}, settings={"runtime.transport": transport})
+def test_a_killed_host_is_noticed_at_once_and_the_run_goes_on_from_its_last_checkpoint(
+    tmp_path, monkeypatch, transport
+):
+    monkeypatch.setattr(ray_hosts, "ANSWER_SECONDS", 10 * PATIENCE)  # its silence is not what is noticed
+    settings = {"runtime.transport": transport}
+    run = Falling(tmp_path, {(leaf_tag(tmp_path), 300): 1}, settings=settings, pauses_at=300)
     figures = run.run().figures
     run.check()
     assert run.notices == ["the run starts again from its last checkpoint, now"]
-    assert run.told[0][0] - run.fallen[0] < 1
+    assert run.told[0][0] - run.fallen[0] < PATIENCE
     assert figures["restarts"] == 1
     assert figures["events_in"] == sum(map(len, STREAMS.values()))
     assert figures["outputs"] == expected().total()
@@ -178,13 +244,14 @@ def test_a_run_survives_the_roots_host_and_then_another_and_leaves_nothing_of_th
     leaf = leaf_tag(tmp_path)
     files = open_files()
     falls = {(BARRIER(), 150): 1, (leaf, 350): 1, ("init",): 1}
-    run = Falling(tmp_path, falls, settings={"runtime.restarts.max": 2})  # without progress in between
+    settings = {"runtime.restarts.max": 2}  # without progress in between
+    run = Falling(tmp_path, falls, settings=settings, pauses_at=350)
     assert run.run().figures["restarts"] == 3
     run.check()
     assert no_host_is_left()
     assert len(tokens) == 4
     assert not [left for token in tokens for left in directories_of(token)]
-    assert open_files() <= files + 2
+    assert comes_true(lambda: open_files() <= files + 2)
 
 
 def test_a_run_begins_anew_when_nothing_is_committed_yet(tmp_path):
@@ -221,9 +288,16 @@ def test_restarts_without_progress_are_bounded_and_pause_and_the_run_can_be_resu
 
 @pytest.mark.parametrize("where", ["running", "opening"])
 def test_a_host_that_hangs_is_lost_once_it_has_not_answered(tmp_path, monkeypatch, where):
-    monkeypatch.setattr(ray_hosts, "ANSWER_SECONDS", 1.5)
     falls = {(BARRIER(), 300): 1} if where == "running" else {("init",): 1}
     run = Falling(tmp_path, falls, signal=signal.SIGSTOP)
+    asked = RayHosts._asked
+
+    def ask(hosts: RayHosts, call: Any, *, is_long: bool = False) -> list[Any]:
+        """Hosts that are well may be slow: only the first that has stopped is to be found soon."""
+        hangs = bool(run.fallen and not run.told)
+        return asked(hosts, call, 1.5 if hangs or is_long else PATIENCE, is_long=is_long)
+
+    monkeypatch.setattr(RayHosts, "ask", ask)
     run.run()
     run.check()
     assert "it has not answered for 1.5 s" in run.told[0][1]
@@ -231,18 +305,26 @@ def test_a_host_that_hangs_is_lost_once_it_has_not_answered(tmp_path, monkeypatc
 
 
 def test_a_host_that_takes_long_to_open_is_not_lost(tmp_path, monkeypatch):
-    monkeypatch.setattr(ray_hosts, "ANSWER_SECONDS", 4.0)
-    driver, opened = os.getpid(), tmp_path / "opened"
+    driver, opening, alive = os.getpid(), tmp_path / "opening", tmp_path / "alive"
+    asked = RayHosts._asked
 
     class Slow(EchoWindow):
         def init(self):
-            if os.getpid() != driver and not opened.exists():
-                opened.touch()
-                time.sleep(6)
+            if os.getpid() != driver and not alive.exists():
+                opening.touch()
+                assert comes_true(alive.exists)
             return super().init()
 
+    def ask(hosts: RayHosts, call: Any, *, is_long: bool = False) -> list[Any]:
+        """What may take long has taken longer than it should when hosts are asked whether they are alive."""
+        answers = asked(hosts, call, 0.1 if is_long else PATIENCE, is_long=is_long)
+        if opening.exists() and not is_long:
+            alive.touch()
+        return answers
+
+    monkeypatch.setattr(RayHosts, "ask", ask)
     run = Falling(tmp_path, {})
     run.run(program=Slow())
     run.check()
-    assert opened.exists()
+    assert alive.exists()
     assert run.told == []
