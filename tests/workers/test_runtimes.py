@@ -196,6 +196,8 @@ def test_hosts_make_way_for_other_processes_no_more_than_the_driver_does():
     assert [(process != os.getpid(), nice) for process, nice in run.outputs] == [(True, own)] * 2
 
 
+@pytest.mark.ray
+@pytest.mark.usefixtures("ray_cluster")
 def test_ray_runtime_needs_zeromq_only_for_the_direct_transport(monkeypatch):
     monkeypatch.delitem(sys.modules, "workers.transport_direct", raising=False)
     monkeypatch.setitem(sys.modules, "zmq", None)
