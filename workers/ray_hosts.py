@@ -24,8 +24,8 @@ START_SECONDS = 120.0
 CLOSE_SECONDS = 30.0
 """How long hosts may take to close their files when a generation ends."""
 
-GONE_SECONDS = 10.0
-"""How long to wait for hosts that were killed to be gone. Ray takes 5 s for one that is stopped."""
+GONE_SECONDS = 60.0
+"""How long to wait for hosts that were killed to be gone: idle ones would find their files locked. Ray takes 5 s for one that is stopped."""
 
 DEATH_SECONDS = 0.2
 """How long Ray may take to know of a death: then it is asked whether that is why a host cannot be reached."""
