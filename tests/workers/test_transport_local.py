@@ -155,7 +155,7 @@ def open_frames():
     found = []
     for descriptor in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):
-            found.append(os.readlink(descriptor))
+            found.append(str(descriptor.readlink()))
     return [name for name in found if name.startswith("/memfd:frame")]
 
 
