@@ -29,7 +29,10 @@ TEMPORARY = ".tmp"
 """How names of unfinished files end. Whoever owns the directory may remove what a crash has left of them."""
 
 GLANCE = 0.25
-"""Seconds for which whoever takes a lock waits for those who only look at it: a look shares the lock for microseconds."""
+"""Seconds for which whoever takes a lock waits for one that has it for a moment only."""
+
+LONGEST_LOOK = 60.0
+"""Seconds for which it waits for those who only look at it, as far as can be told: a look shares the lock, for microseconds."""
 
 
 class Lock(Protocol):
@@ -172,13 +175,21 @@ class _FileLock:
             raise
 
     def _take(self) -> None:
-        deadline = time.monotonic() + GLANCE
+        began = time.monotonic()
         while not _locked(self._descriptor, fcntl.LOCK_EX):
-            if time.monotonic() > deadline:
+            waited = time.monotonic() - began
+            if waited > LONGEST_LOOK or (waited > GLANCE and not self._is_shared()):
                 raise BusyError(_holder(self._descriptor))
             time.sleep(GLANCE / 50)
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
+
+    def _is_shared(self) -> bool:
+        """Return whether those who have the lock only look at it, as this does then."""
+        try:
+            return _locked(self._descriptor, fcntl.LOCK_SH)
+        finally:
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def release(self) -> None:
         """Let others have it; again is nothing."""

@@ -7,12 +7,13 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from workers.checkpoints.disk import BusyError, RealDisk, holder_of
+from workers.checkpoints.disk import GLANCE, BusyError, RealDisk, holder_of
 from workers.checkpoints.simulated_disk import DiskFaults, SimulatedCrash, SimulatedDisk
 
 FILE = Path("/d/file")
@@ -98,11 +99,33 @@ def test_who_looks_at_a_lock_keeps_nobody_from_taking_it(tmp_path):
     with path.open("rb") as looking:
         fcntl.flock(looking, fcntl.LOCK_SH)
         assert holder_of(path) is None
-        threading.Timer(0.02, lambda: fcntl.flock(looking, fcntl.LOCK_UN)).start()
+        threading.Timer(2 * GLANCE, lambda: fcntl.flock(looking, fcntl.LOCK_UN)).start()  # it was held up
         lock = RealDisk().lock(path)
     assert holder_of(path) == f"process {os.getpid()} on {socket.gethostname()}"
     lock.release()
     assert holder_of(path) is None
+
+
+def test_of_several_that_wait_for_a_look_one_takes_the_lock(tmp_path):
+    path, taken = tmp_path / "lock", []
+    RealDisk().lock(path).release()
+
+    def take():
+        try:
+            taken.append(RealDisk().lock(path))
+        except BusyError:
+            taken.append(None)
+
+    with path.open("rb") as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        threads = [threading.Thread(target=take) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        time.sleep(2 * GLANCE)
+    for thread in threads:
+        thread.join()
+    (lock,) = filter(None, taken)
+    lock.release()
 
 
 def test_real_lock_ends_with_its_process(tmp_path):
