@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 LOOK_EVERY = 0.05
 """Seconds between two looks at what the run has done."""
 
-BEGINNING = 10.0
-"""Seconds that a process may take from claiming a run directory to running in it."""
-
 
 def stop_run(run: KnownRun, *, timeout: float = 60.0) -> dict[str, Any]:
     """Let a run stop at a checkpoint; return its results once it has ended, at once if it had.
@@ -31,7 +28,7 @@ def stop_run(run: KnownRun, *, timeout: float = 60.0) -> dict[str, Any]:
     from workers.control import Wish, leave_wish
 
     advice = "It stops at its next checkpoint: wait longer with `--timeout`, or end its process"
-    if _is_listening(run):
+    if _is_listening(run, timeout):
         leave_wish(run.directory.control, Wish("stop"))
         _wait(run, lambda: not run.is_alive, timeout, "ended", advice)
     return run.directory.results()
@@ -48,7 +45,7 @@ def move_run(
     from dgs.api.moving import answer_to
     from workers.control import Wish, leave_wish
 
-    if not _is_listening(run):
+    if not _is_listening(run, timeout):
         raise _not_alive(run)
     path = _written(run, given, program)
     leave_wish(run.directory.control, Wish("replan", "dgs replan", str(path)))
@@ -90,14 +87,14 @@ def _written(run: KnownRun, given: Mapping[str, Given], program: Program | None)
     return path
 
 
-def _is_listening(run: KnownRun) -> bool:
+def _is_listening(run: KnownRun, timeout: float) -> bool:
     """Return whether a run takes wishes; one that has only begun to be is waited for."""
-    deadline = time.monotonic() + BEGINNING
+    deadline = time.monotonic() + timeout
     while run.is_alive and not run.is_listening and time.monotonic() < deadline:
         time.sleep(LOOK_EVERY)
     if run.is_alive and not run.is_listening:
         advice = "Its process has the directory and has not begun: try again, or end the process"
-        raise NoAnswerError(path=run.directory.path, what="begun", seconds=f"{BEGINNING:g}", advice=advice)
+        raise NoAnswerError(path=run.directory.path, what="begun", seconds=f"{timeout:g}", advice=advice)
     return run.is_listening
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import dgs as library
-from dgs.api import preparing, running, starting, steering
+from dgs.api import preparing, running, starting
 from dgs.api.moving import Moves, answer_to
 from dgs.api.runs import KnownRun, committed_in, held, newest_of
 from dgs.cli import main
@@ -176,10 +176,9 @@ def test_run_that_is_refused_at_the_checkpoints_leaves_the_id_of_the_other(savin
     assert not list(Path("out").glob("*"))
 
 
-def test_stop_of_a_process_that_does_not_begin_gives_up(failed, monkeypatch):
-    monkeypatch.setattr(steering, "BEGINNING", 0.01)
+def test_stop_of_a_process_that_does_not_begin_gives_up(failed):
     with alive(FIRST), pytest.raises(NoAnswerError, match="has not begun within"):
-        library.stop(FIRST)
+        library.stop(FIRST, timeout=0.01)
 
 
 @pytest.mark.parametrize(
