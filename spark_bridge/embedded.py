@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dgs.errors import SparkUnavailableError
+from spark_bridge.failures import is_of_lost_java, sentence
 from workers.event_log.durable import make_directory
 
 STOPS_WITHIN = 10.0
@@ -31,7 +33,7 @@ appender.out.layout.pattern = %d{yyyy-MM-dd HH:mm:ss} %p %c{1}: %m%n
 
 
 _WHY = re.compile(
-    r"(?:Exception in thread \S+ (?:[a-z]\w*\.)*\w+: |(?=Invalid |Unrecognized |Too small ))(.+)"
+    r"(?:Exception in thread \S+ (?:[a-z]\w*\.)*\w+: |(?=Invalid |Unrecognized |Too small )|.*ERROR (?=DiskBlockManager: .*dir in ))(.+)"
 )
 
 
@@ -54,6 +56,12 @@ class Embedded:
                 self._context = SparkContext(conf=conf, gateway=self._gateway)
                 end_quietly(self._context._accumulatorServer)  # noqa: SLF001 - it has no public name
                 self.spark: Any = SparkSession(self._context)
+            except Exception as error:
+                problem = sentence(str(error))  # now: errors of Java know what they say while there is a Java
+                self._end()
+                if is_of_lost_java(error):
+                    raise
+                raise SparkUnavailableError(problem=problem, log=work_dir / "spark.log") from None
             except BaseException:
                 self._end()
                 raise

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from dgs.errors import DgsError, MalformedRowError, SparkQueryError, UsageError
 from spark_bridge.connectors import absent
-from spark_bridge.queries import FILES, Query, resolved, told
+from spark_bridge.queries import FILES, Query, quoted, resolved, told
 
 _WRAPPING = re.compile(r"^\[STREAM_FAILED\] Query \[id = [^\]]*\] terminated with exception: ")
 _NO_ANSWER = re.compile(r"Py4JNetworkError: .*|Py4JError: An error occurred while calling \S+\s*", re.DOTALL)
@@ -26,9 +26,10 @@ LOST = (
 )
 _WRAPPINGS = ("Job aborted", "Writing job aborted", "FAILED_EXECUTE", "PYTHON_DATA_SOURCE_ERROR")
 _STATE = re.compile(r"\s*SQLSTATE: \w+.*$")
-_CLASS = re.compile(r"^(?:[a-z]\w*\.)+\w+: ")
+_CLASS = re.compile(r"^(?:[a-z]\w*\.)+(\w+: )")
 _TRACEBACK = "Traceback (most recent call last):"
-_RAISED = re.compile(r"^((?:\w+\.)*\w*(?:Error|Exception)\b.*)$", re.MULTILINE)
+_RAISED = re.compile(r"^((?:\w+\.)*\w*(?:Error|Exception)\b.*|(?:\w+\.)+[A-Z]\w*: .*)$", re.MULTILINE)
+_BY_WORKER = "An exception was thrown from the Python worker"
 _ROOT = re.compile(r"^\s*(?:Caused by|pyspark\.\S+|dgs\.errors\.\w+): (.*)$", re.MULTILINE)
 
 
@@ -67,9 +68,11 @@ def sentence(text: str) -> str:
     causes = [line for line in _ROOT.findall(text) if line]
     if causes and any(wrapping in first for wrapping in _WRAPPINGS):
         first = causes[-1]
-    elif first.endswith(_TRACEBACK) and (raised := _RAISED.findall(text)):
-        first = f"{first.removesuffix(_TRACEBACK)}{raised[-1]}"
-    return _CLASS.sub("", _STATE.sub("", first)).rstrip(" .")
+    elif (first.endswith(_TRACEBACK) or _BY_WORKER in first) and (raised := _RAISED.findall(text)):
+        first = f"{first.removesuffix(_TRACEBACK).rstrip()} {raised[-1]}"
+    said = _STATE.sub("", first).rstrip(" .")
+    bare = _CLASS.sub("", said)
+    return bare if " " in bare else _CLASS.sub(r"\1", said)  # the name of a host says nothing by itself
 
 
 def _advice(said: str, query: Query, base_dir: Path | None) -> str:
@@ -93,7 +96,7 @@ def _located(
         )
     file, row = place
     problem = f"column {column!r} is null in {unquote(file)}"
-    return MalformedRowError(stream=stream, row=-1 if row is None else row, problem=problem)
+    return MalformedRowError(stream=stream, row="?" if row is None else row, problem=problem)
 
 
 def _place(column: str, query: Query, spark: Any, base_dir: Path | None) -> tuple[str, int | None] | None:
@@ -108,7 +111,7 @@ def _place(column: str, query: Query, spark: Any, base_dir: Path | None) -> tupl
         selected = rows.selectExpr(
             *(source.select or ["*"]), "_metadata.file_path AS __file", f"{number} AS __row"
         )
-        found = selected.where(f"`{column}` IS NULL").select("__file", "__row").take(1)
+        found = selected.where(f"{quoted(column)} IS NULL").select("__file", "__row").take(1)
     except Exception:  # noqa: BLE001 - this only tells where; that it is wrong is known
         return None
     return (str(found[0][0]), found[0][1]) if found else None

@@ -11,16 +11,21 @@ Spark's checkpoint directory where they were, and Spark goes on where it was.
 from __future__ import annotations
 
 import contextlib
+import secrets
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 from dgs.config import SparkConfig
-from spark_bridge.feed import Feed
+from spark_bridge.feed import LOOKS_EVERY, Feed
 from spark_bridge.queries import queries_of
 from spark_bridge.session import check_installed, session
 from workers.job import Job
 from workers.sources.logged import log_path
+
+INTERRUPTS_EVERY = 0.2
+"""Seconds between two interruptions of what is to be stopped: the first one may come before there is anything to interrupt."""
 
 
 def _unheard(_sentence: str) -> None:
@@ -80,16 +85,31 @@ def _thread(feeds: Sequence[Feed], entered: Callable[[], AbstractContextManager[
 
 
 def _run(feeds: Sequence[Feed], spark: object, stop: threading.Event) -> None:
-    """Run all queries until they have ended or are to be stopped."""
-    threads = [threading.Thread(target=feed.run, args=(spark, stop), daemon=True) for feed in feeds]
+    """Run all queries until they have ended or are to be stopped; what else the session has to do goes on."""
+    tag = f"dgs-{secrets.token_hex(8)}"
+    mark, interrupt = _tagging(spark)
+
+    def run(feed: Feed) -> None:
+        with contextlib.suppress(Exception):  # Spark may be gone, which the feed says
+            mark(tag)
+        feed.run(spark, stop)
+
+    threads = [threading.Thread(target=run, args=(feed,), daemon=True) for feed in feeds]
     for thread in threads:
         thread.start()
-    while any(thread.is_alive() for thread in threads):
-        if stop.wait(0.05):
-            with contextlib.suppress(
-                Exception
-            ):  # queries that are no streams know of no stop; and Spark may be gone
-                spark.interruptAll()  # type: ignore[attr-defined]
-            break
-    for thread in threads:
-        thread.join()
+    while alive := [thread for thread in threads if thread.is_alive()]:
+        if not stop.wait(LOOKS_EVERY):
+            continue
+        with contextlib.suppress(
+            Exception
+        ):  # queries that are no streams know of no stop; and Spark may be gone
+            interrupt(tag)
+        alive[0].join(INTERRUPTS_EVERY)
+
+
+def _tagging(spark: Any) -> tuple[Callable[[str], None], Callable[[str], object]]:
+    """Return what gives a tag to the jobs of a thread, and what ends the jobs that have it."""
+    if getattr(spark, "_jsparkSession", None) is None:  # of Spark Connect
+        return spark.addTag, spark.interruptTag
+    # The tags of such a session are another one's in each thread, even by the same name.
+    return spark.sparkContext.addJobTag, spark.sparkContext.cancelJobsWithTag

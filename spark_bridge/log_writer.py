@@ -67,7 +67,10 @@ class LogWrite:
     def of(cls, options: Any, schema: StructType) -> LogWrite:
         """Return the write of the options and columns of a query. Raises UsageError."""
         types = {field.name: field.dataType.simpleString() for field in schema}
-        return cls(LogOptions.parsed(options).checked(types), to_arrow_schema(schema, timezone="UTC"))
+        columns = to_arrow_schema(schema, timezone="UTC")
+        return cls(
+            LogOptions.parsed(options).checked(types), pa.schema([_nullable(field) for field in columns])
+        )
 
     def stage(self, batches: Iterator[pa.RecordBatch]) -> Staged:
         """Sort the rows of a task by stream and stage them. Raises MalformedRowError, OwnedLogError."""
@@ -165,6 +168,18 @@ class LogWrite:
         """Return the unit of the column of times, if its type has one."""
         kind = self.schema.field(self.options.ts).type
         return _ARROW_UNITS[kind.unit] if pa.types.is_timestamp(kind) else None
+
+
+def _nullable(field: pa.Field) -> pa.Field:
+    """Return a column that may have nulls all the way down: where a record is null, Arrow has nulls for its parts, too."""
+    kind = field.type
+    if pa.types.is_struct(kind):
+        kind = pa.struct([_nullable(part) for part in kind])
+    elif pa.types.is_map(kind):
+        kind = pa.map_(kind.key_type, _nullable(kind.item_field))
+    elif pa.types.is_list(kind):
+        kind = pa.list_(_nullable(kind.value_field))
+    return pa.field(field.name, kind)
 
 
 @contextmanager

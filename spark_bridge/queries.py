@@ -112,7 +112,7 @@ def told(reader: Any, source: SparkSource) -> Any:
     reader = reader.format(source.format).options(
         **{name: text(value) for name, value in source.options.items()}
     )
-    columns = ", ".join(f"`{name}` {kind}" for name, kind in source.columns.items())
+    columns = ", ".join(f"{quoted(name)} {kind}" for name, kind in source.columns.items())
     return reader.schema(columns) if columns else reader
 
 
@@ -137,7 +137,8 @@ def prepared(rows: Any, *, key: str | None = None, streams: int = 0) -> Any:
     """
     if key is None:
         return rows
-    return rows.repartition(streams, key) if streams else rows.repartition(key)
+    column = quoted(key)  # a dot would mean a part of a record
+    return rows.repartition(streams, column) if streams else rows.repartition(column)
 
 
 def resolved(path: str, base_dir: Path) -> str:
@@ -148,6 +149,15 @@ def resolved(path: str, base_dir: Path) -> str:
     if whole.exists():
         return escaped(str(whole))
     return path if Path(path).is_absolute() else f"{escaped(str(base_dir))}/{path}"
+
+
+def quoted(column: str) -> str:
+    """Return the name of a column as SQL has it.
+
+    >>> quoted("the.stream")
+    '`the.stream`'
+    """
+    return f"`{column.replace('`', '``')}`"
 
 
 def escaped(path: str) -> str:

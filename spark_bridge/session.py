@@ -24,6 +24,8 @@ from dgs.config import SparkConfig
 from dgs.errors import DgsError, MissingPackageError, SparkUnavailableError, UsageError
 from spark_bridge.addresses import check_answers
 from spark_bridge.embedded import Embedded, end_of, why_java_ended
+from spark_bridge.failures import is_of_lost_java
+from spark_bridge.homes import check_home
 from spark_bridge.java import find_java
 from spark_bridge.silence import tell_errors_once
 from spark_bridge.unknown import check_settings, ignored_settings, tell, text, unknown_settings
@@ -63,7 +65,7 @@ _current: _Current | None = None
 def check_installed(config: SparkConfig) -> None:
     """Look for what a session needs, without starting anything.
 
-    Raises MissingPackageError, JavaMissingError, SparkUnreachableError, PlanFileError.
+    Raises MissingPackageError, JavaMissingError, SparkUnavailableError, SparkUnreachableError, PlanFileError.
     """
     check_settings(config)
     for package in ("pyspark", "pandas"):
@@ -71,6 +73,7 @@ def check_installed(config: SparkConfig) -> None:
             raise MissingPackageError(feature="Spark", package=package)
     if config.remote is None or _starts_server(config.remote):
         find_java()
+        check_home()
     if config.remote is not None:
         for module, package in CONNECT_PACKAGES.items():
             if not _is_there(module):
@@ -181,7 +184,7 @@ def _started(config: SparkConfig, work_dir: Path, *, verbose: bool) -> _Current:
             _stop(found)
         if isinstance(error, DgsError):
             raise
-        if "JAVA_GATEWAY_EXITED" in problem:
+        if "JAVA_GATEWAY_EXITED" in problem or is_of_lost_java(error):
             problem = why_java_ended(log, since=since) or problem
         raise SparkUnavailableError(problem=problem, log=log) from error
     if found.is_ours and not verbose:

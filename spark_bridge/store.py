@@ -207,15 +207,19 @@ class SparkStore:
             self._tell(checkpoint.epoch, row)
 
     def close(self) -> None:
-        """Wait for the table, then let others open the store."""
-        problem = self._follower.close()
-        if problem is not None:
-            self._notify(
-                "the table of checkpoints lacks the last epochs, which are in the directory of checkpoints: "
-                f"{told(problem)}"
-            )
-        self._store.close()
-        self._closing()
+        """Wait for the table, then let others open the store, also if whoever stops the run does not wait that long."""
+        try:
+            problem = self._follower.close()
+            if problem is not None:
+                self._notify(
+                    "the table of checkpoints lacks the last epochs, which are in the directory of checkpoints: "
+                    f"{told(problem)}"
+                )
+        finally:
+            try:
+                self._store.close()
+            finally:
+                self._closing()
 
     def _catch_up(self, store: DirectoryStore) -> None:
         committed = store.committed()

@@ -14,6 +14,8 @@ from dgs.errors import UsageError
 from spark_bridge.data_source import DgsDataSource
 from spark_bridge.log_writer import CONTINUOUS, LogWrite
 from spark_bridge.options import LogOptions, listed
+from spark_bridge.queries import prepared
+from tests.spark_bridge.writing import batches_in
 from workers.event_log.segments import all_names, read_segment
 
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
@@ -102,6 +104,27 @@ def test_trigger_without_micro_batches_is_refused_before_rows_are_waited_for(mon
 
 def test_delay_that_is_no_whole_number_of_units_is_rounded_up():
     assert LogOptions.parsed({"log": "/log", "stream": "s", "max_delay": "1500ms"}).delay("s") == 2
+
+
+def test_records_without_nulls_inside_may_be_null_themselves(spark, tmp_path):
+    inside = (
+        "named_struct('x', 1, 'many', array(named_struct('y', 2)), 'pairs', map('k', named_struct('z', 3)))"
+    )
+    sql = f"SELECT 1 AS ts, {inside} AS record UNION ALL SELECT 2, NULL"
+    whole = {"x": 1, "many": [{"y": 2}], "pairs": [("k", {"z": 3})]}
+    assert written(spark, tmp_path / "log", sql).column("record").to_pylist() == [whole, None]
+
+
+def test_column_that_deals_rows_may_have_a_dot_in_its_name(spark, tmp_path):
+    rows = prepared(
+        spark.sql("SELECT id AS ts, concat('s', id % 2) AS `the.stream` FROM range(4)"), key="the.stream"
+    )
+    options = {"log": str(tmp_path / "log"), "key": "the.stream"}
+    rows.write.format("dgs").options(**options).mode("append").save()
+    assert {name: sum(rows for _, rows in batches_in(tmp_path / "log", name)) for name in ("s0", "s1")} == {
+        "s0": 2,
+        "s1": 2,
+    }
 
 
 def test_columns_of_all_types_are_in_the_log_in_utc(spark, tmp_path):

@@ -18,6 +18,15 @@ SQLSTATE: 38000
 """
 
 
+BY_WORKER = """An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "log_writer.py", line 7, in write
+    return self._write.stage(iterator)
+pyarrow.lib.ArrowInvalid: Can't view array of type struct
+
+"""
+
+
 def said_of(text, **source):
     stream = StreamConfig(id="s", tags={"kind": "n"}, source={"spark": SparkSource(**source)})
     [query] = queries_of([stream], unit="ms")
@@ -30,8 +39,21 @@ def test_traceback_of_a_python_worker_is_its_last_line():
     )
 
 
-def test_names_of_java_classes_are_left_out():
-    assert sentence("org.apache.spark.SparkException: [X] It is so. SQLSTATE: 1") == "[X] It is so"
+def test_what_a_python_worker_raised_is_said_whatever_its_name():
+    assert sentence(BY_WORKER) == (
+        "An exception was thrown from the Python worker: pyarrow.lib.ArrowInvalid: Can't view array of type struct"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("org.apache.spark.SparkException: [X] It is so. SQLSTATE: 1", "[X] It is so"),
+        ("java.net.UnknownHostException: namenode", "UnknownHostException: namenode"),
+    ],
+)
+def test_names_of_java_classes_are_left_out_where_that_leaves_a_sentence(text, said):
+    assert sentence(text) == said
 
 
 @pytest.mark.parametrize(

@@ -143,6 +143,10 @@ def test_home_that_is_given_is_used(tmp_path, monkeypatch):
             "Invalid heap size: 1x\nError: Could not create the Java Virtual Machine.\n",
             "Invalid heap size: 1x",
         ),
+        (
+            "2026-11-22 00:30:43 ERROR DiskBlockManager: Failed to create local dir in /full. Ignoring this directory.\n...\n",
+            "DiskBlockManager: Failed to create local dir in /full. Ignoring this directory",
+        ),
         ("WARNING: nothing\n", None),
         (None, None),
     ],

@@ -1,0 +1,71 @@
+"""A run that is stopped lets go of Spark: its own queries end, what others do there goes on."""
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from spark_bridge.ingest import _run
+from spark_bridge.store import SparkStore
+from tests.spark_bridge.test_ingest import waited_for
+
+ENDLESS = "SELECT sum(hash(id)) FROM range(0, 1000000000000000, 1, 1)"
+
+
+def ask(spark, ended):
+    """Ask Spark what takes for ever, and keep what ends that."""
+    try:
+        spark.sql(ENDLESS).collect()
+    except Exception as error:  # noqa: BLE001 - of Java
+        ended.append(error)
+
+
+def test_stop_ends_the_queries_of_the_run_and_nothing_else_in_the_session(spark):
+    ours, others, stop = [], [], threading.Event()
+    other = threading.Thread(target=ask, args=(spark, others))
+    feed = SimpleNamespace(run=lambda spark, _stop: ask(spark, ours))
+    run = threading.Thread(target=_run, args=([feed], spark, stop))
+    try:
+        other.start()
+        run.start()
+        waited_for(lambda: len(spark.sparkContext.statusTracker().getActiveJobsIds()) == 2)
+        stop.set()
+        run.join(20)
+        assert (len(ours), others) == (1, [])
+    finally:
+        stop.set()
+        spark.interruptAll()
+        other.join()
+
+
+def test_stop_that_comes_before_the_query_ends_it_too(spark):
+    ended, stop = [], threading.Event()
+
+    def late(spark, stop):
+        stop.wait()
+        threading.Event().wait(0.3)
+        ask(spark, ended)
+
+    run = threading.Thread(target=_run, args=([SimpleNamespace(run=late)], spark, stop))
+    run.start()
+    stop.set()
+    run.join(20)
+    assert len(ended) == 1
+
+
+def test_store_lets_go_of_everything_though_nobody_waits_for_the_table():
+    closed = []
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    store = SparkStore(
+        SimpleNamespace(close=lambda: closed.append("store")),
+        SimpleNamespace(close=interrupted),
+        run="r",
+        keep=1,
+        closing=lambda: closed.append("session"),
+    )
+    with pytest.raises(KeyboardInterrupt):
+        store.close()
+    assert closed == ["store", "session"]
