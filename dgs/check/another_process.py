@@ -1,7 +1,7 @@
 """The program in another process: a fresh interpreter with another hash seed, at another time.
 
 It is asked for what a history leads to. What the answers must not depend on is different there: the order of sets of texts,
-`hash`, `id`, the process's number, the clocks, what modules and objects remember.
+`hash`, `id`, the process's number, the clocks, the time zone, what modules and objects remember.
 
 The other process is `python -m dgs.check.another_process`; questions and answers are codec bytes, each after its length. What
 the codec does to the program's attributes (it sorts dicts) must not count, so it is done here, too: `here`.
@@ -31,6 +31,9 @@ HASH_SEEDS = (1, 13, 12, 11, 17, 41, 0, 15)
 
 LONGEST = 60.0
 """Seconds in which an answer must come, the first one after all imports."""
+
+TIME_ZONE = "DGS-13:47"
+"""Where it is never the same time of day as here: hosts may be anywhere, or set to UTC."""
 
 INSIDE = "DGS_CHECK_ANOTHER_PROCESS"
 """The variable that is set there: a module that checks its programs when it is imported must not start one process after the other."""
@@ -115,6 +118,7 @@ def _started() -> subprocess.Popen[bytes]:
             **os.environ,
             INSIDE: "1",
             "PYTHONHASHSEED": str(_other_hash_seed()),
+            "TZ": TIME_ZONE,
             "PYTHONPATH": os.pathsep.join(one for one in sys.path if isinstance(one, str)),
         },
     )

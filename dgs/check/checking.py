@@ -84,7 +84,7 @@ def of_counterexample(law: Law, world: World, found: Counterexample, **figures: 
     name = finding.law or law.name
     return LawResult(
         name,
-        RAISES if name == ERRORS else law.words,
+        RAISES if name == ERRORS else next((one.words for one in LAWS if one.name == name), law.words),
         "BROKEN",
         finding=finding,
         scenario=found.scenario,

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import takewhile
-from types import CodeType, FunctionType
 from typing import Any
 
+from dgs.check.constants import codes_of, functions_of, values_of
 from dgs.dependence import Dependence
 from dgs.events import Event
 from dgs.program import Program
@@ -45,12 +45,21 @@ def passes(program: Program, samples: Sequence[tuple[Tag, Any]]) -> tuple[int, .
 
     `samples`: a tag and a payload of every kind, to try how long an event after a jump takes.
     """
-    functions = list(_functions(program))
+    functions = list(functions_of(program))
     if not any(
-        "ts" in code.co_names or "ts" in code.co_consts for one in functions for code in _codes(one.__code__)
+        "ts" in code.co_names or "ts" in code.co_consts
+        for one in functions
+        for code in codes_of(one.__code__)
     ):
         return (1,)
-    named = sorted({found for found in _durations(program, functions) if 1 < found <= LONGEST_JUMP})
+    named = sorted(
+        {
+            found
+            for value in values_of(program, functions)
+            for found in _ticks(value)
+            if 1 < found <= LONGEST_JUMP
+        }
+    )
     jumps = [jump for found in named[-MOST_JUMPS // 2 :] for jump in (found, found + 1)]
     jumps = list(takewhile(lambda jump: _is_taken(program, samples, jump), jumps))
     ticks = max(3, len(jumps))
@@ -82,41 +91,8 @@ def _jumped(program: Program, samples: Sequence[tuple[Tag, Any]], size: int) -> 
                 state = update(state, Event(tag, tag.kind, ts, payload), ignore)
 
 
-def _functions(program: Program) -> Iterator[FunctionType]:
-    """Yield the methods of a program, and the functions beside them that they mention."""
-    for base in type(program).__mro__[: type(program).__mro__.index(Program)]:
-        for method in vars(base).values():
-            if isinstance(method, FunctionType):
-                yield method
-                mentioned = (method.__globals__.get(name) for name in _names(method))
-                yield from (one for one in mentioned if isinstance(one, FunctionType))
-
-
-def _durations(program: Program, functions: Sequence[FunctionType]) -> Iterator[int]:
-    """Yield the numbers that may be durations: in the code, behind the names in it, and on the program."""
-    for one in functions:
-        yield from (
-            found for code in _codes(one.__code__) for value in code.co_consts for found in _ticks(value)
-        )
-        yield from (found for name in _names(one) for found in _ticks(one.__globals__.get(name)))
-    for base in type(program).__mro__[: type(program).__mro__.index(Program)]:
-        yield from (found for value in vars(base).values() for found in _ticks(value))
-    yield from (found for value in vars(program).values() for found in _ticks(value))
-
-
 def _ticks(value: Any) -> list[int]:
     if isinstance(value, dt.timedelta):
         return [int(value.total_seconds() * unit) for unit in UNITS]
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return [int(value)] if is_number and abs(value) <= LONGEST_JUMP else []
-
-
-def _names(function: FunctionType) -> set[str]:
-    return {name for code in _codes(function.__code__) for name in code.co_names}
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield from _codes(inner)

@@ -23,8 +23,9 @@ from typing import Any, Protocol, Union
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from dgs.check.constants import Constants, constants
 from dgs.check.passing import is_quick
-from dgs.check.strategies import FLOATS, INTS, TEXTS, strategy_for
+from dgs.check.strategies import FLOATS, INTS, TEXTS, strategy_for, with_named
 from dgs.errors import UsageError
 from dgs.events import Event
 from dgs.program import Program
@@ -33,6 +34,9 @@ from dgs.tags import Tag
 __all__ = ["Protocol", "payload_hint", "payload_strategies"]
 
 UNKNOWN: Any = object()
+
+LARGEST = 1000
+"""Numbers that the program names may be as large where nobody has tried larger ones."""
 
 LONGEST = 0.0005
 """Seconds that `update` of a large int may take."""
@@ -57,15 +61,16 @@ def payload_strategies(
     """
     hint = payload_hint(program)
     found, guessed = dict[str, SearchStrategy[Any]](), []
+    firsts = {tag.kind: tag for tag in reversed(tags)}
     hinted: SearchStrategy[Any] | None = None  # one for all kinds: what one had may come again in another
     for kind in dict.fromkeys(tag.kind for tag in tags):
         if kind in given:
-            found[kind] = _given(kind, given[kind])
+            found[kind] = _given(kind, given[kind], _named(program, firsts, given[kind]))
         elif hint is not UNKNOWN:
-            hinted = strategy_for(hint) if hinted is None else hinted
+            hinted = strategy_for(hint, _named(program, firsts, hint)) if hinted is None else hinted
             found[kind] = hinted
         else:
-            found[kind] = _guess(program, next(tag for tag in tags if tag.kind == kind))
+            found[kind] = _guess(program, firsts, kind)
             guessed.append(kind)
     return found, guessed
 
@@ -115,19 +120,39 @@ def _payload_of(hint: Any) -> Any:
     return UNKNOWN
 
 
-def _given(kind: str, wanted: Any) -> SearchStrategy[Any]:
+def _named(program: Program, firsts: Mapping[str, Tag], wanted: Any) -> Constants:
+    """Return the texts that the program names, and the numbers with those next to them: those that every `update` takes quickly."""
+    found = constants(program)
+    numbers = sorted({near for one in found.numbers for near in (one - 1, one, one + 1)})
+    if wanted is not int or not all(_takes_large_ints(program, tag) for tag in firsts.values()):
+        numbers = [one for one in numbers if abs(one) <= LARGEST]
+    if wanted in (int, float):
+        numbers = [
+            one for one in numbers if all(_takes(program, tag, wanted(one)) for tag in firsts.values())
+        ]
+    return Constants(tuple(numbers), found.texts)
+
+
+def _takes(program: Program, tag: Tag, value: Any) -> bool:
+    """Return whether `update` takes a payload, and quickly: it may be a number of things to make."""
+    return is_quick(partial(_error, program, tag, value), LONGEST) and _error(program, tag, value) is None
+
+
+def _given(kind: str, wanted: Any, named: Constants) -> SearchStrategy[Any]:
     try:
-        return strategy_for(wanted)
+        return strategy_for(wanted, named)
     except UsageError as error:
         raise UsageError(message=f"strategies of kind {kind!r}: {error}") from error
 
 
-def _guess(program: Program, tag: Tag) -> SearchStrategy[Any]:
+def _guess(program: Program, firsts: Mapping[str, Tag], kind: str) -> SearchStrategy[Any]:
+    tag = firsts[kind]
     errors: list[str] = []
     for strategy, examples in GUESSES:
         failed = [error for value in examples if (error := _error(program, tag, value)) is not None]
         if not failed:
-            return strategy
+            wanted = type(examples[0])
+            return with_named(strategy, wanted, _named(program, {kind: tag}, wanted))
         errors += failed[:1]
     message = (
         f"nothing says what the payloads of kind {tag.kind!r} are, and `update` of {program.name} accepts no guess "

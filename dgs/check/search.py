@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, count
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
@@ -70,19 +70,19 @@ def search(law: Law, world: World, *, max_examples: int, seed: int) -> tuple[int
 
     A large one is not the last word: where user code remembers what it did before, what fails once cannot be made smaller later.
     """
-    count, found = _searched(law, world, max_examples, seed)
+    examples, found = _searched(law, world, max_examples, seed)
     for again in range(1, SEARCHES):
         if found is None or found.scenario.event_count <= READABLE:
             break
         _, other = _searched(law, world, max_examples, seed + again)
         found = min((one for one in (found, other) if one is not None), key=lambda one: one.size)
-    return count, found
+    return examples, found
 
 
 def _searched(law: Law, world: World, max_examples: int, seed: int) -> tuple[int, Counterexample | None]:
     failing: list[Counterexample] = []
     payloads = Payloads()
-    count, until = 0, float("inf")
+    examples, until = 0, float("inf")
 
     @seeded(seed)
     @settings(
@@ -97,13 +97,13 @@ def _searched(law: Law, world: World, max_examples: int, seed: int) -> tuple[int
     )
     @given(scenarios(law.draw, world))
     def attempt(scenario: Scenario) -> None:
-        nonlocal count, until
-        count += not failing
+        nonlocal examples, until
+        examples += not failing
         payloads.see(scenario)
         if time.monotonic() > until:
             raise _Enough
         for one in chain.from_iterable(
-            law.variants(world, one) for one in (scenario, *alike(world, scenario))
+            law.variants(world, one) for one in (scenario, *alike(world, scenario), *later(world, scenario))
         ):
             finding = examined(law, world, one)
             if finding is not None:
@@ -120,7 +120,7 @@ def _searched(law: Law, world: World, max_examples: int, seed: int) -> tuple[int
         except HypothesisException:
             if not failing:  # else: user code that does something else each time
                 raise
-    return count, _smallest(law, world, failing, payloads) if failing else None
+    return examples, _smallest(law, world, failing, payloads) if failing else None
 
 
 def _smallest(law: Law, world: World, failing: list[Counterexample], payloads: Payloads) -> Counterexample:
@@ -147,6 +147,24 @@ def alike(world: World, scenario: Scenario) -> list[Scenario]:
     )
     payloads = zip(scenario.every_event(), changed.every_event(), strict=True)
     return [] if all(one.payload is other.payload for one, other in payloads) else [changed]
+
+
+def later(world: World, scenario: Scenario) -> list[Scenario]:
+    """Return the scenario with the last events, or the last one, after everything has expired: seldom drawn together with the rest."""
+    if not world.looks_at_time:
+        return []
+    jump, total = max(world.passes), scenario.event_count
+    found = []
+    for last in sorted({1, len(scenario.events)} - {0, total}):
+        places = count()
+        found.append(
+            scenario.changed(
+                lambda event, places=places, last=last: (  # type: ignore[misc]
+                    event if next(places) < total - last else event._replace(ts=event.ts + jump)
+                )
+            )
+        )
+    return found if total else []
 
 
 def named(counterexample: Counterexample, law: Law) -> Counterexample:

@@ -24,7 +24,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Annotated, Any, Union
 
 from hypothesis import find, reject, settings
@@ -32,6 +32,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import HypothesisException
 from hypothesis.strategies import SearchStrategy
 
+from dgs.check.constants import NONE, Constants
 from dgs.errors import UsageError
 
 INTS = st.integers(0, 9)
@@ -65,20 +66,35 @@ SIMPLE: dict[Any, SearchStrategy[Any]] = {
 """Types that need no look inside."""
 
 
-def strategy_for(wanted: Any) -> SearchStrategy[Any]:
+def strategy_for(wanted: Any, named: Constants = NONE) -> SearchStrategy[Any]:
     """Return the strategy of a strategy (itself), of samples, or of a type: small values of it, simple ones first.
 
-    Raises UsageError for what is none of these, and for types that nobody knows how to make.
+    `named`: numbers and texts that numbers and texts of a type may be, too. Raises UsageError for what is none of these, and for
+    types that nobody knows how to make.
     """
     if isinstance(wanted, SearchStrategy):
         return wanted
     if isinstance(wanted, (list, tuple, range, AbstractSet)):
         return _of_samples(wanted)
     if isinstance(wanted, Hashable) and wanted in SIMPLE:
-        return SIMPLE[wanted]
+        return with_named(SIMPLE[wanted], wanted, named)
     if (supertype := getattr(wanted, "__supertype__", None)) is not None:  # a NewType
-        return strategy_for(supertype)
-    return _of_record(wanted) if isinstance(wanted, type) and _fields(wanted) else _of_generic(wanted)
+        return strategy_for(supertype, named)
+    if isinstance(wanted, type) and _fields(wanted):
+        return _of_record(wanted, named)
+    return _of_generic(wanted, named)
+
+
+def with_named(simple: SearchStrategy[Any], wanted: Any, named: Constants) -> SearchStrategy[Any]:
+    """Return the strategy of a simple type, for numbers and texts with those that are named."""
+    more: list[Any] = []
+    if wanted is int:
+        more = [one for one in named.numbers if isinstance(one, int)]
+    elif wanted is float:
+        more = [float(one) for one in named.numbers]
+    elif wanted is str:
+        more = list(named.texts)
+    return simple | st.sampled_from(more) if more else simple
 
 
 def simplest(strategy: SearchStrategy[Any]) -> Any:
@@ -96,33 +112,34 @@ def _of_samples(samples: Any) -> SearchStrategy[Any]:
     return st.sampled_from(sorted(samples, key=repr) if isinstance(samples, AbstractSet) else samples)
 
 
-def _of_generic(wanted: Any) -> SearchStrategy[Any]:  # noqa: PLR0911 - one for each kind of type
+def _of_generic(wanted: Any, named: Constants) -> SearchStrategy[Any]:  # noqa: PLR0911 - one for each kind of type
     origin, arguments = typing.get_origin(wanted), typing.get_args(wanted)
+    inner = partial(strategy_for, named=named)
     if origin in (Union, types.UnionType):
-        return st.one_of(*map(strategy_for, sorted(arguments, key=lambda one: one is not type(None))))
+        return st.one_of(*map(inner, sorted(arguments, key=lambda one: one is not type(None))))
     if origin is Annotated:
-        return _of_hypothesis(wanted) if _has_bounds(arguments[1:]) else strategy_for(arguments[0])
+        return _of_hypothesis(wanted) if _has_bounds(arguments[1:]) else inner(arguments[0])
     if origin in (list, Sequence, collections.deque):
-        items = st.lists(strategy_for(arguments[0]), max_size=3)
+        items = st.lists(inner(arguments[0]), max_size=3)
         return items.map(collections.deque) if origin is collections.deque else items
     if origin in (set, frozenset, AbstractSet):
         make = st.frozensets if origin is frozenset else st.sets
-        return make(strategy_for(arguments[0]), max_size=3)
+        return make(inner(arguments[0]), max_size=3)
     if origin in (dict, Mapping):
-        return st.dictionaries(*map(strategy_for, arguments), max_size=2)
+        return st.dictionaries(*map(inner, arguments), max_size=2)
     if origin is tuple:
         if Ellipsis in arguments:
-            return st.lists(strategy_for(arguments[0]), max_size=3).map(tuple)
-        return st.tuples(*map(strategy_for, arguments))
+            return st.lists(inner(arguments[0]), max_size=3).map(tuple)
+        return st.tuples(*map(inner, arguments))
     if typing.is_typeddict(wanted):
-        hints = {name: strategy_for(hint) for name, hint in _hints(wanted).items()}
+        hints = {name: inner(hint) for name, hint in _hints(wanted).items()}
         optional = {name: hints.pop(name) for name in wanted.__optional_keys__}
         return st.fixed_dictionaries(hints, optional=optional)
     return _of_hypothesis(wanted)
 
 
 @lru_cache(maxsize=64)
-def _of_record(cls: type) -> SearchStrategy[Any]:
+def _of_record(cls: type, named: Constants) -> SearchStrategy[Any]:
     """Return the strategy of a class with fields. It is made when it is drawn from: a tree has fields of its own type."""
 
     def made(**fields: Any) -> Any:
@@ -132,7 +149,7 @@ def _of_record(cls: type) -> SearchStrategy[Any]:
             reject()
 
     return st.deferred(
-        lambda: st.builds(made, **{name: strategy_for(hint) for name, hint in _fields(cls).items()})
+        lambda: st.builds(made, **{name: strategy_for(hint, named) for name, hint in _fields(cls).items()})
     )
 
 

@@ -15,9 +15,9 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable, Mapping
 from inspect import isclass
-from types import CodeType, FunctionType
 from typing import Any
 
+from dgs.check.constants import methods_of, names_of, numbers_in_keys, texts_in_keys
 from dgs.dependence import SAME_KEY, Dependence
 from dgs.keyset import KeySet
 from dgs.program import Program
@@ -69,19 +69,11 @@ def known_kinds(program: Program) -> dict[str, Kind]:
     """Return the kinds that the program declares, and those its methods mention: a forgotten rule is what is looked for."""
     sides = [side for rule in program.dependence.rules for side in (rule.left, rule.right)]
     found = {str(one): program.kind(str(one)) for one in (*program.kinds, *sides, *program.accumulates)}
-    for base in type(program).__mro__[: type(program).__mro__.index(Program)]:
-        for method in vars(base).values():
-            if isinstance(method, FunctionType):
-                mentioned = (method.__globals__.get(name) for name in _names(method.__code__))
-                for one in mentioned:
-                    if isinstance(one, Kind) and (str(one) not in found or found[str(one)].domain is object):
-                        found[str(one)] = one
+    for method in methods_of(program):
+        for one in (method.__globals__.get(name) for name in names_of(method)):
+            if isinstance(one, Kind) and (str(one) not in found or found[str(one)].domain is object):
+                found[str(one)] = one
     return found
-
-
-def _names(code: CodeType) -> tuple[str, ...]:
-    inner = (name for one in code.co_consts if isinstance(one, CodeType) for name in _names(one))
-    return (*code.co_names, *inner)
 
 
 def _keys(program: Program, name: str) -> tuple[Any, ...]:
@@ -90,7 +82,14 @@ def _keys(program: Program, name: str) -> tuple[Any, ...]:
         return declared.domain
     if declared.domain is None or (declared.domain is object and not _is_compared(program.dependence, name)):
         return (None,)
-    return _typed_keys(declared)
+    return (*_typed_keys(declared), *_named_keys(program, declared))
+
+
+def _named_keys(program: Program, declared: Kind) -> tuple[Any, ...]:
+    """Return keys that show what code makes of keys: those of an unbounded domain."""
+    of_type = {int: numbers_in_keys, object: numbers_in_keys, str: texts_in_keys}
+    found = of_type[declared.domain](program) if declared.domain in of_type else ()
+    return tuple(found)[: MOST_KEYS - len(_typed_keys(declared))]
 
 
 def _is_compared(dependence: Dependence, name: str) -> bool:

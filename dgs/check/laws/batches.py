@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from dgs import columns
 from dgs.check.equality import Symptom
 from dgs.check.generate import MOST_STEPS, Draws
 from dgs.check.laws.contract import ROUNDING, Finding, Law, compared, compared_outputs
+from dgs.check.laws.ownership import OwnsOnlyStates, Watched
 from dgs.check.reachable import folded, reached
 from dgs.check.scenario import Scenario
 from dgs.check.world import UserRaised, World, called
@@ -27,6 +29,10 @@ HINTS: dict[Symptom, str] = {
     "rounding": ROUNDING,
     "other": "look at the first and the last row, at runs of one event, and at what is carried from one batch to the next",
 }
+COPY = "copy a column before sorting or changing it: others read it too"
+BUFFER = "emit a copy, or a new array each time: what was emitted is read later"
+IN_ORDER = "rows are non-decreasing: sort values and rows by row (`order = np.argsort(rows, kind='stable')`)"
+ONE_CALL = "give all outputs of an event in one call, with its row several times: a second call gives them the same ids again"
 OUTPUTS = "look at which rows `emit_batch` is given, and at the first and the last row of a batch"
 
 
@@ -64,7 +70,10 @@ class BatchesAreFolds(Law):
         for cut in range(len(batch)):  # a cut at 0 is none
             parts = [batch.cut(0, cut), batch.cut(cut, len(batch))] if cut else [batch]
             _, state = reached(world, scenario.steps)
-            state, found = _batched(world, of, state, parts)
+            try:
+                state, found = _batched(world, of, state, parts)
+            except Owned as owned:
+                return owned.finding
             how = (
                 f"update_batch of events 1-{cut} and {cut + 1}-{len(batch)}"
                 if cut
@@ -134,19 +143,73 @@ def _batched(
         raise InternalError(problem=f"state type {of} has no update_batch")
     outputs: list[list[Any]] = []
     for part in parts:
-        here: list[list[Any]] = [[] for _ in range(len(part))]
-
-        def emit_batch(
-            values: Any, rows: Any = None, part: EventBatch = part, here: list[list[Any]] = here
-        ) -> None:
-            made = OutputBatch.of_rows(part, values, rows)
-            places = range(len(part)) if rows is None else np.asarray(rows).tolist()
-            for row, value in zip(places, columns.to_list(made.values), strict=True):
-                here[row].append(value)
-
+        emitted = Emitted(part)
+        batch = WatchedBatch(part)
         try:
-            state = called("update_batch", update_batch, state, part, emit_batch)
+            state = called("update_batch", update_batch, state, part, emitted)
         except DgsError as error:
             raise UserRaised("update_batch", error) from error
-        outputs += here
+        found = emitted.finding() or batch.finding("update_batch")
+        if found is not None:
+            raise Owned(found)
+        outputs += emitted.by_row
     return state, outputs
+
+
+class Owned(Exception):  # noqa: N818 - a finding on its way to the report
+    """Vectorised code has changed what it does not own, or broken the contract of `emit_batch`."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding)
+        self.finding = finding
+
+
+class WatchedBatch:
+    """A batch that must not change."""
+
+    def __init__(self, batch: EventBatch) -> None:
+        self._columns = {
+            "payloads": Watched(batch.payload),
+            "timestamps": Watched(batch.ts),
+            "codes": Watched(batch.codes),
+        }
+
+    def finding(self, function: str) -> Finding | None:
+        """Return a finding if the batch has changed since."""
+        found = (
+            one.finding(f"{function} changed the {name} of its batch", COPY)
+            for name, one in self._columns.items()
+        )
+        return next((replace(one, law=OwnsOnlyStates.name) for one in found if one is not None), None)
+
+
+class Emitted:
+    """What an `update_batch` emits, by row; it is looked at again in the end, as the values may be arrays that are written to."""
+
+    def __init__(self, batch: EventBatch) -> None:
+        self._batch = batch
+        self._watched: list[Watched] = []
+        self._misuse: Finding | None = None
+        self.by_row: list[list[Any]] = [[] for _ in range(len(batch))]
+
+    def __call__(self, values: Any, rows: Any = None) -> None:
+        """Be the `emit_batch` that user code calls."""
+        made = OutputBatch.of_rows(self._batch, values, rows)
+        places = list(range(len(self._batch))) if rows is None else np.asarray(rows).tolist()
+        self._misuse = self._misuse or self._misused(places)
+        self._watched.append(Watched(made.values))
+        for row, value in zip(places, columns.to_list(made.values), strict=True):
+            self.by_row[row].append(value)
+
+    def finding(self) -> Finding | None:
+        """Return what is wrong with what was emitted, None if nothing is."""
+        changed = (
+            one.finding("outputs changed after emit_batch was given them", BUFFER) for one in self._watched
+        )
+        return self._misuse or next((replace(one, law=OwnsOnlyStates.name) for one in changed if one), None)
+
+    def _misused(self, rows: list[int]) -> Finding | None:
+        if rows != sorted(rows):
+            return Finding("emit_batch was given rows that go back", ("rows", str(rows)), hint=IN_ORDER)
+        twice = sorted({row for row in rows if self.by_row[row]})
+        return Finding(f"emit_batch was given row {twice[0]} in two calls", hint=ONE_CALL) if twice else None

@@ -15,7 +15,8 @@ from dgs.check.world import UserRaised, World
 
 HINT = (
     "update, fork and join must do the same in every process and at every time. Look in them for a clock or a date (take `event.ts`), "
-    "`hash` of texts or `id` (they differ between processes), a loop over a set (sort it), a global that other code has set"
+    "the time zone of the host (`fromtimestamp`, `astimezone`: give them one), `hash` of texts or `id` (they differ between processes), "
+    "a loop over a set (sort it), a global that other code has set"
 )
 
 
@@ -23,7 +24,7 @@ class RunsTheSameElsewhere(Law):
     """The same history gives the same state and outputs in a fresh interpreter, more than a year later."""
 
     name = "elsewhere"
-    words = "another process does the same: at another time, with another hash seed"
+    words = "another process does the same: at another time, in another time zone, with another hash seed"
     after = ("codec", "ownership", "determinism", "resume", "C3", "identity", "accumulation", "C2", "C1")
 
     def missing(self, world: World) -> str | None:

@@ -118,7 +118,8 @@ def _hints(side: Side, event: Event, *, is_lost: bool) -> dict[Symptom, str]:
         return {"other": lost}
     return {
         "rounding": ROUNDING,
-        "lost": f"join keeps only one side's keys or part: it must take in what happened on the {side}, too",
+        "lost": f"join keeps only one side's keys or part: it must take in what happened on the {side}, too. Or fork did not give the "
+        f"{side} what {event.tag!r} changes",
         "more": "join counts something twice: fork copied to both sides what join adds up",
         "order": "join shows which events came on which side: keep a state in which independent events have no order",
         "other": f"join does not put in place what happened on the {side}: if only one side may have changed a part, join must "

@@ -11,7 +11,7 @@ import numpy as np
 from dgs import columns
 from dgs.check.equality import Symptom
 from dgs.check.generate import MOST_STEPS, Draws
-from dgs.check.laws.batches import also_large, as_batch, one_stream
+from dgs.check.laws.batches import WatchedBatch, also_large, as_batch, one_stream
 from dgs.check.laws.contract import ROUNDING, Finding, Law, compared
 from dgs.check.reachable import folded
 from dgs.check.scenario import Scenario
@@ -55,8 +55,11 @@ class WindowsAreFolds(Law):
         """Compare every window."""
         windows, events = world.program.update_windows, scenario.events
         batch = as_batch(events, as_columns=scenario.on == "columns")
+        watched = WatchedBatch(batch)
         made = called("update_windows", windows, batch, np.array(scenario.cuts, dtype=np.int64))
         got = called("update_windows", columns.to_list, made)
+        if (changed := watched.finding("update_windows")) is not None:
+            return changed
         bounds = [0, *scenario.cuts, len(events)]
         expected: list[Any] = []
         for start, stop in pairwise(bounds):

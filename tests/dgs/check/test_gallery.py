@@ -8,8 +8,8 @@ import time
 import pytest
 
 import dgs
-from tests.gallery.right_streams import RIGHT
-from tests.gallery.wrong_streams import WRONG
+from tests.gallery.right_named import RIGHT
+from tests.gallery.wrong_named import WRONG
 
 SEEDS = 20
 MOST_EVENTS = 3
