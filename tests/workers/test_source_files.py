@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dgs import codec
 from dgs.errors import MalformedRowError, MissingInputError, OutOfOrderError, UnknownColumnError
 from dgs.tags import Tag
 from tests.workers.reading import events, opened, read_all, readings, stream
@@ -338,6 +339,23 @@ def test_parquet_timestamps_dictionaries_and_nested_values(tmp_path):
         (Tag("view", "a"), 1577836800, {"x": [1]}),
         (Tag("view", "b"), 1577923200, None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrap"),
+    [
+        (lambda ns: ns, lambda at: at),
+        (lambda ns: pa.struct({"at": ns, "n": pa.int64()}), lambda at: {"at": at, "n": 1}),
+        (lambda ns: pa.list_(pa.struct({"at": ns})), lambda at: [{"at": at}, None]),
+        (lambda ns: pa.map_(pa.string(), ns), lambda at: [("at", at)]),
+    ],
+)
+def test_parquet_nanoseconds_are_what_python_has_for_them_also_inside(tmp_path, kind, wrap):
+    at = dt.datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=dt.UTC)
+    column = pa.array([wrap(at)], kind(pa.timestamp("ns", "UTC")))
+    pq.write_table(pa.table({"ts": [1], "x": column}), tmp_path / "data.parquet")
+    ((_, _, payload),) = events(stream(parquet(), payload="x"), base_dir=tmp_path)
+    assert codec.decode(codec.encode(payload)) == wrap(at)
 
 
 def test_parquet_file_that_is_none_is_an_error(tmp_path):

@@ -44,8 +44,7 @@ def settled(column: Column) -> Column:
         return column
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-        column = _microseconds(column)
+    column = _microseconds(column)
     plain = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
     if column.null_count or not (plain or pa.types.is_boolean(column.type)):
         return column
@@ -62,8 +61,25 @@ def _records(values: list[dict[Any, Any]]) -> Column:
 
 
 def _microseconds(column: Any) -> Any:
-    """Return times as microseconds where that loses nothing: what Python's datetime can hold."""
+    """Return times as microseconds, also inside of records and lists, where that loses nothing: what Python's datetime can hold."""
+    wanted = _in_microseconds(column.type)
+    if wanted == column.type:
+        return column
     try:
-        return column.cast(pa.timestamp("us", column.type.tz))
+        return column.cast(wanted)
     except pa.ArrowInvalid:
         return column
+
+
+def _in_microseconds(kind: pa.DataType) -> pa.DataType:
+    """Return a type with all its nanoseconds microseconds."""
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        return pa.timestamp("us", kind.tz)
+    if pa.types.is_struct(kind):
+        return pa.struct([part.with_type(_in_microseconds(part.type)) for part in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_in_microseconds(kind.key_type), _in_microseconds(kind.item_type))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        make = pa.list_ if pa.types.is_list(kind) else pa.large_list
+        return make(kind.value_field.with_type(_in_microseconds(kind.value_type)))
+    return kind
