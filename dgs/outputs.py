@@ -10,7 +10,7 @@ The id of an output is (key of its event, tag, group, index): in a consistent pr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -110,3 +110,36 @@ class OutputBatch:
         if self.codes is None:
             return [self.tags[0]] * len(self)
         return [self.tags[code] for code in self.codes.tolist()]
+
+
+class EmitBatch:
+    """The `emit_batch` that `update_batch` is given with a batch: puts what is emitted into `outputs`.
+
+    It may be called several times; the outputs of an event are numbered on from call to call.
+    """
+
+    def __init__(self, batch: EventBatch, outputs: list[OutputBatch]) -> None:
+        self._batch = batch
+        self._outputs = outputs
+        self._given: list[columns.Indices | None] = []
+        self._last = -1
+
+    def __call__(self, values: Column, rows: columns.Indices | None = None) -> None:
+        """Take a column of outputs: see `OutputBatch.of_rows`. Raises ProgramError."""
+        if not columns.length(values):
+            return
+        made = OutputBatch.of_rows(self._batch, values, rows)
+        first, last = (0, len(self._batch) - 1) if rows is None else (int(rows[0]), int(rows[-1]))
+        if first <= self._last:
+            so_far = self._counts()
+            made = replace(made, index=made.index + (so_far if rows is None else so_far[np.asarray(rows)]))
+        self._last = max(self._last, last)
+        self._given.append(rows)
+        self._outputs.append(made)
+
+    def _counts(self) -> Int64s:
+        """Return how many outputs each event has so far."""
+        found = np.zeros(len(self._batch), np.int64)
+        for rows in self._given:
+            found += 1 if rows is None else np.bincount(rows, minlength=len(found))
+        return found

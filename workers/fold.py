@@ -13,9 +13,9 @@ import numpy as np
 from dgs import columns
 from dgs.errors import DgsError
 from dgs.events import Event, EventBatch, Int64s
-from dgs.outputs import OutputBatch
+from dgs.outputs import EmitBatch, OutputBatch
 from dgs.program import Emit, Program, State, StateType
-from workers.runs import Rows, Run
+from workers.runs import Run
 from workers.scalar import Feed, ScalarLoop
 
 NOTHING = object()
@@ -162,12 +162,8 @@ class Folder:
         return state
 
     def _fold_columns(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
-        def emit_batch(values: columns.Column, rows: Rows | None = None) -> None:
-            if columns.length(values):
-                outputs.append(OutputBatch.of_rows(batch, values, rows))
-
         try:
-            return self._update_batch(state, batch, emit_batch)  # type: ignore[misc]
+            return self._update_batch(state, batch, EmitBatch(batch, outputs))  # type: ignore[misc]
         except DgsError:
             raise
         except Exception as error:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dgs.errors import ProgramError
 from dgs.events import EventBatch
-from dgs.outputs import OutputBatch
+from dgs.outputs import EmitBatch, OutputBatch
 from dgs.tags import Tag
 
 TAGS = [Tag("a"), Tag("b")]
@@ -22,6 +22,27 @@ def test_of_rows_numbers_the_outputs_of_each_event(rows):
     assert batch.index.tolist() == [rows[:i].count(row) for i, row in enumerate(rows)]
     assert batch.to_list() == list(range(len(rows)))
     assert len(batch) == len(rows)
+
+
+@given(st.lists(st.none() | st.lists(st.integers(0, 3), max_size=5).map(sorted), max_size=4))
+def test_outputs_of_an_event_are_numbered_on_from_call_to_call(calls):
+    made, emitted = [], []
+    emit_batch = EmitBatch(BATCH, made)
+    for number, rows in enumerate(calls):
+        places = range(len(BATCH)) if rows is None else rows
+        values = [(number, row, i) for i, row in enumerate(places)]
+        emit_batch(values, None if rows is None else np.array(rows, dtype=np.intp))
+        emitted += values
+    found = {}
+    for batch in made:
+        for seq, index, value in zip(batch.seq.tolist(), batch.index.tolist(), batch.to_list(), strict=True):
+            assert found.setdefault((seq, index), value) == value
+    expected = {
+        (seq, index): value
+        for row, seq in enumerate(BATCH.seq.tolist())
+        for index, value in enumerate(value for value in emitted if value[1] == row)
+    }
+    assert found == expected
 
 
 def test_of_rows_without_rows_is_one_output_per_event():

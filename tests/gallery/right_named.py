@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dgs import columns
 from dgs.dependence import ALWAYS, SAME_KEY, Dependence
 from dgs.events import Event
 from dgs.program import Program
@@ -132,4 +133,27 @@ class OutputsInOneCall(Program):
             else:
                 values = [value for event in run.events() for value in (event.tag.key, event.payload)]
                 emit(values, np.repeat(np.arange(len(run)), 2))
+        return state
+
+
+@right("outputs_in_two_calls")
+class OutputsInTwoCalls(Program):
+    """First what all events output, and then what some of them do, too."""
+
+    depends = Dependence((PUT, PUT, SAME_KEY))
+
+    def init(self):
+        return 0
+
+    def update(self, state, event: Event[int], emit):
+        emit(event.payload)
+        if event.payload < 0:
+            emit("negative")
+        return state
+
+    def update_batch(self, state, batch, emit_batch):
+        values = columns.to_list(batch.payload)
+        emit_batch(values)
+        negative = [row for row, value in enumerate(values) if value < 0]
+        emit_batch(["negative"] * len(negative), np.array(negative, int))
         return state

@@ -195,29 +195,6 @@ class RowsByKey(Program):
         return state
 
 
-@breaks("outputs_in_two_calls", "batch")
-class OutputsInTwoCalls(Program):
-    """First what all events output, and then what some of them do, too: both have the same number."""
-
-    depends = RIGHT_SO_FAR
-
-    def init(self):
-        return 0
-
-    def update(self, state, event: Event[int], emit):
-        emit(event.payload)
-        if event.payload < 0:
-            emit("negative")
-        return state
-
-    def update_batch(self, state, batch, emit_batch):
-        values = columns.to_list(batch.payload)
-        emit_batch(values)
-        negative = [row for row, value in enumerate(values) if value < 0]
-        emit_batch(["negative"] * len(negative), np.array(negative, int))
-        return state
-
-
 @breaks("adds_at_an_index_once", "batch")
 class AddsAtAnIndexOnce(Window):
     """`state[places] += 1` counts a place once, however often it comes."""

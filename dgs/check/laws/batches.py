@@ -32,7 +32,6 @@ HINTS: dict[Symptom, str] = {
 COPY = "copy a column before sorting or changing it: others read it too"
 BUFFER = "emit a copy, or a new array each time: what was emitted is read later"
 IN_ORDER = "rows are non-decreasing: sort values and rows by row (`order = np.argsort(rows, kind='stable')`)"
-ONE_CALL = "give all outputs of an event in one call, with its row several times: a second call gives them the same ids again"
 OUTPUTS = "look at which rows `emit_batch` is given, and at the first and the last row of a batch"
 
 
@@ -196,7 +195,10 @@ class Emitted:
         """Be the `emit_batch` that user code calls."""
         made = OutputBatch.of_rows(self._batch, values, rows)
         places = list(range(len(self._batch))) if rows is None else np.asarray(rows).tolist()
-        self._misuse = self._misuse or self._misused(places)
+        if places != sorted(places) and self._misuse is None:
+            self._misuse = Finding(
+                "emit_batch was given rows that go back", ("rows", str(places)), hint=IN_ORDER
+            )
         self._watched.append(Watched(made.values))
         for row, value in zip(places, columns.to_list(made.values), strict=True):
             self.by_row[row].append(value)
@@ -207,9 +209,3 @@ class Emitted:
             one.finding("outputs changed after emit_batch was given them", BUFFER) for one in self._watched
         )
         return self._misuse or next((replace(one, law=OwnsOnlyStates.name) for one in changed if one), None)
-
-    def _misused(self, rows: list[int]) -> Finding | None:
-        if rows != sorted(rows):
-            return Finding("emit_batch was given rows that go back", ("rows", str(rows)), hint=IN_ORDER)
-        twice = sorted({row for row in rows if self.by_row[row]})
-        return Finding(f"emit_batch was given row {twice[0]} in two calls", hint=ONE_CALL) if twice else None
