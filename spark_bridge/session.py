@@ -213,7 +213,26 @@ def register(spark: Any) -> None:
     """Make `format("dgs")` known to a session; those of `session` know it already."""
     from spark_bridge.data_source import DgsDataSource
 
-    spark.dataSource.register(DgsDataSource)
+    with _this_interpreter(spark):
+        spark.dataSource.register(DgsDataSource)
+
+
+@contextmanager
+def _this_interpreter(spark: Any) -> Iterator[None]:
+    """Let what is registered run in this interpreter, if Spark runs on this machine and PYSPARK_PYTHON does not say in which.
+
+    Else it is the `python3` of the PATH, which need not have our packages: that of a virtual environment only where it is activated.
+    """
+    is_classic = getattr(spark, "_jsparkSession", None) is not None
+    if not is_classic or not spark.sparkContext.master.startswith("local") or "PYSPARK_PYTHON" in os.environ:
+        yield
+        return
+    context = spark.sparkContext
+    before, context.pythonExec = context.pythonExec, sys.executable
+    try:
+        yield
+    finally:
+        context.pythonExec = before
 
 
 def _running() -> Any:

@@ -15,6 +15,7 @@ from spark_bridge.data_source import DgsDataSource
 from spark_bridge.log_writer import CONTINUOUS, LogWrite
 from spark_bridge.options import LogOptions, listed
 from spark_bridge.queries import prepared
+from spark_bridge.session import register
 from tests.spark_bridge.writing import batches_in
 from workers.event_log.segments import all_names, read_segment
 
@@ -33,6 +34,14 @@ def written(spark, log, sql):
     spark.sql(sql).write.format("dgs").options(log=str(log), stream="s").mode("append").save()
     [table] = [read_segment(log / "s", name)[1] for name in all_names(log / "s")]
     return table
+
+
+def test_writer_runs_in_this_interpreter_where_no_other_is_named(spark, tmp_path, monkeypatch):
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "/no/python")  # a virtual environment that is not activated
+    register(spark)
+    assert spark.sparkContext.pythonExec == "/no/python"
+    assert written(spark, tmp_path, "SELECT 7 AS ts").to_pylist() == [{"ts": 7}]
 
 
 @pytest.mark.parametrize(
