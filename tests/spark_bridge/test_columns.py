@@ -38,9 +38,10 @@ def written(spark, log, sql):
 
 def test_writer_runs_in_this_interpreter_where_no_other_is_named(spark, tmp_path, monkeypatch):
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
-    monkeypatch.setattr(spark.sparkContext, "pythonExec", "/no/python")  # a virtual environment that is not activated
+    python_of_the_path = "/no/python"  # that of a virtual environment only where it is activated
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", python_of_the_path)
     register(spark)
-    assert spark.sparkContext.pythonExec == "/no/python"
+    assert spark.sparkContext.pythonExec == python_of_the_path
     assert written(spark, tmp_path, "SELECT 7 AS ts").to_pylist() == [{"ts": 7}]
 
 
