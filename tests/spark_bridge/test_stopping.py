@@ -30,7 +30,7 @@ def test_stop_ends_the_queries_of_the_run_and_nothing_else_in_the_session(spark)
         run.start()
         waited_for(lambda: len(spark.sparkContext.statusTracker().getActiveJobsIds()) == 2)
         stop.set()
-        run.join(20)
+        run.join(120)
         assert (len(ours), others) == (1, [])
     finally:
         stop.set()
@@ -49,7 +49,7 @@ def test_stop_that_comes_before_the_query_ends_it_too(spark):
     run = threading.Thread(target=_run, args=([SimpleNamespace(run=late)], spark, stop))
     run.start()
     stop.set()
-    run.join(20)
+    run.join(120)
     assert len(ended) == 1
 
 
