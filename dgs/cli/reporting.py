@@ -93,8 +93,9 @@ def reporting(*, as_json: bool, debug: bool) -> Iterator[Ending]:
             )
         raise typer.Exit(code) from None
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(INTERRUPTED) from None
+        # Everything is closed. But threads of Arrow may still read ahead, and if one wants the interpreter while that ends, C++ aborts.
+        sys.stderr.flush()
+        os._exit(INTERRUPTED)
     except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
     except Exception as error:  # noqa: BLE001 - whatever is left is a bug, and must say so
