@@ -246,10 +246,12 @@ def test_a_run_survives_the_roots_host_and_then_another_and_leaves_nothing_of_th
     falls = {(BARRIER(), 150): 1, (leaf, 350): 1, ("init",): 1}
     settings = {"runtime.restarts.max": 2}  # without progress in between
     run = Falling(tmp_path, falls, settings=settings, pauses_at=350)
-    assert run.run().figures["restarts"] == 3
+    restarts = run.run().figures["restarts"]
+    assert len(run.fallen) == 3
+    assert restarts in (2, 3)  # two may fall together
     run.check()
     assert no_host_is_left()
-    assert len(tokens) == 4
+    assert len(tokens) == restarts + 1
     assert not [left for token in tokens for left in directories_of(token)]
     assert comes_true(lambda: open_files() <= files + 2)
 
