@@ -26,7 +26,6 @@ from dgs.errors import CodecError
 Cls = TypeVar("Cls", bound=type)
 
 OBJECT = 70
-_OWN_PACKAGES = ("dgs", "planner", "workers", "spark_bridge")
 
 
 class _Entry(NamedTuple):
@@ -40,37 +39,44 @@ _BY_NAME: dict[str, _Entry] = {}
 
 
 @overload
-def register(cls: Cls, *, to: Any = None, from_: Any = None, name: str | None = None) -> Cls: ...
+def register(
+    cls: Cls, *, to: Any = None, from_: Any = None, name: str | None = None, formerly: str | None = None
+) -> Cls: ...
 @overload
-def register(*, to: Any = None, from_: Any = None, name: str | None = None) -> Callable[[Cls], Cls]: ...
+def register(
+    *, to: Any = None, from_: Any = None, name: str | None = None, formerly: str | None = None
+) -> Callable[[Cls], Cls]: ...
 def register(
     cls: Any = None,
     *,
     to: Callable[[Any], Any] | None = None,
     from_: Callable[[Any], Any] | None = None,
     name: str | None = None,
+    formerly: str | None = None,
 ) -> Any:
     """Make the codec carry values of exactly the class `cls`; usable as a decorator. Returns the class.
 
     A dataclass or NamedTuple travels by its fields and an Enum by its members' names; for any other class give `to`, which
     returns a value the codec carries, and `from_`, its inverse. `name` is what stands in the data (default: the qualified
-    name of the class): it must be the same wherever the data is read. Raises CodecError if another class has that name.
+    name of the class): it must be the same wherever the data is read. Values saved under the name `formerly` are read too.
+    Raises CodecError if another class has one of the names. The names of our own classes begin with `dgs.`.
     """
     if cls is None:
-        return lambda decorated: register(decorated, to=to, from_=from_, name=name)
+        return lambda decorated: register(decorated, to=to, from_=from_, name=name, formerly=formerly)
     if (to is None) != (from_ is None):
         raise CodecError(
             problem=f"cannot register {cls.__qualname__}: give both `to` and `from_`, or neither"
         )
     if to is None or from_ is None:
         to, from_ = _by_kind(cls)
-    entry = _Entry(cls, name or _default_name(cls), to, from_)
-    present = _BY_NAME.get(entry.name)
-    if present is not None and _origin(present.cls) != _origin(cls):
-        raise CodecError(
-            problem=f"the name {entry.name!r} is registered for another class, of {present.cls.__module__}; give `name=`"
-        )
-    _BY_NAME[entry.name] = entry
+    entry = _Entry(cls, name or cls.__qualname__, to, from_)
+    for read in (entry.name,) if formerly is None else (entry.name, formerly):
+        present = _BY_NAME.get(read)
+        if present is not None and _origin(present.cls) != _origin(cls):
+            raise CodecError(
+                problem=f"the name {read!r} is registered for another class, of {present.cls.__module__}; give `name=`"
+            )
+        _BY_NAME[read] = entry
     set_form(cls, Form(OBJECT, (cls,), lambda value: [entry.name, _sent(entry, value)], _received))
     return cls
 
@@ -116,12 +122,6 @@ def _default(cls: type, field: dataclasses.Field[Any]) -> Any:
     if field.default_factory is not dataclasses.MISSING:
         return field.default_factory()
     raise CodecError(problem=f"field {field.name!r} of {cls.__qualname__} is missing")
-
-
-def _default_name(cls: type) -> str:
-    """Return the qualified name; with the module for our own classes, so that users may use any name of ours."""
-    package = cls.__module__.partition(".")[0]
-    return f"{cls.__module__}.{cls.__qualname__}" if package in _OWN_PACKAGES else cls.__qualname__
 
 
 def _origin(cls: type) -> tuple[str, str]:

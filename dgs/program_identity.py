@@ -142,4 +142,4 @@ def _short(text: str) -> str:
     return f"{text[:LONGEST_PART]}... ({digest})"
 
 
-codec.register(ProgramIdentity)
+codec.register(ProgramIdentity, name="dgs.ProgramIdentity", formerly="dgs.program_identity.ProgramIdentity")

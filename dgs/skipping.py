@@ -75,7 +75,7 @@ class DeadLetter:
         return self.stream, self.ts, self.seq
 
 
-codec.register(DeadLetter)
+codec.register(DeadLetter, name="dgs.DeadLetter", formerly="dgs.skipping.DeadLetter")
 
 
 def saved(program: Program, state: State, *, worker: str | None = None) -> bytes:

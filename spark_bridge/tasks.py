@@ -252,4 +252,4 @@ def _windows(program: Program, node: PlanNode, task: Task, inputs: Inputs) -> It
         yield Row(WINDOWS, data, chunk)
 
 
-codec.register(Report)
+codec.register(Report, name="dgs.spark.Report")

@@ -69,4 +69,4 @@ class RootReport:
 
 
 for _report in (HostReport, RootReport):
-    codec.register(_report)
+    codec.register(_report, name=f"dgs.{_report.__name__}", formerly=f"workers.epochs.{_report.__name__}")

@@ -197,4 +197,4 @@ def declared(stream: str) -> tuple[str, int]:
 
 
 for _part in (Part, Layer, Positions):
-    codec.register(_part)
+    codec.register(_part, name=f"dgs.{_part.__name__}", formerly=f"workers.positions.{_part.__name__}")

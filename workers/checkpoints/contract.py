@@ -111,4 +111,6 @@ class CheckpointStore(Protocol):
 
 
 for _part in (StagedFile, Checkpoint, Record):
-    codec.register(_part)
+    codec.register(
+        _part, name=f"dgs.{_part.__name__}", formerly=f"workers.checkpoints.contract.{_part.__name__}"
+    )

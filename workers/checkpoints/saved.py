@@ -140,4 +140,6 @@ def _of(one: type[Header], path: Path, header: object) -> Header:
 
 
 for _part in (Manifest, Committed):
-    codec.register(_part)
+    codec.register(
+        _part, name=f"dgs.{_part.__name__}", formerly=f"workers.checkpoints.saved.{_part.__name__}"
+    )
