@@ -22,10 +22,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from dgs.dependence import SAME_KEY, Dependence, Rule
-from dgs.program import Program
-from dgs.tags import Key, Kind, Tag
-from dgs.tagset import TagSet
+from dgs.model.dependence import SAME_KEY, Dependence, Rule
+from dgs.model.program import Program
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import Key, Kind, Tag
 
 State = dict[Any, Any]
 

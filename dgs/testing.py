@@ -25,13 +25,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dgs.equivalence import OutputsDiffer, assert_equivalent
-from dgs.program import Program
+from dgs.model.program import Program
+from dgs.semantics.equivalence import OutputsDiffer, assert_equivalent
 
 if TYPE_CHECKING:
-    from workers.simulated.campaign import Campaign
-    from workers.simulated.case import Case
-    from workers.simulated.random_plans import Trials
+    from dgs.workers.simulated.campaign import Campaign
+    from dgs.workers.simulated.case import Case
+    from dgs.workers.simulated.random_plans import Trials
 
 __all__ = ["OutputsDiffer", "assert_equivalent", "run_plans", "simulate"]
 
@@ -50,8 +50,8 @@ def simulate(
     `all` or `none`. `tolerance`: by how much floats may differ. Returns what happened. Raises SimulationFailed, an AssertionError
     whose text has the seed, the smallest failing input that was found, and the trace; UsageError for unknown faults.
     """
-    from workers.simulated.campaign import simulate_seeds
-    from workers.simulated.faults import fault_kinds
+    from dgs.workers.simulated.campaign import simulate_seeds
+    from dgs.workers.simulated.faults import fault_kinds
 
     kinds = fault_kinds(faults)
     chosen = range(seeds) if isinstance(seeds, int) else seeds
@@ -75,7 +75,7 @@ def run_plans(
     `streams`: as for `dgs.run`. `tolerance`: by how much floats may differ. Returns what was tried. Raises PlanFailed, an
     AssertionError whose text has a small plan and a small input that fail, the first differing outputs, and the seed.
     """
-    from workers.simulated.random_plans import try_plans
+    from dgs.workers.simulated.random_plans import try_plans
 
     return try_plans(_case(program, streams, tolerance), n, seed)
 
@@ -84,7 +84,7 @@ def _case(
     program: Program | type[Program], streams: Mapping[str, Iterable[Any]], tolerance: float | None
 ) -> Case:
     from dgs.api.preparing import from_program, prepare
-    from dgs.api.simulating import case_of
+    from dgs.api.verifying import case_of
 
     made = program() if isinstance(program, type) else program
     return case_of(prepare(from_program(made, streams, {})), tolerance=tolerance)

@@ -1,6 +1,6 @@
 """What an `update_batch` is written with: runs of one kind, columns of constants per tag, and the way back to `update`.
 
->>> from dgs.tags import Tag
+>>> from dgs.model.tags import Tag
 >>> batch = EventBatch.of("s", rank=0, tags=[Tag("view", "a"), Tag("view", "b")], codes=[0, 1, 0], ts=[1, 2, 3])
 >>> by_tag(batch, [{"page": tag.key, "info": number} for number, tag in enumerate(batch.tags)])
 {'page': array(['a', 'b', 'a'], dtype='<U1'), 'info': array([0, 1, 0])}
@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dgs import columns
-from dgs.columns import Column, Indices
-from dgs.events import Codes, EventBatch
+from dgs.model import columns
+from dgs.model.columns import Column, Indices
+from dgs.model.events import Codes, EventBatch
 
 EmitBatch = Callable[..., None]
 Emit = Callable[[Any], None]

@@ -21,12 +21,12 @@ import pyarrow.parquet as pq
 import typer
 
 from dgs.api.preparing import Prepared, from_file, prepare
+from dgs.api.run_job import run_job
 from dgs.api.running import job_of
-from dgs.run_directory import RunDirectory
-from spark_bridge.ingest import feeding
-from spark_bridge.session import session
-from workers.job import JobResult
-from workers.runtime import run_job
+from dgs.job.run_directory import RunDirectory
+from dgs.spark_bridge.ingest.ingest import feeding
+from dgs.spark_bridge.session.session import session
+from dgs.workers.runtime.job import JobResult
 
 HERE = Path(__file__).parent
 WINDOW = 10_000

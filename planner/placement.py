@@ -1,9 +1,9 @@
 """Placing workers: on machines near their inputs, and on host processes of about equal load.
 
->>> from dgs.impl_tags import ImplTagSet
->>> from dgs.tags import kind
->>> from dgs.tagset import TagSet
->>> from planner.topology import Machine, Stream
+>>> from dgs.model.impl_tags import ImplTagSet
+>>> from dgs.model.tags import kind
+>>> from dgs.model.tag_sets import TagSet
+>>> from dgs.planner.topology import Machine, Stream
 >>> VALUE = kind("value")
 >>> streams = [Stream(f"v{i}", TagSet.of(VALUE), other_rate=10.0, location=f"node-{i}") for i in range(2)]
 >>> leaves = [PlanNode(f"w{i + 1}", ImplTagSet.of({f"v{i}": TagSet.of(VALUE)})) for i in range(2)]
@@ -12,6 +12,19 @@
 ['node-0', 'node-0', 'node-1']
 >>> assign_hosts(plan, 2, {"w1": {"v0": 5.0}, "w2": {"v1": 9.0}})
 {'w0': 1, 'w1': 0, 'w2': 1}
+
+What goes between host processes, in events per second: the cost of spreading the workers of a plan in one way or another.
+
+A stream is read by the host that owns most of it, and the rest of it goes to the others. And a synchronisation crosses every
+edge between two hosts in the subtree of its worker.
+
+>>> from dgs.model.impl_tags import ImplTagSet
+>>> from dgs.planner.plan import PlanNode
+>>> leaves = tuple(PlanNode(name, ImplTagSet()) for name in ("left", "right"))
+>>> plan = Plan(PlanNode("root", ImplTagSet(), children=leaves))
+>>> rates = {"root": {"updates": 0.01}, "left": {"views": 60.0}, "right": {"views": 40.0}}
+>>> crossing(plan, {"root": 0, "left": 0, "right": 1}, rates), crossing(plan, dict.fromkeys(rates, 0), rates)
+(60.0, 0.0)
 """
 
 from __future__ import annotations
@@ -20,10 +33,9 @@ import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from planner.crossings import crossing
-from planner.plan import Plan, PlanNode, rebuilt
-from planner.rates import node_rates, subtree_totals, totals
-from planner.topology import Topology
+from dgs.planner.plan import Plan, PlanNode, rebuilt
+from dgs.planner.rates import node_rates, subtree_totals, totals
+from dgs.planner.topology import Topology
 
 SPREAD = 1.1
 """Neighbouring leaves stay on one host as long as no host gets this much more than the best spread would give it."""
@@ -118,3 +130,33 @@ def _peak(chosen: Mapping[str, int], weights: Mapping[str, float]) -> float:
     for leaf, host in chosen.items():
         loads[host] = loads.get(host, 0.0) + weights[leaf]
     return max(loads.values())
+
+
+SYNCHRONISATION = 2000.0
+"""So many events of a batch cost as much to send as the messages of a synchronisation: 0.1 ms."""
+
+
+def crossing(plan: Plan, home: Mapping[str, int], rates: Mapping[str, Mapping[str, float]]) -> float:
+    """Return the events per second that cross hosts, synchronisations included. `rates`: by node id and stream."""
+    return _events(home, rates) + SYNCHRONISATION * _synchronisations(plan, home, rates)
+
+
+def _events(home: Mapping[str, int], rates: Mapping[str, Mapping[str, float]]) -> float:
+    owned: dict[str, dict[int, float]] = {}
+    for node, streams in rates.items():
+        for stream, rate in streams.items():
+            by_host = owned.setdefault(stream, {})
+            by_host[home[node]] = by_host.get(home[node], 0.0) + rate
+    return sum(sum(by_host.values()) - max(by_host.values()) for by_host in owned.values())
+
+
+def _synchronisations(plan: Plan, home: Mapping[str, int], rates: Mapping[str, Mapping[str, float]]) -> float:
+    """Return how often an edge between two hosts is crossed: all the events of workers above count."""
+    total, above = 0.0, dict.fromkeys(home, 0.0)
+    for node in plan.nodes():
+        events = above[node.id] + sum(rates.get(node.id, {}).values())
+        for child in node.children:
+            above[child.id] = events
+            if home[child.id] != home[node.id]:
+                total += events
+    return total

@@ -1,7 +1,7 @@
 """Synchronization plans: immutable n-ary trees of workers (Definition 3.1).
 
->>> from dgs.tags import kind
->>> from dgs.tagset import TagSet
+>>> from dgs.model.tags import kind
+>>> from dgs.model.tag_sets import TagSet
 >>> VALUE, BARRIER = kind("value"), kind("barrier")
 >>> leaves = [PlanNode(f"leaf{i}", ImplTagSet.of({f"values/{i}": TagSet.of(VALUE)})) for i in range(2)]
 >>> plan = Plan(PlanNode("root", ImplTagSet.of(barriers=TagSet.of(BARRIER)), children=tuple(leaves)))
@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from dgs.impl_tags import ImplTagSet
-from dgs.unions import union_of
+from dgs.model.impl_tags import ImplTagSet
+from dgs.model.tag_sets import union_of
 
 DEFAULT_STATE = "state"
 DEFAULT_FORK = "fork"
@@ -147,12 +147,12 @@ class Plan:
         return len(self._by_id)
 
     def __str__(self) -> str:
-        from planner.render import as_text
+        from dgs.planner.drawing.text import as_text
 
         return as_text(self)
 
     def _repr_html_(self) -> str:
-        from planner.render import as_svg
+        from dgs.planner.drawing.text import as_svg
 
         return as_svg(self)
 

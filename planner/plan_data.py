@@ -4,7 +4,7 @@ A node is `{id, tags: {stream: tags}, state, node, forks, children}`, all of it 
 ids are numbered, forks are balanced over the order of children, and with several state types the planner matches them.
 `forks` is the name of one fork, used throughout, or a tree `{fork: NAME, left: CHILD, right: CHILD}`.
 
->>> from dgs.tags import kind
+>>> from dgs.model.tags import kind
 >>> class Sum(Program):
 ...     kinds = (kind("value"), kind("barrier"))
 >>> plan = from_data({"tags": {"barriers": "barrier"}, "children": [{"tags": {"a": "value"}}, {"tags": {"b": "*"}}]}, Sum())
@@ -21,12 +21,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dgs.errors import InvalidError
-from dgs.impl_tags import ImplTagSet
-from dgs.program import Program
-from dgs.tagset import TagSet
-from planner.matching import match
-from planner.plan import DEFAULT_FORK, ForkStep, Plan, PlanNode, balanced, rebuilt
-from planner.tags_data import TagDataError, tags_from_data, tags_to_data
+from dgs.model.impl_tags import ImplTagSet
+from dgs.model.program import Program
+from dgs.model.tag_sets import TagSet
+from dgs.planner.optimizers.matching import match
+from dgs.planner.plan import DEFAULT_FORK, ForkStep, Plan, PlanNode, balanced, rebuilt
+from dgs.planner.tags_data import TagDataError, tags_from_data, tags_to_data
 
 FIELDS = ("id", "tags", "state", "node", "forks", "children")
 
@@ -105,7 +105,7 @@ class _Draft:
 
 
 def from_data(data: Any, program: Program, everything: ImplTagSet | None = None) -> Plan:
-    """Return the plan that the data describes. It is not checked for validity: `planner.validity.check` does that.
+    """Return the plan that the data describes. It is not checked for validity: `dgs.planner.validity.check` does that.
 
     `everything`: all implementation tags of the streams. With it a stream that is split may be named as a whole, and a
     kind (or `*`) means as much of it as the stream carries.

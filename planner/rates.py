@@ -1,8 +1,8 @@
 """How much traffic each worker of a plan gets, and from which streams.
 
->>> from dgs.impl_tags import ImplTagSet
->>> from dgs.tags import kind
->>> from planner.plan import PlanNode
+>>> from dgs.model.impl_tags import ImplTagSet
+>>> from dgs.model.tags import kind
+>>> from dgs.planner.plan import PlanNode
 >>> VALUE, BARRIER = kind("value", key=("a", "b", "c")), kind("barrier")
 >>> values = Stream("values", TagSet.of(VALUE), rates={VALUE("a"): 70.0}, other_rate=30.0)
 >>> left = PlanNode("left", ImplTagSet.of(values=TagSet.of(VALUE("a"), VALUE("b"))))
@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
-from dgs.keyset import KeySet
-from dgs.tags import Tag
-from dgs.tagset import TagSet
-from planner.plan import Plan
-from planner.topology import Stream
+from dgs.model.key_sets import KeySet
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import Tag
+from dgs.planner.plan import Plan
+from dgs.planner.topology import Stream
 
 Owner = TypeVar("Owner", bound=Hashable)
 NodeRates = dict[str, dict[str, float]]

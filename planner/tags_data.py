@@ -3,7 +3,7 @@
 `barrier` and `{kind: view}` are whole kinds, `{kind: view, key: EWR}` is one tag, `{kind: view, keys: [EWR, JFK]}` several,
 `{kind: view, classes: [3, 7], of: 16, except: [JFK]}` keys by their hash classes, and `"*"` is everything.
 
->>> from dgs.tags import kind
+>>> from dgs.model.tags import kind
 >>> class Views(Program):
 ...     kinds = (kind("view", key=str), kind("barrier"))
 >>> tags = TagSet.from_kinds({"barrier": KeySet.of([None]), "view": KeySet.hashed(16, [3, 7])})
@@ -20,10 +20,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NoReturn
 
 from dgs.errors import CodecError, InvalidError
-from dgs.keyset import KeySet
-from dgs.program import Program
-from dgs.tags import Key
-from dgs.tagset import TagSet, union
+from dgs.model.key_sets import KeySet
+from dgs.model.program import Program
+from dgs.model.tag_sets import TagSet, union
+from dgs.model.tags import Key
 
 EVERYTHING = "*"
 FIELDS = ("kind", "key", "keys", "classes", "of", "except")

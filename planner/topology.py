@@ -1,6 +1,6 @@
 """What the planner knows of the world: input streams with their tags and rates, and machines.
 
->>> from dgs.tags import kind
+>>> from dgs.model.tags import kind
 >>> VIEW = kind("view", key=("a", "b"))
 >>> stream = Stream("clicks", TagSet.of(VIEW), rates={VIEW("a"): 90.0})
 >>> stream.rate(VIEW("a")), stream.rate(VIEW("b"))
@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dgs.impl_tags import ImplTagSet
-from dgs.tags import Tag
-from dgs.tagset import TagSet
+from dgs.model.impl_tags import ImplTagSet
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import Tag
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-_HOME = {"prepared": "spark_bridge.queries", "register": "spark_bridge.session"}
+_HOME = {"prepared": "dgs.spark_bridge.ingest.queries", "register": "dgs.spark_bridge.session.session"}
 
 __all__ = list(_HOME)
 

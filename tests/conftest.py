@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from dgs.config import SparkConfig
 from dgs.errors import ResourceError
+from dgs.job.schema import SparkConfig
+from dgs.workers.ray_runtime.cluster import cluster, secure_environment
 from tests.spark_bridge.using import BRIEF
-from workers.ray_cluster import cluster, secure_environment
 
 secure_environment()  # before anything imports Ray
 if (
@@ -91,7 +91,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """One Spark for all tests: embedded, on loopback, with bounded memory, stopped at the end."""
     config = SparkConfig(conf={"spark.driver.memory": "1g", **BRIEF})
     try:
-        from spark_bridge.session import check_installed, session
+        from dgs.spark_bridge.session.session import check_installed, session
 
         check_installed(config)
     except ResourceError as error:

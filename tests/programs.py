@@ -1,6 +1,6 @@
 """The programs that tests run: small, deterministic, lawful, and each wrong in its output if anything is out of order.
 
->>> from dgs.sequential import run
+>>> from dgs.semantics.sequential import run
 >>> batch = EventBatch.of("s", rank=0, tags=[INC(0), READ(0)], codes=[0, 0, 1], ts=[1, 2, 2], payload=[5, 2, 0])
 >>> [output.value for output in run(Counters(), [[batch]]).outputs]
 [(0, 7)]
@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from dgs import columns
-from dgs.dependence import ALWAYS, SAME_KEY, Dependence
-from dgs.events import Event, EventBatch
-from dgs.program import ForkJoin, Program, StateType
-from dgs.tags import Tag, kind
-from dgs.tagset import TagSet
+from dgs.model import columns
+from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
+from dgs.model.events import Event, EventBatch
+from dgs.model.program import ForkJoin, Program, StateType
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import Tag, kind
 
 Emit = Callable[[Any], None]
 EmitBatch = Callable[..., None]

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dgs.dependence import ALWAYS, SAME_KEY, Dependence
-from dgs.events import Event, EventBatch
-from dgs.order import Heartbeat
-from dgs.program import Program
-from dgs.tags import Tag, kind
-from dgs.tagset import TagSet
+from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
+from dgs.model.events import Event, EventBatch
+from dgs.model.order import Heartbeat
+from dgs.model.program import Program
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import Tag, kind
 from tests.strategies import Workload
 
 CASES = Path(__file__).parents[1].parent / "shared" / "cases"

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from dgs import wires
-from dgs.dependence import ALWAYS, SAME_KEY, Dependence, Rule
-from dgs.events import Event, EventBatch
-from dgs.order import Heartbeat
-from dgs.program import ForkJoin, Program, StateType
-from dgs.tags import Tag, kind
-from dgs.tagset import TagSet
+from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence, Rule
+from dgs.model.events import Event, EventBatch
+from dgs.model.order import Heartbeat
+from dgs.model.program import ForkJoin, Program, StateType
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import Tag, kind
+from dgs.semantics import wire_diagrams
 from tests import programs
 from tests.programs import (
     BARRIER,
@@ -228,12 +228,12 @@ def workloads(subject: str | None = None, *, most_events: int = MOST_EVENTS) -> 
     return st.builds(lambda rnd: random_workload(rnd, subject, most_events=most_events), randoms)
 
 
-def diagrams(program: Program, events: Sequence[Event]) -> st.SearchStrategy[wires.Diagram]:
+def diagrams(program: Program, events: Sequence[Event]) -> st.SearchStrategy[wire_diagrams.Diagram]:
     """Return a strategy of the wire diagrams of `program` over `events` in that order."""
     return st.builds(lambda rnd: random_diagram(rnd, program, events), st.randoms(use_true_random=False))
 
 
-def random_diagram(rnd: random.Random, program: Program, events: Sequence[Event]) -> wires.Diagram:
+def random_diagram(rnd: random.Random, program: Program, events: Sequence[Event]) -> wire_diagrams.Diagram:
     """Return a random wire diagram (Definition 2.2) that processes `events`, in that order up to independence."""
     return _Diagrams(rnd, program, events).wire(list(events), program.states()[0], TagSet.everything(), 0)
 
@@ -247,22 +247,22 @@ class _Diagrams:
         self.tags = list(dict.fromkeys(event.tag for event in events))
         self.types = {one.name: one for one in program.states()}
 
-    def wire(self, events: list[Event], of: StateType, tags: TagSet, depth: int) -> wires.Diagram:
+    def wire(self, events: list[Event], of: StateType, tags: TagSet, depth: int) -> wire_diagrams.Diagram:
         """Return a diagram: pieces one after the other, each an update or a fork that swallows what it can."""
-        parts: list[wires.Diagram] = []
+        parts: list[wire_diagrams.Diagram] = []
         pairs = [pair for pair in self.program.fork_joins() if pair.parent == of.name]
         while events or (pairs and chance(self.rnd, 0.2)):
             if pairs and depth < 4 and chance(self.rnd, 0.6):
                 part, events = self.parallel(events, self.rnd.choice(pairs), tags, depth)
                 parts.append(part)
             elif events:
-                parts.append(wires.Update(events[0]))
+                parts.append(wire_diagrams.Update(events[0]))
                 events = events[1:]
-        return parts[0] if len(parts) == 1 else wires.Sequence(tuple(parts))
+        return parts[0] if len(parts) == 1 else wire_diagrams.Sequence(tuple(parts))
 
     def parallel(
         self, events: list[Event], pair: ForkJoin, tags: TagSet, depth: int
-    ) -> tuple[wires.Parallel, list[Event]]:
+    ) -> tuple[wire_diagrams.Parallel, list[Event]]:
         """Fork with random independent predicates; take the longest prefix of `events` that they cover."""
         mine, yours = random_sides(self.rnd, self.program, pair, tags, self.tags)
         left, right = [], []
@@ -271,7 +271,7 @@ class _Diagrams:
             either = tag in mine and tag in yours
             (left if tag in mine and not (either and chance(self.rnd, 0.5)) else right).append(events[0])
             events = events[1:]
-        diagram = wires.Parallel(
+        diagram = wire_diagrams.Parallel(
             pair.name,
             self.wire(left, self.types[pair.left], mine, depth + 1),
             mine,

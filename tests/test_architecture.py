@@ -33,7 +33,7 @@ HOMES = {
 }
 """The one place of each third-party package; the others are free."""
 
-PURE = ("workers/mailbox.py", "workers/worker.py", "workers/host.py")
+PURE = ("workers/protocol/mailbox.py", "workers/protocol/worker.py", "workers/protocol/host.py")
 """State machines: replaying a seed depends on their having no clock, no randomness, no threads and no order of sets."""
 
 IMPURE = frozenset(
@@ -167,14 +167,14 @@ def unsafe(path, tree):
 
 
 def naming_the_bridge(path, tree):
-    """Only `workers/bridge.py` reaches for what is above it, by name; others must not do the same behind our back."""
+    """Only `dgs/api/bridge.py` reaches for what is above it, by name; others must not do the same behind our back."""
     for node in ast.walk(tree):
         names = (
             isinstance(node, ast.Constant)
             and isinstance(node.value, str)
             and not any(map(str.isspace, node.value))
         )
-        if names and node.value.startswith("spark_bridge") and path != "workers/bridge.py":
+        if names and node.value.startswith("spark_bridge") and path != "dgs/api/bridge.py":
             yield f"{path}:{node.lineno} names {node.value}"
 
 
@@ -228,38 +228,38 @@ def test_packages_do_not_assert():
 
 
 BAD = [
-    (against_the_layers, "dgs/tags.py", "import planner.plan"),
-    (against_the_layers, "dgs/tags.py", "def f():\n    from workers import host"),
+    (against_the_layers, "dgs/model/tags.py", "import dgs.planner.plan"),
+    (against_the_layers, "dgs/model/tags.py", "def f():\n    from workers import host"),
     (against_the_layers, "dgs/api/running.py", "from workers import host"),
-    (against_the_layers, "planner/plan.py", "if TYPE_CHECKING:\n    import workers.job"),
+    (against_the_layers, "planner/plan.py", "if TYPE_CHECKING:\n    import dgs.workers.runtime.job"),
     (against_the_layers, "workers/sources/csv.py", "from spark_bridge import x"),
     (away_from_home, "planner/plan.py", "import msgpack"),
-    (away_from_home, "workers/host.py", "def f():\n    import ray"),
-    (away_from_home, "dgs/config.py", "from ruamel.yaml import YAML"),
-    (away_from_home, "dgs/plan_file.py", "import yaml"),
-    (impure, "workers/host.py", "import time"),
-    (impure, "workers/host.py", "from random import choice"),
-    (impure, "workers/host.py", "for x in {1, 2}: pass"),
-    (impure, "workers/host.py", "[x for x in set(a) - set(b)]"),
-    (impure, "workers/host.py", "list({x for x in y})"),
-    (impure, "workers/host.py", "tuple(frozenset(a))"),
-    (impure, "workers/host.py", "d[id(x)] = 1"),
-    (unsafe, "dgs/codec.py", "import pickle"),
-    (unsafe, "dgs/codec.py", "from marshal import loads"),
-    (unsafe, "dgs/codec.py", "eval('1')"),
-    (unsafe, "dgs/codec.py", "yaml.load(x)"),
-    (unsafe, "dgs/codec.py", "subprocess.run(x, shell=True)"),
-    (asserting, "dgs/codec.py", "def f():\n    assert x"),
-    (naming_the_bridge, "workers/local.py", "import_module('spark_bridge.batch')"),
+    (away_from_home, "workers/protocol/host.py", "def f():\n    import ray"),
+    (away_from_home, "dgs/job/schema.py", "from ruamel.yaml import YAML"),
+    (away_from_home, "dgs/job/document.py", "import yaml"),
+    (impure, "workers/protocol/host.py", "import time"),
+    (impure, "workers/protocol/host.py", "from random import choice"),
+    (impure, "workers/protocol/host.py", "for x in {1, 2}: pass"),
+    (impure, "workers/protocol/host.py", "[x for x in set(a) - set(b)]"),
+    (impure, "workers/protocol/host.py", "list({x for x in y})"),
+    (impure, "workers/protocol/host.py", "tuple(frozenset(a))"),
+    (impure, "workers/protocol/host.py", "d[id(x)] = 1"),
+    (unsafe, "dgs/codec/__init__.py", "import pickle"),
+    (unsafe, "dgs/codec/__init__.py", "from marshal import loads"),
+    (unsafe, "dgs/codec/__init__.py", "eval('1')"),
+    (unsafe, "dgs/codec/__init__.py", "yaml.load(x)"),
+    (unsafe, "dgs/codec/__init__.py", "subprocess.run(x, shell=True)"),
+    (asserting, "dgs/codec/__init__.py", "def f():\n    assert x"),
+    (naming_the_bridge, "workers/runtime/local.py", "import_module('dgs.spark_bridge.batch.driver')"),
 ]
 GOOD = [
     (against_the_layers, "dgs/api/running.py", "def f():\n    from workers import host"),
     (against_the_layers, "dgs/api/running.py", "if TYPE_CHECKING:\n    from workers import host"),
     (against_the_layers, "experiments/flights/program.py", "import dgs, workers"),
-    (away_from_home, "workers/ray_host.py", "import ray"),
-    (impure, "workers/host.py", "for x in sorted({1, 2}): pass"),
-    (impure, "workers/host.py", "a = set(b); c in a"),
-    (unsafe, "dgs/codec.py", "subprocess.run(x, shell=False)"),
+    (away_from_home, "workers/ray_runtime/actor.py", "import ray"),
+    (impure, "workers/protocol/host.py", "for x in sorted({1, 2}): pass"),
+    (impure, "workers/protocol/host.py", "a = set(b); c in a"),
+    (unsafe, "dgs/codec/__init__.py", "subprocess.run(x, shell=False)"),
 ]
 
 
@@ -308,7 +308,7 @@ def test_import_of_the_model_needs_neither_planner_nor_runtimes():
 
 def test_import_of_the_local_runtime_does_not_load_ray():
     loaded = python(
-        "import sys, dgs.api, workers.local\nprint(*{name.partition('.')[0] for name in sys.modules})"
+        "import sys, dgs.api, dgs.workers.runtime.local\nprint(*{name.partition('.')[0] for name in sys.modules})"
     )
     assert not {"ray", "pyspark"} & set(loaded)
 
@@ -316,7 +316,7 @@ def test_import_of_the_local_runtime_does_not_load_ray():
 def test_import_of_the_log_writer_loads_what_it_needs():
     """Each of the five Python processes that Spark starts for a first query pays for it."""
     loaded = python(
-        "import sys, spark_bridge.log_writer\nprint(*{name.partition('.')[0] for name in sys.modules})"
+        "import sys, dgs.spark_bridge.ingest.log_writer\nprint(*{name.partition('.')[0] for name in sys.modules})"
     )
     assert "spark_bridge" in loaded
     assert not {"ray", "networkx", "pydantic", "pandas", "typer", "ruamel"} & set(loaded)

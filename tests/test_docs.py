@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from dgs import errors
 from dgs.cli.app import app
-from dgs.config import PlanFile
-from dgs.plan_file import parse
+from dgs.job.document import parse
+from dgs.job.schema import PlanFile
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "experiments" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

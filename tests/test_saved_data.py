@@ -16,16 +16,16 @@ import pytest
 
 import dgs
 from dgs import codec
-from dgs.order import OrderKey
-from dgs.program_identity import ProgramIdentity
-from dgs.skipping import DeadLetter
-from dgs.tags import Tag
-from dgs.tagset import TagSet
-from workers.checkpoints.contract import Checkpoint, Record, StagedFile
-from workers.checkpoints.saved import Committed, Manifest
-from workers.epochs import HostReport, RootReport
-from workers.event_log import LogReader
-from workers.positions import Layer, Part, Positions
+from dgs.model.identity import ProgramIdentity
+from dgs.model.order import OrderKey
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import Tag
+from dgs.semantics.skipping import DeadLetter
+from dgs.workers.checkpoints.saved import Committed, Manifest
+from dgs.workers.event_log import LogReader
+from dgs.workers.recovery.checkpoint import Checkpoint, Record, StagedFile
+from dgs.workers.recovery.epochs import HostReport, RootReport
+from dgs.workers.recovery.positions import Layer, Part, Positions
 
 SAVED = Path(__file__).parent / "golden" / "saved"
 KEY = OrderKey(5, 0, 3)

@@ -20,16 +20,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from dgs.api.outcome import Run
 from dgs.errors import NoSuchRunError, UsageError
-from dgs.program import Program
-from dgs.run_outcome import Run
+from dgs.model.program import Program
 
 if TYPE_CHECKING:
+    from dgs.api.known_runs import KnownRun
     from dgs.api.preparing import Request
     from dgs.api.running import Options
-    from dgs.api.runs import KnownRun
-    from dgs.settings import Given
-    from planner.plan import Plan
+    from dgs.job.settings import Given
+    from dgs.planner.plan import Plan
 
 __all__ = ["Run", "replan", "resume", "run", "stop"]
 
@@ -65,18 +65,18 @@ def run(
 
     Raises any DgsError; UnfinishedRunError if there is an unfinished run and neither `resume` nor `fresh` is given.
     """
-    from dgs.api import preparing, running, starting
+    from dgs.api import beginning, preparing, running
 
     given = overrides(runtime=runtime, optimizer=optimizer, plan=plan, settings=settings)
     request = _requested(job, streams, given)
     place = None if run_dir is None else Path(run_dir)
     options = running.Options(collect=True, verify=verify, tolerance=tolerance)
-    begun = starting.begun(request, place, resume=resume, fresh=fresh)
+    begun = beginning.begun(request, place, resume=resume, fresh=fresh)
     if begun is not None:
         return _resumed(begun, given, options, streams=streams, program=request.program, plan=_tree(plan))
     prepared = preparing.prepare(request, plan=_tree(plan), max_events=max_events)
-    resumes = starting.make_room(prepared, resume=resume, fresh=fresh)
-    directory = starting.new_directory(request, place)
+    resumes = beginning.make_room(prepared, resume=resume, fresh=fresh)
+    directory = beginning.new_directory(request, place)
     return _signalled(running.execute(prepared, directory, replace(options, resumes=resumes)))
 
 
@@ -102,14 +102,14 @@ def resume(
 
     Raises any DgsError; CheckpointBusyError if the run is alive, CheckpointRefusedError if it cannot be gone on with.
     """
-    from dgs.api import running, runs
+    from dgs.api import known_runs, running
 
     given = overrides(runtime=runtime, optimizer=optimizer, plan=plan, settings=settings)
     options = running.Options(
         collect=True, verify=verify, tolerance=tolerance, accepts_duplicates=accept_duplicates
     )
     return _resumed(
-        runs.run_at(run), given, options, streams=streams, program=_instance(program), plan=_tree(plan)
+        known_runs.run_at(run), given, options, streams=streams, program=_instance(program), plan=_tree(plan)
     )
 
 
@@ -119,9 +119,9 @@ def stop(run: str | os.PathLike[str], *, timeout: float = 60.0) -> dict[str, Any
     `run`: its directory, or its plan file; `timeout`: seconds. The results are those of `results.json`, none if the run has
     not written any. Raises NoSuchRunError, NoAnswerError.
     """
-    from dgs.api import runs, steering
+    from dgs.api import known_runs, steering
 
-    return steering.stop_run(runs.run_at(run), timeout=timeout)
+    return steering.stop_run(known_runs.run_at(run), timeout=timeout)
 
 
 def replan(
@@ -138,12 +138,12 @@ def replan(
     InvalidPlanError if the plan is not one for the program (the run goes on as it is), NoSuchRunError, NoAnswerError, UsageError
     if neither is given.
     """
-    from dgs.api import runs, steering
+    from dgs.api import known_runs, steering
 
     given = overrides(runtime=None, optimizer=optimizer, plan=plan, settings=None)
     if not given:
         raise UsageError(message="dgs.replan needs a plan or an optimizer")
-    steering.move_run(runs.run_at(run), given, program=_instance(program), timeout=timeout)
+    steering.move_run(known_runs.run_at(run), given, program=_instance(program), timeout=timeout)
 
 
 def _requested(
@@ -211,8 +211,8 @@ def overrides(
 
     Raises PlanFileError for a file without a `plan:` section.
     """
-    from dgs.plan_file import read_plan_section
-    from dgs.settings import Given
+    from dgs.job.document import read_plan_section
+    from dgs.job.settings import Given
 
     given = {path: Given(value, f"settings[{path!r}]") for path, value in (settings or {}).items()}
     for name, short, section in (("runtime", "kind", runtime), ("optimizer", "name", optimizer)):

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dgs.config import PlanFile
 from dgs.errors import UsageError
-from dgs.program import Program
-from dgs.settings import Given, Settings, resolve
+from dgs.job.schema import PlanFile
+from dgs.job.settings import Given, Settings, resolve
+from dgs.model.program import Program
 
 if TYPE_CHECKING:
-    from dgs.order import OrderKey
-    from planner.plan import Plan
-    from planner.topology import Machine, Topology
-    from workers.sources.context import SourceContext
+    from dgs.model.order import OrderKey
+    from dgs.planner.plan import Plan
+    from dgs.planner.topology import Machine, Topology
+    from dgs.workers.sources.context import SourceContext
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Prepared:
     @property
     def plan_data(self) -> dict[str, Any]:
         """The plan as the `plan:` section of a plan file."""
-        from planner.plan_data import to_data
+        from dgs.planner.plan_data import to_data
 
         streams = [name for config in self.config.streams for name in config.impl_streams]
         return to_data(self.plan, self.program, streams=streams)
@@ -84,9 +84,9 @@ def from_file(
     An optimizer that is given asks for a new plan, so the file's own is left aside. `base_dir`: where relative paths start, also
     those given outside, if that is not beside the file: the file's own are rewritten. Raises PlanFileError, UsageError.
     """
-    from dgs.plan_file import read
-    from dgs.python_streams import gathered
-    from dgs.run_directory import relocated
+    from dgs.job.document import read
+    from dgs.job.python_streams import gathered
+    from dgs.job.run_directory import relocated
 
     environ = os.environ if environ is None else environ
     document, plan_file = read(path, environ), Path(path).resolve()
@@ -112,8 +112,8 @@ def from_program(
     program: Program, streams: Mapping[str, Iterable[Any]], given: Mapping[str, Given]
 ) -> Request:
     """Return the request of a program over streams from Python."""
-    from dgs.plan_file import Document
-    from dgs.python_streams import described, gathered
+    from dgs.job.document import Document
+    from dgs.job.python_streams import described, gathered
 
     memory = gathered(streams)
     document = Document("dgs.run", described(program, memory), {}, {})
@@ -122,7 +122,7 @@ def from_program(
 
 def load(request: Request) -> Program:
     """Return the program of a request. Raises ProgramImportError, AsymmetricDependenceError."""
-    from dgs.loading import load_program
+    from dgs.job.loading import load_program
 
     program = request.program or load_program(request.settings.config.program, request.base_dir)
     _ = program.dependence  # a functional dependence is checked for symmetry here, before anything is planned
@@ -131,9 +131,9 @@ def load(request: Request) -> Program:
 
 def prepare(request: Request, *, plan: Plan | None = None, max_events: int | None = None) -> Prepared:
     """Load, sample and plan. Raises any InvalidError; nothing has been started then."""
-    from planner.validity import check
-    from workers.first_events import cutoff
-    from workers.sampling import topology
+    from dgs.planner.validity import check
+    from dgs.workers.sources.first_events import cutoff
+    from dgs.workers.sources.sampling import topology
 
     config, program = request.settings.config, load(request)
     context = context_of(request, program)
@@ -147,7 +147,7 @@ def prepare(request: Request, *, plan: Plan | None = None, max_events: int | Non
 
 def context_of(request: Request, program: Program, log_dir: Path | None = None) -> SourceContext:
     """Return what the sources of a request are opened with; `log_dir`: see there."""
-    from workers.sources.context import SourceContext
+    from dgs.workers.sources.context import SourceContext
 
     return SourceContext(
         program, request.settings.config.time.unit, request.base_dir, request.memory, log_dir
@@ -156,14 +156,14 @@ def context_of(request: Request, program: Program, log_dir: Path | None = None) 
 
 def make_plan(config: PlanFile, program: Program, topology: Topology, **options: Any) -> Plan:
     """Return the plan of the optimizer that the plan file names; `options` override its section."""
-    from planner.optimizers import plan
+    from dgs.planner.optimizers.by_name import plan
 
     return plan(program, topology, **{**config.optimizer.model_dump(), **options})
 
 
 def machines(config: PlanFile) -> Sequence[Machine]:
     """Return the machines to plan for: those of `nodes:`, else this one."""
-    from planner.topology import Machine
+    from dgs.planner.topology import Machine
 
     if config.nodes == "auto":
         return [Machine("local", cpus=max(os.cpu_count() or 1, config.runtime.hosts or 1))]
@@ -177,7 +177,7 @@ def replanned(prepared: Prepared, **options: Any) -> Prepared:
 
 
 def _written_plan(request: Request, program: Program) -> Plan | None:
-    from planner.plan_data import PlanSectionError, from_data
+    from dgs.planner.plan_data import PlanSectionError, from_data
 
     data = request.settings.config.plan
     if data is None or not request.keeps_plan:

@@ -11,7 +11,7 @@ from dgs.errors import DgsError
 
 if TYPE_CHECKING:
     from dgs.api.preparing import Prepared
-    from workers.job import JobResult
+    from dgs.workers.runtime.job import JobResult
 
 
 def report_of(
@@ -56,7 +56,7 @@ def report_of(
 
 def _dead_letters(run_dir: Path) -> str | None:
     """Return where the events are that were skipped: the file, a pattern if there are several, None if there is none."""
-    from workers.sinks.places import dead_letter_place
+    from dgs.workers.sinks.files.places import dead_letter_place
 
     place = dead_letter_place(run_dir)
     found = place.finals()

@@ -8,15 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dgs.api.known_runs import KnownRun, holds_checkpoints, runs_in
 from dgs.api.preparing import Prepared, Request, from_file, prepare
-from dgs.api.runs import KnownRun, holds_checkpoints, runs_in
 from dgs.errors import NoSuchRunError, PlanFileError, UsageError
 
 if TYPE_CHECKING:
-    from dgs.program import Program
-    from dgs.run_directory import RunDirectory
-    from dgs.settings import Given
-    from planner.plan import Plan
+    from dgs.job.run_directory import RunDirectory
+    from dgs.job.settings import Given
+    from dgs.model.program import Program
+    from dgs.planner.plan import Plan
 
 SHAPES = ("streams", "nodes", "runtime.hosts")
 """What a plan is made for: given anew, a plan that was made before is made again. One that was written by hand is not."""
@@ -46,7 +46,7 @@ def configured_dir(request: Request) -> Path | None:
 
 def was_edited(directory: RunDirectory) -> bool:
     """Return whether the plan file says something else than when a run of it began. One that cannot be read does not."""
-    from dgs.plan_file import read
+    from dgs.job.document import read
 
     noted = directory.about().get("plan_digest")
     if noted is None or directory.of is None:

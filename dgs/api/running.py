@@ -1,29 +1,35 @@
-"""Running a prepared job: run directory, runtime, comparison with the sequential program, results."""
+"""Running a prepared job: run directory, runtime, comparison with the sequential program, results.
+
+What the directory of a run says of it: that it has begun, where everything is, and how it ended, also if it fails.
+"""
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from dgs.api.feeding import fed
-from dgs.api.moving import Moves
-from dgs.api.noting import note_end, noted
+from dgs.api.beginning import is_busy
+from dgs.api.known_runs import REFUSED, committed_in, held, later_than_all
+from dgs.api.merge_feeding import fed
+from dgs.api.outcome import Run
 from dgs.api.preparing import Prepared
-from dgs.api.reports import report_of
-from dgs.api.resuming import configured_dir
-from dgs.api.runs import committed_in, held
+from dgs.api.reports import failure, report_of
+from dgs.api.resuming import configured_dir, was_edited
+from dgs.api.steering import Moves
 from dgs.api.verifying import check_readable, differences, file_differences
-from dgs.config import FileSink, SinkConfig
-from dgs.run_directory import RunDirectory
-from dgs.run_outcome import Run
+from dgs.errors import OutputUnwritableError
+from dgs.job.run_directory import RunDirectory
+from dgs.job.schema import FileSink, SinkConfig
 
 if TYPE_CHECKING:
-    from workers.job import Caller, Job, JobResult
+    from dgs.api.preparing import Prepared
+    from dgs.workers.runtime.job import Caller, Job, JobResult
 
 
 @dataclass(frozen=True)
@@ -47,8 +53,8 @@ def execute(
 
     CheckpointBusyError if another process runs in the directory.
     """
-    from workers.job import NOBODY
-    from workers.runtime import run_job
+    from dgs.api.run_job import run_job
+    from dgs.workers.runtime.job import NOBODY
 
     if options.verify and options.resumes:
         check_readable(sinks_of(prepared, directory))
@@ -90,7 +96,7 @@ def sinks_of(prepared: Prepared, directory: RunDirectory | None) -> tuple[SinkCo
 
 def job_of(prepared: Prepared, directory: RunDirectory | None, *, collect: bool) -> Job:
     """Return what a runtime is asked to do."""
-    from workers.job import Job
+    from dgs.workers.runtime.job import Job
 
     config, request = prepared.config, prepared.request
     return Job(
@@ -136,3 +142,75 @@ def _differences(prepared: Prepared, job: Job, result: JobResult, options: Optio
     if options.resumes:
         return file_differences(prepared, job, result, options.tolerance)
     return differences(prepared, job, result, options.tolerance)
+
+
+@contextmanager
+def noted(moves: Moves, job: Job, started: float, *, notify: Callable[[str], None]) -> Iterator[None]:
+    """Say in the run directory, if there is one, that the job runs while the block lasts, and how it ended if it fails.
+
+    `started`: seconds since 1970. Raises OutputUnwritableError.
+    """
+    directory = moves.directory
+    if directory is None:
+        yield
+        return
+    if job.resumes and was_edited(directory):
+        notify(_edited(directory))
+    _note_beginning(moves.prepared, directory, job, started)
+    try:
+        yield
+    except BaseException as error:
+        was_refused = is_busy(error) and not job.resumes
+        with suppress(OutputUnwritableError):  # the first error is the one to tell
+            note_end(directory, failure(moves.prepared, started, error), was_refused=was_refused)
+        raise
+
+
+def note_end(directory: RunDirectory, report: dict[str, Any], *, was_refused: bool = False) -> None:
+    """Say in the run directory how the run ended. Raises OutputUnwritableError."""
+    directory.write_results(report)
+    directory.note(status=REFUSED if was_refused else report["status"], process=None)
+
+
+def _note_beginning(prepared: Prepared, directory: RunDirectory, job: Job, started: float) -> None:
+    """Say in the run directory what is run from now on, and remove wishes meant for a process before this one."""
+    from dgs.workers.runtime.control import forget_wishes
+
+    request = prepared.request
+    forget_wishes(directory.control)
+    directory.forget_results()
+    directory.write_plan(prepared.config, prepared.plan_data, request.base_dir)
+    here = directory.path.resolve()
+    about: dict[str, Any] = (
+        {}
+        if "name" in directory.about()
+        else {
+            "name": prepared.config.name,
+            "plan_file": None if request.plan_file is None else os.path.relpath(request.plan_file, here),
+            "plan_digest": request.plan_digest,
+            "base_dir": os.path.relpath(request.base_dir, here),
+            "max_events": prepared.max_events,
+            "started": later_than_all(request.base_dir, started),
+        }
+    )
+    directory.note(  # last, and at once: what has no such note has not begun
+        **about,
+        checkpoints=_where(job, here),
+        plan_is_made=prepared.is_made,
+        status="running",
+        process=os.getpid(),
+    )
+
+
+def _edited(directory: RunDirectory) -> str:
+    return (
+        f"{directory.of} was changed after this run had begun, which goes on as it was: change "
+        f"{directory.plan_file} or give --set, or begin anew with --fresh"
+    )
+
+
+def _where(job: Job, here: Path) -> str:
+    """Return where checkpoints are, as it is noted in a run directory: so that a project can be moved, with all that is in it."""
+    place = job.checkpoint_dir or here / "checkpoints"
+    is_within = place.is_relative_to(here) or place.is_relative_to(job.base_dir)
+    return os.path.relpath(place, here) if is_within else str(place)

@@ -1,20 +1,82 @@
-"""Telling a running job, from another process, to stop or to move to another plan, and waiting until it has."""
+"""Telling a running job, from another process, to stop or to move to another plan, and waiting until it has.
+
+A run that moves to another plan while it goes on: `dgs replan` leaves a plan that was checked, the run takes it up.
+
+The answer, in the control directory of the run beside the plan, says what was wrong with it, if anything was.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dgs.api.runs import KnownRun, run_at, runs_in
-from dgs.errors import InvalidPlanError, NoAnswerError, NoSuchRunError, OutputUnwritableError
+from dgs.api.known_runs import KnownRun, run_at, runs_in
+from dgs.errors import DgsError, InvalidPlanError, NoAnswerError, NoSuchRunError, OutputUnwritableError
 
 if TYPE_CHECKING:
-    from dgs.program import Program
-    from dgs.settings import Given
+    from dgs.api.preparing import Prepared
+    from dgs.job.run_directory import RunDirectory
+    from dgs.job.settings import Given
+    from dgs.model.program import Program
+    from dgs.workers.runtime.job import Job
+
+ANSWER = ".answer"
+"""What the name of the answer to a plan ends with."""
+
+
+@dataclass
+class Moves:
+    """Takes up the plans that a run is to move to. `prepared`: the run as it is now."""
+
+    prepared: Prepared
+    directory: RunDirectory | None
+
+    def replanned(self, job: Job, path: str) -> Job:
+        """Return the job under the plan in a file, and note it in the run directory. Raises InvalidError."""
+        try:
+            moved = self._under(path)
+        except DgsError as error:
+            self._answer(path, str(error))
+            raise
+        self.prepared = moved
+        if self.directory is not None:
+            self.directory.write_plan(moved.config, moved.plan_data, moved.request.base_dir)
+        self._answer(path, None)
+        return replace(job, plan=moved.plan)
+
+    def _under(self, path: str) -> Prepared:
+        from dgs.job.document import read_plan_section
+        from dgs.planner.plan_data import from_data
+        from dgs.planner.validity import check
+
+        program = self.prepared.program
+        plan = from_data(read_plan_section(path), program)
+        check(plan, program, self.prepared.topology.impl_tags())
+        return replace(self.prepared, plan=plan)
+
+    def _answer(self, path: str, problem: str | None) -> None:
+        if self.directory is not None:
+            answer = Path(path).with_suffix(ANSWER)
+            draft = answer.with_suffix(".draft")
+            with suppress(OSError):  # who asked has taken the directory away, and the run goes on
+                draft.write_text(json.dumps({"problem": problem}), encoding="utf-8")
+                draft.replace(answer)
+
+
+def answer_to(path: Path) -> dict[str, Any] | None:
+    """Return what a run said to the plan that was left for it at `path`, None if it has said nothing yet."""
+    try:
+        found: dict[str, Any] = json.loads(path.with_suffix(ANSWER).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found
+
 
 LOOK_EVERY = 0.05
 """Seconds between two looks at what the run has done."""
@@ -25,7 +87,7 @@ def stop_run(run: KnownRun, *, timeout: float = 60.0) -> dict[str, Any]:
 
     Raises NoAnswerError if it has not ended in time: it still does when it can; OutputUnwritableError if it cannot be told.
     """
-    from workers.control import Wish, leave_wish
+    from dgs.workers.runtime.control import Wish, leave_wish
 
     advice = "It stops at its next checkpoint: wait longer with `--timeout`, or end its process"
     if _is_listening(run, timeout):
@@ -42,8 +104,7 @@ def move_run(
     The plan is checked first. Raises any InvalidError, the run then goes on as it is; NoSuchRunError if it is not running;
     NoAnswerError if it has not moved in time: it still does when it comes to a checkpoint.
     """
-    from dgs.api.moving import answer_to
-    from workers.control import Wish, leave_wish
+    from dgs.workers.runtime.control import Wish, leave_wish
 
     if not _is_listening(run, timeout):
         raise _not_alive(run)
@@ -75,7 +136,7 @@ def _written(run: KnownRun, given: Mapping[str, Given], program: Program | None)
     """Make and check the plan; write it where the run will read it."""
     from dgs.api.preparing import prepare
     from dgs.api.resuming import requested_again
-    from dgs.plan_file import dump
+    from dgs.job.document import dump
 
     prepared = prepare(replace(requested_again(run, given), program=program))
     path = run.directory.control.absolute() / f"plan-{time.time_ns()}-{os.getpid()}.yaml"

@@ -2,6 +2,8 @@
 
 A run that was resumed has written its outputs in several processes, so the files of outputs are read back. What files cannot hold
 as it is (a tuple in JSON) is compared as the file holds it.
+
+From a prepared job to what the simulation runs: its program, the events of its streams, and what may arrive on each.
 """
 
 from __future__ import annotations
@@ -10,15 +12,17 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dgs.api.preparing import Prepared
 from dgs.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from dgs.api.preparing import Prepared
-    from dgs.config import SinkConfig, StreamConfig
-    from dgs.events import EventBatch
-    from workers.job import Job, JobResult
+    from dgs.job.schema import SinkConfig, StreamConfig
+    from dgs.model.events import EventBatch
+    from dgs.workers.runtime.job import Job, JobResult
+    from dgs.workers.simulated.case import Case
 
 READABLE = ("jsonl", "parquet")
 """Sinks whose files can be read back."""
@@ -44,7 +48,7 @@ def check_readable(sinks: Sequence[SinkConfig]) -> None:
 
 def file_differences(prepared: Prepared, job: Job, result: JobResult, tolerance: float | None) -> list[str]:
     """Run the sequential program; return its first differences to the files that are committed, none if they are equal."""
-    from workers.sinks.places import sink_place
+    from dgs.workers.sinks.files.places import sink_place
 
     expected, lines = _expected(prepared, job, result, _skipped_in(job.dead_letter_dir))
     for sink in job.sinks:
@@ -61,8 +65,8 @@ def batches(
 ) -> Iterator[EventBatch]:
     """Yield all batches of a declared stream, in its order: not dealt to its splits."""
     from dgs.api.preparing import context_of
-    from dgs.order import END
-    from workers.sources import open_source
+    from dgs.model.order import END
+    from dgs.workers.sources import open_source
 
     source = open_source(
         config.model_copy(update={"split": 1}),
@@ -85,8 +89,8 @@ def _expected(
     prepared: Prepared, job: Job, result: JobResult, skipped: Iterable[tuple[str, int, int]]
 ) -> tuple[list[Any], list[str]]:
     """Return the outputs of the sequential program, and what there is to say if it did not read or skip the same events."""
-    from dgs import sequential
-    from dgs.verify import compare
+    from dgs.semantics import sequential
+    from dgs.semantics.comparison import compare
 
     configs = enumerate(prepared.config.streams)
     done = sequential.run(
@@ -107,7 +111,7 @@ def _expected(
 
 def _skipped_in(directory: Path | None) -> Iterator[tuple[str, int, int]]:
     """Yield which events the dead letters of a run are of."""
-    from workers.sinks.places import dead_letter_place
+    from dgs.workers.sinks.files.places import dead_letter_place
 
     if directory is not None:
         for letter in _lines(dead_letter_place(directory).finals()):
@@ -116,14 +120,14 @@ def _skipped_in(directory: Path | None) -> Iterator[tuple[str, int, int]]:
 
 def compared(expected: Iterable[Any], got: Iterable[Any], tolerance: float | None) -> list[str]:
     """Return the first differences of outputs to those expected, one a line; none if they are equal as multisets."""
-    from dgs.verify import compare
+    from dgs.semantics.comparison import compare
 
     comparison = compare(expected, got, tolerance=tolerance)
     return [] if comparison.is_equal else str(comparison).splitlines()
 
 
 def _as_json(values: Iterable[Any]) -> Iterator[Any]:
-    from workers.sinks.json_text import as_json
+    from dgs.workers.sinks.formats.json_text import as_json
 
     return (json.loads(as_json(value)) for value in values)
 
@@ -135,7 +139,7 @@ def _lines(files: Iterable[Path]) -> Iterator[Any]:
 
 
 def _as_rows(values: Iterable[Any]) -> Iterator[Any]:
-    from workers.sinks.tables import table_of
+    from dgs.workers.sinks.formats.tables import table_of
 
     return map(_without_nulls, table_of(list(values)).to_pylist())
 
@@ -150,3 +154,23 @@ def _rows(files: Iterable[Path]) -> Iterator[Any]:
 def _without_nulls(row: dict[str, Any]) -> dict[str, Any]:
     """Return a row of a table; where records have other fields, the others have columns of nulls."""
     return {name: value for name, value in row.items() if value is not None}
+
+
+def case_of(prepared: Prepared, *, keeps_plan: bool = False, tolerance: float | None = None) -> Case:
+    """Return the case of a job. `keeps_plan`: all runs have its plan, else random ones. Reads the sources, as far as `until`."""
+    from dgs.model.tag_sets import union
+    from dgs.workers.simulated.case import Case
+    from dgs.workers.simulated.layout import Layout
+
+    declared = prepared.config.streams
+    seen = {stream.id: stream.tags for stream in prepared.topology.streams}
+    layout = None
+    if keeps_plan:
+        layout = Layout(prepared.plan, {config.id: len(config.impl_streams) for config in declared})
+    return Case(
+        prepared.program,
+        {config.id: list(batches(prepared, rank, config)) for rank, config in enumerate(declared)},
+        {config.id: union(seen[name] for name in config.impl_streams) for config in declared},
+        layout,
+        tolerance,
+    )

@@ -31,7 +31,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from dgs.errors import MissingPackageError
-from dgs.program import Program
+from dgs.model.program import Program
 
 if TYPE_CHECKING:
     from dgs.check.report import CheckReport
@@ -66,7 +66,7 @@ def check(
     _require_hypothesis()
     from dgs.check.checking import run_checks
     from dgs.check.options import made_options
-    from dgs.check.plans import from_plan
+    from dgs.check.plan_files import from_plan
 
     options = made_options(
         strategies=strategies,
@@ -116,8 +116,8 @@ def plan_path(target: Target) -> str | None:
 
 def program_of(target: Target) -> Program:
     """Return the program of a target. Raises ProgramImportError, PlanFileError."""
-    from dgs.config import ProgramConfig
-    from dgs.loading import load_program
+    from dgs.job.loading import load_program
+    from dgs.job.schema import ProgramConfig
 
     if isinstance(target, Program):
         return target

@@ -8,18 +8,18 @@ from contextlib import closing
 from typing import Any
 
 from dgs.check import relation
-from dgs.check.equality import close, same
+from dgs.check.drawing.payloads import any_ints, payload_strategies
+from dgs.check.drawing.sample_tags import known_kinds, sample_tags
+from dgs.check.drawing.strategies import simplest
+from dgs.check.drawing.time_steps import passes
 from dgs.check.laws import LAWS, Finding, Law
 from dgs.check.options import Options
-from dgs.check.passing import passes
-from dgs.check.payloads import any_ints, payload_strategies
-from dgs.check.reachable import narrated
 from dgs.check.report import CheckReport, LawResult
-from dgs.check.search import ERRORS, Counterexample, named, search
-from dgs.check.strategies import simplest
-from dgs.check.universe import known_kinds, sample_tags
-from dgs.check.world import World
-from dgs.program import Program
+from dgs.check.scenarios.equality import close, same
+from dgs.check.scenarios.reachable import narrated
+from dgs.check.scenarios.world import World
+from dgs.check.search.search import ERRORS, Counterexample, named, search
+from dgs.model.program import Program
 
 RAISES = "user code raises nothing on states and events that it can meet"
 

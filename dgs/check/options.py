@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dgs.check.equality import Equal
+from dgs.check.scenarios.equality import Equal
 from dgs.errors import UsageError
 
 

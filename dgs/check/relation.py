@@ -1,6 +1,6 @@
 """The dependence relation itself: symmetric, and an answer for every pair of declared tags.
 
->>> from dgs.tags import kind
+>>> from dgs.model.tags import kind
 >>> class Lopsided(Program):
 ...     kinds = (kind("cell", key=range(3)),)
 ...     def depends(self, a, b): return a.key == b.key + 1
@@ -13,10 +13,10 @@ from __future__ import annotations
 from itertools import islice
 
 from dgs.check.laws.contract import Finding
-from dgs.dependence import Rule, When
 from dgs.errors import AsymmetricDependenceError, DgsError
-from dgs.program import Program
-from dgs.tags import Tag
+from dgs.model.dependence import Rule, When
+from dgs.model.program import Program
+from dgs.model.tags import Tag
 
 NAME = "dependence"
 WORDS = "the dependence relation is symmetric, and answers for all declared tags"
@@ -48,7 +48,7 @@ def _asked(program: Program, rule: Rule) -> Finding | None:
     """Ask a predicate about some of the tags of its kinds."""
     if isinstance(rule.when, When):
         return None
-    from dgs.check.universe import sample_tags
+    from dgs.check.drawing.sample_tags import sample_tags
 
     tags = sample_tags(program, {})
     left = [tag for tag in tags if tag.kind == rule.left]

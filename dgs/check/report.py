@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from dgs.check.laws.contract import Finding
-from dgs.check.scenario import Scenario
+from dgs.check.scenarios.scenario import Scenario
 
 Status = Literal["holds", "BROKEN", "skipped", "no need"]
 

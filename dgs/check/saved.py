@@ -19,13 +19,13 @@ from dgs.check.laws.commuting import IndependentEventsCommute
 from dgs.check.options import Options
 from dgs.check.relation import NAME, WORDS, relation_finding
 from dgs.check.report import CheckReport, LawResult
-from dgs.check.scenario import Scenario
-from dgs.check.search import Counterexample, examined
-from dgs.check.world import World
+from dgs.check.scenarios.scenario import Scenario
+from dgs.check.scenarios.world import World
+from dgs.check.search.search import Counterexample, examined
 from dgs.errors import CodecError, OutputUnwritableError, UsageError
-from dgs.events import Event
-from dgs.program import Program
-from dgs.tagset import TagSet
+from dgs.model.events import Event
+from dgs.model.program import Program
+from dgs.model.tag_sets import TagSet
 
 VERSION = 1
 COMMUTING = IndependentEventsCommute.name
@@ -131,6 +131,6 @@ def _text(scenario: Scenario | None) -> str | None:
 
 
 def _kinds(program: Program) -> list[str]:
-    from dgs.check.universe import sample_tags
+    from dgs.check.drawing.sample_tags import sample_tags
 
     return list(dict.fromkeys(tag.kind for tag in sample_tags(program, {})))

@@ -25,7 +25,7 @@ from dgs.cli.reporting import print_json, reporting, say
 
 if TYPE_CHECKING:
     from dgs.api.preparing import Prepared
-    from dgs.measuring import Sample
+    from dgs.bench.measuring import Sample
 
 
 class Engine(StrEnum):
@@ -74,7 +74,7 @@ def bench(
     """
     with reporting(as_json=as_json, debug=debug):
         from dgs.api.preparing import from_file, prepare
-        from workers.freed_memory import keep_freed_memory
+        from dgs.workers.runtime.allocator import keep_freed_memory
 
         keep_freed_memory()
         prepared = prepare(
@@ -91,8 +91,8 @@ def bench(
 def _measured(
     prepared: Prepared, engines: Sequence[Engine], hosts: Sequence[int], repeat: int, tolerance: float | None
 ) -> list[Sample]:
-    from dgs.api.benchmarking import contestants, expected
-    from dgs.measuring import measured
+    from dgs.bench.contestants import contestants, expected
+    from dgs.bench.measuring import measured
 
     name = prepared.config.name
     say(f"dgs: {name}: running the sequential program")
@@ -104,7 +104,7 @@ def _measured(
 
 def _finish(prepared: Prepared, samples: list[Sample], *, as_json: bool) -> None:
     """Print the table or the object; exit 1 if outputs differ or a run failed."""
-    from dgs.measuring import medians
+    from dgs.bench.measuring import medians
 
     rows = medians(samples)
     if as_json:
@@ -140,7 +140,7 @@ def _ray_for(engines: Sequence[Engine], prepared: Prepared, hosts: Sequence[int]
     if Engine.RAY not in engines:
         yield
         return
-    from workers.ray_cluster import cluster
+    from dgs.workers.ray_runtime.cluster import cluster
 
     with cluster(prepared.config.runtime.address, max(hosts)):
         yield

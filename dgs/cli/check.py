@@ -89,7 +89,7 @@ def _save(report: CheckReport, target: str, path: Path) -> None:
 def _options(ref: str | None) -> dict[str, Any]:
     """Return the options that the user keeps in a Python file."""
     from dgs.errors import UsageError
-    from dgs.loading import load_callable
+    from dgs.job.loading import load_callable
 
     if ref is None:
         return {}

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dgs.cli.options import AsJson, Debug
-from dgs.cli.reporting import print_json, reporting, say
-from dgs.cli.tables import print_table
+from dgs.cli.reporting import print_json, print_table, reporting, say
 
 if TYPE_CHECKING:
-    from dgs.order import OrderKey
-    from workers.checkpoints.directory import CheckpointDirectory, CheckpointInfo
-    from workers.checkpoints.saved import Manifest
+    from dgs.model.order import OrderKey
+    from dgs.workers.checkpoints.directory import CheckpointDirectory, CheckpointInfo
+    from dgs.workers.checkpoints.saved import Manifest
 
 DAMAGED = 6
 """The exit code where a file cannot be used."""
@@ -76,10 +75,10 @@ def checkpoint(
 
 def _opened(directory: Path) -> CheckpointDirectory:
     """Return the checkpoints of a run, or of a directory. Raises NoSuchRunError if there are none."""
-    from dgs.api.runs import holds_checkpoints
+    from dgs.api.known_runs import holds_checkpoints
     from dgs.errors import NoSuchRunError
-    from dgs.run_directory import ABOUT, RunDirectory
-    from workers.checkpoints.directory import CheckpointDirectory
+    from dgs.job.run_directory import ABOUT, RunDirectory
+    from dgs.workers.checkpoints.directory import CheckpointDirectory
 
     place = RunDirectory(directory).checkpoints if (directory / ABOUT).is_file() else directory
     if not holds_checkpoints(place):
@@ -201,7 +200,7 @@ def _time(nanoseconds: int) -> str:
 
 def _key(key: OrderKey) -> str:
     """Return a position in words: (ts, rank, seq), or where a stream begins and ends."""
-    from dgs.order import BEGIN, END
+    from dgs.model.order import BEGIN, END
 
     if key >= END:
         return "end"

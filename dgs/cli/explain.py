@@ -42,8 +42,8 @@ def explain(
 
 
 def _explained(prepared: Prepared, shape: Format) -> str:
-    from planner.explain import as_explanation
-    from planner.explain import explain as reasons
+    from dgs.planner.drawing.explain import as_explanation
+    from dgs.planner.drawing.explain import explain as reasons
 
     if shape not in (Format.TEXT, Format.JSON):
         return rendered(prepared, shape)
@@ -55,7 +55,7 @@ def _explained(prepared: Prepared, shape: Format) -> str:
 
 def _dependence(prepared: Prepared, shape: Format) -> str:
     from dgs.errors import UsageError
-    from planner.dependence_drawing import dependence_dot, dependence_mermaid
+    from dgs.planner.drawing.dependence import dependence_dot, dependence_mermaid
 
     draw = {Format.TEXT: dependence_mermaid, Format.MERMAID: dependence_mermaid, Format.DOT: dependence_dot}
     if shape not in draw:

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dgs.cli.options import AsJson, Debug
-from dgs.cli.reporting import print_json, reporting, say
-from dgs.cli.tables import print_table
+from dgs.cli.reporting import print_json, print_table, reporting, say
 
 if TYPE_CHECKING:
-    from workers.event_log import Segment
-    from workers.event_log.summary import StreamSummary
+    from dgs.workers.event_log import Segment
+    from dgs.workers.event_log.summary import StreamSummary
 
 
 class Action(StrEnum):
@@ -51,8 +50,8 @@ def log(
 ) -> None:
     """List, check or close an event log."""
     with reporting(as_json=as_json, debug=debug):
-        from workers.event_log import close_stream
-        from workers.event_log.summary import segments, streams
+        from dgs.workers.event_log import close_stream
+        from dgs.workers.event_log.summary import segments, streams
 
         names = _chosen(directory, stream or [])
         if action is Action.CLOSE:
@@ -70,7 +69,7 @@ def log(
 def _chosen(directory: Path, wanted: list[str]) -> list[str]:
     """Return the streams to look at. Raises UsageError for what is no log, or has no such stream."""
     from dgs.errors import UsageError
-    from workers.event_log.summary import stream_names
+    from dgs.workers.event_log.summary import stream_names
 
     names = stream_names(directory)
     if not names:

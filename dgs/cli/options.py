@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from dgs.settings import Given
+    from dgs.job.settings import Given
 
 PlanPath = Annotated[
     Path, typer.Argument(metavar="PLAN", help="The plan.yaml of the job.", show_default=False)
@@ -79,8 +79,8 @@ def given_by_flags(
 
     A flag of its own wins over `--set`. Raises UsageError, PlanFileError.
     """
-    from dgs.plan_file import read_plan_section
-    from dgs.settings import Given, set_flag
+    from dgs.job.document import read_plan_section
+    from dgs.job.settings import Given, set_flag
 
     given = dict(map(set_flag, set_values or []))
     for name, value in flags.items():

@@ -77,13 +77,13 @@ def plan(
 
 def rendered(prepared: Prepared, shape: Format) -> str:
     """Return the plan in a format, without a final newline."""
-    from planner import render
+    from dgs.planner.drawing import text as render
 
     if shape in (Format.YAML, Format.JSON):
         data = {"plan": prepared.plan_data}
         if shape is Format.JSON:
             return json.dumps({**data, **figures(prepared)}, default=str)
-        from dgs.plan_file import dump
+        from dgs.job.document import dump
 
         return dump(data).rstrip("\n")
     text: str = getattr(render, f"as_{shape.value}")(prepared.plan)
@@ -92,7 +92,7 @@ def rendered(prepared: Prepared, shape: Format) -> str:
 
 def figures(prepared: Prepared) -> dict[str, Any]:
     """Return the size of a plan, and the share of the events that its leaves process."""
-    from planner.rates import node_rates, totals
+    from dgs.planner.rates import node_rates, totals
 
     plan = prepared.plan
     rates = totals(node_rates(plan, prepared.topology.streams))
@@ -121,7 +121,7 @@ def _save(prepared: Prepared, path: Path) -> None:
 
 def _print_comparison(prepared: Prepared, *, as_json: bool) -> None:
     from dgs.api.preparing import replanned
-    from planner.optimizers import OPTIMIZERS
+    from dgs.planner.optimizers.by_name import OPTIMIZERS
 
     rows = [figures(replanned(prepared, name=name)) for name in OPTIMIZERS]
     if as_json:

@@ -1,4 +1,12 @@
-"""How every verb ends: errors as sentences on stderr (and as an object with `--json`), the exit code, the closing line."""
+"""How every verb ends: errors as sentences on stderr (and as an object with `--json`), the exit code, the closing line.
+
+Tables on stdout, as all verbs print them.
+
+>>> print_table(("file", "rows", "problem"), [("one", 7, None), ("another", 12, "damaged")])
+file     rows  problem
+one         7  -
+another    12  damaged
+"""
 
 from __future__ import annotations
 
@@ -17,7 +25,7 @@ import typer
 
 if TYPE_CHECKING:
     from dgs.errors import DgsError
-    from dgs.run_directory import RunDirectory
+    from dgs.job.run_directory import RunDirectory
 
 INTERRUPTED = 130
 TERMINATED = 143
@@ -40,7 +48,7 @@ class Ending:
 
     def progress(self) -> str:
         """Return what the run has committed, in words."""
-        from dgs.api.runs import KnownRun
+        from dgs.api.known_runs import KnownRun
 
         return KnownRun(self.directory).progress if self.directory is not None else "nothing is committed"
 
@@ -51,7 +59,7 @@ class Ending:
 
     def onward(self) -> str:
         """Return the command that goes on with what is committed, or that repeats what was done where nothing is."""
-        from dgs.api.runs import holds_checkpoints, is_unfinished
+        from dgs.api.known_runs import holds_checkpoints, is_unfinished
 
         place = None if self.directory is None else self.directory.checkpoints
         if self.directory is None or place is None or not (holds_checkpoints(place) and is_unfinished(place)):
@@ -166,3 +174,16 @@ def _bug(cause: BaseException, error: DgsError, ending: Ending) -> typer.Exit:
 
 def _run_dir(ending: Ending) -> str | None:
     return str(ending.directory.path) if ending.directory is not None else None
+
+
+def print_table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
+    """Print rows under their heads; numbers to the right."""
+    texts = [head, *(tuple("-" if value is None else str(value) for value in row) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    right = [bool(rows) and isinstance(value, int) for value in (rows[0] if rows else head)]
+    for line in texts:
+        cells = (
+            text.rjust(width) if is_right else text.ljust(width)
+            for text, width, is_right in zip(line, widths, right, strict=True)
+        )
+        print("  ".join(cells).rstrip())

@@ -22,8 +22,8 @@ from dgs.cli.options import (
 from dgs.cli.reporting import Ending, print_json, reporting, say, show_path
 
 if TYPE_CHECKING:
-    from dgs.api.runs import KnownRun
-    from dgs.cli.running import Asked
+    from dgs.api.known_runs import KnownRun
+    from dgs.cli.finishing import Asked
 
 Target = Annotated[
     Path | None,
@@ -59,9 +59,9 @@ def resume(
 ) -> None:
     """Go on with a run that was stopped, failed or was killed; under another plan, runtime or number of hosts, too."""
     with reporting(as_json=as_json, debug=debug) as ending:
+        from dgs.api.known_runs import run_at
         from dgs.api.resuming import resumable
-        from dgs.api.runs import run_at
-        from dgs.cli.running import asked
+        from dgs.cli.finishing import asked
 
         wanted = asked(
             set_values,
@@ -81,7 +81,7 @@ def resume(
 def go_on(run: KnownRun, wanted: Asked, ending: Ending) -> None:
     """Go on with a run, in its directory."""
     from dgs.api.resuming import has_nothing_left, prepared_again
-    from dgs.cli.running import run_and_finish, stopped_by_sigterm
+    from dgs.cli.finishing import run_and_finish, stopped_by_sigterm
 
     ending.name = run.name
     if has_nothing_left(run):

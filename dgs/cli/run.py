@@ -23,7 +23,7 @@ from dgs.cli.reporting import Ending, reporting
 
 if TYPE_CHECKING:
     from dgs.api.preparing import Request
-    from dgs.cli.running import Asked
+    from dgs.cli.finishing import Asked
 
 MaxEvents = Annotated[
     int | None,
@@ -77,7 +77,7 @@ def run(
     """Run a plan file; outputs go to its sinks, or into the run directory. Ctrl-C stops it at a checkpoint."""
     with reporting(as_json=as_json, debug=debug) as ending:
         from dgs.api.preparing import from_file
-        from dgs.cli.running import asked
+        from dgs.cli.finishing import asked
 
         wanted = asked(
             set_values,
@@ -110,17 +110,17 @@ def _begin(
     fresh: bool,
 ) -> None:
     """Begin a run, or go on with the unfinished one if that is wanted."""
-    from dgs.api import starting
+    from dgs.api import beginning
     from dgs.api.preparing import prepare
+    from dgs.cli.finishing import run_and_finish, stopped_by_sigterm
     from dgs.cli.resume import go_on
-    from dgs.cli.running import run_and_finish, stopped_by_sigterm
 
-    begun = starting.begun(request, run_dir, resume=resume, fresh=fresh)
+    begun = beginning.begun(request, run_dir, resume=resume, fresh=fresh)
     if begun is not None:
         go_on(begun, wanted, ending)
         return
     with stopped_by_sigterm():
         prepared = prepare(request, max_events=max_events)
-        resumes = starting.make_room(prepared, resume=resume, fresh=fresh)
-        ending.directory = starting.new_directory(request, run_dir)
+        resumes = beginning.make_room(prepared, resume=resume, fresh=fresh)
+        ending.directory = beginning.new_directory(request, run_dir)
         run_and_finish(prepared, wanted, ending, resumes=resumes)

@@ -11,6 +11,6 @@ from dgs.cli.reporting import reporting
 def schema(as_json: AsJson = False, debug: Debug = False) -> None:
     """Print the JSON Schema of plan.yaml."""
     with reporting(as_json=as_json, debug=debug):
-        from dgs.config import json_schema
+        from dgs.job.schema import json_schema
 
         print(json.dumps(json_schema(), indent=None if as_json else 2))

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from dgs.cli.reporting import print_json
 
 if TYPE_CHECKING:
-    from dgs.plan_file import Place
-    from dgs.settings import Settings
+    from dgs.job.document import Place
+    from dgs.job.settings import Settings
 
 
 def print_config(settings: Settings, *, as_json: bool) -> None:
@@ -24,7 +24,7 @@ def print_config(settings: Settings, *, as_json: bool) -> None:
     if not as_json:
         print("\n".join(commented(data, settings.origin)))
         return
-    from dgs.settings import path_text
+    from dgs.job.settings import path_text
 
     rows = [
         {"path": path_text(place), "value": v, "origin": origin} for place, v, origin in settings.values()
@@ -57,7 +57,7 @@ def _entry(head: str, value: Any, origin: Callable[[Place], str], place: Place, 
 
 def _inline(value: Any) -> str:
     """Return a value as YAML on one line."""
-    from dgs.plan_file import dump
+    from dgs.job.document import dump
 
     if isinstance(value, list):
         return "[" + ", ".join(map(_inline, value)) + "]"

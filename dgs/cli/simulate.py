@@ -13,7 +13,7 @@ from dgs.cli.options import AsJson, Debug, PlanPath, SetValues, Tolerance, given
 from dgs.cli.reporting import print_json, reporting, say
 
 if TYPE_CHECKING:
-    from workers.simulated.campaign import Campaign
+    from dgs.workers.simulated.campaign import Campaign
 
 PROGRESS_EVERY = 5.0
 """Seconds between two lines of progress."""
@@ -52,9 +52,9 @@ def simulate(
     """
     with reporting(as_json=as_json, debug=debug):
         from dgs.api.preparing import from_file, prepare
-        from dgs.api.simulating import case_of
-        from workers.simulated.campaign import SimulationFailed, seeds_of, simulate_seeds
-        from workers.simulated.faults import fault_kinds
+        from dgs.api.verifying import case_of
+        from dgs.workers.simulated.campaign import SimulationFailed, seeds_of, simulate_seeds
+        from dgs.workers.simulated.faults import fault_kinds
 
         kinds = fault_kinds(faults)
         prepared = prepare(from_file(plan_path, given_by_flags(set_values)), max_events=max_events)

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dgs import columns
-from dgs.columns import Column
+from dgs.model import columns
+from dgs.model.columns import Column
 
 Cuts = npt.NDArray[np.int64]
 """Rows where one window ends and the next begins, non-decreasing: n cuts make n + 1 windows, some of them empty."""

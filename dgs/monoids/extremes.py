@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from dgs import columns
-from dgs.columns import Column
+from dgs.model import columns
+from dgs.model.columns import Column
 from dgs.monoids.contract import Cuts, bounds
 
 

@@ -19,15 +19,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dgs.columns import Column
-from dgs.dependence import SAME_KEY, When
-from dgs.events import Event, EventBatch
+from dgs.model.columns import Column
+from dgs.model.dependence import SAME_KEY, When
+from dgs.model.events import Event, EventBatch
+from dgs.model.program import Emit
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import Tag
 from dgs.monoids.contract import Cuts
 from dgs.monoids.maps import MapOf
 from dgs.monoids.windows import Windows
-from dgs.program import Emit
-from dgs.tags import Tag
-from dgs.tagset import TagSet
 
 States = dict[Any, Any]
 

@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from dgs import codec, columns
-from dgs.columns import Column
+from dgs import codec
 from dgs.errors import ProgramError
+from dgs.model import columns
+from dgs.model.columns import Column
 from dgs.monoids.contract import Cuts, field_of, windows_by_fold
 
 

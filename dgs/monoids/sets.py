@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dgs import columns
-from dgs.columns import Column
+from dgs.model import columns
+from dgs.model.columns import Column
 from dgs.monoids.contract import Cuts, windows_by_fold
 
 

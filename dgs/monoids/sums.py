@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dgs import columns
-from dgs.columns import Column
+from dgs.model import columns
+from dgs.model.columns import Column
 from dgs.monoids.contract import Cuts, bounds
 
 INT64_BITS = 63

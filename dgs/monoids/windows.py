@@ -23,14 +23,14 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dgs import columns
-from dgs.columns import Column
-from dgs.dependence import ALWAYS, Dependence, Rule, When
 from dgs.errors import ProgramError
-from dgs.events import Event, EventBatch
+from dgs.model import columns
+from dgs.model.columns import Column
+from dgs.model.dependence import ALWAYS, Dependence, Rule, When
+from dgs.model.events import Event, EventBatch
+from dgs.model.program import Emit, Program, State
+from dgs.model.tags import Kind
 from dgs.monoids.contract import Cuts, Monoid
-from dgs.program import Emit, Program, State
-from dgs.tags import Kind
 from dgs.vectorised import by_tag
 
 EmitBatch = Callable[..., None]

@@ -15,11 +15,11 @@ from typing import Annotated
 
 import typer
 
-from dgs.measuring import Sample, measured, medians
+from dgs.bench.measuring import Sample, measured, medians
+from dgs.workers.runtime.allocator import keep_freed_memory
 from experiments.bench import latency, memory, plot, report, sync
 from experiments.bench.applications import APPLICATIONS, application, available
 from experiments.bench.engines import Shapes, contestants
-from workers.freed_memory import keep_freed_memory
 
 ENGINES = ("loop", "numpy", "local", "ray")
 
@@ -166,7 +166,7 @@ def _ray_started(shapes: Shapes) -> Iterator[None]:
     """Start Ray once for all runs."""
     with ExitStack() as stack:
         if "ray" in shapes.engines:
-            from workers.ray_cluster import cluster
+            from dgs.workers.ray_runtime.cluster import cluster
 
             stack.enter_context(cluster("local", max(shapes.hosts)))
         yield

@@ -21,11 +21,12 @@ from typing import Any
 import numpy as np
 
 import dgs
-from dgs import columns
 from dgs.api import overrides
 from dgs.api.preparing import Prepared, from_program, prepare
-from dgs.events import EventBatch
-from dgs.measuring import Expected
+from dgs.bench.measuring import Expected
+from dgs.model import columns
+from dgs.model.events import EventBatch
+from dgs.planner.plan import Plan, PlanNode
 from experiments import workload
 from experiments.bench.sequential import expected
 from experiments.event_window import program as window_program
@@ -33,7 +34,6 @@ from experiments.flights import program as flights_program
 from experiments.flights import source as flights_source
 from experiments.fraud_detection import program as fraud_program
 from experiments.page_view_join import program as view_program
-from planner.plan import Plan, PlanNode
 
 STREAMS = 4
 Columns = Mapping[str, Any]
@@ -145,7 +145,7 @@ def _page_view_plan() -> Plan:
 
 
 def _owned(tags: Mapping[str, dgs.TagSet]) -> Any:
-    from dgs.impl_tags import ImplTagSet
+    from dgs.model.impl_tags import ImplTagSet
 
     return ImplTagSet.of(tags)
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dgs.api.benchmarking import folded, merged
-from dgs.events import Event
-from dgs.measuring import Contestant, Measured
+from dgs.bench.contestants import folded, merged
+from dgs.bench.measuring import Contestant, Measured
+from dgs.model.events import Event
 from experiments.bench.applications import Application, Columns
 from experiments.fraud_detection.program import MODULUS
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dgs.api.benchmarking import runtime
-from dgs.measuring import Contestant
-from dgs.scalar import is_vectorised
+from dgs.bench.contestants import runtime
+from dgs.bench.measuring import Contestant
+from dgs.semantics.unvectorised import is_vectorised
 from experiments.bench.applications import Application
 from experiments.bench.baselines import by_hand, loops
 

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 import typer
 
-from dgs.events import Int64s
-from dgs.outputs import OutputBatch
+from dgs.model.events import Int64s
+from dgs.model.outputs import OutputBatch
 
 STREAMS = 4
 HOSTS = 2
@@ -114,7 +114,7 @@ def plan_file(events: int, step: int, every: int, *, linger: str | None, path: P
 def run(events: int, step: int, every: int, *, linger: str | None) -> dict[str, Any]:
     """Run such a job on Ray, which must have been started; return its row."""
     import dgs
-    from dgs.plan_file import dump
+    from dgs.job.document import dump
 
     with tempfile.TemporaryDirectory() as directory:
         path, late = Path(directory) / "plan.yaml", Path(directory) / "latencies"
@@ -168,9 +168,9 @@ def report(about: Mapping[str, Any], json_file: Path | None, *, quick: bool = Fa
     """Measure, print a table and how the latencies stand to target 4, write JSON. Exits with 1 if outputs were wrong."""
     from rich.table import Table
 
+    from dgs.workers.ray_runtime.cluster import cluster
     from experiments.bench.report import console
     from experiments.bench.targets import latency_verdicts
-    from workers.ray_cluster import cluster
 
     with cluster("local", HOSTS):
         found = list(rows(seconds=2 if quick else 10))

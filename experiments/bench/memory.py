@@ -70,7 +70,7 @@ def measure(events: int) -> dict[str, Any]:
     import tempfile
 
     import dgs
-    from dgs.plan_file import dump
+    from dgs.job.document import dump
 
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "plan.yaml"

@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from dgs.measuring import Sample, medians
+from dgs.bench.measuring import Sample, medians
 from experiments.bench.targets import Ratios
 
 PACKAGES = ("dgs", "numpy", "pyarrow", "ray", "msgpack", "bytewax", "apache-flink")

@@ -10,10 +10,10 @@ from itertools import chain
 from typing import Any
 
 import dgs
-from dgs.api.benchmarking import merged
-from dgs.events import EventBatch
-from dgs.fingerprint import Fingerprint, fingerprint
-from dgs.measuring import Expected
+from dgs.bench.contestants import merged
+from dgs.bench.fingerprint import Fingerprint, fingerprint
+from dgs.bench.measuring import Expected
+from dgs.model.events import EventBatch
 
 PIECE = 250_000
 """About how many events are objects at a time."""

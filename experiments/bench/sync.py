@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from dgs.measuring import KEY, Contestant, Measured, Sample, measured
-from dgs.order import Heartbeat
+from dgs.bench.measuring import KEY, Contestant, Measured, Sample, measured
+from dgs.model.order import Heartbeat
 from experiments.bench import report
 from experiments.bench.applications import STREAMS, Application, of_one_key
 from experiments.bench.baselines import loops, numpy_by_hand, window_sums, window_sums_at_once

@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 
 from dgs import Tag
-from dgs.events import EventBatch
-from dgs.order import BEGIN, OrderKey
-from workers.messages import Events, Frame, Message, Progress
-from workers.ray_cluster import cluster
-from workers.transport_direct import DirectTransport, Secret, new_secret
-from workers.transport_local import LocalTransport
-from workers.transport_ray import RayTransport
+from dgs.model.events import EventBatch
+from dgs.model.order import BEGIN, OrderKey
+from dgs.workers.protocol.messages import Events, Frame, Message, Progress
+from dgs.workers.ray_runtime.cluster import cluster
+from dgs.workers.transport.ray_calls import RayTransport
+from dgs.workers.transport.unix_sockets import LocalTransport
+from dgs.workers.transport.zeromq import DirectTransport, Secret, new_secret
 
 BOUND = 32 * 2**20
 ROWS = 16_384

@@ -14,11 +14,11 @@ from rich.console import Console
 from rich.table import Table as Lines
 
 from dgs.api.preparing import from_file, prepare
+from dgs.api.run_job import run_job
 from dgs.api.running import job_of
+from dgs.workers.ray_runtime.cluster import cluster
+from dgs.workers.runtime.job import Job
 from experiments.crash.jobs import generated
-from workers.job import Job
-from workers.ray_cluster import cluster
-from workers.runtime import run_job
 
 SIZES = {"8 KB": 1_000, "10 MB": 1_250_000}
 EVENTS = 8_000_000

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from dgs.api.benchmarking import sequential_loop
 from dgs.api.preparing import from_file, prepare
-from dgs.plan_file import dump
-from dgs.settings import Given
+from dgs.bench.contestants import sequential_loop
+from dgs.job.document import dump
+from dgs.job.settings import Given
 
 LEAVES = 4
 PROGRAMS = "experiments.crash.programs"

@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dgs.workers.checkpoints.directory import CheckpointDirectory
 from experiments.crash.driver import STORY
 from experiments.crash.processes import family, hosts_of, is_any_alive
-from workers.checkpoints.directory import CheckpointDirectory
 
 HOSTS = 2
 LOOK_SECONDS = 0.01

@@ -1,7 +1,7 @@
 """Programs to be killed: one whose outputs show every event once, one with a large state.
 
->>> from dgs.sequential import run
->>> from dgs.events import EventBatch
+>>> from dgs.semantics.sequential import run
+>>> from dgs.model.events import EventBatch
 >>> batches = [
 ...     EventBatch.of("barriers", rank=0, tags=[BARRIER()], ts=[2]),
 ...     EventBatch.of("values", rank=1, tags=[VALUE()], ts=[1], payload=[7]),

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 import dgs
-from dgs import columns
+from dgs.model import columns
 from dgs.monoids import SUM
 from dgs.vectorised import by_kind, one_by_one
 

@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dgs.api.runs import KnownRun
-from dgs.run_directory import RunDirectory
+from dgs.api.known_runs import KnownRun
+from dgs.job.run_directory import RunDirectory
 from tests.dgs.projects import sums_plan, sums_program, write_files
 
 PROGRAM = sums_program(

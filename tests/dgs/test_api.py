@@ -10,10 +10,10 @@ import pytest
 
 import dgs
 from dgs.errors import MissingPackageError, PlanFileError, UsageError
-from dgs.events import EventBatch
-from dgs.impl_tags import ImplTagSet
-from dgs.tagset import TagSet
-from planner.plan import Plan, PlanNode
+from dgs.model.events import EventBatch
+from dgs.model.impl_tags import ImplTagSet
+from dgs.model.tag_sets import TagSet
+from dgs.planner.plan import Plan, PlanNode
 
 VALUE, BARRIER = dgs.kind("value"), dgs.kind("barrier")
 
@@ -199,7 +199,7 @@ def test_to_arrow_of_no_outputs_and_of_mixed_ones():
 
 
 def test_to_pandas_asks_for_pandas_where_it_is_absent(monkeypatch):
-    monkeypatch.setattr("dgs.run_outcome.find_spec", lambda _: None)
+    monkeypatch.setattr("dgs.api.outcome.find_spec", lambda _: None)
     with pytest.raises(MissingPackageError, match="pip install pandas"):
         dgs.run(Sums, streams=STREAMS).to_pandas()
 

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from dgs.config import PlanFile
-from dgs.plan_file import parse
+from dgs.job.document import parse
+from dgs.job.schema import PlanFile
 
 HEAVY = ("numpy", "pyarrow", "networkx", "pydantic", "ruamel", "ray", "pyspark", "rich", "msgpack")
 
@@ -163,7 +163,7 @@ def test_doctor_looks_for_java_where_spark_does(project, dgs, monkeypatch):
 
 
 def test_doctor_exits_4_where_something_is_broken(project, dgs, monkeypatch):
-    from dgs import doctor
+    from dgs.cli import doctor
 
     monkeypatch.setattr(doctor, "CORE", ("no-such-package-at-all",))
     done = dgs("doctor --no-ray")

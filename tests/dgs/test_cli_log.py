@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dgs.cli.app import app
-from workers.event_log import LogReader, LogWriter
+from dgs.workers.event_log import LogReader, LogWriter
 
 PROGRAM = """
 import dgs

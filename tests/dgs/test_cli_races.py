@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 
 import dgs as library
-from dgs.api import preparing, running, starting
-from dgs.api.moving import Moves, answer_to
-from dgs.api.runs import KnownRun, committed_in, held, newest_of
+from dgs.api import beginning, preparing, running
+from dgs.api.known_runs import KnownRun, committed_in, held, newest_of
+from dgs.api.steering import Moves, answer_to
 from dgs.cli import main
 from dgs.errors import NoAnswerError, OutputUnwritableError
-from dgs.run_directory import RunDirectory
+from dgs.job.run_directory import RunDirectory
+from dgs.workers.sinks.files.places import Place
+from dgs.workers.sinks.files.publishing import claim
 from tests.dgs.recovering import (
     CHECKPOINT,
     EARLY,
@@ -29,8 +31,6 @@ from tests.dgs.recovering import (
     meanwhile,
     write_project,
 )
-from workers.sinks.places import Place
-from workers.sinks.publishing import claim
 
 FIRST = Path(".dgs/runs/first")
 SHORT = 30
@@ -87,7 +87,7 @@ def test_run_directory_of_a_run_that_was_killed_before_it_had_begun_is_used(shor
 
 def test_of_two_runs_in_one_directory_the_second_begins_nothing(short, dgs):
     prepared = preparing.prepare(preparing.from_file("plan.yaml", {}))
-    second = starting.new_directory(prepared.request, THERE)
+    second = beginning.new_directory(prepared.request, THERE)
     assert dgs(f"run plan.yaml --run-dir there {QUICK}").code == 0  # the first, which was quick
     before = (THERE / "results.json").read_text()
     with pytest.raises(OutputUnwritableError, match="results of an earlier run"):
@@ -153,8 +153,8 @@ def test_checkpoints_of_a_run_that_was_stopped_meanwhile_are_not_removed(saving,
         assert dgs("run plan.yaml --run-dir there").code == 0
     before = sorted(path.name for path in Path("saved").iterdir())
     prepared = preparing.prepare(preparing.from_file("plan.yaml", {}))
-    monkeypatch.setattr(starting, "begun", lambda *_args, **_kwargs: None)
-    assert not starting.make_room(prepared, resume=False, fresh=False)
+    monkeypatch.setattr(beginning, "begun", lambda *_args, **_kwargs: None)
+    assert not beginning.make_room(prepared, resume=False, fresh=False)
     assert sorted(path.name for path in Path("saved").iterdir()) == before
     assert committed_in(Path("saved")).checkpoint.events > 0
 

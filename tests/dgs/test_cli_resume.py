@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 import dgs as library
-from dgs.api.runs import KnownRun, committed_in, held
-from dgs.run_directory import RunDirectory
+from dgs.api.known_runs import KnownRun, committed_in, held
+from dgs.job.run_directory import RunDirectory
 from tests.dgs.recovering import (
     CHECKPOINT,
     COUNT,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from dgs.plan_file import read
+from dgs.job.document import read
 
 SUMS = [3, 110, 220]
 """What the sequential program gives: a value at the instant of a barrier belongs to the next window."""
@@ -228,7 +228,7 @@ def test_bug_in_dgs_exits_70_and_leaves_the_traceback(project, dgs, monkeypatch,
     def broken(job, caller):
         raise KeyError("lost")
 
-    monkeypatch.setattr("workers.runtime.run_job", broken)
+    monkeypatch.setattr("dgs.api.run_job.run_job", broken)
     done = dgs("run plan.yaml")
     assert done.code == 70
     assert (

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 import dgs as library
-from dgs.api.runs import runs_in
+from dgs.api.known_runs import runs_in
 from dgs.errors import NoAnswerError, NoSuchRunError
-from dgs.plan_file import read
-from dgs.run_directory import RunDirectory
+from dgs.job.document import read
+from dgs.job.run_directory import RunDirectory
+from dgs.workers.event_log import LogWriter
+from dgs.workers.runtime.control import Wish, leave_wish
 from tests.dgs.recovering import (
     CHECKPOINT,
     EARLY,
@@ -28,8 +30,6 @@ from tests.dgs.recovering import (
     meanwhile,
     write_project,
 )
-from workers.control import Wish, leave_wish
-from workers.event_log import LogWriter
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

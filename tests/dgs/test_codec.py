@@ -24,13 +24,13 @@ from hypothesis.extra import numpy as hnp
 
 from dgs import codec
 from dgs.errors import CodecError
-from dgs.events import Event, EventBatch
-from dgs.impl_tags import ImplTagSet
-from dgs.keyset import KeySet
-from dgs.order import END, Heartbeat, OrderKey
-from dgs.outputs import OutputBatch
-from dgs.tags import ImplTag, Kind, Tag, kind
-from dgs.tagset import TagSet
+from dgs.model.events import Event, EventBatch
+from dgs.model.impl_tags import ImplTagSet
+from dgs.model.key_sets import KeySet
+from dgs.model.order import END, Heartbeat, OrderKey
+from dgs.model.outputs import OutputBatch
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import ImplTag, Kind, Tag, kind
 
 brief = settings(max_examples=60, deadline=None)
 

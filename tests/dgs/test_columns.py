@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgs import columns
+from dgs.model import columns
 
 ROWS = st.lists(st.integers(-9, 9), max_size=8)
 MAKE = {

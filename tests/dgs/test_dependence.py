@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgs.dependence import ALWAYS, SAME_KEY, Dependence, Rule
 from dgs.errors import AsymmetricDependenceError
-from dgs.keyset import KeySet
-from dgs.tags import Tag, kind
-from dgs.tagset import TagSet
+from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence, Rule
+from dgs.model.key_sets import KeySet
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import Tag, kind
 
 NAMES, KEYS = "pqr", (None, 0, 1, 2)
 TAGS = [Tag(name, key) for name in NAMES for key in KEYS]

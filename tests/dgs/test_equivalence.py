@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dgs
-from dgs import sequential
-from dgs.dependence import ALWAYS, SAME_KEY, Dependence
-from dgs.equivalence import Matcher, OutputsDiffer, assert_equivalent
 from dgs.errors import UsageError
-from dgs.program import Program
+from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
+from dgs.model.program import Program
+from dgs.semantics import sequential
+from dgs.semantics.equivalence import Matcher, OutputsDiffer, assert_equivalent
 from tests.programs import BARRIER, INC, READ, VALUE, Counters
 
 TAGS = [dgs.Tag("p"), dgs.Tag("q"), dgs.Tag("r"), dgs.Tag("s")]

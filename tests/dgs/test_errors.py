@@ -8,11 +8,11 @@ import pytest
 
 from dgs import errors
 from dgs.errors import CodecError, DgsError, OutOfOrderError, UserCodeError
-from dgs.events import Event
-from dgs.order import OrderKey
-from dgs.program import Program
-from dgs.tags import Tag
-from dgs.user_code import LONGEST_REPR, user_error
+from dgs.model.events import Event
+from dgs.model.order import OrderKey
+from dgs.model.program import Program
+from dgs.model.tags import Tag
+from dgs.model.user_code import LONGEST_REPR, user_error
 
 CLASSES = [c for c in vars(errors).values() if isinstance(c, type) and issubclass(c, DgsError)]
 FACT = re.compile(r"(?<!\{)\{([a-z_]+)")
@@ -89,8 +89,8 @@ def test_user_error_starts_with_the_users_traceback_and_ends_with_the_event():
 
 
 def test_user_error_leaves_out_our_own_frames_also_of_the_causes():
-    from dgs import sequential
-    from dgs.events import EventBatch
+    from dgs.model.events import EventBatch
+    from dgs.semantics import sequential
 
     class Nested(Broken):
         def init(self):

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgs.events import Event, EventBatch
-from dgs.order import OrderKey
-from dgs.tags import Tag
+from dgs.model.events import Event, EventBatch
+from dgs.model.order import OrderKey
+from dgs.model.tags import Tag
 
 TAGS = [Tag("a", 1), Tag("a", 2), Tag("b")]
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgs import verify
-from dgs.fingerprint import Fingerprint, fingerprint
+from dgs.bench.fingerprint import Fingerprint, fingerprint
+from dgs.semantics import comparison
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3)
 VALUES = SCALARS | st.tuples(SCALARS, SCALARS) | st.dictionaries(st.sampled_from("abc"), SCALARS, max_size=3)
@@ -24,7 +24,7 @@ def test_order_and_pieces_do_not_matter(pair):
 
 @given(st.lists(VALUES, max_size=4), st.lists(VALUES, max_size=4))
 def test_equal_exactly_where_verify_says_so(left, right):
-    assert (fingerprint([left]) == fingerprint([right])) == verify.compare(left, right).is_equal
+    assert (fingerprint([left]) == fingerprint([right])) == comparison.compare(left, right).is_equal
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1))

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgs.impl_tags import ImplTagSet
-from dgs.tags import ImplTag
-from dgs.tagset import TagSet, union
+from dgs.model.impl_tags import ImplTagSet
+from dgs.model.tag_sets import TagSet, union
+from dgs.model.tags import ImplTag
 from tests.dgs.test_tagset import TAGS, tag_sets
 
 ITAGS = [ImplTag(tag, stream) for tag in TAGS for stream in ("s", "t", "unnamed")]

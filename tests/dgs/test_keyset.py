@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgs.keyset import KeySet, key_class
+from dgs.model.key_sets import KeySet, key_class
 
 KEYS = [*range(12), *"abcd", ("a", 1)]
 finite = st.builds(KeySet.of, st.sets(st.sampled_from(KEYS)))
@@ -115,7 +115,7 @@ def test_key_class_never_changes():
 
 
 def test_key_class_is_the_same_in_every_process():
-    script = "from dgs.keyset import key_class; print([key_class(k) for k in ('a', 1, ('x', 2), frozenset('abc'))])"
+    script = "from dgs.model.key_sets import key_class; print([key_class(k) for k in ('a', 1, ('x', 2), frozenset('abc'))])"
     told = {
         subprocess.run(
             [sys.executable, "-c", script], env={"PYTHONHASHSEED": seed}, capture_output=True, check=True

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from dgs.config import ProgramConfig
 from dgs.errors import ProgramImportError
-from dgs.loading import load_callable, load_program
+from dgs.job.loading import load_callable, load_program
+from dgs.job.schema import ProgramConfig
 
 PROGRAM = """\
 import dgs
@@ -57,7 +57,7 @@ def test_load_from_file_gives_the_same_class_twice_until_the_file_changes(projec
 def test_loaded_program_unpickles_in_another_process_that_loads_the_file(project):
     program = load_program(ProgramConfig(ref="program.py:ready"), project)
     script = (
-        "import pickle, sys, pathlib; from dgs.loading import load_callable;"
+        "import pickle, sys, pathlib; from dgs.job.loading import load_callable;"
         f"load_callable('program.py:Count', pathlib.Path({str(project)!r}));"
         "print(pickle.loads(sys.stdin.buffer.read()).init())"
     )

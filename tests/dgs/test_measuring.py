@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from dgs.bench.measuring import Contestant, Expected, Measured, measured, medians
 from dgs.errors import UsageError
-from dgs.measuring import Contestant, Expected, Measured, measured, medians
 
 RIGHT = Expected.of([[1, 2]], events=10)
 
@@ -90,7 +90,7 @@ def taking(monkeypatch):
     """Make contestants that take so many seconds of a clock that nothing else moves."""
     now = [0.0]
     clock = SimpleNamespace(monotonic=lambda: now[0], perf_counter=lambda: now[0])
-    monkeypatch.setattr("dgs.measuring.time", clock)
+    monkeypatch.setattr("dgs.bench.measuring.time", clock)
 
     def taking(engine, seconds):
         def run():

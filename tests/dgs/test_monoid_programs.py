@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dgs
-from dgs import codec, columns, wires
+from dgs import codec
 from dgs.errors import ProgramError
 from dgs.keyed import KeyedState
+from dgs.model import columns
 from dgs.monoids import COUNT, DISTINCT, MEAN, SUM, AllOf, FieldOf, KeyedWindows, Latest, MapOf, Top, Windows
+from dgs.semantics import wire_diagrams
 from dgs.testing import run_plans
 from tests.strategies import random_diagram
 
@@ -171,7 +173,7 @@ def test_every_wire_diagram_gives_the_sequential_outputs_and_state(subject, data
     for event in copy.deepcopy(events):
         state = program.update(state, event, outputs.append)
     diagram = random_diagram(data.draw(st.randoms(use_true_random=False)), program, events)
-    other, found = wires.execute(program, diagram)
+    other, found = wire_diagrams.execute(program, diagram)
     assert sorted(map(codec.encode, found)) == sorted(map(codec.encode, outputs))
     assert codec.encode(other) == codec.encode(state)
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dgs import codec
-from dgs.columns import cut, length, to_list
 from dgs.errors import ProgramError
+from dgs.model.columns import cut, length, to_list
 from dgs.monoids import COUNT, DISTINCT, MAX, MEAN, MIN, SUM, AllOf, FieldOf, Latest, MapOf, Monoid, Top
 
 INTEGERS = st.integers(-9, 9) | st.sampled_from([2**62, -(2**62), -(2**63), 2**63 - 1])

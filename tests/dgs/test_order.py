@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgs.order import BEGIN, END, MAX_TS, MIN_TS, OrderKey, after_event, after_heartbeat
+from dgs.model.order import BEGIN, END, MAX_TS, MIN_TS, OrderKey, after_event, after_heartbeat
 
 timestamps = st.integers(-3, 3) | st.integers(MIN_TS, MAX_TS - 1)
 ranks, rows = st.integers(0, 3), st.integers(0, 3)

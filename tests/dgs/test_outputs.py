@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgs.errors import ProgramError
-from dgs.events import EventBatch
-from dgs.outputs import EmitBatch, OutputBatch
-from dgs.tags import Tag
+from dgs.model.events import EventBatch
+from dgs.model.outputs import EmitBatch, OutputBatch
+from dgs.model.tags import Tag
 
 TAGS = [Tag("a"), Tag("b")]
 BATCH = EventBatch.of("s", rank=2, tags=TAGS, codes=[0, 1, 1, 0], ts=[1, 1, 3, 4], seq=[5, 6, 9, 10])

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgs.config import PlanFile, RuntimeConfig
 from dgs.errors import PlanFileError, UsageError
-from dgs.plan_file import MAX_BYTES, dump, parse, read
-from dgs.settings import Given, resolve, set_flag
+from dgs.job.document import MAX_BYTES, dump, parse, read
+from dgs.job.schema import PlanFile, RuntimeConfig
+from dgs.job.settings import Given, resolve, set_flag
 
 MINIMAL = """\
 version: 1

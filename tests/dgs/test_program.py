@@ -3,11 +3,11 @@
 import pytest
 
 import dgs
-from dgs.dependence import ALWAYS, SAME_KEY, Dependence
 from dgs.errors import AsymmetricDependenceError, ProgramError
-from dgs.program import Program, StateType
-from dgs.tags import Tag, kind
-from dgs.tagset import TagSet
+from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
+from dgs.model.program import Program, StateType
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import Tag, kind
 from tests.programs import (
     BARRIER,
     VALUE,

@@ -3,12 +3,12 @@
 import pytest
 
 from dgs import codec
-from dgs.dependence import ALWAYS, SAME_KEY, Dependence
 from dgs.errors import UserCodeError
-from dgs.program import ForkJoin, Program, StateType
-from dgs.program_identity import LONGEST_PART, identity_of, migration
-from dgs.tags import kind
-from dgs.tagset import TagSet
+from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
+from dgs.model.identity import LONGEST_PART, identity_of, migration
+from dgs.model.program import ForkJoin, Program, StateType
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import kind
 from tests.programs import ChainHistory, Counters
 
 VALUE, BARRIER = kind("value", key=(1, 2)), kind("barrier")

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dgs import columns, sequential
-from dgs.tagset import TagSet
+from dgs.model import columns
+from dgs.model.tag_sets import TagSet
+from dgs.semantics import sequential
 from tests.strategies import SUBJECTS, chance, random_sides, random_workload
 
 each_program = pytest.mark.parametrize("subject", SUBJECTS)

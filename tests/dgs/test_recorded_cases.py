@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dgs import sequential, wires
-from dgs.events import EventBatch
+from dgs.model.events import EventBatch
+from dgs.semantics import sequential, wire_diagrams
 from tests.recorded_programs import CASES, PROGRAMS, TAGS, as_json, recorded, sums_of
 from tests.strategies import diagrams
 
@@ -58,7 +58,7 @@ def test_execute_any_diagram_gives_the_sequential_outputs(make, data):
     ts = range(0, 50 * len(tags), 50)
     batch = EventBatch.of("s", rank=0, tags=TAGS[make], codes=codes, ts=ts, payload=payload)
     expected = sequential.run(program, [[batch]])
-    state, outputs = wires.execute(program, data.draw(diagrams(program, batch.events())))
+    state, outputs = wire_diagrams.execute(program, data.draw(diagrams(program, batch.events())))
     assert Counter(map(as_json, outputs)) == Counter(as_json(output.value) for output in expected.outputs)
     assert state == expected.state
 

@@ -1,7 +1,7 @@
 """Programs without their vectorised methods."""
 
 from dgs import Program, StateType, TagSet
-from dgs.scalar import is_vectorised, without_batches
+from dgs.semantics.unvectorised import is_vectorised, without_batches
 
 
 class Scaled(Program):

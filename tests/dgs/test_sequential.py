@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from dgs import sequential
 from dgs.errors import OutOfOrderError, UsageError, UserCodeError
-from dgs.events import EventBatch
-from dgs.order import OrderKey
-from dgs.tags import Tag
+from dgs.model.events import EventBatch
+from dgs.model.order import OrderKey
+from dgs.model.tags import Tag
+from dgs.semantics import sequential
 from tests.programs import BARRIER, VALUE, Counters, EventWindow, History
 from tests.strategies import workloads
 

@@ -5,14 +5,14 @@ import sys
 
 import pytest
 
-from dgs.config import StreamConfig
-from dgs.dependence import ALWAYS, Dependence
 from dgs.errors import PlanFileError
-from dgs.keyset import KeySet
-from dgs.program import Program
-from dgs.stream_tags import declared_tags, literal_tag, program_kinds
-from dgs.tags import Tag, kind
-from dgs.tagset import TagSet
+from dgs.job.schema import StreamConfig
+from dgs.job.stream_tags import declared_tags, literal_tag, program_kinds
+from dgs.model.dependence import ALWAYS, Dependence
+from dgs.model.key_sets import KeySet
+from dgs.model.program import Program
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import Tag, kind
 
 VIEW, SIDE, BARRIER = kind("view", key=str), kind("side", key=("l", "r")), kind("barrier")
 KEY = {"column": "k"}
@@ -98,5 +98,7 @@ def test_program_kinds_are_all_that_the_program_names():
 
 
 def test_import_loads_no_numpy():
-    code = "import sys, dgs.stream_tags; sys.exit(bool({'numpy', 'pyarrow', 'networkx'} & set(sys.modules)))"
+    code = (
+        "import sys, dgs.job.stream_tags; sys.exit(bool({'numpy', 'pyarrow', 'networkx'} & set(sys.modules)))"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgs.errors import ProgramError
-from dgs.tags import ImplTag, Kind, Tag, kind
+from dgs.model.tags import ImplTag, Kind, Tag, kind
 
 
 @given(st.text(), st.integers() | st.text())

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgs.keyset import KeySet
-from dgs.tags import Tag, kind
-from dgs.tagset import TagSet, union
+from dgs.model.key_sets import KeySet
+from dgs.model.tag_sets import TagSet, union
+from dgs.model.tags import Tag, kind
 from tests.dgs.test_keyset import key_sets
 
 VIEW, UPDATE, BARRIER = kind("view", key=str), kind("update", key=("a", "b")), kind("barrier")

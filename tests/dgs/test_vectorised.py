@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dgs import EventBatch, Tag
-from dgs.columns import concat, take, to_list
+from dgs.model.columns import concat, take, to_list
 from dgs.vectorised import by_kind, by_tag, one_by_one
 
 PLAIN = (

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgs.verify import compare
+from dgs.semantics.comparison import compare
 
 SMALL = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 3)), max_size=8)
 

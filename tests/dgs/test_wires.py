@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dgs import sequential, wires
 from dgs.errors import InvalidDiagramError
-from dgs.events import Event
-from dgs.tagset import TagSet
+from dgs.model.events import Event
+from dgs.model.tag_sets import TagSet
+from dgs.semantics import sequential, wire_diagrams
 from tests.programs import BARRIER, INC, READ, VALUE, Counters, EventWindow, History, SmartHome
 from tests.strategies import SUBJECTS, diagrams, workloads
 
@@ -22,7 +22,7 @@ def test_execute_any_diagram_gives_the_sequential_outputs_and_state(subject, dat
     events = [event for _, event in sequential.merge(workload.batches)]
     expected = sequential.run(workload.program, workload.batches)
     diagram = data.draw(diagrams(workload.program, events))
-    state, outputs = wires.execute(workload.program, diagram)
+    state, outputs = wire_diagrams.execute(workload.program, diagram)
     assert Counter(map(repr, outputs)) == Counter(repr(output.value) for output in expected.outputs)
     assert state == expected.state
 
@@ -33,21 +33,23 @@ def test_execute_shows_that_a_program_is_not_consistent():
             return left  # keeps one side
 
     one, other = (Event(INC(k), "s", 0, k + 1) for k in (0, 1))
-    fork = wires.Parallel("fork", wires.Update(one), TagSet.of(INC), wires.Update(other), TagSet.of(INC))
+    fork = wire_diagrams.Parallel(
+        "fork", wire_diagrams.Update(one), TagSet.of(INC), wire_diagrams.Update(other), TagSet.of(INC)
+    )
     both = {(INC(0), 1), (INC(1), 2)}
-    assert wires.execute(History(Counters.depends), fork)[0] == both
-    assert wires.execute(Forgetful(Counters.depends), fork)[0] != both
+    assert wire_diagrams.execute(History(Counters.depends), fork)[0] == both
+    assert wire_diagrams.execute(Forgetful(Counters.depends), fork)[0] != both
 
 
 def update(tag, payload=1):
-    return wires.Update(Event(tag, "s", 0, payload))
+    return wire_diagrams.Update(Event(tag, "s", 0, payload))
 
 
 def parallel(left, left_tags, right, right_tags, fork="fork"):
-    return wires.Parallel(fork, left, left_tags, right, right_tags)
+    return wire_diagrams.Parallel(fork, left, left_tags, right, right_tags)
 
 
-nothing = wires.Sequence()
+nothing = wire_diagrams.Sequence()
 
 
 @pytest.mark.parametrize(
@@ -85,13 +87,13 @@ nothing = wires.Sequence()
 )
 def test_execute_refuses_a_diagram_that_breaks_a_side_condition(program, diagram, problem):
     with pytest.raises(InvalidDiagramError) as caught:
-        wires.execute(program, diagram)
+        wire_diagrams.execute(program, diagram)
     assert problem in str(caught.value)
 
 
 def test_execute_gives_the_outputs_of_the_left_side_first():
     sides = parallel(update(VALUE(1), 5), TagSet.of(VALUE), update(VALUE(2), 6), TagSet.of(VALUE))
-    state, outputs = wires.execute(
-        EventWindow(), wires.Sequence((sides, update(BARRIER()), update(VALUE(1), 3)))
+    state, outputs = wire_diagrams.execute(
+        EventWindow(), wire_diagrams.Sequence((sides, update(BARRIER()), update(VALUE(1), 3)))
     )
     assert (state, outputs) == (3, [11])

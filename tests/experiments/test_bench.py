@@ -7,9 +7,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dgs import sequential
-from dgs.fingerprint import fingerprint
-from dgs.measuring import measured, medians
+from dgs.bench.fingerprint import fingerprint
+from dgs.bench.measuring import measured, medians
+from dgs.semantics import sequential
 from experiments.bench import __main__ as command
 from experiments.bench import baselines, memory, plot, report, sync
 from experiments.bench.applications import application, available

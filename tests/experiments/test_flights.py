@@ -11,9 +11,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 import pytest
 
-from dgs import EventBatch, Tag, sequential
+from dgs import EventBatch, Tag
 from dgs.errors import MissingInputError
-from dgs.loading import load_callable
+from dgs.job.loading import load_callable
+from dgs.semantics import sequential
 
 FLIGHTS = Path(__file__).parents[2] / "experiments" / "flights"
 DATA = Path(__file__).parents[2].parent / "shared" / "data" / "nycflights13"

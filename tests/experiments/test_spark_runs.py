@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import dgs
-from dgs.loading import load_callable
+from dgs.job.loading import load_callable
+from dgs.workers.event_log.segments import all_names, read_segment
 from experiments.page_view_join.write_input import write
-from workers.event_log.segments import all_names, read_segment
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 FLIGHTS, PAGES = EXPERIMENTS / "flights", EXPERIMENTS / "page_view_join"

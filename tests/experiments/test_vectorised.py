@@ -11,9 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import dgs
-from dgs.columns import to_list
-from dgs.loading import load_callable
-from dgs.outputs import OutputBatch
+from dgs.job.loading import load_callable
+from dgs.model.columns import to_list
+from dgs.model.outputs import OutputBatch
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 HUGE = 2**62

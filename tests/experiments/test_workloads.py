@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dgs import Event, Tag
-from dgs.config import PlanFile
-from dgs.loading import load_callable, load_program
-from dgs.plan_file import read
+from dgs.job.document import read
+from dgs.job.loading import load_callable, load_program
+from dgs.job.schema import PlanFile
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 PLANS = sorted(EXPERIMENTS.glob("*/plan*.yaml"))

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from dgs.dependence import ALWAYS, SAME_KEY, Dependence
-from dgs.events import Event
+from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
+from dgs.model.events import Event
+from dgs.model.program import ForkJoin, Program, StateType
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import kind
 from dgs.monoids import COUNT, MAX, SUM, MapOf
-from dgs.program import ForkJoin, Program, StateType
-from dgs.tags import kind
-from dgs.tagset import TagSet
 
 VALUE, BARRIER = kind("value"), kind("barrier")
 INC, READ = kind("inc", key=int), kind("read", key=int)

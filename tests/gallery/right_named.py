@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from dgs import columns
-from dgs.dependence import ALWAYS, SAME_KEY, Dependence
-from dgs.events import Event
-from dgs.program import Program
-from dgs.tags import kind
+from dgs.model import columns
+from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
+from dgs.model.events import Event
+from dgs.model.program import Program
+from dgs.model.tags import kind
 from dgs.vectorised import by_kind, by_tag
 from tests.gallery.right import BARRIER, GET, PUT, RIGHT, right
 from tests.gallery.right_streams import Window

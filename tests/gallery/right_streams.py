@@ -12,11 +12,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from dgs import columns
-from dgs.dependence import ALWAYS, SAME_KEY, Dependence
-from dgs.events import Event
 from dgs.keyed import KeyedState
-from dgs.program import Program
+from dgs.model import columns
+from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
+from dgs.model.events import Event
+from dgs.model.program import Program
 from tests.gallery.right import BARRIER, GET, PUT, RIGHT, VALUE, A, B, right
 
 __all__ = ["RIGHT"]

@@ -14,12 +14,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from dgs import columns
-from dgs.dependence import ALWAYS, SAME_KEY, Dependence
-from dgs.events import Event
-from dgs.program import ForkJoin, Program, StateType
-from dgs.tags import kind
-from dgs.tagset import TagSet
+from dgs.model import columns
+from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
+from dgs.model.events import Event
+from dgs.model.program import ForkJoin, Program, StateType
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import kind
 
 INC, READ = kind("inc", key=int), kind("read", key=int)
 VALUE, BARRIER = kind("value"), kind("barrier")

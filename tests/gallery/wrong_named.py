@@ -10,12 +10,12 @@ import datetime as dt
 
 import numpy as np
 
-from dgs import columns
-from dgs.dependence import SAME_KEY, Dependence
-from dgs.events import Event
 from dgs.keyed import KeyedState
-from dgs.program import Program
-from dgs.tags import kind
+from dgs.model import columns
+from dgs.model.dependence import SAME_KEY, Dependence
+from dgs.model.events import Event
+from dgs.model.program import Program
+from dgs.model.tags import kind
 from dgs.vectorised import by_kind, one_by_one
 from tests.gallery.wrong import BARRIER, INC, PUT, VALUE, Window, breaks
 from tests.gallery.wrong_streams import WRONG

@@ -12,12 +12,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from dgs import columns
-from dgs.dependence import ALWAYS, SAME_KEY, Dependence
-from dgs.events import Event
 from dgs.keyed import KeyedState
-from dgs.program import ForkJoin, Program, StateType
-from dgs.tagset import TagSet
+from dgs.model import columns
+from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
+from dgs.model.events import Event
+from dgs.model.program import ForkJoin, Program, StateType
+from dgs.model.tag_sets import TagSet
 from tests.gallery.wrong import (
     BARRIER,
     CELL,

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from hypothesis import strategies as st
 
-from dgs.dependence import Dependence
-from dgs.program import ForkJoin, Program, StateType
-from dgs.tags import ImplTag, Tag
-from dgs.tagset import TagSet
-from planner.plan import ForkStep, Plan, PlanNode
-from planner.topology import Machine, Stream, Topology
+from dgs.model.dependence import Dependence
+from dgs.model.program import ForkJoin, Program, StateType
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import ImplTag, Tag
+from dgs.planner.plan import ForkStep, Plan, PlanNode
+from dgs.planner.topology import Machine, Stream, Topology
 from tests.strategies import random_workload
 
 LETTERS = [Tag(letter) for letter in "abcdef"]

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dgs.dependence import Dependence
-from dgs.impl_tags import ImplTagSet
-from dgs.program import ForkJoin, Program, StateType
-from dgs.tags import ImplTag, Tag
-from dgs.tagset import TagSet
-from planner.topology import Machine, Stream, Topology
+from dgs.model.dependence import Dependence
+from dgs.model.impl_tags import ImplTagSet
+from dgs.model.program import ForkJoin, Program, StateType
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import ImplTag, Tag
+from dgs.planner.topology import Machine, Stream, Topology
 
 FOLDER = Path(__file__).parents[2].parent / "shared" / "cases" / "optimizer"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))

@@ -10,20 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dgs.dependence import ALWAYS, SAME_KEY, Dependence
 from dgs.errors import UsageError
-from dgs.impl_tags import ImplTagSet
-from dgs.program import Program
-from dgs.tags import Tag, kind
-from dgs.tagset import TagSet
-from planner.atoms import Atom
-from planner.dependence_drawing import dependence_dot, dependence_mermaid
-from planner.explain import as_explanation, explain
-from planner.optimizers import plan
-from planner.plan import Plan, PlanNode
-from planner.render import as_dot, as_mermaid, as_svg, as_text
-from planner.tidy_tree import tidy
-from planner.topology import Stream, Topology
+from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
+from dgs.model.impl_tags import ImplTagSet
+from dgs.model.program import Program
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import Tag, kind
+from dgs.planner.drawing.dependence import dependence_dot, dependence_mermaid
+from dgs.planner.drawing.explain import as_explanation, explain
+from dgs.planner.drawing.svg import tidy
+from dgs.planner.drawing.text import as_dot, as_mermaid, as_svg, as_text
+from dgs.planner.optimizers.atoms import Atom
+from dgs.planner.optimizers.by_name import plan
+from dgs.planner.plan import Plan, PlanNode
+from dgs.planner.topology import Stream, Topology
 from tests.planner.instances import instances
 
 VALUE, BARRIER, VIEW = kind("value"), kind("barrier"), kind("view", key=str)

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dgs.dependence import ALWAYS, SAME_KEY, Dependence
-from dgs.keyset import KeySet
-from dgs.tags import Tag
-from planner.atoms import Atom
-from planner.graph import Components, DependenceGraph
-from planner.greedy import first_removals, greedy_tree, later_removals
+from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
+from dgs.model.key_sets import KeySet
+from dgs.model.tags import Tag
+from dgs.planner.optimizers.atoms import Atom
+from dgs.planner.optimizers.graph import Components, DependenceGraph
+from dgs.planner.optimizers.greedy import first_removals, greedy_tree, later_removals
 
 EVERY_KEY = KeySet.all()
 

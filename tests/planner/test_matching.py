@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dgs.dependence import Dependence
 from dgs.errors import NoPlanError
-from dgs.impl_tags import ImplTagSet
-from dgs.program import ForkJoin, Program, StateType
-from dgs.tags import Tag
-from dgs.tagset import TagSet
-from planner.atoms import Atom
-from planner.matching import Matcher, Options, match
-from planner.plan import PlanNode
-from planner.repair import fitted
-from planner.tag_tree import branch, leaf
+from dgs.model.dependence import Dependence
+from dgs.model.impl_tags import ImplTagSet
+from dgs.model.program import ForkJoin, Program, StateType
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import Tag
+from dgs.planner.optimizers.atoms import Atom
+from dgs.planner.optimizers.fitting import fitted
+from dgs.planner.optimizers.matching import Matcher, Options, match
+from dgs.planner.optimizers.tag_tree import branch, leaf
+from dgs.planner.plan import PlanNode
 from tests.planner.instances import Typed
 
 

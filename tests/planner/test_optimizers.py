@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dgs.dependence import ALWAYS, SAME_KEY, Dependence
 from dgs.errors import NoPlanError, UsageError
-from dgs.program import Program, StateType
-from dgs.tags import kind
-from dgs.tagset import TagSet
-from planner.optimizers import OPTIMIZERS, plan
-from planner.topology import Machine, Stream, Topology
-from planner.validity import violations
+from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
+from dgs.model.program import Program, StateType
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import kind
+from dgs.planner.optimizers.by_name import OPTIMIZERS, plan
+from dgs.planner.topology import Machine, Stream, Topology
+from dgs.planner.validity import violations
 from tests.planner.instances import faults, instances, random_instance
 
 VALUE, BARRIER, VIEW, UPDATE = kind("value"), kind("barrier"), kind("view", key=str), kind("update", key=str)
@@ -167,8 +167,8 @@ def test_random_plans_are_equal_for_equal_seeds():
 PRINT_PLANS = """
 import random
 from tests.planner.instances import random_instance
-from planner.optimizers import plan
-from planner.plan_data import to_data
+from dgs.planner.optimizers.by_name import plan
+from dgs.planner.plan_data import to_data
 for seed in range(6):
     program, topology = random_instance(random.Random(seed))
     for name in ("greedy", "random"):

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dgs.impl_tags import ImplTagSet
-from dgs.keyset import KeySet
-from dgs.tags import kind
-from dgs.tagset import TagSet
-from planner.optimizers import plan
-from planner.placement import assign_hosts, placed
-from planner.plan import Plan, PlanNode
-from planner.rates import node_rates, totals
-from planner.topology import Machine, Stream, Topology
+from dgs.model.impl_tags import ImplTagSet
+from dgs.model.key_sets import KeySet
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import kind
+from dgs.planner.optimizers.by_name import plan
+from dgs.planner.placement import assign_hosts, placed
+from dgs.planner.plan import Plan, PlanNode
+from dgs.planner.rates import node_rates, totals
+from dgs.planner.topology import Machine, Stream, Topology
 from tests.planner.instances import instances
 
 VALUE, VIEW = kind("value"), kind("view", key=str)

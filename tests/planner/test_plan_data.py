@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dgs import plan_file
-from dgs.dependence import ALWAYS, SAME_KEY, Dependence
 from dgs.errors import InvalidError, NoPlanError
-from dgs.impl_tags import ImplTagSet
-from dgs.keyset import KeySet
-from dgs.program import Program
-from dgs.tags import kind
-from dgs.tagset import TagSet
-from planner.optimizers import plan
-from planner.plan import ForkStep
-from planner.plan_data import PlanSectionError, from_data, to_data
-from planner.tags_data import tags_from_data, tags_to_data
-from planner.validity import violations
+from dgs.job import document
+from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
+from dgs.model.impl_tags import ImplTagSet
+from dgs.model.key_sets import KeySet
+from dgs.model.program import Program
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import kind
+from dgs.planner.optimizers.by_name import plan
+from dgs.planner.plan import ForkStep
+from dgs.planner.plan_data import PlanSectionError, from_data, to_data
+from dgs.planner.tags_data import tags_from_data, tags_to_data
+from dgs.planner.validity import violations
 from tests.planner.instances import instances
 from tests.programs import SmartHome
 
@@ -67,8 +67,8 @@ def test_tags_read_back_as_written(tags, with_program):
 @settings(deadline=None, max_examples=60)
 @given(tag_sets)
 def test_tags_survive_the_plan_file(tags):
-    text = plan_file.dump({"tags": tags_to_data(tags, Views())})
-    read = plan_file.parse(text, "plan.yaml", {}).data
+    text = document.dump({"tags": tags_to_data(tags, Views())})
+    read = document.parse(text, "plan.yaml", {}).data
     assert tags_from_data(read["tags"], Views()) == tags
 
 

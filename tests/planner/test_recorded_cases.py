@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from planner.atoms import atoms, impl_tags
-from planner.graph import DependenceGraph
-from planner.greedy import greedy_tree
-from planner.matching import match
-from planner.optimizers import plan
-from planner.plan import Plan
-from planner.repair import fitted
-from planner.tag_tree import to_plan_node
-from planner.validity import violations
+from dgs.planner.optimizers.atoms import atoms, impl_tags
+from dgs.planner.optimizers.by_name import plan
+from dgs.planner.optimizers.fitting import fitted
+from dgs.planner.optimizers.graph import DependenceGraph
+from dgs.planner.optimizers.greedy import greedy_tree
+from dgs.planner.optimizers.matching import match
+from dgs.planner.optimizers.tag_tree import to_plan_node
+from dgs.planner.plan import Plan
+from dgs.planner.validity import violations
 
 from . import recorded
 

@@ -7,17 +7,16 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dgs.dependence import SAME_KEY, Dependence
-from dgs.impl_tags import ImplTagSet
-from dgs.program import Program
-from dgs.tags import kind
-from dgs.tagset import TagSet
-from planner.atoms import Atom, atoms, impl_tags
-from planner.fan_out import bound_fan_out
-from planner.graph import DependenceGraph
-from planner.leaves import merge_leaves
-from planner.tag_tree import branch, leaf
-from planner.topology import Machine, Stream, Topology
+from dgs.model.dependence import SAME_KEY, Dependence
+from dgs.model.impl_tags import ImplTagSet
+from dgs.model.program import Program
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import kind
+from dgs.planner.optimizers.atoms import Atom, atoms, impl_tags
+from dgs.planner.optimizers.graph import DependenceGraph
+from dgs.planner.optimizers.shaping import bound_fan_out, merge_leaves
+from dgs.planner.optimizers.tag_tree import branch, leaf
+from dgs.planner.topology import Machine, Stream, Topology
 from tests.planner.instances import instances
 
 VIEW, UPDATE = kind("view", key=str), kind("update", key=str)

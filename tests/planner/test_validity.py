@@ -8,17 +8,17 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from dgs.dependence import ALWAYS, Dependence
 from dgs.errors import InvalidPlanError
-from dgs.impl_tags import ImplTagSet
-from dgs.keyset import KeySet
-from dgs.program import ForkJoin, Program, StateType
-from dgs.tags import kind
-from dgs.tagset import TagSet
-from planner.optimizers import plan
-from planner.plan import ForkStep, Plan, PlanNode, rebuilt
-from planner.topology import Stream, Topology
-from planner.validity import check, violations
+from dgs.model.dependence import ALWAYS, Dependence
+from dgs.model.impl_tags import ImplTagSet
+from dgs.model.key_sets import KeySet
+from dgs.model.program import ForkJoin, Program, StateType
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import kind
+from dgs.planner.optimizers.by_name import plan
+from dgs.planner.plan import ForkStep, Plan, PlanNode, rebuilt
+from dgs.planner.topology import Stream, Topology
+from dgs.planner.validity import check, violations
 from tests.planner.instances import faults, instances, sampled
 
 VALUE, BARRIER = kind("value"), kind("barrier")

@@ -4,9 +4,9 @@ import socket
 
 import pytest
 
-from dgs.config import SparkConfig
 from dgs.errors import SparkUnreachableError
-from spark_bridge.addresses import PROXIES, check_answers, hosts
+from dgs.job.schema import SparkConfig
+from dgs.spark_bridge.session.reachability import PROXIES, check_answers, hosts
 
 
 @pytest.fixture(autouse=True)

@@ -14,12 +14,14 @@ from types import SimpleNamespace
 import pytest
 
 import dgs
-from dgs import codec, sequential
+from dgs import codec
 from dgs.errors import OutOfOrderError, UnownedTagError, UsageError, UserCodeError, WorkerLostError
-from dgs.impl_tags import ImplTagSet
-from spark_bridge import batch, joins, replay, windows
-from spark_bridge.task_errors import error_of
-from spark_bridge.tasks import ERROR, WINDOWS, Task, guarded
+from dgs.model.impl_tags import ImplTagSet
+from dgs.semantics import sequential
+from dgs.spark_bridge.batch import driver as batch
+from dgs.spark_bridge.batch import replay, window_joins, windows
+from dgs.spark_bridge.batch.task_errors import error_of
+from dgs.spark_bridge.batch.tasks import ERROR, WINDOWS, Task, guarded
 from tests.programs import BARRIER, VALUE, EventWindow
 from tests.strategies import random_workload
 
@@ -40,8 +42,8 @@ def here(monkeypatch):
     def rows_of(_spark, work):
         seen.append(work)
         answers = sorted(answer for task in work.tasks for answer in guarded(work, task))
-        if joins.are_needed(work):
-            answers = joins.joined_answers(work, answers)
+        if window_joins.are_needed(work):
+            answers = window_joins.joined_answers(work, answers)
         return [(answer.task, answer.what, answer.data) for answer in answers]
 
     monkeypatch.setattr(batch, "rows_of", rows_of)
@@ -167,7 +169,7 @@ def folds(work):
 def test_driver_gets_one_partial_state_for_each_window(here, tmp_path):
     dgs.run(plan_file(tmp_path), runtime="spark")
     before = folds(here[0])
-    after = list(joins.joined_answers(here[0], before))
+    after = list(window_joins.joined_answers(here[0], before))
     assert [one.task for one in before] == [0, 1]
     assert [codec.decode(one.data) for one in after] == [[(0, SUMS[0]), (1, SUMS[1]), (2, 9 + 9 + 10 + 11)]]
 
@@ -186,7 +188,7 @@ def test_join_that_raises_ends_the_run(here, tmp_path):
     dgs.run(plan_file(tmp_path), runtime="spark")
     one, other = folds(here[0])
     other = other._replace(data=codec.encode([(0, "no number")]))
-    [answer] = joins.joined_answers(here[0], [one, other])
+    [answer] = window_joins.joined_answers(here[0], [one, other])
     assert answer.what == ERROR
     assert "join of program EventWindow raised TypeError" in str(error_of(answer.data))
 

@@ -11,13 +11,13 @@ from pyspark import TaskContext
 from pyspark.sql.types import StructType
 
 from dgs.errors import UsageError
-from spark_bridge.data_source import DgsDataSource
-from spark_bridge.log_writer import CONTINUOUS, LogWrite
-from spark_bridge.options import LogOptions, listed
-from spark_bridge.queries import prepared
-from spark_bridge.session import register
+from dgs.spark_bridge.data_source import DgsDataSource
+from dgs.spark_bridge.ingest.log_writer import CONTINUOUS, LogWrite
+from dgs.spark_bridge.ingest.options import LogOptions, listed
+from dgs.spark_bridge.ingest.queries import prepared
+from dgs.spark_bridge.session.session import register
+from dgs.workers.event_log.segments import all_names, read_segment
 from tests.spark_bridge.writing import batches_in
-from workers.event_log.segments import all_names, read_segment
 
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 

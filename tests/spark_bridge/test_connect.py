@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dgs.config import SparkConfig
 from dgs.errors import ResourceError
+from dgs.job.schema import SparkConfig
 from tests.spark_bridge.writing import batches_in, put_file, rows_in
 
 ROOT = Path(__file__).parents[2]
@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[2]
 SCRIPT = """
 import sys
 from pathlib import Path
-from dgs.config import SparkConfig
-from spark_bridge.session import session
+from dgs.job.schema import SparkConfig
+from dgs.spark_bridge.session.session import session
 from tests.spark_bridge.test_faults import forget_last_commit
 from tests.spark_bridge.using import BRIEF
 from tests.spark_bridge.writing import put_file, write
@@ -37,7 +37,7 @@ with session(SparkConfig(remote="local[1]", conf=BRIEF), place / "spark") as spa
 @pytest.mark.slow
 def test_repeated_batches_are_written_once_through_spark_connect(tmp_path):
     pytest.importorskip("pyspark")
-    from spark_bridge.session import check_installed
+    from dgs.spark_bridge.session.session import check_installed
 
     try:
         check_installed(SparkConfig(remote="local[1]"))

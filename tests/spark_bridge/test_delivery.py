@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 
 from dgs.errors import OwnedLogError, ReplayMismatchError
-from spark_bridge.delivery import Delivery
-from spark_bridge.query_owner import Query
+from dgs.spark_bridge.ingest.delivery import Delivery
+from dgs.spark_bridge.ingest.query_owner import Query
+from dgs.workers.event_log import LogReader, owner, summary
 from tests.spark_bridge.writing import batches_in
-from workers.event_log import LogReader, owner, summary
 
 
 def rows(*times):

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
-from dgs.config import SparkSource, StreamConfig
-from spark_bridge.failures import explained, is_of_lost_java, sentence
-from spark_bridge.queries import queries_of
+from dgs.job.schema import SparkSource, StreamConfig
+from dgs.spark_bridge.ingest.failures import explained, is_of_lost_java, sentence
+from dgs.spark_bridge.ingest.queries import queries_of
 
 RAISED = """[PYTHON_DATA_SOURCE_ERROR] Failed to initialize Python data source writer: Traceback (most recent call last):
   File "worker.py", line 7, in main

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from dgs.errors import OwnedLogError, ReplayMismatchError
+from dgs.workers.event_log import owner
 from tests.spark_bridge.writing import batches_in, error_of, put_file, rows_in, write
-from workers.event_log import owner
 
 ROOT = Path(__file__).parents[2]
 
@@ -110,8 +110,8 @@ def test_second_query_on_a_log_is_refused(spark, places):
 KILLED = """
 import sys, time
 from pathlib import Path
-from dgs.config import SparkConfig
-from spark_bridge.session import session
+from dgs.job.schema import SparkConfig
+from dgs.spark_bridge.session.session import session
 from tests.spark_bridge.using import BRIEF
 from tests.spark_bridge.writing import write
 place = Path(sys.argv[1])

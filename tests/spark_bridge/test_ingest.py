@@ -15,17 +15,17 @@ import pytest
 import dgs
 from dgs.api.preparing import from_file, prepare
 from dgs.api.running import job_of
-from dgs.config import PlanFile, SparkSource, StreamConfig
 from dgs.errors import JavaMissingError, MalformedRowError, PlanFileError, SparkQueryError
-from dgs.plan_file import parse
-from dgs.run_directory import RunDirectory
-from spark_bridge import ingest
-from spark_bridge.feed import Feed
-from spark_bridge.ingest import feeding
-from spark_bridge.options import LogOptions
-from spark_bridge.queries import queries_of
+from dgs.job.document import parse
+from dgs.job.run_directory import RunDirectory
+from dgs.job.schema import PlanFile, SparkSource, StreamConfig
+from dgs.spark_bridge.ingest import ingest
+from dgs.spark_bridge.ingest.feed import Feed
+from dgs.spark_bridge.ingest.ingest import feeding
+from dgs.spark_bridge.ingest.options import LogOptions
+from dgs.spark_bridge.ingest.queries import queries_of
+from dgs.workers.event_log import failure, summary
 from tests.spark_bridge.writing import batches_in, put_file, rows_in
-from workers.event_log import failure, summary
 
 PROGRAM = """
 from dgs import Dependence, Program, kind, SAME_KEY

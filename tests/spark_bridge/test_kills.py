@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dgs
-from dgs.api.runs import committed_in
+from dgs.api.known_runs import committed_in
 from tests.spark_bridge.writing import batches_in
 
 ROOT = Path(__file__).parents[2]

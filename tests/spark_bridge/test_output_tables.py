@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import dgs
-from dgs.config import SinkConfig, SparkConfig
 from dgs.errors import PlanFileError
-from spark_bridge import output_tables
-from spark_bridge.output_tables import OutputTable, outlives_session
-from spark_bridge.session import settings
-from spark_bridge.tables import create_table
+from dgs.job.schema import SinkConfig, SparkConfig
+from dgs.spark_bridge.session.session import settings
+from dgs.spark_bridge.tables import output_tables
+from dgs.spark_bridge.tables.output_tables import OutputTable, outlives_session
+from dgs.spark_bridge.tables.tables import create_table
+from dgs.workers.sinks.files.places import Place
 from tests.spark_bridge.using import BRIEF
-from workers.sinks.places import Place
 
 HIVE = {"spark.sql.catalogImplementation": "hive"}
 
@@ -251,8 +251,8 @@ HIVE_RUN = """
 import json, sys
 from pathlib import Path
 import dgs
-from dgs.config import SparkConfig
-from spark_bridge.session import session
+from dgs.job.schema import SparkConfig
+from dgs.spark_bridge.session.session import session
 from tests.spark_bridge.test_output_tables import Total
 
 here, conf = Path.cwd(), json.loads(sys.argv[1])

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from dgs.config import SortWithin, SparkSource, StreamConfig
 from dgs.errors import OwnedLogError
-from spark_bridge.feed import Feed
-from spark_bridge.queries import queries_of, resolved
-from spark_bridge.query_owner import Query, standing
+from dgs.job.schema import SortWithin, SparkSource, StreamConfig
+from dgs.spark_bridge.ingest.feed import Feed
+from dgs.spark_bridge.ingest.queries import queries_of, resolved
+from dgs.spark_bridge.ingest.query_owner import Query, standing
+from dgs.workers.event_log import failure, owner
 from tests.spark_bridge.writing import put_file, rows_in
-from workers.event_log import failure, owner
 
 ODD = "a b 100%20 é {x,y} [z] *?#"
 

@@ -12,10 +12,10 @@ from pyspark.sql.types import StructType
 
 import dgs
 from dgs.errors import CorruptFileError, NoSuchRunError, UsageError
-from spark_bridge import readers
-from spark_bridge.run_files import common_schema, last_epoch, output_files
+from dgs.spark_bridge.tables import readers
+from dgs.spark_bridge.tables.run_files import common_schema, last_epoch, output_files
+from dgs.workers.checkpoints import StagedFile
 from tests.workers.checkpoints.saving import checkpoint, open_store
-from workers.checkpoints import StagedFile
 
 
 class Sums(dgs.Program):

@@ -9,12 +9,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from dgs.config import SparkConfig
 from dgs.errors import JavaMissingError, MissingPackageError, SparkUnavailableError, UsageError
-from spark_bridge import session as sessions
-from spark_bridge.embedded import end_of, end_quietly, home_of_links, why_java_ended
-from spark_bridge.java import find_java
-from spark_bridge.session import CONNECT_PACKAGES, check_installed, session, settings
+from dgs.job.schema import SparkConfig
+from dgs.spark_bridge.session import session as sessions
+from dgs.spark_bridge.session.embedded import end_of, end_quietly, home_of_links, why_java_ended
+from dgs.spark_bridge.session.java import find_java
+from dgs.spark_bridge.session.session import CONNECT_PACKAGES, check_installed, session, settings
 
 ROOT = Path(__file__).parents[2]
 
@@ -199,8 +199,8 @@ QUIET = """
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from dgs.config import SparkConfig
-from spark_bridge.session import session
+from dgs.job.schema import SparkConfig
+from dgs.spark_bridge.session.session import session
 with session(SparkConfig(master="local[1]"), Path(sys.argv[1])) as spark:
     spark.sql("CREATE TABLE t (a INT) USING parquet")
     assert spark.range(2).count() == 2

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from spark_bridge.ingest import _run
-from spark_bridge.store import SparkStore
+from dgs.spark_bridge.ingest.ingest import _run
+from dgs.spark_bridge.tables.checkpoint_table import SparkStore
 from tests.spark_bridge.test_ingest import waited_for
 
 ENDLESS = "SELECT sum(hash(id)) FROM range(0, 1000000000000000, 1, 1)"

@@ -8,11 +8,11 @@ import pytest
 
 import dgs
 from dgs import codec
-from dgs.config import SparkTable
 from dgs.errors import CheckpointFailedError, PlanFileError
-from spark_bridge.checkpoint_rows import row_of, table_of_rows
-from spark_bridge.store import Follower, SparkStore, TableAppend, told
-from spark_bridge.tables import EpochTable
+from dgs.job.schema import SparkTable
+from dgs.spark_bridge.tables.checkpoint_rows import row_of, table_of_rows
+from dgs.spark_bridge.tables.checkpoint_table import Follower, SparkStore, TableAppend, told
+from dgs.spark_bridge.tables.tables import EpochTable
 from tests.spark_bridge.using import entered
 from tests.workers.checkpoints.saving import checkpoint, open_store
 

@@ -2,9 +2,15 @@
 
 import pytest
 
-from dgs.config import SparkConfig, SparkSource
 from dgs.errors import PlanFileError
-from spark_bridge.unknown import check_settings, ignored_settings, tell, unknown_options, unknown_settings
+from dgs.job.schema import SparkConfig, SparkSource
+from dgs.spark_bridge.session.settings_advice import (
+    check_settings,
+    ignored_settings,
+    tell,
+    unknown_options,
+    unknown_settings,
+)
 
 MADE_UP = {
     "spark.sql.catalog.lake": "x",

@@ -6,8 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from workers.event_log import failure, summary
-from workers.event_log.segments import all_names, read_segment
+from dgs.workers.event_log import failure, summary
+from dgs.workers.event_log.segments import all_names, read_segment
 
 
 def put_file(directory, number, rows):

@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 from dgs.errors import DgsError
+from dgs.workers.simulated import case as simulated_case
+from dgs.workers.simulated.case import Case, WrongRunError, faults_of
+from dgs.workers.simulated.simulation import Simulation
 from tests.strategies import random_workload
 from tests.workers import test_crashes, test_simulation
-from workers.simulated import case as simulated_case
-from workers.simulated.case import Case, WrongRunError, faults_of
-from workers.simulated.simulation import Simulation
 
 MOST_SEEDS = 20_000
 MOST_STEPS = 40_000

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from dgs.config import StreamConfig
-from dgs.order import END
-from dgs.program import Program
-from dgs.tags import kind
-from workers.sources import SourceContext, open_source
+from dgs.job.schema import StreamConfig
+from dgs.model.order import END
+from dgs.model.program import Program
+from dgs.model.tags import kind
+from dgs.workers.sources import SourceContext, open_source
 
 
 class Kinds(Program):

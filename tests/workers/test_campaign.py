@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 import dgs
 from dgs import testing
 from dgs.cli.app import app
-from workers.simulated import campaign
-from workers.simulated.campaign import SimulationFailed
+from dgs.workers.simulated import campaign
+from dgs.workers.simulated.campaign import SimulationFailed
 
 HIT, ASK = dgs.kind("hit", key=int), dgs.kind("ask", key=int)
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from dgs.config import CheckpointConfig, RuntimeConfig, SinkConfig
-from dgs.impl_tags import ImplTagSet
-from dgs.outputs import OutputBatch
-from dgs.program import Program
-from dgs.tags import Tag
-from planner.plan import Plan, PlanNode
-from workers.central import Central
-from workers.job import Job
+from dgs.job.schema import CheckpointConfig, RuntimeConfig, SinkConfig
+from dgs.model.impl_tags import ImplTagSet
+from dgs.model.outputs import OutputBatch
+from dgs.model.program import Program
+from dgs.model.tags import Tag
+from dgs.planner.plan import Plan, PlanNode
+from dgs.workers.runtime.caller_outputs import Central
+from dgs.workers.runtime.job import Job
 
 JOB = Job(
     program=Program(),

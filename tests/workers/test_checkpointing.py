@@ -5,14 +5,14 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from dgs.config import RuntimeConfig
-from dgs.outputs import OutputBatch
-from dgs.tags import Tag
-from workers.checkpointing import CheckpointFigures, Checkpointing
-from workers.checkpoints import Checkpoint, ResumePoint, StagedFile
-from workers.checkpoints.memory_store import MemoryStore
-from workers.control import Control, Wish
-from workers.epochs import HostReport, RootReport
+from dgs.job.schema import RuntimeConfig
+from dgs.model.outputs import OutputBatch
+from dgs.model.tags import Tag
+from dgs.workers.checkpoints import Checkpoint, ResumePoint, StagedFile
+from dgs.workers.checkpoints.memory_store import MemoryStore
+from dgs.workers.recovery.epochs import HostReport, RootReport
+from dgs.workers.runtime.checkpointing import CheckpointFigures, Checkpointing
+from dgs.workers.runtime.control import Control, Wish
 
 FILE = StagedFile(path="/out/1.partial", final="/out/1", size=1, digest="", rows=1)
 

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from dgs.errors import OutputUnwritableError
-from workers.control import Control, Wish, forget_wishes, leave_wish
+from dgs.workers.runtime.control import Control, Wish, forget_wishes, leave_wish
 
 
 @pytest.fixture

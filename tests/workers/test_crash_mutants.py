@@ -11,24 +11,23 @@ from typing import Any
 
 import pytest
 
-from dgs.events import EventBatch
-from dgs.outputs import OutputBatch
+from dgs.model.events import EventBatch
+from dgs.model.outputs import OutputBatch
+from dgs.workers.checkpoints.directory_store import DirectoryStore
+from dgs.workers.protocol.inner import Inner
+from dgs.workers.protocol.leaf import Leaf
+from dgs.workers.protocol.messages import Closed, Effect, JoinRequest, Snapshot
+from dgs.workers.protocol.pending import Synchronisation
+from dgs.workers.protocol.worker import Worker
+from dgs.workers.recovery.checkpoint import Checkpoint
+from dgs.workers.recovery.coordinator import Coordinator
+from dgs.workers.recovery.epochs import Epochs, HostReport
+from dgs.workers.recovery.positions import Layer, Positions, Rows
+from dgs.workers.simulated.outputs import Outputs
+from dgs.workers.simulated.store import KeptStore
+from dgs.workers.sinks import marks
 from tests.workers.mutation import CRASHES, Mutant, assert_killed
 from tests.workers.test_growing_streams import check_grown_streams
-from workers.checkpoints.contract import Checkpoint
-from workers.checkpoints.directory_store import DirectoryStore
-from workers.coordinator import Coordinator
-from workers.effects import Closed, Effect, Snapshot
-from workers.epochs import Epochs, HostReport
-from workers.inner import Inner
-from workers.leaf import Leaf
-from workers.messages import JoinRequest
-from workers.pending import Synchronisation
-from workers.positions import Layer, Positions, Rows
-from workers.simulated.outputs import Outputs
-from workers.simulated.store import KeptStore
-from workers.sinks import marks
-from workers.worker import Worker
 
 
 def resumes_where_the_join_was(patch: pytest.MonkeyPatch) -> None:

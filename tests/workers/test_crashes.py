@@ -17,16 +17,16 @@ import numpy as np
 import pytest
 
 from dgs.errors import UsageError
-from dgs.events import EventBatch
-from dgs.outputs import OutputBatch
-from dgs.tags import Tag
+from dgs.model.events import EventBatch
+from dgs.model.outputs import OutputBatch
+from dgs.model.tags import Tag
+from dgs.workers.recovery.positions import Positions
+from dgs.workers.simulated.case import Case, WrongRunError
+from dgs.workers.simulated.disk import DiskFaults
+from dgs.workers.simulated.faults import KINDS, Faults, fault_kinds
+from dgs.workers.simulated.oracles import Truth, out_of_order, went_back, wrong_outputs
+from dgs.workers.simulated.simulation import Layouts, Simulated
 from tests.strategies import Workload, random_workload
-from workers.checkpoints.simulated_disk import DiskFaults
-from workers.positions import Positions
-from workers.simulated.case import Case, WrongRunError
-from workers.simulated.faults import KINDS, Faults, fault_kinds
-from workers.simulated.oracles import Truth, out_of_order, went_back, wrong_outputs
-from workers.simulated.simulation import Layouts, Simulated
 
 ROOT = Path(__file__).parents[2]
 SEEDS_PER_WORKLOAD = 8
@@ -194,7 +194,7 @@ class Numbers:
 
 @pytest.fixture
 def truth():
-    from dgs.program import Program
+    from dgs.model.program import Program
 
     class Total(Program):
         def init(self):
@@ -231,9 +231,9 @@ def test_oracle_objects_to_outputs_of_a_tag_that_come_in_another_order(truth):
 
 
 def test_oracle_objects_to_positions_that_go_back(truth):
-    from dgs.order import OrderKey
-    from dgs.tagset import TagSet
-    from workers.positions import Layer, Part
+    from dgs.model.order import OrderKey
+    from dgs.model.tag_sets import TagSet
+    from dgs.workers.recovery.positions import Layer, Part
 
     def at(ts):
         return Positions({"s": (Layer(1, (Part(0, TagSet.everything(), OrderKey(ts, 0, 0)),)),)})

@@ -4,17 +4,17 @@ import json
 
 import pytest
 
-from dgs.config import SinkConfig
 from dgs.errors import ProgramImportError, UserCodeError
-from dgs.outputs import OutputBatch
-from dgs.skipping import DeadLetter
-from dgs.tags import Tag
-from dgs.user_code import shown
-from workers.sinks import open_sink
-from workers.sinks.dead_letters import dead_letters
-from workers.sinks.delivery import deliveries
-from workers.sinks.places import output_places
-from workers.sinks.publishing import publish, remove_earlier
+from dgs.job.schema import SinkConfig
+from dgs.model.outputs import OutputBatch
+from dgs.model.tags import Tag
+from dgs.model.user_code import shown
+from dgs.semantics.skipping import DeadLetter
+from dgs.workers.sinks import open_sink
+from dgs.workers.sinks.dead_letters import dead_letters
+from dgs.workers.sinks.delivery import deliveries
+from dgs.workers.sinks.files.places import output_places
+from dgs.workers.sinks.files.publishing import publish, remove_earlier
 
 
 def letter(**changes):

@@ -9,21 +9,21 @@ from typing import Any, ClassVar
 
 import pytest
 
-from dgs.config import RuntimeConfig, StreamConfig
 from dgs.errors import StalledError
-from dgs.events import EventBatch
-from dgs.impl_tags import ImplTagSet
-from dgs.order import END, after_event
-from dgs.tagset import TagSet
-from planner.plan import Plan, PlanNode
+from dgs.job.schema import RuntimeConfig, StreamConfig
+from dgs.model.events import EventBatch
+from dgs.model.impl_tags import ImplTagSet
+from dgs.model.order import END, after_event
+from dgs.model.tag_sets import TagSet
+from dgs.planner.plan import Plan, PlanNode
+from dgs.workers.protocol.host import Host
+from dgs.workers.runtime import host_sources
+from dgs.workers.runtime.deployment import Deployment
+from dgs.workers.runtime.engine import Engine
+from dgs.workers.runtime.job import Job
+from dgs.workers.runtime.local import PROGRESS_EVERY, run_local
+from dgs.workers.sources import Reading, Source
 from tests.programs import BARRIER, VALUE, EventWindow
-from workers import host_sources
-from workers.deployment import Deployment
-from workers.engine import Engine
-from workers.host import Host
-from workers.job import Job
-from workers.local import PROGRESS_EVERY, run_local
-from workers.sources import Reading, Source
 
 RANKS = {"b": 0, "v": 1}
 
@@ -133,7 +133,7 @@ def test_local_run_sleeps_while_live_sources_have_nothing(monkeypatch, job):
         quiet.elapse()
 
     of_this_run = SimpleNamespace(**{**vars(time), "sleep": sleep})  # threads of others sleep as ever
-    monkeypatch.setattr("workers.local.time", of_this_run)
+    monkeypatch.setattr("dgs.workers.runtime.local.time", of_this_run)
     assert [value for batch in run_local(job).outputs for value in batch.values] == [3]
     assert slept == [0.01, PROGRESS_EVERY]
 

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgs.columns import to_list
 from dgs.errors import (
     ClosedLogError,
     CorruptFileError,
@@ -20,11 +19,12 @@ from dgs.errors import (
     OwnedLogError,
     ReplayMismatchError,
 )
-from dgs.tags import Tag
-from workers.event_log import LogReader, LogWriter, close_stream, segments, summary
-from workers.event_log.row_order import digest, sorted_rows
-from workers.event_log.segments import SegmentName
-from workers.event_log.tables import columns_of, event_table, events_of, from_bytes, row_table, to_bytes
+from dgs.model.columns import to_list
+from dgs.model.tags import Tag
+from dgs.workers.event_log import LogReader, LogWriter, close_stream, segments, summary
+from dgs.workers.event_log.row_order import digest, sorted_rows
+from dgs.workers.event_log.segments import SegmentName
+from dgs.workers.event_log.tables import columns_of, event_table, events_of, from_bytes, row_table, to_bytes
 
 ROOT = Path(__file__).parents[2]
 
@@ -411,7 +411,7 @@ def test_disk_that_fails_leaves_no_segment_and_no_temporary_file(tmp_path, monke
 KILLED = """
 import sys
 from pathlib import Path
-from workers.event_log import LogWriter
+from dgs.workers.event_log import LogWriter
 writer = LogWriter(Path(sys.argv[1]), "s", "w")
 print("ready", flush=True)
 for batch in range(10_000):

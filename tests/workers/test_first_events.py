@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgs.config import StreamConfig
 from dgs.errors import UsageError
-from dgs.order import OrderKey
-from dgs.program import Program
-from workers import first_events
-from workers.event_log import LogWriter
-from workers.sources import SourceContext
+from dgs.job.schema import StreamConfig
+from dgs.model.order import OrderKey
+from dgs.model.program import Program
+from dgs.workers.event_log import LogWriter
+from dgs.workers.sources import SourceContext, first_events
 
 STREAMS = st.lists(st.lists(st.integers(0, 6), max_size=8).map(sorted), min_size=1, max_size=4)
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from dgs import Tag, codec
 from dgs.errors import CodecError
-from dgs.events import EventBatch
-from dgs.order import BEGIN, END, OrderKey
-from workers.frames import decoded, encoded
-from workers.messages import Events, Forked, Frame, JoinAnswer, JoinRequest, Message, Progress
+from dgs.model.events import EventBatch
+from dgs.model.order import BEGIN, END, OrderKey
+from dgs.workers.protocol.messages import Events, Forked, Frame, JoinAnswer, JoinRequest, Message, Progress
+from dgs.workers.transport.frames import decoded, encoded
 
 INTS = st.integers(0, 2**40)
 KEYS = st.one_of(

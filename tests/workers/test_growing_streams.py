@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 
-from dgs import codec, sequential
+from dgs import codec
+from dgs.semantics import sequential
+from dgs.workers.simulated.simulation import simulate
+from dgs.workers.simulated.store import KeptCheckpoints, KeptStore
 from tests.strategies import random_workload
 from tests.workers.test_crashes import random_layouts
-from workers.simulated.simulation import simulate
-from workers.simulated.store import KeptCheckpoints, KeptStore
 
 
 def check_grown_streams(seed: int) -> None:

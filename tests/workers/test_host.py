@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from dgs.errors import FrameGapError, UnownedTagError
-from dgs.events import EventBatch
-from dgs.impl_tags import ImplTagSet
-from dgs.order import BEGIN, END, OrderKey
-from dgs.tagset import TagSet
-from planner.plan import Plan, PlanNode
+from dgs.model.events import EventBatch
+from dgs.model.impl_tags import ImplTagSet
+from dgs.model.order import BEGIN, END, OrderKey
+from dgs.model.tag_sets import TagSet
+from dgs.planner.plan import Plan, PlanNode
+from dgs.workers.protocol.host import Host
+from dgs.workers.protocol.lanes import Lanes
+from dgs.workers.protocol.making import make_worker
+from dgs.workers.protocol.messages import Events, Forked, Frame, Progress
 from tests.programs import BARRIER, VALUE, EventWindow
-from workers.build import make_worker
-from workers.host import Host
-from workers.lanes import Lanes
-from workers.messages import Events, Forked, Frame, Progress
 
 PLAN = Plan(
     PlanNode(

@@ -7,14 +7,14 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgs.dependence import SAME_KEY, Dependence
-from dgs.impl_tags import ImplTagSet
-from dgs.tags import Tag, kind
-from dgs.tagset import TagSet, union
-from planner.plan import Plan, PlanNode
+from dgs.model.dependence import SAME_KEY, Dependence
+from dgs.model.impl_tags import ImplTagSet
+from dgs.model.tag_sets import TagSet, union
+from dgs.model.tags import Tag, kind
+from dgs.planner.plan import Plan, PlanNode
+from dgs.workers.protocol.lanes import Lanes, Router
 from tests.strategies import random_workload
 from tests.workers.test_simulation import random_plan
-from workers.lanes import Lanes, Router
 
 VIEW, UPDATE, OTHER = kind("view", key=str), kind("update", key=str), kind("other")
 BY_KEY = Dependence((UPDATE, UPDATE, SAME_KEY), (UPDATE, VIEW, SAME_KEY))

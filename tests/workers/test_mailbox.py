@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgs.errors import InternalError
-from dgs.events import EventBatch
-from dgs.order import BEGIN, END, OrderKey, after_event
-from dgs.tags import Tag
-from workers.mailbox import Mailbox
-from workers.messages import JoinRequest
+from dgs.model.events import EventBatch
+from dgs.model.order import BEGIN, END, OrderKey, after_event
+from dgs.model.tags import Tag
+from dgs.workers.protocol.mailbox import Mailbox
+from dgs.workers.protocol.messages import JoinRequest
 
 LANES = 5
 OWN = 3

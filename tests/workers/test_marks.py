@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgs.outputs import OutputBatch
-from dgs.tags import Tag
-from workers.sinks.marks import Marks
+from dgs.model.outputs import OutputBatch
+from dgs.model.tags import Tag
+from dgs.workers.sinks.marks import Marks
 
 BLOCK = 2
 TAGS = (Tag("a"), Tag("b", 1), Tag("b", 2), Tag("b", "1"), Tag("b", True))

@@ -9,22 +9,21 @@ from typing import Any
 
 import pytest
 
-from dgs.order import END, OrderKey
+from dgs.model.order import END, OrderKey
+from dgs.workers.protocol import inner
+from dgs.workers.protocol.host import Host
+from dgs.workers.protocol.inner import Inner
+from dgs.workers.protocol.lanes import Lanes
+from dgs.workers.protocol.leaf import Leaf
+from dgs.workers.protocol.mailbox import Mailbox
+from dgs.workers.protocol.messages import Effect, Frame, JoinAnswer, JoinRequest, Message, Send
+from dgs.workers.protocol.pending import Pending, Synchronisation
+from dgs.workers.protocol.releases import Run
+from dgs.workers.protocol.worker import Worker
+from dgs.workers.recovery.positions import Positions
+from dgs.workers.simulated.faults import Faults
 from tests.workers.mutation import CRASHES, Mutant, assert_killed, case_of
 from tests.workers.test_crashes import SEEDS_PER_WORKLOAD
-from workers import inner
-from workers.effects import Effect, Send
-from workers.host import Host
-from workers.inner import Inner
-from workers.lanes import Lanes
-from workers.leaf import Leaf
-from workers.mailbox import Mailbox
-from workers.messages import Frame, JoinAnswer, JoinRequest, Message
-from workers.pending import Pending, Synchronisation
-from workers.positions import Positions
-from workers.runs import Run
-from workers.simulated.faults import Faults
-from workers.worker import Worker
 
 
 def relays_past_waiting_requests(patch: pytest.MonkeyPatch) -> None:

@@ -6,21 +6,21 @@ import json
 import sqlite3
 from pathlib import Path
 
-from dgs.config import RuntimeConfig, SinkConfig, StreamConfig
-from dgs.impl_tags import ImplTagSet
-from dgs.order import OrderKey
-from dgs.outputs import OutputBatch
-from dgs.program import Program
-from dgs.tags import Tag
-from dgs.tagset import TagSet
-from planner.plan import Plan, PlanNode
-from workers.checkpoints import Checkpoint
-from workers.checkpoints.opening import open_directory
-from workers.job import Job
-from workers.lanes import Lane
-from workers.local import run_local
-from workers.positions import Positions
-from workers.sources.dealing import BLOCK
+from dgs.job.schema import RuntimeConfig, SinkConfig, StreamConfig
+from dgs.model.impl_tags import ImplTagSet
+from dgs.model.order import OrderKey
+from dgs.model.outputs import OutputBatch
+from dgs.model.program import Program
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import Tag
+from dgs.planner.plan import Plan, PlanNode
+from dgs.workers.checkpoints import Checkpoint
+from dgs.workers.protocol.lanes import Lane
+from dgs.workers.recovery.dealing import BLOCK
+from dgs.workers.recovery.positions import Positions
+from dgs.workers.runtime.job import Job
+from dgs.workers.runtime.local import run_local
+from dgs.workers.runtime.store_opening import open_directory
 
 VIEW = Tag("view")
 

@@ -6,24 +6,24 @@ from collections.abc import Iterator
 
 import pytest
 
-from dgs import sequential
-from dgs.dependence import ALWAYS, Dependence
 from dgs.errors import StalledError
-from dgs.events import EventBatch
-from dgs.impl_tags import ImplTagSet
-from dgs.order import END, after_heartbeat
-from dgs.outputs import OutputBatch
-from dgs.tags import Tag
-from dgs.tagset import TagSet
-from planner.plan import Plan, PlanNode
+from dgs.model.dependence import ALWAYS, Dependence
+from dgs.model.events import EventBatch
+from dgs.model.impl_tags import ImplTagSet
+from dgs.model.order import END, after_heartbeat
+from dgs.model.outputs import OutputBatch
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import Tag
+from dgs.planner.plan import Plan, PlanNode
+from dgs.semantics import sequential
+from dgs.workers.protocol.host import Host
+from dgs.workers.protocol.inner import LEAST_IN_FLIGHT
+from dgs.workers.protocol.lanes import Lanes
+from dgs.workers.protocol.mailbox import Mailbox
+from dgs.workers.protocol.making import make_worker
+from dgs.workers.protocol.messages import Snapshot
+from dgs.workers.simulated.simulation import simulate
 from tests.programs import INC, READ, Counters, History
-from workers.build import make_worker
-from workers.effects import Snapshot
-from workers.host import Host
-from workers.inner import LEAST_IN_FLIGHT
-from workers.lanes import Lanes
-from workers.mailbox import Mailbox
-from workers.simulated.simulation import simulate
 
 SEEDS = 200
 

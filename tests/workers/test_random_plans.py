@@ -7,9 +7,9 @@ import pytest
 import dgs
 from dgs.monoids import SUM, Windows
 from dgs.testing import run_plans
+from dgs.workers.simulated import random_plans
+from dgs.workers.simulated.random_plans import PlanFailed
 from tests import programs
-from workers.simulated import random_plans
-from workers.simulated.random_plans import PlanFailed
 
 VALUE, BARRIER = dgs.kind("value"), dgs.kind("barrier")
 

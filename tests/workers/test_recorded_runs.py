@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 import dgs
+from dgs.workers.simulated.simulation import simulate
 from tests.recorded_programs import CASES, PROGRAMS, as_json, recorded, sums_of
-from workers.simulated.simulation import simulate
 
 pytestmark = pytest.mark.skipif(
     not CASES.is_dir(), reason="the recorded cases are not beside the checkout (shared/cases)"

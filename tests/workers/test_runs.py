@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgs.errors import InternalError
-from dgs.events import EventBatch
-from dgs.tags import Tag
-from workers.runs import Run
+from dgs.model.events import EventBatch
+from dgs.model.tags import Tag
+from dgs.workers.protocol.releases import Run
 
 
 @st.composite

@@ -11,8 +11,9 @@ from collections.abc import Callable
 import pytest
 
 import dgs
-from dgs import codec, sequential
+from dgs import codec
 from dgs.errors import MissingPackageError, OutOfOrderError, UserCodeError, WorkerLostError
+from dgs.semantics import sequential
 from tests.programs import BARRIER, VALUE, EventWindow
 from tests.strategies import Workload, random_workload
 
@@ -199,7 +200,7 @@ def test_hosts_make_way_for_other_processes_no_more_than_the_driver_does():
 @pytest.mark.ray
 @pytest.mark.usefixtures("ray_cluster")
 def test_ray_runtime_needs_zeromq_only_for_the_direct_transport(monkeypatch):
-    monkeypatch.delitem(sys.modules, "workers.transport_direct", raising=False)
+    monkeypatch.delitem(sys.modules, "dgs.workers.transport.zeromq", raising=False)
     monkeypatch.setitem(sys.modules, "zmq", None)
     with pytest.raises(MissingPackageError, match="pyzmq"):
         dgs.run(EventWindow(), streams=WINDOW, runtime={"kind": "ray", "hosts": 2})

@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgs.errors import MissingInputError, PlanFileError, UnknownColumnError
-from dgs.tags import Tag
-from dgs.tagset import TagSet
-from planner.topology import Machine
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import Tag
+from dgs.planner.topology import Machine
+from dgs.workers.sources import SourceContext
+from dgs.workers.sources.sampling import topology
 from tests.workers.reading import Kinds, stream
-from workers.sampling import topology
-from workers.sources import SourceContext
 
 VALUE = Tag("value")
 

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgs import EventBatch, Program, Tag
-from workers.runs import Run
-from workers.scalar import ScalarLoop
+from dgs.workers.protocol.releases import Run
+from dgs.workers.protocol.update_loop import ScalarLoop
 
 
 class Emits(Program):

@@ -12,18 +12,19 @@ from unittest.mock import patch
 
 import pytest
 
-from dgs import codec, sequential
-from dgs.events import EventBatch
-from dgs.order import OrderKey
-from dgs.tags import Tag
-from planner import optimizers
-from planner.plan import Plan
-from planner.topology import Machine, Stream, Topology
+from dgs import codec
+from dgs.model.events import EventBatch
+from dgs.model.order import OrderKey
+from dgs.model.tags import Tag
+from dgs.planner.optimizers import by_name as optimizers
+from dgs.planner.plan import Plan
+from dgs.planner.topology import Machine, Stream, Topology
+from dgs.semantics import sequential
+from dgs.workers.protocol import fold
+from dgs.workers.protocol.lanes import Lanes
+from dgs.workers.recovery.positions import Layer, Positions
+from dgs.workers.simulated.simulation import Simulated, simulate
 from tests.strategies import Workload, random_workload
-from workers import fold
-from workers.lanes import Lanes
-from workers.positions import Layer, Positions
-from workers.simulated.simulation import Simulated, simulate
 
 SMALL_BUFFER = 200
 """Bytes: a few events, so that R11 decides what is read."""

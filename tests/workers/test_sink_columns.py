@@ -10,17 +10,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dgs import Tag
-from dgs.columns import length, to_list
-from dgs.outputs import OutputBatch
-from workers.sinks import json_columns
-from workers.sinks.json_columns import json_lines
-from workers.sinks.json_text import as_json
-from workers.sinks.jsonl_sink import jsonl_sink
-from workers.sinks.places import PartNames, Place
-from workers.sinks.publishing import publish
-from workers.sinks.table_sinks import parquet_sink
-from workers.sinks.tables import table_of, table_of_parts
-from workers.sinks.waiting import Waiting
+from dgs.model.columns import length, to_list
+from dgs.model.outputs import OutputBatch
+from dgs.workers.sinks.files.buffer import Waiting
+from dgs.workers.sinks.files.jsonl_sink import jsonl_sink
+from dgs.workers.sinks.files.places import PartNames, Place
+from dgs.workers.sinks.files.publishing import publish
+from dgs.workers.sinks.files.table_sinks import parquet_sink
+from dgs.workers.sinks.formats import json_columns
+from dgs.workers.sinks.formats.json_columns import json_lines
+from dgs.workers.sinks.formats.json_text import as_json
+from dgs.workers.sinks.formats.tables import table_of, table_of_parts
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=3) | st.sampled_from(
     ['"', "\\", "\n", "\u2028", "é"]

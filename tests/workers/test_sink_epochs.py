@@ -11,14 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dgs.config import SinkConfig
 from dgs.errors import InternalError, OutputUnwritableError
-from dgs.outputs import OutputBatch
-from dgs.tags import Tag
-from workers.checkpoints import StagedFile
-from workers.sinks import open_sink, table_sinks
-from workers.sinks.places import output_places
-from workers.sinks.publishing import claim, discard_unpublished, publish, remove_earlier
+from dgs.job.schema import SinkConfig
+from dgs.model.outputs import OutputBatch
+from dgs.model.tags import Tag
+from dgs.workers.checkpoints import StagedFile
+from dgs.workers.sinks import open_sink
+from dgs.workers.sinks.files import table_sinks
+from dgs.workers.sinks.files.places import output_places
+from dgs.workers.sinks.files.publishing import claim, discard_unpublished, publish, remove_earlier
 
 FILES = ("jsonl", "csv", "parquet")
 

@@ -16,13 +16,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dgs.config import SinkConfig
 from dgs.errors import CodecError, OutputUnwritableError
-from dgs.outputs import OutputBatch
-from dgs.tags import Tag
-from workers.sinks import is_central, open_sink, table_sinks
-from workers.sinks.json_text import as_json
-from workers.sinks.publishing import publish
+from dgs.job.schema import SinkConfig
+from dgs.model.outputs import OutputBatch
+from dgs.model.tags import Tag
+from dgs.workers.sinks import is_central, open_sink
+from dgs.workers.sinks.files import table_sinks
+from dgs.workers.sinks.files.publishing import publish
+from dgs.workers.sinks.formats.json_text import as_json
 
 FILES = ("jsonl", "csv", "parquet")
 
@@ -325,7 +326,7 @@ def test_two_runs_cannot_write_to_one_directory(tmp_path):
 DIE_WRITING = """
 import os, signal, sys
 from pathlib import Path
-from workers.sinks.part_file import PartFile
+from dgs.workers.sinks.files.part_file import PartFile
 folder = Path(sys.argv[1])
 folder.mkdir()
 part = PartFile(folder / "part-0.jsonl", folder / "part-0.jsonl.partial")

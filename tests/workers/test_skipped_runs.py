@@ -10,9 +10,9 @@ import pytest
 
 import dgs
 from dgs.errors import WorkerLostError
-from dgs.skipping import StateNotSavedError
+from dgs.semantics.skipping import StateNotSavedError
+from dgs.workers.runtime.engine import Engine
 from tests.programs import BARRIER, VALUE, EventWindow
-from workers.engine import Engine
 
 STREAMS: dict[str, list[Any]] = {
     "barriers": [(BARRIER(), ts, ts % 20 == 0) for ts in range(10, 101, 10)],

@@ -10,13 +10,22 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from dgs import codec, columns, sequential
+from dgs import codec
 from dgs.errors import UserCodeError
-from dgs.events import EventBatch
-from dgs.outputs import OutputBatch
-from dgs.program import Program, StateType
-from dgs.skipping import DeadLetter, StateNotSavedError
-from dgs.tags import Tag
+from dgs.model import columns
+from dgs.model.events import EventBatch
+from dgs.model.outputs import OutputBatch
+from dgs.model.program import Program, StateType
+from dgs.model.tags import Tag
+from dgs.semantics import sequential
+from dgs.semantics.skipping import DeadLetter, StateNotSavedError
+from dgs.workers.protocol import fold, skipping
+from dgs.workers.protocol.fold import NOTHING
+from dgs.workers.protocol.messages import Skipped
+from dgs.workers.protocol.releases import Run
+from dgs.workers.protocol.skipping import Skipping
+from dgs.workers.simulated.faults import NO_FAULTS, Faults
+from dgs.workers.simulated.simulation import Simulated, simulate
 from tests.programs import (
     BARRIER,
     INC,
@@ -31,13 +40,6 @@ from tests.programs import (
 from tests.strategies import Workload, random_workload
 from tests.workers.test_crashes import random_layouts
 from tests.workers.test_simulation import SMALL_BUFFER, events_below, random_plan
-from workers import fold, skipping
-from workers.effects import Skipped
-from workers.fold import NOTHING
-from workers.runs import Run
-from workers.simulated.faults import NO_FAULTS, Faults
-from workers.simulated.simulation import Simulated, simulate
-from workers.skipping import Skipping
 
 
 class Poison(Exception):  # noqa: N818 - what a user's program would raise

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgs.errors import MalformedRowError, PlanFileError
-from dgs.order import MAX_TS
+from dgs.model.order import MAX_TS
+from dgs.workers.sources.shaping.times import Clock
 from tests.workers.reading import read_all, stream
-from workers.sources.clock import Clock
 
 NANOSECONDS = {
     "ns": 1,

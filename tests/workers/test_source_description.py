@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from dgs import codec
 from dgs.errors import OutOfOrderError, SourceChangedError
-from dgs.events import EventBatch
-from dgs.order import Heartbeat, OrderKey
-from dgs.tags import Tag
+from dgs.model.events import EventBatch
+from dgs.model.order import Heartbeat, OrderKey
+from dgs.model.tags import Tag
+from dgs.workers.event_log import LogWriter
+from dgs.workers.sources.description import BLOCK_BYTES, WHOLE_BYTES, fingerprint
 from tests.workers.reading import opened, readings, rows, stream
-from workers.event_log import LogWriter
-from workers.sources.description import BLOCK_BYTES, WHOLE_BYTES, fingerprint
 
 RANK = 2
 OK = None

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from dgs import codec
 from dgs.errors import MalformedRowError, MissingInputError, OutOfOrderError, UnknownColumnError
-from dgs.tags import Tag
+from dgs.model.tags import Tag
+from dgs.workers.sources.readers import csv as csv_reader
 from tests.workers.reading import events, opened, read_all, readings, stream
-from workers.sources import csv_reader
 
 VALUE = Tag("value")
 RECORDED = Path(__file__).parents[2].parent / "shared"

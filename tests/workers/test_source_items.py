@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgs.errors import MalformedRowError, MissingInputError, ProgramImportError, UsageError, UserCodeError
-from dgs.events import Event, EventBatch
-from dgs.order import Heartbeat
-from dgs.tags import Tag
+from dgs.model.events import Event, EventBatch
+from dgs.model.order import Heartbeat
+from dgs.model.tags import Tag
 from tests.workers.reading import events, opened, read_all, readings, rows, stream
 
 VIEW, VALUE = Tag("view", "a"), Tag("value")

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgs.errors import OutOfOrderError
-from dgs.order import END, OrderKey
-from dgs.tags import Tag
+from dgs.model.order import END, OrderKey
+from dgs.model.tags import Tag
+from dgs.workers.sources.live.heartbeats import Heartbeats, Wall, delay_in
+from dgs.workers.sources.live.paced import SLICE, Paced
+from dgs.workers.sources.live.waiting import SECOND, Live, LiveTime, nothing
+from dgs.workers.sources.pipeline import PipelineSource
+from dgs.workers.sources.rows import Arrivals, Beats
+from dgs.workers.sources.shaping.disorder import ordering
 from tests.workers.reading import opened, rows, stream
-from workers.sources.disorder import ordering
-from workers.sources.heartbeats import Heartbeats, Wall, delay_in
-from workers.sources.live import SECOND, Live, LiveTime, nothing
-from workers.sources.paced import SLICE, Paced
-from workers.sources.pipeline import PipelineSource
-from workers.sources.rows import Arrivals, Beats
 
 MS = SECOND // 1000
 

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dgs.errors import CorruptFileError, MissingInputError, OutOfOrderError, UnknownColumnError, UsageError
-from dgs.order import END, OrderKey
-from dgs.tags import Tag
+from dgs.model.order import END, OrderKey
+from dgs.model.tags import Tag
+from dgs.workers.event_log import LogWriter
+from dgs.workers.event_log.tables import event_table
+from dgs.workers.sources.live.waiting import LiveTime
 from tests.workers.reading import opened, readings, rows, stream
-from workers.event_log import LogWriter
-from workers.event_log.tables import event_table
-from workers.sources.live import LiveTime
 
 LIVE = LiveTime(linger=0, elapsed=lambda: 0)
 VALUES = {"log": {"path": "log"}}

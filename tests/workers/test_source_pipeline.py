@@ -5,10 +5,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dgs.errors import InternalError, OutOfOrderError, PlanFileError
-from dgs.order import END, MAX_TS, MIN_TS, Heartbeat, OrderKey
-from dgs.tags import Tag
+from dgs.model.order import END, MAX_TS, MIN_TS, Heartbeat, OrderKey
+from dgs.model.tags import Tag
+from dgs.workers.recovery import dealing
 from tests.workers.reading import opened, read_all, readings, rows, stream
-from workers.sources import dealing
 
 VALUE = Tag("value")
 RANK = 3

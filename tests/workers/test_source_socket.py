@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from dgs.config import StreamConfig
 from dgs.errors import MalformedRowError, ResourceError
-from dgs.order import END, OrderKey
-from dgs.tags import Tag
+from dgs.job.schema import StreamConfig
+from dgs.model.order import END, OrderKey
+from dgs.model.tags import Tag
+from dgs.workers.event_log import LogReader, LogWriter
+from dgs.workers.sources.live import line_server, socket_source
+from dgs.workers.sources.live.line_intake import LineIntake
+from dgs.workers.sources.live.waiting import LiveTime
+from dgs.workers.sources.shaping.mapping import Mapping
 from tests.workers.reading import Kinds, opened, rows
-from workers.event_log import LogReader, LogWriter
-from workers.sources import line_server, socket_source
-from workers.sources.line_intake import LineIntake
-from workers.sources.live import LiveTime
-from workers.sources.mapping import Mapping
 
 LIVE = LiveTime(linger=0, elapsed=lambda: 0)
 PATIENCE = 60.0

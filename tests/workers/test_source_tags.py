@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgs.errors import MalformedRowError
-from dgs.tags import Tag
+from dgs.model.tags import Tag
 from tests.workers.reading import events, opened, readings, stream
 
 PAGE = {"kind": "view", "key": {"column": "k"}}

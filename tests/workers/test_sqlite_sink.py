@@ -11,13 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dgs.config import SinkConfig
 from dgs.errors import FencedError, InternalError, OutputUnwritableError
-from dgs.outputs import OutputBatch
-from dgs.tags import Tag
-from workers.sinks import open_sink
-from workers.sinks.sqlite_schema import Writer
-from workers.sinks.sqlite_sink import SqliteSink
+from dgs.job.schema import SinkConfig
+from dgs.model.outputs import OutputBatch
+from dgs.model.tags import Tag
+from dgs.workers.sinks import open_sink
+from dgs.workers.sinks.sqlite_sink import SqliteSink, Writer
 
 CONFIG = SinkConfig.model_validate({"sqlite": {"path": "out.db", "table": "results"}})
 

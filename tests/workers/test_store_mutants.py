@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
+from dgs.workers.checkpoints import directory, directory_store
+from dgs.workers.checkpoints.directory import CheckpointDirectory
+from dgs.workers.checkpoints.directory_store import DirectoryStore
+from dgs.workers.checkpoints.saved import RECORDS, Committed, Saved, epoch_of, pack_record, state_name
+from dgs.workers.recovery.checkpoint import Checkpoint, ResumePoint
+from dgs.workers.recovery.resume_point import resume_point
+from dgs.workers.simulated import directory as simulated_directory
+from dgs.workers.simulated import store as simulated_store
+from dgs.workers.simulated.directory import DirectoryStorage
+from dgs.workers.simulated.disk import DiskFaults
+from dgs.workers.simulated.faults import Faults
+from dgs.workers.storage.disk import Disk
 from tests.workers import test_crashes
 from tests.workers.mutation import CRASHES, Mutant, assert_killed
-from workers.checkpoints import directory, directory_store
-from workers.checkpoints.contract import Checkpoint, ResumePoint
-from workers.checkpoints.directory import CheckpointDirectory
-from workers.checkpoints.directory_store import DirectoryStore
-from workers.checkpoints.disk import Disk
-from workers.checkpoints.resuming import resume_point
-from workers.checkpoints.saved import RECORDS, Committed, Saved, epoch_of, pack_record, state_name
-from workers.checkpoints.simulated_disk import DiskFaults
-from workers.simulated import directory as simulated_directory
-from workers.simulated import store as simulated_store
-from workers.simulated.directory import DirectoryStorage
-from workers.simulated.faults import Faults
 
 
 def begins_without_saying_so(patch: pytest.MonkeyPatch) -> None:

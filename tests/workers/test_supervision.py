@@ -23,19 +23,21 @@ import pytest
 import dgs
 from dgs.api.preparing import from_program, prepare
 from dgs.api.running import job_of
-from dgs.config import SinkConfig, SourceConfig
 from dgs.errors import WorkerLostError
-from dgs.settings import Given
+from dgs.job.schema import SinkConfig, SourceConfig
+from dgs.job.settings import Given
+from dgs.workers.event_log import LogWriter
+from dgs.workers.event_log.tables import event_table
+from dgs.workers.ray_runtime import driver as ray_runtime
+from dgs.workers.ray_runtime import hosts as ray_hosts
+from dgs.workers.ray_runtime.driver import run_ray
+from dgs.workers.ray_runtime.hosts import RayHosts
+from dgs.workers.runtime.deployment import Deployment
+from dgs.workers.runtime.job import Caller, Job, JobResult
+from dgs.workers.transport import zeromq
+from dgs.workers.transport.unix_door import directories_of
 from tests.programs import BARRIER, VALUE, EchoWindow
 from tests.workers.test_sockets import family
-from workers import ray_hosts, ray_runtime, transport_direct
-from workers.deployment import Deployment
-from workers.event_log import LogWriter
-from workers.event_log.tables import event_table
-from workers.job import Caller, Job, JobResult
-from workers.local_door import directories_of
-from workers.ray_hosts import RayHosts
-from workers.ray_runtime import run_ray
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_cluster")]
 
@@ -206,14 +208,14 @@ def comes_true(claim: Callable[[], bool]) -> bool:
 @pytest.fixture
 def tokens(monkeypatch) -> list[bytes]:
     """What the hosts of each generation show each other: what other runs of this machine leave is not the test's affair."""
-    made, new_secret = [], transport_direct.new_secret
+    made, new_secret = [], zeromq.new_secret
 
     def noted():
         secret = new_secret()
         made.append(secret.token)
         return secret
 
-    monkeypatch.setattr(transport_direct, "new_secret", noted)
+    monkeypatch.setattr(zeromq, "new_secret", noted)
     return made
 
 

@@ -13,23 +13,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgs.config import RuntimeConfig, StreamConfig
 from dgs.errors import ChannelUnavailableError, CodecError, WorkerLostError
-from dgs.impl_tags import ImplTagSet
-from dgs.order import BEGIN
-from dgs.tagset import TagSet
-from planner.plan import Plan, PlanNode
+from dgs.job.schema import RuntimeConfig, StreamConfig
+from dgs.model.impl_tags import ImplTagSet
+from dgs.model.order import BEGIN
+from dgs.model.tag_sets import TagSet
+from dgs.planner.plan import Plan, PlanNode
+from dgs.workers.protocol.messages import Forked, Frame
+from dgs.workers.runtime.deployment import Deployment
+from dgs.workers.runtime.engine import Engine
+from dgs.workers.runtime.job import Job
+from dgs.workers.transport import zeromq
+from dgs.workers.transport.contract import Credits
+from dgs.workers.transport.frames import encoded
+from dgs.workers.transport.ray_calls import RayTransport
+from dgs.workers.transport.unix_sockets import LocalTransport
+from dgs.workers.transport.zeromq import HEADER, DirectTransport, new_secret
 from tests.programs import BARRIER, VALUE, EventWindow
-from workers import transport_direct
-from workers.deployment import Deployment
-from workers.engine import Engine
-from workers.frames import encoded
-from workers.job import Job
-from workers.messages import Forked, Frame
-from workers.transport import Credits
-from workers.transport_direct import HEADER, DirectTransport, new_secret
-from workers.transport_local import LocalTransport
-from workers.transport_ray import RayTransport
 
 zmq = pytest.importorskip("zmq")
 
@@ -125,8 +125,8 @@ def test_transport_keeps_the_order_of_each_sender(connected):
 
 @pytest.mark.parametrize("size", [0, 60_000, 70_000, 700_000])
 def test_transport_carries_frames_of_any_size(connected, monkeypatch, size):
-    monkeypatch.setattr(transport_direct, "PART_BYTES", 100_000)
-    monkeypatch.setattr(transport_direct, "LONGEST_MESSAGE", 101_000)
+    monkeypatch.setattr(zeromq, "PART_BYTES", 100_000)
+    monkeypatch.setattr(zeromq, "LONGEST_MESSAGE", 101_000)
     zero, one = connected(2, bound=10**6)
     state = bytes(range(256)) * (size // 256)
     one.send(0, frame(1, 1, state))
@@ -233,7 +233,7 @@ def test_strangers_frames_do_not_arrive(knows):
 
 
 def test_a_longer_message_than_any_of_ours_is_refused(monkeypatch):
-    monkeypatch.setattr(transport_direct, "LONGEST_MESSAGE", 10_000)
+    monkeypatch.setattr(zeromq, "LONGEST_MESSAGE", 10_000)
     secret = new_secret()
     zero, one = direct(2, secret=secret)
     with closing(zero), closing(one), zmq.Context() as context:
@@ -265,7 +265,7 @@ def test_bytes_of_any_other_protocol_are_ignored():
 
 
 def test_a_host_of_another_run_cannot_connect(monkeypatch):
-    monkeypatch.setattr(transport_direct, "CONNECT_SECONDS", 1.0)
+    monkeypatch.setattr(zeromq, "CONNECT_SECONDS", 1.0)
     ends = [DirectTransport(i, 2, new_secret(), interface=LOOPBACK, bound=1000) for i in range(2)]
     with closing(ends[0]), closing(ends[1]), pytest.raises(ChannelUnavailableError) as error:
         ends[0].connect([end.address for end in ends])
@@ -274,7 +274,7 @@ def test_a_host_of_another_run_cannot_connect(monkeypatch):
 
 
 def test_a_host_that_does_not_answer_is_an_error(monkeypatch):
-    monkeypatch.setattr(transport_direct, "CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr(zeromq, "CONNECT_SECONDS", 0.2)
     with socket.create_server((LOOPBACK, 0)) as mute:
         zero = DirectTransport(0, 2, new_secret(), interface=LOOPBACK, bound=1000)
         address = f"tcp://{LOOPBACK}:{mute.getsockname()[1]}"

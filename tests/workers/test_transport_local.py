@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from dgs.errors import ChannelUnavailableError, CodecError, WorkerLostError
-from dgs.order import BEGIN
-from workers.frames import encoded
-from workers.local_door import HELLO
-from workers.memory_files import in_memory
-from workers.messages import Forked, Frame
-from workers.transport_local import HEADER, INLINE_BYTES, LocalTransport
+from dgs.model.order import BEGIN
+from dgs.workers.protocol.messages import Forked, Frame
+from dgs.workers.transport.frames import encoded
+from dgs.workers.transport.shared_memory import in_memory
+from dgs.workers.transport.unix_door import HELLO
+from dgs.workers.transport.unix_sockets import HEADER, INLINE_BYTES, LocalTransport
 
 TOKEN = b"the token of the run"
 

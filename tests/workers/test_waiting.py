@@ -10,17 +10,17 @@ import pyarrow as pa
 import pytest
 
 import dgs
-from dgs.events import EventBatch
-from dgs.impl_tags import ImplTagSet
-from dgs.order import BEGIN, END, OrderKey
-from dgs.tagset import TagSet
-from planner.plan import Plan, PlanNode
+from dgs.model.events import EventBatch
+from dgs.model.impl_tags import ImplTagSet
+from dgs.model.order import BEGIN, END, OrderKey
+from dgs.model.tag_sets import TagSet
+from dgs.planner.plan import Plan, PlanNode
+from dgs.workers.event_log import LogWriter
+from dgs.workers.protocol.lanes import Lanes
+from dgs.workers.protocol.making import make_worker
+from dgs.workers.protocol.messages import Events, Progress
+from dgs.workers.runtime.stall import Standing, Wait, sentence, waits_of
 from tests.programs import BARRIER, VALUE, EventWindow
-from workers.build import make_worker
-from workers.event_log import LogWriter
-from workers.lanes import Lanes
-from workers.messages import Events, Progress
-from workers.waiting import Standing, Wait, sentence, waits_of
 
 LEAVES = tuple(PlanNode(f"leaf{i}", ImplTagSet.of({f"v{i}": TagSet.of(VALUE(i))})) for i in (0, 1))
 PLAN = Plan(PlanNode("root", ImplTagSet.of(b=TagSet.of(BARRIER)), children=LEAVES))
@@ -48,19 +48,19 @@ def hold_values(workers, lanes, *ts):
 
 def test_worker_waits_for_the_stream_that_may_still_bring_something_earlier(workers, lanes):
     hold_values(workers, lanes, 7, 8)
-    assert waits_of(workers.values(), lanes) == (Wait("leaf0", "b", OrderKey(7, 1, 0)),)
+    assert waits_of(dgs.workers.values(), lanes) == (Wait("leaf0", "b", OrderKey(7, 1, 0)),)
     assert workers["leaf0"].mailbox.held == 2
 
 
 def test_worker_that_holds_nothing_back_waits_for_nothing(workers, lanes):
-    assert waits_of(workers.values(), lanes) == ()
+    assert waits_of(dgs.workers.values(), lanes) == ()
     hold_values(workers, lanes, 7, 8)
     workers["leaf0"].offer(Progress(((lane_of(lanes, "b"), OrderKey(7, 1, 1)),)))
     list(workers["leaf0"].work())
-    assert waits_of(workers.values(), lanes) == (Wait("leaf0", "b", OrderKey(8, 1, 1)),)
+    assert waits_of(dgs.workers.values(), lanes) == (Wait("leaf0", "b", OrderKey(8, 1, 1)),)
     workers["leaf0"].offer(Progress(((lane_of(lanes, "b"), END),)))
     list(workers["leaf0"].work())
-    assert waits_of(workers.values(), lanes) == ()
+    assert waits_of(dgs.workers.values(), lanes) == ()
 
 
 def test_sentence_names_the_stream_that_is_behind_not_the_one_a_parent_holds():

@@ -1,6 +1,6 @@
 """Checkpoints: what they are, where they are kept, and how a run begins from one."""
 
-from workers.checkpoints.contract import (
+from dgs.workers.recovery.checkpoint import (
     BEGINNING,
     Checkpoint,
     CheckpointStore,

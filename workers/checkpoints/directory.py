@@ -1,7 +1,7 @@
 """A directory of checkpoints as anybody may look at it, whatever the program: what is there, what is whole, what may go.
 
 >>> import tempfile
->>> from workers.checkpoints.disk import RealDisk
+>>> from dgs.workers.storage.disk import RealDisk
 >>> directory = CheckpointDirectory(Path(tempfile.mkdtemp()), RealDisk())
 >>> directory.list(), directory.verify(), directory.committed()
 ((), [], None)
@@ -22,8 +22,7 @@ from dgs.errors import (
     CorruptFileError,
     IncompatibleCheckpointError,
 )
-from workers.checkpoints.disk import BusyError, Disk, Lock, RealDisk
-from workers.checkpoints.saved import (
+from dgs.workers.checkpoints.saved import (
     RECORDS,
     Committed,
     Manifest,
@@ -35,6 +34,7 @@ from workers.checkpoints.saved import (
     read_state,
     state_name,
 )
+from dgs.workers.storage.disk import BusyError, Disk, Lock, RealDisk
 
 LOCK = "lock"
 VERIFY = "Run `dgs checkpoint verify` to see which files are damaged"

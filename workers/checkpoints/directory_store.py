@@ -4,7 +4,7 @@ A commit writes the state, then the record, twice; the rename of its first copy 
 names. `begin` believes the record: it resumes from the newest state that the record names and that is whole.
 
 >>> import tempfile
->>> from workers.positions import Positions
+>>> from dgs.workers.recovery.positions import Positions
 >>> identity = ProgramIdentity("Sums", 1, {})
 >>> store = DirectoryStore(tempfile.mkdtemp(), identity=identity, publish=lambda files: None)
 >>> point = store.begin()
@@ -34,13 +34,10 @@ from dgs.errors import (
     InternalError,
     OutputUnwritableError,
 )
-from dgs.program_identity import Migrate, ProgramIdentity
-from workers.checkpoints.contract import Checkpoint, ResumePoint, StagedFile
-from workers.checkpoints.directory import NOT_COMMITTED, CheckpointDirectory, said
-from workers.checkpoints.disk import Disk
-from workers.checkpoints.file_paths import located, relative
-from workers.checkpoints.resuming import resume_point
-from workers.checkpoints.saved import (
+from dgs.model.identity import Migrate, ProgramIdentity
+from dgs.workers.checkpoints.directory import NOT_COMMITTED, CheckpointDirectory, said
+from dgs.workers.checkpoints.file_paths import located, relative
+from dgs.workers.checkpoints.saved import (
     RECORDS,
     Committed,
     Saved,
@@ -49,7 +46,10 @@ from workers.checkpoints.saved import (
     pack_state,
     state_name,
 )
-from workers.frame_file import digest_of
+from dgs.workers.recovery.checkpoint import Checkpoint, ResumePoint, StagedFile
+from dgs.workers.recovery.resume_point import resume_point
+from dgs.workers.storage.disk import Disk
+from dgs.workers.storage.sealed_file import digest_of
 
 FRESH = "Begin anew in an empty directory (`--fresh`), or restore the files from a copy"
 ACCEPT = (

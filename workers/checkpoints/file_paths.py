@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from workers.checkpoints.contract import StagedFile
+from dgs.workers.recovery.checkpoint import StagedFile
 
 
 def relative(files: Iterable[StagedFile], base: Path | None) -> tuple[StagedFile, ...]:

@@ -1,6 +1,6 @@
 """The last checkpoint, in memory: for runs without a directory of checkpoints that restart when a host dies.
 
->>> from workers.positions import Positions
+>>> from dgs.workers.recovery.positions import Positions
 >>> store = MemoryStore()
 >>> store.begin().generation, store.begin().state
 (1, None)
@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from workers.checkpoints.contract import Checkpoint, ResumePoint, StagedFile
-from workers.checkpoints.resuming import resume_point
+from dgs.workers.recovery.checkpoint import Checkpoint, ResumePoint, StagedFile
+from dgs.workers.recovery.resume_point import resume_point
 
 Publish = Callable[[Sequence[StagedFile]], None]
 

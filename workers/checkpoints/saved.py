@@ -18,12 +18,12 @@ from typing import TypeVar
 
 from dgs import codec
 from dgs.errors import CorruptFileError
-from dgs.order import OrderKey
-from dgs.program_identity import ProgramIdentity
-from workers.checkpoints.contract import Checkpoint, Record
-from workers.checkpoints.disk import Disk
-from workers.frame_file import RECORD, STATE, digest_of, pack, unpack
-from workers.positions import Positions
+from dgs.model.identity import ProgramIdentity
+from dgs.model.order import OrderKey
+from dgs.workers.recovery.checkpoint import Checkpoint, Record
+from dgs.workers.recovery.positions import Positions
+from dgs.workers.storage.disk import Disk
+from dgs.workers.storage.sealed_file import RECORD, STATE, digest_of, pack, unpack
 
 RECORDS = ("record-a.dgs", "record-b.dgs")
 """The copies of the record, in the order in which they are written: the rename of the first is the commit."""

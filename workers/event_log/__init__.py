@@ -10,8 +10,8 @@ workers read them from here, from any position, as often as needed. A log is a d
 The format is described in docs/event-log.md.
 """
 
-from workers.event_log.reader import LogReader
-from workers.event_log.segments import Segment
-from workers.event_log.writer import LogWriter, close_stream
+from dgs.workers.event_log.reader import LogReader
+from dgs.workers.event_log.segments import Segment
+from dgs.workers.event_log.writer import LogWriter, close_stream
 
 __all__ = ["LogReader", "LogWriter", "Segment", "close_stream"]

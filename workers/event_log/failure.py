@@ -20,8 +20,8 @@ from pathlib import Path
 
 import dgs.errors
 from dgs.errors import CorruptFileError, DgsError, RunError
-from workers import frame_file
-from workers.event_log.durable import replace_with
+from dgs.workers.storage import sealed_file
+from dgs.workers.storage.whole_files import replace_with
 
 FAILURE = "failure.dgs"
 
@@ -33,7 +33,7 @@ def leave(directory: Path, error: DgsError) -> None:
         for name, value in error.facts.items()
     }
     replace_with(
-        directory / FAILURE, frame_file.pack(frame_file.EVENTS, FAILURE, [type(error).__name__, facts])
+        directory / FAILURE, sealed_file.pack(sealed_file.EVENTS, FAILURE, [type(error).__name__, facts])
     )
 
 
@@ -41,7 +41,7 @@ def found(directory: Path) -> DgsError | None:
     """Return the error that was left in the directory of a stream, if there is one. Raises CorruptFileError."""
     path = directory / FAILURE
     try:
-        header, _ = frame_file.unpack(frame_file.EVENTS, path, path.read_bytes())
+        header, _ = sealed_file.unpack(sealed_file.EVENTS, path, path.read_bytes())
         name, facts = header
     except (FileNotFoundError, NotADirectoryError):
         return None

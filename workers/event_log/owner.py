@@ -19,8 +19,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from dgs.errors import CorruptFileError, OwnedLogError
-from workers import frame_file
-from workers.event_log.durable import put_new, replace_with
+from dgs.workers.storage import sealed_file
+from dgs.workers.storage.whole_files import put_new, replace_with
 
 OWNER = "owner.dgs"
 
@@ -29,7 +29,7 @@ def owner(directory: Path) -> str | None:
     """Return who writes the stream in `directory`; None if nobody has yet. Raises CorruptFileError."""
     path = directory / OWNER
     try:
-        header, _ = frame_file.unpack(frame_file.EVENTS, path, path.read_bytes())
+        header, _ = sealed_file.unpack(sealed_file.EVENTS, path, path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -41,7 +41,7 @@ def owner(directory: Path) -> str | None:
 
 def claim(directory: Path, writer: str, *, takeover: bool = False) -> None:
     """Make `writer` the owner of the stream, if it has none or is to be taken over. Raises OwnedLogError."""
-    data = frame_file.pack(frame_file.EVENTS, OWNER, writer)
+    data = sealed_file.pack(sealed_file.EVENTS, OWNER, writer)
     if owner(directory) is None and put_new(directory / OWNER, data):
         return
     if takeover and owner(directory) != writer:

@@ -4,7 +4,7 @@ Segments are found by listing one folder, so a reader needs no word from the wri
 twice, is damage: nothing is left out in silence.
 
 >>> import tempfile
->>> from workers.event_log.writer import LogWriter
+>>> from dgs.workers.event_log.writer import LogWriter
 >>> log = Path(tempfile.mkdtemp())
 >>> writer, reader = LogWriter(log, "clicks", "query-1"), LogReader(log, "clicks")
 >>> reader.poll() is None, reader.has_ended
@@ -26,7 +26,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from dgs.errors import CorruptFileError
-from workers.event_log.segments import (
+from dgs.workers.event_log.segments import (
     Segment,
     SegmentName,
     all_names,

@@ -25,8 +25,8 @@ import pyarrow as pa
 
 from dgs import codec
 from dgs.errors import CodecError, CorruptFileError
-from workers import frame_file
-from workers.event_log.tables import from_bytes, to_bytes
+from dgs.workers.event_log.tables import from_bytes, to_bytes
+from dgs.workers.storage import sealed_file
 
 PER_FOLDER = 1000
 END_MARK = "end"
@@ -130,14 +130,14 @@ def batch_hash(batch: BatchId) -> str:
 def encoded(segment: Segment, table: pa.Table) -> bytes:
     """Return the bytes of the file of a segment."""
     header = {**asdict(segment), "beats": [list(beat) for beat in segment.beats]}
-    return frame_file.pack(frame_file.EVENTS, segment.name.text, header, to_bytes(table))
+    return sealed_file.pack(sealed_file.EVENTS, segment.name.text, header, to_bytes(table))
 
 
 def read_segment(directory: Path, name: SegmentName) -> tuple[Segment, pa.Table]:
     """Return the header and the rows of a segment of the stream in `directory`. Raises CorruptFileError naming the file."""
     path = directory / name.folder / name.text
     try:
-        header, payload = frame_file.unpack(frame_file.EVENTS, path, path.read_bytes())
+        header, payload = sealed_file.unpack(sealed_file.EVENTS, path, path.read_bytes())
         segment, table = _segment(header), from_bytes(payload)
     except (CodecError, OSError, TypeError, ValueError, KeyError) as error:
         raise CorruptFileError(path=path, problem=f"{type(error).__name__}: {error}") from error

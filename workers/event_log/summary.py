@@ -1,7 +1,7 @@
 """What is in a log, for people: its streams, and the segments of each. Every segment that is told of has been checked.
 
 >>> import tempfile
->>> from workers.event_log.writer import LogWriter
+>>> from dgs.workers.event_log.writer import LogWriter
 >>> log = Path(tempfile.mkdtemp())
 >>> writer = LogWriter(log, "clicks", "query-1")
 >>> for batch in range(2):
@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from workers.event_log.owner import owner
-from workers.event_log.segments import Segment, all_names, read_segment
+from dgs.workers.event_log.owner import owner
+from dgs.workers.event_log.segments import Segment, all_names, read_segment
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,10 @@ import numpy as np
 import pyarrow as pa
 
 from dgs import codec
-from dgs.columns import Column, to_list
 from dgs.errors import CodecError
-from dgs.events import Codes, Int64s
-from dgs.tags import Tag
+from dgs.model.columns import Column, to_list
+from dgs.model.events import Codes, Int64s
+from dgs.model.tags import Tag
 
 FORM = b"dgs.form"
 ENCODED, RECORD, EVENTS = b"codec", b"record", b"events"

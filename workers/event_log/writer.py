@@ -27,13 +27,11 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dgs.columns import Column
 from dgs.errors import ClosedLogError, MalformedRowError, OwnedLogError, ReplayMismatchError
-from workers.directories import sync_directory
-from workers.event_log import owner
-from workers.event_log.durable import make_directory, put_new
-from workers.event_log.row_order import digest, sorted_rows
-from workers.event_log.segments import (
+from dgs.model.columns import Column
+from dgs.workers.event_log import owner
+from dgs.workers.event_log.row_order import digest, sorted_rows
+from dgs.workers.event_log.segments import (
     END_MARK,
     BatchId,
     Segment,
@@ -46,7 +44,9 @@ from workers.event_log.segments import (
     newest,
     read_segment,
 )
-from workers.event_log.tables import TS, one_chunk, row_table
+from dgs.workers.event_log.tables import TS, one_chunk, row_table
+from dgs.workers.storage.disk import sync_directory
+from dgs.workers.storage.whole_files import make_directory, put_new
 
 Rows: TypeAlias = pa.Table | pa.RecordBatch | Mapping[str, Column]
 Beats = Sequence[tuple[int, int]]

@@ -1,13 +1,13 @@
 """Many seeds of one case, and what is told of one that fails: how to see it again, and the smallest failing input that was found.
 
->>> from dgs.program import Program
+>>> from dgs.model.program import Program
 >>> class Total(Program):
 ...     def init(self): return 0
 ...     def update(self, state, event, emit):
 ...         emit(state + event.payload)
 ...         return state + event.payload
->>> from dgs.events import EventBatch
->>> from dgs.tags import Tag
+>>> from dgs.model.events import EventBatch
+>>> from dgs.model.tags import Tag
 >>> batch = EventBatch.of("s", rank=0, tags=[Tag("n")], ts=[1, 5], payload=[10, 20])
 >>> simulate_seeds(Case(Total(), {"s": [batch]}), range(10)).runs
 10
@@ -21,9 +21,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from dgs.errors import DgsError
-from dgs.user_code import shown
-from workers.simulated.case import Case, WrongRunError
-from workers.simulated.faults import KINDS, Faults
+from dgs.model.user_code import shown
+from dgs.workers.simulated.case import Case, WrongRunError
+from dgs.workers.simulated.faults import KINDS, Faults
 
 LONGEST_SHRINKING = 20.0
 """Seconds."""

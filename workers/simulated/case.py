@@ -1,7 +1,7 @@
 """A program with its input, run under the faults of a seed, and judged.
 
->>> from dgs.tags import kind
->>> from dgs.dependence import SAME_KEY, Dependence
+>>> from dgs.model.tags import kind
+>>> from dgs.model.dependence import SAME_KEY, Dependence
 >>> HIT, ASK = kind("hit", key=str), kind("ask", key=str)
 >>> class Hits(Program):
 ...     depends = Dependence((HIT, ASK, SAME_KEY), (ASK, ASK, SAME_KEY))
@@ -31,17 +31,17 @@ from functools import cached_property
 
 from dgs import codec
 from dgs.errors import DgsError
-from dgs.events import EventBatch
-from dgs.program import Program
-from dgs.tagset import TagSet
-from planner import optimizers
-from planner.topology import Machine, Stream, Topology
-from workers.simulated.faults import KINDS, Faults, fault_kinds
-from workers.simulated.layout import Layout, impl_streams
-from workers.simulated.oracles import Truth, out_of_order, went_back, wrong_outputs, wrong_state
-from workers.simulated.result import Simulated
-from workers.simulated.simulation import simulate
-from workers.simulated.sources import BLOCK
+from dgs.model.events import EventBatch
+from dgs.model.program import Program
+from dgs.model.tag_sets import TagSet
+from dgs.planner.optimizers import by_name as optimizers
+from dgs.planner.topology import Machine, Stream, Topology
+from dgs.workers.simulated.faults import KINDS, Faults, fault_kinds
+from dgs.workers.simulated.layout import Layout, impl_streams
+from dgs.workers.simulated.oracles import Truth, out_of_order, went_back, wrong_outputs, wrong_state
+from dgs.workers.simulated.result import Simulated
+from dgs.workers.simulated.simulation import simulate
+from dgs.workers.simulated.sources import BLOCK
 
 __all__ = ["Case", "WrongRunError", "fault_kinds"]
 

@@ -20,14 +20,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from dgs.errors import CheckpointError
-from dgs.program_identity import ProgramIdentity
-from workers.checkpoints import CheckpointStore
-from workers.checkpoints.contract import StagedFile
-from workers.checkpoints.directory import CheckpointDirectory
-from workers.checkpoints.directory_store import DirectoryStore
-from workers.checkpoints.saved import RECORDS, epoch_of, read_record
-from workers.checkpoints.simulated_disk import DiskFaults, SimulatedDisk
-from workers.simulated.faults import Faults
+from dgs.model.identity import ProgramIdentity
+from dgs.workers.checkpoints import CheckpointStore
+from dgs.workers.checkpoints.directory import CheckpointDirectory
+from dgs.workers.checkpoints.directory_store import DirectoryStore
+from dgs.workers.checkpoints.saved import RECORDS, epoch_of, read_record
+from dgs.workers.recovery.checkpoint import StagedFile
+from dgs.workers.simulated.disk import DiskFaults, SimulatedDisk
+from dgs.workers.simulated.faults import Faults
 
 Publish = Callable[[Sequence[StagedFile]], None]
 

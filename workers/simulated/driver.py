@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from dgs.errors import CheckpointFailedError, FencedError
-from workers.checkpointing import MOST_FAILURES
-from workers.checkpoints import Checkpoint, CheckpointStore
-from workers.coordinator import Coordinator
-from workers.epochs import HostReport, RootReport
-from workers.simulated.slowness import COMMIT, Slowness, staging
-from workers.simulated.world import World
+from dgs.workers.checkpoints import Checkpoint, CheckpointStore
+from dgs.workers.recovery.coordinator import Coordinator
+from dgs.workers.recovery.epochs import HostReport, RootReport
+from dgs.workers.runtime.checkpointing import MOST_FAILURES
+from dgs.workers.simulated.slowness import COMMIT, Slowness, staging
+from dgs.workers.simulated.world import World
 
 
 class Driver:

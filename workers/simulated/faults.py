@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from dgs.errors import UsageError
-from workers.checkpoints.simulated_disk import DiskFaults
+from dgs.workers.simulated.disk import DiskFaults
 
 KINDS = ("crash", "disk", "network", "user", "odd", "slow")
 """`odd`: no faults, but legal paths that are rarely taken (buggify): tiny buffers, repeated heartbeats, many snapshots at once."""

@@ -11,24 +11,24 @@ from functools import partial
 from typing import Any
 
 from dgs import codec
-from dgs.order import END
-from dgs.outputs import OutputBatch
-from workers.build import make_worker
-from workers.checkpoints import CheckpointStore, ResumePoint
-from workers.coordinator import Coordinator
-from workers.effects import Closed, Skipped, Snapshot
-from workers.epochs import RootReport
-from workers.frames import decoded, encoded
-from workers.host import Host
-from workers.positions import Positions
-from workers.simulated.driver import Driver
-from workers.simulated.layout import Layout
-from workers.simulated.network import Edge, Network
-from workers.simulated.oracles import Reader, reads_out_of_turn
-from workers.simulated.outputs import Outputs
-from workers.simulated.slowness import Slowness, staging
-from workers.simulated.sources import BLOCK, Sources, Where
-from workers.simulated.world import World
+from dgs.model.order import END
+from dgs.model.outputs import OutputBatch
+from dgs.workers.checkpoints import CheckpointStore, ResumePoint
+from dgs.workers.protocol.host import Host
+from dgs.workers.protocol.making import make_worker
+from dgs.workers.protocol.messages import Closed, Skipped, Snapshot
+from dgs.workers.recovery.coordinator import Coordinator
+from dgs.workers.recovery.epochs import RootReport
+from dgs.workers.recovery.positions import Positions
+from dgs.workers.simulated.driver import Driver
+from dgs.workers.simulated.layout import Layout
+from dgs.workers.simulated.network import Edge, Network
+from dgs.workers.simulated.oracles import Reader, reads_out_of_turn
+from dgs.workers.simulated.outputs import Outputs
+from dgs.workers.simulated.slowness import Slowness, staging
+from dgs.workers.simulated.sources import BLOCK, Sources, Where
+from dgs.workers.simulated.world import World
+from dgs.workers.transport.frames import decoded, encoded
 
 MOST_HOSTS = 4
 SMALLEST_BUFFER = 1

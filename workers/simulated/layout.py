@@ -1,7 +1,7 @@
 """The plan of a generation, and into how many each stream is split: what may differ from one generation to the next.
 
->>> from dgs.impl_tags import ImplTagSet
->>> from planner.plan import PlanNode
+>>> from dgs.model.impl_tags import ImplTagSet
+>>> from dgs.planner.plan import PlanNode
 >>> layout = Layout(Plan(PlanNode("w0", ImplTagSet.of())), {"s": 2})
 >>> layout.impl_streams("s"), layout.split("s/1"), layout.impl_streams("other")
 (('s/0', 's/1'), 2, ('other',))
@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dgs.dependence import Dependence
-from planner.plan import Plan
-from workers.lanes import Lanes
+from dgs.model.dependence import Dependence
+from dgs.planner.plan import Plan
+from dgs.workers.protocol.lanes import Lanes
 
 
 @dataclass(frozen=True)

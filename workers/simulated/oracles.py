@@ -2,7 +2,7 @@
 
 Nothing here knows how the runtime works: it sees outputs with their ids, states with their positions, and the order of commits.
 
->>> from dgs.tags import Tag
+>>> from dgs.model.tags import Tag
 >>> class Total(Program):
 ...     def init(self): return 0
 ...     def update(self, state, event, emit):
@@ -26,15 +26,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dgs import codec, sequential
-from dgs.events import Event, EventBatch
-from dgs.order import OrderKey
-from dgs.outputs import OutputBatch
-from dgs.program import Program
-from dgs.tags import Tag
-from dgs.user_code import shown
-from dgs.verify import compare
-from workers.positions import Layer, Positions, declared
+from dgs import codec
+from dgs.model.events import Event, EventBatch
+from dgs.model.order import OrderKey
+from dgs.model.outputs import OutputBatch
+from dgs.model.program import Program
+from dgs.model.tags import Tag
+from dgs.model.user_code import shown
+from dgs.semantics import sequential
+from dgs.semantics.comparison import compare
+from dgs.workers.recovery.positions import Layer, Positions, declared
 
 
 class OutputId(NamedTuple):
@@ -50,7 +51,7 @@ class OutputId(NamedTuple):
 
 
 class Truth:
-    """What the sequential program makes of the events. `tolerance`: by how much floats may differ, see dgs.verify."""
+    """What the sequential program makes of the events. `tolerance`: by how much floats may differ, see dgs.semantics.comparison."""
 
     def __init__(
         self, program: Program, streams: Sequence[Sequence[EventBatch]], *, tolerance: float | None = None

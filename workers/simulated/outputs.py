@@ -1,6 +1,6 @@
 """What the hosts of a simulated generation put out: to files that are staged by epoch, or to a sink that remembers marks.
 
-An output belongs to the epoch of its worker at that moment, as in `workers.host_outputs`. What the sink has not accepted when an
+An output belongs to the epoch of its worker at that moment, as in `dgs.workers.runtime.host_outputs`. What the sink has not accepted when an
 epoch is closed travels in its checkpoint (R7).
 """
 
@@ -12,18 +12,18 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from dgs.errors import FencedError
-from dgs.order import OrderKey
-from dgs.outputs import OutputBatch
-from workers.checkpoints import ResumePoint
-from workers.effects import Skipped
-from workers.epochs import Epochs, HostReport
-from workers.host import Host
-from workers.lanes import Lanes, Router
-from workers.outbox import dealt_otherwise, dealt_outputs, owners
-from workers.simulated.layout import Layout
-from workers.simulated.slowness import Slowness, sink, staging
-from workers.simulated.sources import BLOCK
-from workers.simulated.world import World
+from dgs.model.order import OrderKey
+from dgs.model.outputs import OutputBatch
+from dgs.workers.checkpoints import ResumePoint
+from dgs.workers.protocol.host import Host
+from dgs.workers.protocol.lanes import Lanes, Router
+from dgs.workers.protocol.messages import Skipped
+from dgs.workers.recovery.epochs import Epochs, HostReport
+from dgs.workers.recovery.outbox import dealt_otherwise, dealt_outputs, owners
+from dgs.workers.simulated.layout import Layout
+from dgs.workers.simulated.slowness import Slowness, sink, staging
+from dgs.workers.simulated.sources import BLOCK
+from dgs.workers.simulated.world import World
 
 
 class Outputs:

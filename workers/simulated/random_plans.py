@@ -1,8 +1,8 @@
 """A program under random plans, without faults: what is told of a plan under which it gives other outputs, made small.
 
->>> from dgs.events import EventBatch
->>> from dgs.program import Program
->>> from dgs.tags import Tag
+>>> from dgs.model.events import EventBatch
+>>> from dgs.model.program import Program
+>>> from dgs.model.tags import Tag
 >>> class Total(Program):
 ...     def init(self): return 0
 ...     def update(self, state, event, emit):
@@ -21,18 +21,18 @@ from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Any
 
-from dgs.events import EventBatch
-from dgs.outputs import OutputBatch
-from dgs.tags import Tag
-from dgs.tagset import TagSet
-from dgs.user_code import shown
-from planner.plan import Plan
-from planner.render import as_text
-from workers.simulated.campaign import shrunk
-from workers.simulated.case import Case, WrongRunError
-from workers.simulated.faults import NO_FAULTS
-from workers.simulated.oracles import OutputId, Truth, output_rows
-from workers.simulated.result import Simulated
+from dgs.model.events import EventBatch
+from dgs.model.outputs import OutputBatch
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import Tag
+from dgs.model.user_code import shown
+from dgs.planner.drawing.text import as_text
+from dgs.planner.plan import Plan
+from dgs.workers.simulated.campaign import shrunk
+from dgs.workers.simulated.case import Case, WrongRunError
+from dgs.workers.simulated.faults import NO_FAULTS
+from dgs.workers.simulated.oracles import OutputId, Truth, output_rows
+from dgs.workers.simulated.result import Simulated
 
 Streams = Mapping[str, Sequence[EventBatch]]
 

@@ -12,10 +12,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from dgs.outputs import OutputBatch
-from workers.checkpoints import Checkpoint, ResumePoint
-from workers.positions import Positions
-from workers.simulated.layout import Layout
+from dgs.model.outputs import OutputBatch
+from dgs.workers.checkpoints import Checkpoint, ResumePoint
+from dgs.workers.recovery.positions import Positions
+from dgs.workers.simulated.layout import Layout
 
 
 @dataclass

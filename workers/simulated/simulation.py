@@ -22,20 +22,18 @@ from dgs.errors import (
     StalledError,
     UserCodeError,
 )
-from dgs.events import EventBatch
-from dgs.program import Program
-from planner.plan import Plan
-from workers.checkpoints import CheckpointStore, ResumePoint
-from workers.checkpoints.simulated_disk import SimulatedCrash
-from workers.simulated.directory import Publish
-from workers.simulated.faults import NO_FAULTS, CrashedError, Faults
-from workers.simulated.generation import Generation
-from workers.simulated.layout import Layout
-from workers.simulated.remains import Remains
-from workers.simulated.result import Simulated
-from workers.simulated.stops import Stops
-from workers.simulated.strikes import strikes
-from workers.simulated.world import World
+from dgs.model.events import EventBatch
+from dgs.model.program import Program
+from dgs.planner.plan import Plan
+from dgs.workers.checkpoints import CheckpointStore, ResumePoint
+from dgs.workers.simulated.directory import Publish
+from dgs.workers.simulated.disk import SimulatedCrash
+from dgs.workers.simulated.faults import NO_FAULTS, CrashedError, Faults
+from dgs.workers.simulated.generation import Generation
+from dgs.workers.simulated.layout import Layout
+from dgs.workers.simulated.mishaps import Remains, Stops, strikes
+from dgs.workers.simulated.result import Simulated
+from dgs.workers.simulated.world import World
 
 __all__ = ["Layouts", "OnError", "Simulated", "Simulation", "simulate"]
 

@@ -1,6 +1,6 @@
 """The sinks of a simulated run: staged files that get their final names, and one that remembers marks.
 
->>> from dgs.tags import Tag
+>>> from dgs.model.tags import Tag
 >>> sinks = SimulatedSinks()
 >>> outputs = OutputBatch.of("s", rank=0, tags=[Tag("a")], ts=[7], seq=[0], index=[0], values=["one"])
 >>> sinks.write("1-0", outputs)
@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dgs.errors import FencedError
-from dgs.outputs import OutputBatch
-from workers.checkpoints import StagedFile
-from workers.simulated.sources import BLOCK
-from workers.sinks.marks import Marks
+from dgs.model.outputs import OutputBatch
+from dgs.workers.checkpoints import StagedFile
+from dgs.workers.simulated.sources import BLOCK
+from dgs.workers.sinks.marks import Marks
 
 
 class SimulatedSinks:

@@ -9,10 +9,10 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from dgs.events import EventBatch
-from dgs.order import BEGIN, END, OrderKey, after_event, after_heartbeat
-from workers.positions import Positions
-from workers.sources.dealing import dealt
+from dgs.model.events import EventBatch
+from dgs.model.order import BEGIN, END, OrderKey, after_event, after_heartbeat
+from dgs.workers.recovery.dealing import dealt
+from dgs.workers.recovery.positions import Positions
 
 BLOCK = 2
 """Rows per block of a split stream: small, as streams are."""

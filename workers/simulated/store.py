@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dgs.errors import FencedError
-from dgs.program_identity import ProgramIdentity
-from workers.checkpoints import CheckpointStore
-from workers.checkpoints.contract import Checkpoint, ResumePoint
-from workers.checkpoints.resuming import resume_point
-from workers.simulated.directory import DirectoryStorage, Publish
-from workers.simulated.faults import Faults
+from dgs.model.identity import ProgramIdentity
+from dgs.workers.checkpoints import CheckpointStore
+from dgs.workers.recovery.checkpoint import Checkpoint, ResumePoint
+from dgs.workers.recovery.resume_point import resume_point
+from dgs.workers.simulated.directory import DirectoryStorage, Publish
+from dgs.workers.simulated.faults import Faults
 
 
 class Storage(Protocol):

@@ -10,7 +10,7 @@
 (3, 'Total', False)
 >>> program.update(3, 4, print)
 Traceback (most recent call last):
-workers.simulated.user_code.SimulatedMistake: call 2 of user code
+dgs.workers.simulated.user_code.SimulatedMistake: call 2 of user code
 >>> program.update(3, 4, print)
 7
 """
@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from dgs.program import ForkJoin, Program, StateType
+from dgs.model.program import ForkJoin, Program, StateType
 
 FUNCTIONS = ("update", "update_batch", "update_windows", "fork", "join")
 

@@ -11,16 +11,16 @@ import random
 from collections.abc import Mapping, Sequence
 
 from dgs.errors import OutputUnwritableError
-from dgs.events import EventBatch
-from dgs.program import Program
-from dgs.program_identity import identity_of
-from workers.checkpoints import Checkpoint, StagedFile
-from workers.positions import Positions
-from workers.simulated.faults import Faults
-from workers.simulated.result import Simulated
-from workers.simulated.sinks import SimulatedSinks
-from workers.simulated.store import storage_for
-from workers.simulated.user_code import Fuse, with_fuse
+from dgs.model.events import EventBatch
+from dgs.model.identity import identity_of
+from dgs.model.program import Program
+from dgs.workers.checkpoints import Checkpoint, StagedFile
+from dgs.workers.recovery.positions import Positions
+from dgs.workers.simulated.faults import Faults
+from dgs.workers.simulated.result import Simulated
+from dgs.workers.simulated.sinks import SimulatedSinks
+from dgs.workers.simulated.store import storage_for
+from dgs.workers.simulated.user_code import Fuse, with_fuse
 
 
 class World(SimulatedSinks):

@@ -1,14 +1,14 @@
 """Sinks: where outputs go.
 
 >>> from pathlib import Path
->>> from dgs.config import SinkConfig
+>>> from dgs.job.schema import SinkConfig
 >>> sink = open_sink(SinkConfig.model_validate("none"), output_dir=Path(), base_dir=Path(), host=0)
 >>> is_central(SinkConfig.model_validate("stdout"))
 True
 """
 
-from workers.sinks.contract import Sink, Staged
-from workers.sinks.opening import is_central, open_sink
-from workers.sinks.simple_sinks import MemorySink
+from dgs.workers.sinks.contract import Sink, Staged
+from dgs.workers.sinks.opening import is_central, open_sink
+from dgs.workers.sinks.simple_sinks import MemorySink
 
 __all__ = ["MemorySink", "Sink", "Staged", "is_central", "open_sink"]

@@ -3,7 +3,7 @@
 The function sees every output at least once: after a crash some come again. Their ids tell: (stream, ts, seq, tag, index) of an
 `OutputBatch` row are the same then, and for each tag they only grow.
 
->>> from dgs.tags import Tag
+>>> from dgs.model.tags import Tag
 >>> batch = OutputBatch.of("s", rank=0, tags=[Tag("a")], ts=[5], seq=[0], index=[0], values=["hello"])
 >>> sink = CallableSink(lambda outputs, end: print(outputs.to_list(), end=end), {"end": "!"}, ref="notes.py:say")
 >>> sink.write(batch, epoch=1), sink.stage(1)
@@ -16,9 +16,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dgs.errors import DgsError
-from dgs.outputs import OutputBatch
-from dgs.user_code import function_error
-from workers.sinks.simple_sinks import Delivered
+from dgs.model.outputs import OutputBatch
+from dgs.model.user_code import function_error
+from dgs.workers.sinks.simple_sinks import Delivered
 
 
 class CallableSink(Delivered):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from dgs.outputs import OutputBatch
-from workers.checkpoints.contract import StagedFile
+from dgs.model.outputs import OutputBatch
+from dgs.workers.recovery.checkpoint import StagedFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Sink(Protocol):
     Outputs of two successive epochs may be written in turns: the workers of a host close an epoch at different moments.
     A run without checkpoints has one epoch, whatever its number.
 
-    Law: when all staged files are published (`workers.sinks.publishing`) and the sink is closed, what is left behind is
+    Law: when all staged files are published (`dgs.workers.sinks.files.publishing`) and the sink is closed, what is left behind is
     exactly what was written since the run began, nothing of earlier runs.
     """
 

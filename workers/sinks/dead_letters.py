@@ -1,7 +1,7 @@
 """Dead letters: the events that `on_error: skip` left out, one line of JSON each, committed like outputs.
 
 >>> import tempfile
->>> from workers.sinks.publishing import publish
+>>> from dgs.workers.sinks.files.publishing import publish
 >>> folder = Path(tempfile.mkdtemp())
 >>> letters = dead_letters(folder, host=0, generation=1, by_epoch=True)
 >>> letter = DeadLetter(
@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from dgs.errors import CodecError
-from dgs.skipping import DeadLetter
-from dgs.user_code import shown
-from workers.sinks.contract import Staged
-from workers.sinks.file_sink import FileSink
-from workers.sinks.json_text import plain
-from workers.sinks.jsonl_sink import JsonlWriter
-from workers.sinks.places import PartNames, dead_letter_place
+from dgs.model.user_code import shown
+from dgs.semantics.skipping import DeadLetter
+from dgs.workers.sinks.contract import Staged
+from dgs.workers.sinks.files.file_sink import FileSink
+from dgs.workers.sinks.files.jsonl_sink import JsonlWriter
+from dgs.workers.sinks.files.places import PartNames, dead_letter_place
+from dgs.workers.sinks.formats.json_text import plain
 
 
 class DeadLetters:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from dgs.config import SinkConfig
+from dgs.job.schema import SinkConfig
 
 CENTRAL = ("memory", "stdout")
 """Kinds of sinks that are in the caller's process, not at the hosts."""

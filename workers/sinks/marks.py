@@ -4,7 +4,7 @@ Per implementation tag the ids of outputs only grow, so one mark per tag tells r
 run that was resumed may deal a split stream differently; the split of an output under any dealing follows from its row number,
 so the marks of older dealings go on telling repeats.
 
->>> from dgs.tags import Tag
+>>> from dgs.model.tags import Tag
 >>> def outputs(stream, *seqs):
 ...     ts, zeros = [7] * len(seqs), [0] * len(seqs)
 ...     return OutputBatch.of(stream, rank=0, tags=[Tag("a")], ts=ts, seq=seqs, index=zeros, values=list(seqs))
@@ -25,9 +25,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dgs import codec
-from dgs.outputs import OutputBatch
-from workers.positions import declared
-from workers.sources.dealing import BLOCK
+from dgs.model.outputs import OutputBatch
+from dgs.workers.recovery.dealing import BLOCK
+from dgs.workers.recovery.positions import declared
 
 Mark = tuple[int, int, int, int]
 """The id of an output: ts, rank, seq of its event, and its index."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from dgs.config import SinkConfig
-from dgs.loading import load_function
-from workers.sinks.callable_sink import CallableSink
-from workers.sinks.contract import Sink
-from workers.sinks.delivery import CENTRAL
-from workers.sinks.jsonl_sink import jsonl_sink
-from workers.sinks.places import PartNames, sink_place
-from workers.sinks.simple_sinks import MemorySink, NoneSink, StdoutSink
-from workers.sinks.table_sinks import csv_sink, parquet_sink, spark_sink
+from dgs.job.loading import load_function
+from dgs.job.schema import SinkConfig
+from dgs.workers.sinks.callable_sink import CallableSink
+from dgs.workers.sinks.contract import Sink
+from dgs.workers.sinks.delivery import CENTRAL
+from dgs.workers.sinks.files.jsonl_sink import jsonl_sink
+from dgs.workers.sinks.files.places import PartNames, sink_place
+from dgs.workers.sinks.files.table_sinks import csv_sink, parquet_sink, spark_sink
+from dgs.workers.sinks.simple_sinks import MemorySink, NoneSink, StdoutSink
 
 _FILES: dict[str, Callable[[PartNames], Sink]] = {
     "jsonl": jsonl_sink,
@@ -57,8 +57,7 @@ def open_sink(
         function = load_function(details.ref, base_dir)
         return CallableSink(function, details.args, ref=details.ref, program=program)
     if config.kind == "sqlite":
-        from workers.sinks.sqlite_schema import Writer
-        from workers.sinks.sqlite_sink import SqliteSink
+        from dgs.workers.sinks.sqlite_sink import SqliteSink, Writer
 
         writer = Writer(run, generation)
         return SqliteSink(base_dir / details.path, details.table, writer, splits=splits)

@@ -1,6 +1,6 @@
 """The sinks without files: memory, stdout, none.
 
->>> from dgs.tags import Tag
+>>> from dgs.model.tags import Tag
 >>> batch = OutputBatch.of("s", rank=0, tags=[Tag("a")], ts=[1, 2], seq=[0, 1], index=[0, 0], values=["x", "y"])
 >>> sink = NoneSink()
 >>> sink.write(batch, epoch=1)
@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import sys
 
-from dgs.outputs import OutputBatch
-from workers.sinks.contract import Staged
-from workers.sinks.json_text import as_json
+from dgs.model.outputs import OutputBatch
+from dgs.workers.sinks.contract import Staged
+from dgs.workers.sinks.formats.json_text import as_json
 
 
 class Delivered:

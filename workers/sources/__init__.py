@@ -3,8 +3,8 @@
 A source is a chain of small parts: a reader (rows of files, of generators, of Python lists), the mapping of columns to time,
 tag and payload, the policy for disorder, and the dealing of rows to the splits of the stream.
 
->>> from dgs.config import StreamConfig
->>> from dgs.program import Program
+>>> from dgs.job.schema import StreamConfig
+>>> from dgs.model.program import Program
 >>> clicks = StreamConfig(id="clicks", tags={"kind": "click"}, source={"memory": "clicks"})
 >>> data = {"clicks": [("click", 5, "home"), ("click", 6, "shop")]}
 >>> source = open_source(clicks, SourceContext(Program(), memory=data), rank=0, batch_rows=100)
@@ -14,8 +14,8 @@ tag and payload, the policy for disorder, and the dealing of rows to the splits 
 True
 """
 
-from workers.sources.context import SourceContext
-from workers.sources.contract import END, Reading, Source
-from workers.sources.opening import open_source
+from dgs.workers.sources.context import SourceContext
+from dgs.workers.sources.contract import END, Reading, Source
+from dgs.workers.sources.opening import open_source
 
 __all__ = ["END", "Reading", "Source", "SourceContext", "open_source"]

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dgs.program import Program
-from dgs.units import TimeUnit
+from dgs.job.units import TimeUnit
+from dgs.model.program import Program
 
 
 @dataclass(frozen=True)

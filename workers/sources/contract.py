@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from dgs.events import EventBatch
-from dgs.order import END, OrderKey
+from dgs.model.events import EventBatch
+from dgs.model.order import END, OrderKey
 
 __all__ = ["END", "Reading", "Source"]
 

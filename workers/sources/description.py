@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from dgs.errors import SourceChangedError
-from workers.event_log.segments import all_names, read_segment
+from dgs.workers.event_log.segments import all_names, read_segment
 
 WHOLE_BYTES = 1 << 20
 BLOCK_BYTES = 1 << 16

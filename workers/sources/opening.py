@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Iterator
 from typing import Any
 
-from dgs.config import GeneratorSource, SortWithin, StreamConfig
 from dgs.errors import PlanFileError
-from dgs.order import OrderKey
-from dgs.program import Program
-from dgs.scalar import is_vectorised
-from dgs.units import NANOSECONDS, TimeUnit
-from workers.sources.context import SourceContext
-from workers.sources.contract import Source
-from workers.sources.disorder import ordering
-from workers.sources.heartbeats import Heartbeats, Wall, delay_in
-from workers.sources.live import Live, LiveTime
-from workers.sources.logged import LOGGED, logged
-from workers.sources.mapping import Mapping
-from workers.sources.origin import Origin
-from workers.sources.paced import Paced, rows_ahead
-from workers.sources.pipeline import PipelineSource
-from workers.sources.readers import read
-from workers.sources.rows import Arrivals
+from dgs.job.schema import GeneratorSource, SortWithin, StreamConfig
+from dgs.job.units import NANOSECONDS, TimeUnit
+from dgs.model.order import OrderKey
+from dgs.model.program import Program
+from dgs.semantics.unvectorised import is_vectorised
+from dgs.workers.sources.context import SourceContext
+from dgs.workers.sources.contract import Source
+from dgs.workers.sources.live.heartbeats import Heartbeats, Wall, delay_in
+from dgs.workers.sources.live.logged import LOGGED, logged
+from dgs.workers.sources.live.paced import Paced, rows_ahead
+from dgs.workers.sources.live.waiting import Live, LiveTime
+from dgs.workers.sources.origin import Origin
+from dgs.workers.sources.pipeline import PipelineSource
+from dgs.workers.sources.readers.choosing import read
+from dgs.workers.sources.rows import Arrivals
+from dgs.workers.sources.shaping.disorder import ordering
+from dgs.workers.sources.shaping.mapping import Mapping
 
 ROWS_AT_ONCE = {
     "csv": 16_384,

@@ -1,8 +1,8 @@
 """A source, put together: reader, mapping, ordering, `until`, dealing. All of it pulled by `read`, a batch at a time.
 
 >>> import numpy as np
->>> from dgs.tags import Tag
->>> from workers.sources.disorder import ordering
+>>> from dgs.model.tags import Tag
+>>> from dgs.workers.sources.shaping.disorder import ordering
 >>> arrivals = iter([Arrivals(0, np.array([5, 6]), (Tag("click"),)), Arrivals(2, np.array([6]), (Tag("click"),))])
 >>> order = ordering("error", stream="clicks", rank=0)
 >>> source = PipelineSource(arrivals, order, stream="clicks", impl_streams=("clicks",), batch_rows=100)
@@ -18,15 +18,15 @@ from typing import Any
 import numpy as np
 
 from dgs.errors import InternalError, OutOfOrderError
-from dgs.events import EventBatch
-from dgs.order import BEGIN, END, MIN_TS, OrderKey, after_heartbeat
-from workers.sources.contract import Reading
-from workers.sources.dealing import dealt
-from workers.sources.description import check
-from workers.sources.disorder import Ordering
-from workers.sources.live import Live
-from workers.sources.origin import Origin
-from workers.sources.rows import Arrivals
+from dgs.model.events import EventBatch
+from dgs.model.order import BEGIN, END, MIN_TS, OrderKey, after_heartbeat
+from dgs.workers.recovery.dealing import dealt
+from dgs.workers.sources.contract import Reading
+from dgs.workers.sources.description import check
+from dgs.workers.sources.live.waiting import Live
+from dgs.workers.sources.origin import Origin
+from dgs.workers.sources.rows import Arrivals
+from dgs.workers.sources.shaping.disorder import Ordering
 
 
 def _unknown() -> dict[str, Any]:
@@ -80,7 +80,7 @@ class PipelineSource:
 
     @property
     def description(self) -> Mapping[str, Any]:
-        """What the source is: see `workers.sources.description`."""
+        """What the source is: see `dgs.workers.sources.description`."""
         return {**self._origin.describe(), "rows": self._rows, "end": self._end}
 
     def resume(self, before: Mapping[str, Any]) -> None:

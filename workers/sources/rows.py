@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dgs import columns
-from dgs.columns import Column
-from dgs.events import Codes, Int64s
-from dgs.row_numbers import RowNumbers
-from dgs.tags import Tag
+from dgs.model import columns
+from dgs.model.columns import Column
+from dgs.model.events import Codes, Int64s
+from dgs.model.row_numbers import RowNumbers
+from dgs.model.tags import Tag
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from dgs import columns
-from dgs.check.equality import Symptom
-from dgs.check.generate import MOST_STEPS, Draws
+from dgs.check.drawing.scenarios import MOST_STEPS, Draws
 from dgs.check.laws.contract import ROUNDING, Finding, Law, compared, compared_outputs
 from dgs.check.laws.ownership import OwnsOnlyStates, Watched
-from dgs.check.reachable import folded, reached
-from dgs.check.scenario import Scenario
-from dgs.check.world import UserRaised, World, called
+from dgs.check.scenarios.equality import Symptom
+from dgs.check.scenarios.reachable import folded, reached
+from dgs.check.scenarios.scenario import Scenario
+from dgs.check.scenarios.world import UserRaised, World, called
 from dgs.errors import DgsError, InternalError
-from dgs.events import Event, EventBatch
-from dgs.outputs import OutputBatch
-from dgs.program import State
-from dgs.tags import Tag
+from dgs.model import columns
+from dgs.model.events import Event, EventBatch
+from dgs.model.outputs import OutputBatch
+from dgs.model.program import State
+from dgs.model.tags import Tag
 
 LARGE = 2**29
 """Times a small number: four such are too large for 32 bits, and thousands of them fit into 64."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from dgs import codec
-from dgs.check.equality import same
-from dgs.check.generate import Draws
+from dgs.check.drawing.scenarios import Draws
 from dgs.check.laws.contract import Finding, Law
-from dgs.check.reachable import reached
-from dgs.check.scenario import Scenario
-from dgs.check.world import World
+from dgs.check.scenarios.equality import same
+from dgs.check.scenarios.reachable import reached
+from dgs.check.scenarios.scenario import Scenario
+from dgs.check.scenarios.world import World
 from dgs.errors import CodecError
-from dgs.user_code import shown
+from dgs.model.user_code import shown
 
 REGISTER = (
     "states and outputs travel between hosts and into checkpoints. Build them of what the codec carries (numbers, texts, lists, "

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
-from dgs.check.equality import Symptom
-from dgs.check.generate import Draws, Wire
+from dgs.check.drawing.scenarios import Draws, Wire
 from dgs.check.laws.contract import ROUNDING, Finding, Law, compared, compared_outputs
-from dgs.check.reachable import folded, reached
-from dgs.check.scenario import Forked, Scenario
-from dgs.check.world import World
-from dgs.tags import Tag
-from dgs.tagset import TagSet
+from dgs.check.scenarios.equality import Symptom
+from dgs.check.scenarios.reachable import folded, reached
+from dgs.check.scenarios.scenario import Forked, Scenario
+from dgs.check.scenarios.world import World
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import Tag
 
 STATE: dict[Symptom, str] = {
     "rounding": ROUNDING,

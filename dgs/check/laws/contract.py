@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dgs.check.equality import Equal, Symptom, differences, symptom
-from dgs.check.generate import Draws
-from dgs.check.scenario import Scenario
-from dgs.check.world import World
-from dgs.events import Event
-from dgs.user_code import shown
+from dgs.check.drawing.scenarios import Draws
+from dgs.check.scenarios.equality import Equal, Symptom, differences, symptom
+from dgs.check.scenarios.scenario import Scenario
+from dgs.check.scenarios.world import World
+from dgs.model.events import Event
+from dgs.model.user_code import shown
 
 
 @dataclass(frozen=True)

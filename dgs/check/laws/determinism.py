@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from dgs.check.equality import same
-from dgs.check.generate import Draws
+from dgs.check.drawing.scenarios import Draws
 from dgs.check.laws.contract import Finding, Law, compared
-from dgs.check.reachable import reached
-from dgs.check.scenario import Scenario
-from dgs.check.world import World
+from dgs.check.scenarios.equality import same
+from dgs.check.scenarios.reachable import reached
+from dgs.check.scenarios.scenario import Scenario
+from dgs.check.scenarios.world import World
 
 HINT = (
     "user code must be a function of its arguments: no clock, no randomness, nothing remembered outside of the state "

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dgs.check.equality import Symptom
-from dgs.check.generate import Draws
+from dgs.check.drawing.scenarios import Draws
 from dgs.check.laws.contract import ROUNDING, Finding, Law, compared
-from dgs.check.reachable import apart, reached
-from dgs.check.scenario import Scenario
-from dgs.check.world import World
+from dgs.check.scenarios.equality import Symptom
+from dgs.check.scenarios.reachable import apart, reached
+from dgs.check.scenarios.scenario import Scenario
+from dgs.check.scenarios.world import World
 from dgs.errors import InternalError
 
 HINTS: dict[Symptom, str] = {

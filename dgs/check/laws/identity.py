@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dgs.check.equality import Symptom
-from dgs.check.generate import Draws
+from dgs.check.drawing.scenarios import Draws
 from dgs.check.laws.contract import ROUNDING, Finding, Law, compared
-from dgs.check.reachable import reached
-from dgs.check.scenario import Scenario
-from dgs.check.world import World, called
+from dgs.check.scenarios.equality import Symptom
+from dgs.check.scenarios.reachable import reached
+from dgs.check.scenarios.scenario import Scenario
+from dgs.check.scenarios.world import World, called
 
 HINTS: dict[Symptom, str] = {
     "rounding": ROUNDING,

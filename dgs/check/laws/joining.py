@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dgs.check.equality import Symptom, same
-from dgs.check.generate import MOST_APART, Draws
+from dgs.check.drawing.scenarios import MOST_APART, Draws
 from dgs.check.laws.contract import ROUNDING, Finding, Law, compared, compared_outputs
 from dgs.check.laws.forking import nothing_to_fork
-from dgs.check.reachable import Apart, apart, reached
-from dgs.check.scenario import Scenario, Side, Sides
-from dgs.check.world import World
+from dgs.check.scenarios.equality import Symptom, same
+from dgs.check.scenarios.reachable import Apart, apart, reached
+from dgs.check.scenarios.scenario import Scenario, Side, Sides
+from dgs.check.scenarios.world import World
 from dgs.errors import InternalError
-from dgs.events import Event
-from dgs.program import State
+from dgs.model.events import Event
+from dgs.model.program import State
 
 OUTPUTS = (
     "the side that sees the event was not given all that `update` reads for it: fork must give each side what the tags in its "

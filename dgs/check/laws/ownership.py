@@ -10,14 +10,14 @@ from collections.abc import Callable
 from typing import Any
 
 from dgs import codec
-from dgs.check.generate import MOST_STEPS, Draws
+from dgs.check.drawing.scenarios import MOST_STEPS, Draws
 from dgs.check.laws.contract import Finding, Law
-from dgs.check.reachable import reached
-from dgs.check.scenario import Scenario, Side
-from dgs.check.world import World, called
+from dgs.check.scenarios.reachable import reached
+from dgs.check.scenarios.scenario import Scenario, Side
+from dgs.check.scenarios.world import World, called
 from dgs.errors import CodecError
-from dgs.events import Event
-from dgs.user_code import shown
+from dgs.model.events import Event
+from dgs.model.user_code import shown
 
 
 class Watched:

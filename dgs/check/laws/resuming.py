@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from dgs import codec
-from dgs.check.equality import Symptom
-from dgs.check.generate import Draws
+from dgs.check.drawing.scenarios import Draws
 from dgs.check.laws.contract import ROUNDING, Finding, Law, compared, compared_outputs
-from dgs.check.reachable import folded, reached
-from dgs.check.scenario import Scenario
-from dgs.check.world import UserRaised, World
-from dgs.events import Event
-from dgs.tags import Tag
+from dgs.check.scenarios.equality import Symptom
+from dgs.check.scenarios.reachable import folded, reached
+from dgs.check.scenarios.scenario import Scenario
+from dgs.check.scenarios.world import UserRaised, World
+from dgs.model.events import Event
+from dgs.model.tags import Tag
 
 HINTS: dict[Symptom, str] = {
     "rounding": ROUNDING,

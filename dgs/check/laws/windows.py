@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from dgs import columns
-from dgs.check.equality import Symptom
-from dgs.check.generate import MOST_STEPS, Draws
+from dgs.check.drawing.scenarios import MOST_STEPS, Draws
 from dgs.check.laws.batches import WatchedBatch, also_large, as_batch, one_stream
 from dgs.check.laws.contract import ROUNDING, Finding, Law, compared
-from dgs.check.reachable import folded
-from dgs.check.scenario import Scenario
-from dgs.check.world import World, called
+from dgs.check.scenarios.equality import Symptom
+from dgs.check.scenarios.reachable import folded
+from dgs.check.scenarios.scenario import Scenario
+from dgs.check.scenarios.world import World, called
+from dgs.model import columns
 
 HINTS: dict[Symptom, str] = {
     "rounding": ROUNDING,

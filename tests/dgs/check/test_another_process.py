@@ -7,13 +7,13 @@ import sys
 import pytest
 
 import dgs
-from dgs.check import another_process
-from dgs.check.another_process import AnotherProcess, NotThere
-from dgs.check.scenario import Scenario
-from dgs.check.world import UserRaised
-from dgs.config import ProgramConfig
-from dgs.event import Event
-from dgs.loading import load_program
+from dgs.check.elsewhere import another_process
+from dgs.check.elsewhere.another_process import AnotherProcess, NotThere
+from dgs.check.scenarios.scenario import Scenario
+from dgs.check.scenarios.world import UserRaised
+from dgs.job.loading import load_program
+from dgs.job.schema import ProgramConfig
+from dgs.model.events import Event
 from tests.gallery.wrong import VALUE, Window
 
 

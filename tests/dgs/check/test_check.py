@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 import dgs
 from dgs.check import replay, save
-from dgs.check.payloads import payload_hint
-from dgs.check.universe import sample_tags
+from dgs.check.drawing.payloads import payload_hint
+from dgs.check.drawing.sample_tags import sample_tags
 from dgs.cli.app import app
 from dgs.errors import MissingPackageError, ProgramImportError, UsageError
 from tests import programs

@@ -4,7 +4,7 @@ import datetime as dt
 import re
 
 import dgs
-from dgs.check.passing import passes
+from dgs.check.drawing.time_steps import passes
 from tests.gallery.wrong import Window
 from tests.gallery.wrong_streams import ForgetsOthers
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dgs.check.pruning import Payloads, pruned
-from dgs.check.scenario import Scenario
-from dgs.check.world import World
-from dgs.event import Event
+from dgs.check.scenarios.scenario import Scenario
+from dgs.check.scenarios.world import World
+from dgs.check.search.pruning import Payloads, pruned
+from dgs.model.events import Event
 from tests.gallery.wrong import VALUE, Window
 
 

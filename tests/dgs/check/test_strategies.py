@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dgs
-from dgs.check.strategies import simplest, strategy_for
+from dgs.check.drawing.strategies import simplest, strategy_for
 from dgs.errors import UsageError
 
 

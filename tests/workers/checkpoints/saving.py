@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dgs.order import OrderKey
-from dgs.outputs import OutputBatch
-from dgs.program_identity import ProgramIdentity
-from dgs.tags import Tag
-from dgs.tagset import TagSet
-from workers.checkpoints import Checkpoint, StagedFile
-from workers.checkpoints.directory_store import DirectoryStore
-from workers.positions import Layer, Part, Positions
+from dgs.model.identity import ProgramIdentity
+from dgs.model.order import OrderKey
+from dgs.model.outputs import OutputBatch
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import Tag
+from dgs.workers.checkpoints import Checkpoint, StagedFile
+from dgs.workers.checkpoints.directory_store import DirectoryStore
+from dgs.workers.recovery.positions import Layer, Part, Positions
 
 SUMS = ProgramIdentity("Sums", 1, {"streams in order": "'a', 'b'"})
 FOLDER = Path("/checkpoints")

@@ -3,10 +3,10 @@
 import pytest
 
 from dgs.errors import CheckpointBusyError, CheckpointRefusedError, CorruptFileError
+from dgs.workers.checkpoints.directory import CheckpointDirectory
+from dgs.workers.checkpoints.saved import RECORDS
+from dgs.workers.storage.disk import RealDisk
 from tests.workers.checkpoints.saving import SUMS, assert_whole, checkpoint, open_store, positions
-from workers.checkpoints.directory import CheckpointDirectory
-from workers.checkpoints.disk import RealDisk
-from workers.checkpoints.saved import RECORDS
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from dgs.errors import (
     InternalError,
     OutputUnwritableError,
 )
+from dgs.workers.checkpoints.saved import RECORDS, pack_record, read_record
+from dgs.workers.storage.disk import RealDisk
 from tests.workers.checkpoints.saving import SUMS, assert_whole, checkpoint, open_store, positions, staged
-from workers.checkpoints.disk import RealDisk
-from workers.checkpoints.saved import RECORDS, pack_record, read_record
 
 
 @pytest.fixture
@@ -358,7 +358,7 @@ def test_another_version_is_migrated_until_it_commits_states_of_its_own(folder, 
 
 def test_another_format_is_refused_and_left_alone(saved, opened, monkeypatch):
     record = read_record(RealDisk(), saved / RECORDS[0])
-    monkeypatch.setattr("workers.frame_file.VERSION", 2)
+    monkeypatch.setattr("dgs.workers.storage.sealed_file.VERSION", 2)
     (saved / RECORDS[0]).write_bytes(newer := pack_record(RECORDS[0], record))
     monkeypatch.undo()
     with pytest.raises(IncompatibleCheckpointError, match="format has version 2, and this is version 1"):

@@ -13,8 +13,8 @@ from random import Random
 
 import pytest
 
-from workers.checkpoints.disk import GLANCE, BusyError, RealDisk, holder_of
-from workers.checkpoints.simulated_disk import DiskFaults, SimulatedCrash, SimulatedDisk
+from dgs.workers.simulated.disk import DiskFaults, SimulatedCrash, SimulatedDisk
+from dgs.workers.storage.disk import GLANCE, BusyError, RealDisk, holder_of
 
 FILE = Path("/d/file")
 
@@ -130,7 +130,7 @@ def test_of_several_that_wait_for_a_look_one_takes_the_lock(tmp_path):
 
 def test_real_lock_ends_with_its_process(tmp_path):
     script = (
-        "import sys; from pathlib import Path; from workers.checkpoints.disk import RealDisk\n"
+        "import sys; from pathlib import Path; from dgs.workers.storage.disk import RealDisk\n"
         "lock = RealDisk().lock(Path(sys.argv[1])); print('locked', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(

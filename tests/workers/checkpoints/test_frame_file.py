@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgs.errors import CorruptFileError, IncompatibleCheckpointError
-from workers.frame_file import EVENTS, RECORD, STATE, VERSION, digest_of, pack, unpack
+from dgs.workers.storage.sealed_file import EVENTS, RECORD, STATE, VERSION, digest_of, pack, unpack
 
 NAME = "state-7.dgs"
 PAYLOAD = bytes(range(256)) * 15

@@ -1,7 +1,7 @@
 """The store in memory: the last checkpoint, for as long as the driver lives."""
 
+from dgs.workers.checkpoints.memory_store import MemoryStore
 from tests.workers.checkpoints.saving import assert_whole, checkpoint, staged
-from workers.checkpoints.memory_store import MemoryStore
 
 
 def test_memory_store_begins_from_nothing_and_then_from_the_last_checkpoint():

@@ -12,11 +12,11 @@ from random import Random
 import pytest
 
 from dgs.errors import CheckpointFailedError, CheckpointRefusedError
+from dgs.workers.checkpoints.directory import CheckpointDirectory
+from dgs.workers.checkpoints.directory_store import DirectoryStore
+from dgs.workers.checkpoints.saved import RECORDS, state_name
+from dgs.workers.simulated.disk import DiskFaults, SimulatedCrash, SimulatedDisk
 from tests.workers.checkpoints.saving import FOLDER, assert_whole, checkpoint, open_store
-from workers.checkpoints.directory import CheckpointDirectory
-from workers.checkpoints.directory_store import DirectoryStore
-from workers.checkpoints.saved import RECORDS, state_name
-from workers.checkpoints.simulated_disk import DiskFaults, SimulatedCrash, SimulatedDisk
 
 SEEDS = 4
 """Ways in which each crash may turn out."""

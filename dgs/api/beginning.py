@@ -1,0 +1,167 @@
+"""Whether a plan file may simply be run: an unfinished run of it is never resumed, or thrown away, behind the user's back."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dgs.api.known_runs import (
+    KnownRun,
+    committed_in,
+    held,
+    holds_checkpoints,
+    is_unfinished,
+    newest_of,
+    progress_of,
+)
+from dgs.api.resuming import configured_dir, requested_again
+from dgs.errors import (
+    CheckpointBusyError,
+    DgsError,
+    OutputUnwritableError,
+    UnfinishedRunError,
+    UsageError,
+)
+from dgs.job.run_directory import ABOUT, RunDirectory
+
+if TYPE_CHECKING:
+    from dgs.api.preparing import Prepared, Request
+
+
+def begun(request: Request, run_dir: Path | None, *, resume: bool, fresh: bool) -> KnownRun | None:
+    """Return the run to go on with, the one in `run_dir` even if it has committed nothing; None if a new one is to begin.
+
+    Raises UnfinishedRunError if one is unfinished and neither `resume` nor `fresh` is asked for; CheckpointBusyError if one is alive
+    that is to be gone on with, or that writes where this one would; UsageError if both are asked for.
+    """
+    if resume and fresh:
+        raise UsageError(message="go on with the unfinished run, or begin anew, not both")
+    if resume and run_dir is not None and (run := _run_in(run_dir, request)) is not None:
+        run.check_not_alive()
+        return run
+    run = unfinished(request, run_dir, is_wanted=resume)
+    place = configured_dir(request)
+    if resume or fresh:
+        return run if resume else None
+    if run is not None:
+        raise _refusal(request, f"the run in {_shown(run.directory.path)}", run.progress)
+    if place is not None and is_unfinished(place):
+        raise _refusal(request, f"a run with its checkpoints in {_shown(place)}", progress_of(place))
+    return None
+
+
+def unfinished(request: Request, run_dir: Path | None = None, *, is_wanted: bool = False) -> KnownRun | None:
+    """Return the run of a plan file that could be gone on with, None if there is none.
+
+    It is the one in `run_dir`, if there is one, else that which counts. Raises CheckpointBusyError if it is alive, unless a new
+    one could run beside it and this one is not what `is_wanted`.
+    """
+    run: KnownRun | None = None
+    if run_dir is not None and (run_dir / ABOUT).is_file():
+        run = KnownRun(RunDirectory(run_dir))
+    elif request.plan_file is not None:
+        run = newest_of(request.plan_file)
+    if run is None:
+        return None
+    has_committed = is_unfinished(run.directory.checkpoints)
+    if is_wanted or has_committed or (run.is_alive and _shares(run, request)):
+        run.check_not_alive()
+    return run if has_committed else None
+
+
+def is_busy(error: BaseException) -> bool:
+    """Return whether a run failed because another one has what it wanted to write."""
+    from dgs.workers.sinks.files.part_file import ANOTHER_RUN
+
+    if isinstance(error, OutputUnwritableError):
+        return error.facts.get("problem") == ANOTHER_RUN
+    return isinstance(error, CheckpointBusyError)
+
+
+def _run_in(run_dir: Path, request: Request) -> KnownRun | None:
+    """Return the run of this very plan file in a directory, None if there is none."""
+    directory = RunDirectory(run_dir)
+    return KnownRun(directory) if (run_dir / ABOUT).is_file() and directory.of == request.plan_file else None
+
+
+def _shares(run: KnownRun, request: Request) -> bool:
+    """Return whether a run writes anything where this one would."""
+    try:
+        other = requested_again(run, {})
+    except DgsError:  # what it is cannot be read: those that write keep each other out
+        return False
+    return bool(_written_by(other) & _written_by(request))
+
+
+def _written_by(request: Request) -> set[Path]:
+    """Return where a plan file has its run write, beside the run directory."""
+    sinks = request.settings.config.sinks
+    paths = [path for sink in sinks if (path := getattr(sink.details, "path", None)) is not None]
+    places = {(request.base_dir / path).resolve() for path in paths}
+    place = configured_dir(request)
+    return places if place is None else places | {place}
+
+
+def make_room(prepared: Prepared, *, resume: bool, fresh: bool) -> bool:
+    """Empty the directory that the plan file names for checkpoints, for a run that begins anew; return whether it does not.
+
+    It goes on from what is there, in a run directory of its own, if that is wanted and unfinished. Unless it is to be `fresh`,
+    only what is finished and of this program is removed; the rest is for the run to refuse. Raises what `begun` does, where
+    another run has begun while this one was prepared.
+    """
+    request = prepared.request
+    if (run := begun(request, None, resume=resume, fresh=fresh)) is not None:
+        raise _refusal(request, f"the run in {_shown(run.directory.path)}", run.progress)
+    place = configured_dir(request)
+    if place is None or not holds_checkpoints(place):
+        return False
+    if resume and is_unfinished(place):
+        return True
+    with held(place):
+        committed = committed_in(place)
+        is_own = committed is not None and committed.identity.name in ("", prepared.program.name)
+        if fresh or (is_own and not is_unfinished(place)):
+            _empty(place)
+    return False
+
+
+def new_directory(request: Request, run_dir: Path | None) -> RunDirectory | None:
+    """Make the directory of a new run: `run_dir`, else one beside the plan file; None for a program over streams from Python.
+
+    Raises OutputUnwritableError.
+    """
+    if run_dir is not None:
+        return RunDirectory.create(run_dir)
+    return RunDirectory.beside(request.base_dir) if request.is_from_file else None
+
+
+def _empty(place: Path) -> None:
+    from dgs.workers.checkpoints.saved import RECORDS, epoch_of, is_leftover
+    from dgs.workers.sinks.files.part_file import refusing
+    from dgs.workers.storage.disk import RealDisk
+
+    disk = RealDisk()
+    with refusing(place):
+        names = disk.names(place)
+        states = [name for name in names if epoch_of(name) is not None or is_leftover(name)]
+        for name in [*states, *(name for name in reversed(RECORDS) if name in names)]:
+            disk.unlink(place / name)
+        disk.sync_directory(place)
+
+
+def _refusal(request: Request, run: str, progress: str) -> UnfinishedRunError:
+    if request.is_from_file:
+        command = shlex.join(["dgs", "run", _shown(request.plan_file)])
+        resume, fresh = f"{command} --resume", f"{command} --fresh"
+    else:
+        resume, fresh = "dgs.run(..., resume=True)", "dgs.run(..., fresh=True)"
+    return UnfinishedRunError(run=run, progress=progress, resume=resume, fresh=fresh)
+
+
+def _shown(path: Path | None) -> str:
+    """Return a path relative to the working directory, if it is below."""
+    if path is None:
+        return ""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

@@ -1,0 +1,186 @@
+"""The runs of a plan file: where they are, whether one is alive, what one has committed and whether that was the end.
+
+A run is found by the directory it left: `.dgs/runs/*` beside the plan file, with the plan file noted in `run.json`. The newest run
+of a plan file is the one that counts: what is older was given up when it began.
+
+>>> import tempfile
+>>> list(runs_in(Path(tempfile.mkdtemp())))
+[]
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dgs.errors import CheckpointBusyError, NoSuchRunError, OutputUnwritableError
+from dgs.job.run_directory import ABOUT, CLAIM, LOCK, RunDirectory, runs_beside
+
+if TYPE_CHECKING:
+    from dgs.workers.checkpoints.saved import Committed
+
+
+REFUSED = "refused"
+"""The status, in `run.json`, of a run that could not begin because of another."""
+
+
+@dataclass(frozen=True)
+class KnownRun:
+    """A run that left its directory."""
+
+    directory: RunDirectory
+
+    @cached_property
+    def about(self) -> dict[str, Any]:
+        """What `run.json` says."""
+        return self.directory.about()
+
+    @property
+    def name(self) -> str:
+        """The name of the job."""
+        return str(self.about.get("name", self.directory.path.name))
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it came to the end of its streams and said so."""
+        return bool(self.directory.results().get("status") == "done")
+
+    @property
+    def was_refused(self) -> bool:
+        """Whether it ended because another run had what it wanted to write."""
+        return bool(self.about.get("status") == REFUSED)
+
+    @property
+    def holder(self) -> str | None:
+        """Who is running it, None if nobody is."""
+        from dgs.workers.storage.disk import holder_of
+
+        return holder_of(self.directory.path / LOCK)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether a process is running it now."""
+        return self.holder is not None
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether a process is running it and has come so far that it takes wishes."""
+        about, by = self.directory.about(), self.holder
+        return by is not None and by.startswith(f"{CLAIM}{about.get('process')} ")
+
+    def check_not_alive(self) -> None:
+        """Raise CheckpointBusyError if a process is running it now."""
+        by = self.holder
+        if by is not None:
+            raise CheckpointBusyError(path=self.directory.path, holder=by)
+
+    def committed(self) -> Committed | None:
+        """Return what its checkpoints say; None if nothing valid does."""
+        return committed_in(self.directory.checkpoints)
+
+    @property
+    def progress(self) -> str:
+        """How far it came, in words."""
+        return progress_of(self.directory.checkpoints)
+
+
+def runs_in(base_dir: Path) -> Iterator[KnownRun]:
+    """Yield the runs of the plan files in a directory, the newest first."""
+    found = [KnownRun(RunDirectory(path.parent)) for path in runs_beside(base_dir).glob(f"*/{ABOUT}")]
+    yield from sorted(found, key=lambda run: (run.about.get("started", 0), run.directory.path), reverse=True)
+
+
+def later_than_all(base_dir: Path, moment: float) -> float:
+    """Return a moment, or one after the beginning of all runs beside a plan file: clocks may stand still, or go back."""
+    newest = next(runs_in(base_dir), None)
+    return moment if newest is None else max(moment, math.nextafter(newest.about.get("started", 0), math.inf))
+
+
+def newest_of(plan_file: Path) -> KnownRun | None:
+    """Return the run of a plan file that counts, None if there is none: one that is alive goes before the newest.
+
+    One that was refused because another one was alive does not count: it has taken nothing over.
+    """
+    wanted = plan_file.resolve()
+    runs = [run for run in runs_in(wanted.parent) if run.directory.of == wanted and not run.was_refused]
+    return next((run for run in runs if run.is_alive), runs[0] if runs else None)
+
+
+def run_at(target: str | os.PathLike[str]) -> KnownRun:
+    """Return the run of a run directory, or the newest one of a plan file. Raises NoSuchRunError."""
+    path = Path(target)
+    if path.is_file():
+        run = newest_of(path)
+        if run is None:
+            raise NoSuchRunError(
+                problem=f"there is no run of {path}", advice=f"Start one with `dgs run {path}`"
+            )
+        return run
+    if not (path / ABOUT).is_file():
+        problem = f"{path} is no run directory" if path.exists() else f"there is no {path}"
+        raise NoSuchRunError(problem=problem, advice="Name a directory `.dgs/runs/ID`, or a plan.yaml")
+    return KnownRun(RunDirectory(path))
+
+
+def committed_in(directory: Path) -> Committed | None:
+    """Return what is committed to a directory of checkpoints; None if nothing valid says so."""
+    from dgs.workers.checkpoints.directory import CheckpointDirectory
+
+    return CheckpointDirectory(directory).committed()
+
+
+def holds_checkpoints(directory: Path) -> bool:
+    """Return whether there is anything in a directory that a run could go on from, or would trip over."""
+    from dgs.workers.checkpoints.saved import RECORDS, epoch_of
+
+    if not directory.is_dir():
+        return False
+    return any(path.name in RECORDS or epoch_of(path.name) is not None for path in directory.iterdir())
+
+
+def is_unfinished(directory: Path) -> bool:
+    """Return whether something is committed to a directory of checkpoints and it is not the end; also if it cannot be read."""
+    if not holds_checkpoints(directory):
+        return False
+    committed = committed_in(directory)
+    return committed is None or (committed.checkpoint.epoch > 0 and not committed.checkpoint.is_final)
+
+
+def progress_of(directory: Path) -> str:
+    """Return what is committed to a directory of checkpoints, in words."""
+    if not holds_checkpoints(directory):
+        return "nothing is committed"
+    committed = committed_in(directory)
+    if committed is None:
+        return f"the record of what is committed, in {directory}, is damaged"
+    last = committed.checkpoint
+    if not last.epoch:
+        return "nothing is committed"
+    end = ", to the end of the streams" if last.is_final else ""
+    return f"{last.events:,} event{'' if last.events == 1 else 's'} in epoch {last.epoch} are committed{end}"
+
+
+@contextmanager
+def held(directory: Path) -> Iterator[None]:
+    """Keep other processes out of the directory of a run, or of checkpoints.
+
+    Raises CheckpointBusyError if one is there, OutputUnwritableError if the lock cannot be written.
+    """
+    from dgs.workers.storage.disk import BusyError, RealDisk
+
+    try:
+        lock = RealDisk().lock(directory / LOCK)
+    except BusyError as error:
+        raise CheckpointBusyError(path=directory, holder=error.holder) from None
+    except OSError as error:
+        raise OutputUnwritableError(path=directory, problem=error.strerror or str(error)) from None
+    try:
+        yield
+    finally:
+        lock.release()

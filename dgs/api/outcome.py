@@ -1,0 +1,152 @@
+"""What a run gives back to Python: its outputs as a list, an Arrow table or a data frame, its report, plan and state.
+
+>>> from dgs.model.tags import Tag
+>>> batch = OutputBatch.of("s", rank=0, tags=[Tag("sum")], ts=[5], seq=[0], index=[0], values=[15])
+>>> Run("windows", [batch], state=0, plan=None, report={"events_in": 3, "seconds": 0.5, "workers": 1, "runtime": "local"})
+<Run windows: 3 events, 1 output in 0.5 s, 1 worker (local)>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dgs.errors import MissingPackageError, UsageError
+from dgs.model import columns
+from dgs.model.outputs import OutputBatch
+
+if TYPE_CHECKING:
+    from dgs.semantics.skipping import DeadLetter
+
+
+class Run:
+    """A finished run.
+
+    `report` is what results.json holds, `plan` the plan that was run, `state` the final state of the program, `run_dir` the
+    directory of the run (None if nothing was written), `differences` the first differences to the sequential program,
+    `dead_letters` the events that `on_error: skip` left out.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        batches: Sequence[OutputBatch],
+        *,
+        state: Any,
+        plan: Any,
+        report: dict[str, Any],
+        run_dir: Path | None = None,
+        differences: Sequence[str] = (),
+        dead_letters: Sequence[DeadLetter] = (),
+    ) -> None:
+        self.name = name
+        self.state = state
+        self.plan = plan
+        self.report = report
+        self.run_dir = run_dir
+        self.differences = list(differences)
+        self.dead_letters = list(dead_letters)
+        self._batches = list(batches)
+
+    @property
+    def verified(self) -> bool | None:
+        """Whether the outputs equal those of the sequential program; None if that was not asked for."""
+        return self.report.get("verified")
+
+    @cached_property
+    def outputs(self) -> list[Any]:
+        """The values that `update` emitted, in the total order of their events."""
+        values = [value for batch in self._batches for value in batch.to_list()]
+        return [values[i] for i in self._order.tolist()]
+
+    def to_arrow(self) -> Any:
+        """Return the outputs as an Arrow table: ts, stream, kind, key, and the value (or its fields, if all are records).
+
+        Raises UsageError if the values have no common Arrow type.
+        """
+        import pyarrow as pa
+
+        order = self._order.tolist()
+        tags = [tag for batch in self._batches for tag in batch.tag_list()]
+        ts = [t for batch in self._batches for t in batch.ts.tolist()]
+        streams = [batch.stream for batch in self._batches for _ in range(len(batch))]
+        table = {
+            "ts": pa.array([ts[i] for i in order], pa.int64()),
+            "stream": pa.array([streams[i] for i in order], pa.string()),
+            "kind": pa.array([tags[i].kind for i in order], pa.string()),
+            "key": _arrow_keys([tags[i].key for i in order]),
+        }
+        return pa.table({**table, **_arrow_values(self.outputs, set(table))})
+
+    def to_pandas(self) -> Any:
+        """Return the outputs as a pandas data frame, with the columns of `to_arrow`."""
+        if find_spec("pandas") is None:
+            raise MissingPackageError(feature="run.to_pandas()", package="pandas")
+        return self.to_arrow().to_pandas()
+
+    @cached_property
+    def _order(self) -> columns.Indices:
+        parts = self._batches
+        if not parts:
+            return np.empty(0, dtype=np.intp)
+        rank = np.concatenate([np.full(len(part), part.rank) for part in parts])
+        by = [np.concatenate([getattr(part, name) for part in parts]) for name in ("index", "seq", "ts")]
+        return np.lexsort((by[0], by[1], rank, by[2]))
+
+    def __repr__(self) -> str:
+        return f"<Run {self.name}: {summary(self.report, sum(map(len, self._batches)))}>"
+
+
+def summary(report: dict[str, Any], outputs: int | None = None) -> str:
+    """Return what was done, in one line."""
+    seconds, before = report["seconds"], report.get("events_before", 0)
+    now = f"{_count(max(report['events_in'] - before, 0), 'event')}, "
+    parts = [now + _count(outputs or report.get("outputs", 0), "output")]
+    if before:
+        parts[0] = f"{before:,} events before, then {parts[0]}"
+    parts[0] += f" in {seconds:.3g} s"
+    if report.get("throughput_eps"):
+        parts[0] += f" ({report['throughput_eps']:,.0f} events/s)"
+    hosts = f" on {_count(report['hosts'], 'host')}" if report.get("hosts") else ""
+    parts.append(f"{_count(report['workers'], 'worker')}{hosts} ({report['runtime']})")
+    dropped = sum((report.get("drops") or {}).values())
+    if dropped:
+        parts.append(f"{_count(dropped, 'event')} dropped")
+    if report.get("skipped"):
+        parts.append(f"{_count(report['skipped'], 'event')} skipped")
+    if report.get("verified") is not None:
+        parts.append("verified" if report["verified"] else "NOT equal to the sequential program")
+    return ", ".join(parts)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _arrow_keys(keys: list[Any]) -> Any:
+    """Return the keys as they are if they have a common type, else as text."""
+    import pyarrow as pa
+
+    try:
+        return pa.array(keys)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        return pa.array([None if key is None else repr(key) for key in keys], pa.string())
+
+
+def _arrow_values(values: list[Any], taken: set[str]) -> dict[str, Any]:
+    import pyarrow as pa
+
+    names = list(dict.fromkeys(k for value in values if isinstance(value, dict) for k in value))
+    are_records = values and all(isinstance(v, dict) for v in values) and all(type(k) is str for k in names)
+    try:
+        if are_records and not taken & set(names):
+            return {name: pa.array([value.get(name) for value in values]) for name in names}
+        return {"value": pa.array(values)}
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        message = f"the outputs have no common Arrow type ({error}): use run.outputs"
+        raise UsageError(message=message) from None

@@ -1,0 +1,85 @@
+"""The final state of a run in a file (`--save-state`): JSON if the name ends with `.json`, else the bytes of the codec.
+
+Law: `read_state(path)` equals what was saved and has its types. JSON holds plain data only: None, booleans, numbers, texts, lists
+and dictionaries whose keys are texts; the codec holds whatever a state may be, and is read by this module (or by `dgs.codec`).
+
+>>> import tempfile
+>>> folder = Path(tempfile.mkdtemp())
+>>> save_state(folder / "state.json", {"windows": [1, 2]})
+>>> save_state(folder / "state.dgs", {("ann", 7): 1})
+>>> read_state(folder / "state.json"), read_state(folder / "state.dgs")
+({'windows': [1, 2]}, {('ann', 7): 1})
+>>> save_state(folder / "state.json", {("ann", 7): 1})  # doctest: +ELLIPSIS
+Traceback (most recent call last):
+dgs.api.state_files.StateUnwritableError: cannot write to ...state.json: JSON cannot hold this state: a key of type tuple. Name ...
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dgs import codec
+from dgs.errors import OutputUnwritableError
+
+PLAIN = (type(None), bool, int, str)
+
+
+class StateUnwritableError(OutputUnwritableError):
+    """The final state cannot be saved."""
+
+    code = "DGS405"
+    fix = "Name a file that can be written; one whose name does not end with .json holds any state"
+
+
+def save_state(path: str | os.PathLike[str], state: Any) -> None:
+    """Write a state into a file, in place of what it held. Raises StateUnwritableError, CodecError."""
+    target = Path(path)
+    if target.suffix == ".json":
+        for problem in _not_plain(state):
+            raise StateUnwritableError(path=target, problem=f"JSON cannot hold this state: {problem}")
+        data = (json.dumps(state, indent=2) + "\n").encode()
+    else:
+        data = codec.encode(state)
+    try:
+        draft = target.with_name(f"{target.name}.draft")
+        draft.write_bytes(data)
+        draft.replace(target)
+    except OSError as error:
+        raise StateUnwritableError(path=target, problem=error.strerror or str(error)) from None
+
+
+def check_place(path: Path) -> None:
+    """Raise StateUnwritableError if a state surely cannot be saved there: better before a run than after it."""
+    if path.is_dir():
+        raise StateUnwritableError(path=path, problem="it is a directory")
+    if not path.absolute().parent.is_dir():
+        raise StateUnwritableError(path=path, problem="its directory does not exist")
+    if not os.access(path.absolute().parent, os.W_OK):
+        raise StateUnwritableError(path=path, problem="its directory cannot be written")
+
+
+def read_state(path: str | os.PathLike[str]) -> Any:
+    """Return the state that `--save-state` wrote. Raises CodecError if it is something else, OSError."""
+    data = Path(path).read_bytes()
+    return json.loads(data) if Path(path).suffix == ".json" else codec.decode(data)
+
+
+def _not_plain(value: Any) -> Iterator[str]:
+    """Yield what JSON would not give back as it was."""
+    if type(value) is dict:
+        yield from (f"a key of type {type(key).__name__}" for key in value if type(key) is not str)
+        for inner in value.values():
+            yield from _not_plain(inner)
+    elif type(value) is list:
+        for inner in value:
+            yield from _not_plain(inner)
+    elif type(value) is float:
+        if not math.isfinite(value):
+            yield f"the number {value}"
+    elif type(value) not in PLAIN:
+        yield f"a value of type {type(value).__name__}"

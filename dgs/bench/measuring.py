@@ -1,0 +1,194 @@
+"""Measuring contestants fairly: the same work, repetitions interleaved (A B C A B C), outputs compared every time.
+
+>>> def answer(engine, outputs, seconds):
+...     return Contestant("sums", engine, "scalar", expected=right, run=lambda: Measured(10, seconds, [outputs]))
+>>> right = Expected.of([[7, 3]])
+>>> contestants = [answer("careful", [3, 7], 0.5), answer("hasty", [3, 8], 0.1)]
+>>> samples = list(measured(contestants, repetitions=2))
+>>> [(sample.repetition, sample.eps, sample.problem is None) for sample in samples]
+[(0, 20.0, True), (0, 100.0, False), (1, 20.0, True), (1, 100.0, False)]
+>>> [(row["eps"], row["problem"] is None) for row in medians(samples)]
+[(20.0, True), (100.0, False)]
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from dgs.bench.fingerprint import Fingerprint, fingerprint
+from dgs.errors import DgsError
+from dgs.model.columns import Column
+
+KEY = ("app", "engine", "mode", "leaves", "hosts")
+"""What names a contestant."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one run did: events, seconds from the first read to the last output, outputs.
+
+    `outputs` is None where collecting them would be measured instead of the run: then `count` says how many there were.
+    """
+
+    events: int
+    seconds: float
+    outputs: Sequence[Column] | None = None
+    count: int | None = None
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The outputs that are right. `explain` says how others differ from them; no lines: they are close enough."""
+
+    fingerprint: Fingerprint
+    events: int = 0
+    explain: Callable[[Sequence[Column]], list[str]] | None = None
+
+    @classmethod
+    def of(cls, outputs: Iterable[Column], events: int = 0) -> Expected:
+        """Return what is expected where `outputs`, of so many events, are right."""
+        return cls(fingerprint(outputs), events)
+
+    def problem(self, done: Measured) -> str | None:
+        """Return what is wrong with the outputs of a run, None if nothing is."""
+        if done.outputs is None:
+            wrong = done.count is not None and done.count != self.fingerprint.count
+            return f"{done.count:,} outputs instead of {self.fingerprint.count:,}" if wrong else None
+        found = fingerprint(done.outputs)
+        if found == self.fingerprint:
+            return None
+        if self.explain is not None:
+            return "\n".join(self.explain(done.outputs)) or None
+        return f"other outputs than those of the sequential program ({found.count:,} for {self.fingerprint.count:,})"
+
+
+@dataclass(frozen=True, eq=False)
+class Contestant:
+    """Something that computes the outputs of an application. `check`: an untimed first run that does collect them."""
+
+    app: str
+    engine: str
+    mode: str
+    leaves: int = 1
+    hosts: int = 1
+    expected: Expected = field(kw_only=True)
+    run: Callable[[], Measured] = field(kw_only=True)
+    check: Callable[[], Measured] | None = field(default=None, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One run of one contestant. `problem`: its outputs are wrong, or it failed: its time counts for nothing."""
+
+    app: str
+    engine: str
+    mode: str
+    leaves: int
+    hosts: int
+    repetition: int
+    events: int
+    seconds: float
+    wall_seconds: float
+    problem: str | None = None
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def eps(self) -> float:
+        """Events per second."""
+        return self.events / self.seconds if self.seconds > 0 else 0.0
+
+    def row(self) -> dict[str, Any]:
+        """Return the sample as data."""
+        return {**asdict(self), "eps": self.eps}
+
+
+def measured(
+    contestants: Iterable[Contestant],
+    *,
+    repetitions: int,
+    patience: float = math.inf,
+    seconds: float = math.inf,
+    limit: float = math.inf,
+) -> Iterator[Sample]:
+    """Yield a sample per contestant and repetition.
+
+    One that fails, or whose check is wrong, or that takes longer than `patience` in seconds, is not run again; nor is one
+    that takes more than its even share of what is left of `seconds`, so that slow ones are run less often. When `limit`
+    seconds have passed, none is begun at all.
+    """
+    running = list(contestants)
+    took: dict[Contestant, float] = {}
+    started = time.monotonic()
+    ends = started + seconds
+    for repetition in range(repetitions):
+        for left, contestant in zip(range(len(running), 0, -1), list(running), strict=True):
+            began = time.monotonic()
+            is_slow = repetition and took[contestant] > (ends - began) / left
+            if is_slow or began > started + limit:
+                running.remove(contestant)
+                continue
+            sample = _sample(contestant, repetition)
+            took[contestant] = time.monotonic() - began
+            if not sample.events or sample.wall_seconds > patience:
+                running.remove(contestant)
+            yield sample
+
+
+def _sample(contestant: Contestant, repetition: int) -> Sample:
+    named: dict[str, Any] = {name: getattr(contestant, name) for name in KEY}
+    expected = contestant.expected
+    nothing: dict[str, Any] = {"events": 0, "seconds": 0.0, "wall_seconds": 0.0}
+    try:
+        if repetition == 0 and contestant.check is not None:
+            problem = expected.problem(contestant.check())
+            if problem is not None:
+                return Sample(**named, **nothing, repetition=0, problem=problem)
+        with _quiet_collector():
+            started = time.perf_counter()
+            done = contestant.run()
+            wall = time.perf_counter() - started
+    except DgsError as error:
+        return Sample(**named, **nothing, repetition=repetition, problem=f"{error.code}: {error}")
+    return Sample(
+        **named,
+        repetition=repetition,
+        events=done.events,
+        seconds=done.seconds,
+        wall_seconds=wall,
+        problem=expected.problem(done),
+        figures=done.figures,
+    )
+
+
+@contextmanager
+def _quiet_collector() -> Iterator[None]:
+    """Let the garbage collector look only at what a run makes, not at the data and objects of all the others."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+def medians(samples: Iterable[Sample]) -> list[dict[str, Any]]:
+    """Return one row per contestant, in the order of first appearance: medians, the first problem, the last figures."""
+    groups: dict[tuple[Any, ...], list[Sample]] = {}
+    for sample in samples:
+        groups.setdefault(tuple(getattr(sample, name) for name in KEY), []).append(sample)
+    rows = []
+    for key, group in groups.items():
+        names = ("events", "seconds", "eps", "wall_seconds")
+        middle = {name: statistics.median(getattr(sample, name) for sample in group) for name in names}
+        problem = next((sample.problem for sample in group if sample.problem is not None), None)
+        more = {"samples": len(group), "problem": problem, "figures": group[-1].figures}
+        rows.append({**dict(zip(KEY, key, strict=True)), **middle, **more})
+    return rows

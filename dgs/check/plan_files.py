@@ -1,0 +1,112 @@
+"""Checking what a plan file names: the plan is valid and covers the streams, and payloads and keys are those of the input."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from dgs import codec
+from dgs.check.checking import of_finding
+from dgs.check.drawing.sample_tags import known_kinds
+from dgs.check.laws import Finding
+from dgs.check.options import Options
+from dgs.check.relation import relation_finding
+from dgs.check.report import LawResult
+from dgs.errors import CodecError, InvalidPlanError, RunError, UserCodeError
+from dgs.model import columns
+from dgs.model.program import Program
+
+if TYPE_CHECKING:
+    from dgs.api.preparing import Request
+    from dgs.model.tags import Tag
+
+MOST_ROWS = 400
+"""Rows of each stream that are read."""
+MOST_PAYLOADS = 30
+"""Different payloads of a kind that are used: the smallest ones."""
+
+NAME = "plan"
+WORDS = "the plan is valid (V1, V2) and covers every tag of every stream"
+
+
+def from_plan(
+    path: str | os.PathLike[str], options: Options, memory: Mapping[str, Any] | None = None
+) -> tuple[Program, Options, list[LawResult]]:
+    """Return the program of a plan file, the options with what its input shows, and what became of the plan.
+
+    Raises any InvalidError but InvalidPlanError.
+    """
+    from dgs.api import preparing
+    from dgs.job.loading import load_program
+
+    request = preparing.from_file(path, {}, memory=memory)
+    program = request.program or load_program(request.settings.config.program, request.base_dir)
+    if relation_finding(program) is not None:
+        return program, options, []
+    return (
+        program,
+        _with_samples(request, program, options),
+        [of_finding(NAME, WORDS, _plan_finding(request))],
+    )
+
+
+def _plan_finding(request: Request) -> Finding | None:
+    """Make or read the plan, and check it against the streams."""
+    from dgs.api import preparing
+
+    try:
+        preparing.prepare(request)
+    except InvalidPlanError as error:
+        found = [str(one) for one in error.violations]
+        return Finding(
+            f"the plan breaks {len(found)} rule{'s' if len(found) > 1 else ''}", differences=tuple(found)
+        )
+    return None
+
+
+def _with_samples(request: Request, program: Program, options: Options) -> Options:
+    """Return the options with payloads, keys and streams by kind as the first rows of every stream have them."""
+    payloads: dict[str, dict[bytes, Any]] = {}
+    keys: dict[str, dict[Any, None]] = {name: {} for name in known_kinds(program)}
+    streams: dict[str, dict[str, None]] = {}
+    for stream, tag, payload in _first_rows(request, program):
+        with suppress(CodecError):
+            payloads.setdefault(tag.kind, {})[codec.encode(payload)] = payload
+        keys.setdefault(tag.kind, {})[tag.key] = None
+        streams.setdefault(tag.kind, {})[stream] = None
+    return replace(
+        options,
+        strategies={kind: _smallest(found) for kind, found in payloads.items()} | dict(options.strategies),
+        keys={kind: list(found) for kind, found in keys.items()} | dict(options.keys),
+        streams={kind: tuple(found) for kind, found in streams.items()},
+    )
+
+
+def _smallest(found: Mapping[bytes, Any]) -> list[Any]:
+    return [found[data] for data in sorted(found, key=lambda data: (len(data), data))[:MOST_PAYLOADS]]
+
+
+def _first_rows(request: Request, program: Program) -> Iterator[tuple[str, Tag, Any]]:
+    """Yield stream, tag and payload of the first rows of every stream. Rows that cannot be read end a stream: a run says so."""
+    from dgs.api.preparing import context_of
+    from dgs.workers.sources.opening import open_arrivals
+
+    context = context_of(request, program)
+    for stream in request.settings.config.streams:
+        _, arrivals = open_arrivals(stream, context, MOST_ROWS)
+        with closing(arrivals), suppress(RunError, UserCodeError):
+            rows = ((stream.id, tag, payload) for part in arrivals for tag, payload in _rows(part))
+            yield from islice(rows, MOST_ROWS)
+
+
+def _rows(part: Any) -> Iterator[tuple[Tag, Any]]:
+    count = min(len(part), MOST_ROWS)
+    codes = [0] * count if part.codes is None else part.codes[:count].tolist()
+    payloads = (
+        [None] * count if part.payload is None else columns.to_list(columns.cut(part.payload, 0, count))
+    )
+    return zip(map(part.tags.__getitem__, codes), payloads, strict=True)

@@ -1,0 +1,153 @@
+"""What the laws are asked about: a program, some of its tags, payloads for them, and what equal means.
+
+All calls of user code go through here. One that raises becomes a `UserRaised`, which is a counterexample of its own.
+
+>>> from dgs.model.tags import Tag
+>>> class Total(Program):
+...     def init(self): return 0
+...     def update(self, state, event, emit):
+...         emit(state)
+...         return state + event.payload
+>>> world = World(Total(), (Tag("n"),), payloads={})
+>>> world.update("state", 3, Event(Tag("n"), "n", 0, 4))
+(7, [3])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from dgs.check.scenarios.equality import Equal, same
+from dgs.check.scenarios.scenario import Side, Sides
+from dgs.errors import DgsError
+from dgs.model.dependence import Dependence
+from dgs.model.events import Event
+from dgs.model.program import ForkJoin, Program, State, StateType
+from dgs.model.tags import Tag
+from dgs.model.user_code import user_trace
+
+if TYPE_CHECKING:
+    from dgs.check.elsewhere.another_process import AnotherProcess
+
+
+class UserRaised(Exception):  # noqa: N818 - a finding on its way to the report, not an error of ours
+    """User code raised: in which function, what, and the user's traceback."""
+
+    def __init__(self, function: str, error: BaseException) -> None:
+        super().__init__(function, error)
+        self.function = function
+        self.error = f"{type(error).__name__}: {error}"
+        self.trace = user_trace(error)
+
+
+@dataclass(frozen=True)
+class World:
+    """A program and what its laws are checked on.
+
+    `tags`: a finite sample of its tags; `payloads`: a Hypothesis strategy by kind; `streams`: which streams a kind comes from
+    (its own name where nothing is known); `any_ints`: kinds whose payloads may be large ints; `passes`: by how much time may pass
+    between two events.
+    """
+
+    program: Program
+    tags: tuple[Tag, ...]
+    payloads: Mapping[str, Any]
+    streams: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    states_equal: Equal = same
+    outputs_equal: Equal = same
+    any_ints: frozenset[str] = frozenset()
+    passes: tuple[int, ...] = (1,)
+
+    @cached_property
+    def types(self) -> dict[str, StateType]:
+        """The state types by name, the initial one first."""
+        return {one.name: one for one in self.program.states()}
+
+    @cached_property
+    def root(self) -> StateType:
+        """The initial state type."""
+        return next(iter(self.types.values()))
+
+    @cached_property
+    def forks(self) -> dict[str, ForkJoin]:
+        """The fork-join pairs by name."""
+        return {one.name: one for one in self.program.fork_joins()}
+
+    @cached_property
+    def dependence(self) -> Dependence:
+        """The dependence relation."""
+        return self.program.dependence
+
+    @cached_property
+    def independent(self) -> frozenset[tuple[Tag, Tag]]:
+        """All pairs of tags of the sample that are independent, in both orders."""
+        asked = {(a, b) for i, a in enumerate(self.tags) for b in self.tags[i:] if not self.dependence(a, b)}
+        return frozenset(asked | {(b, a) for a, b in asked})
+
+    @cached_property
+    def accumulating(self) -> frozenset[str]:
+        """The kinds that the program says accumulate, whether they may or not."""
+        return frozenset(map(str, self.program.accumulates)) if self.has_one_type else frozenset()
+
+    @cached_property
+    def has_one_type(self) -> bool:
+        """Whether the program has one state type: accumulation is for those only."""
+        return type(self.program).states is Program.states
+
+    @property
+    def looks_at_time(self) -> bool:
+        """Whether the program looks at timestamps."""
+        return len(self.passes) > 1
+
+    @cached_property
+    def elsewhere(self) -> AnotherProcess:
+        """Another process with the program, which starts when it is first asked."""
+        from dgs.check.elsewhere.another_process import AnotherProcess
+
+        return AnotherProcess(self.program)
+
+    def close(self) -> None:
+        """End what was started."""
+        if "elsewhere" in vars(self):
+            self.elsewhere.close()
+
+    def init(self) -> State:
+        """Return the initial state."""
+        return called("init", self.program.init)
+
+    def identity(self) -> State:
+        """Return the identity."""
+        return called("identity", self.program.identity)
+
+    def update(self, of: str, state: State, event: Event) -> tuple[State, list[Any]]:
+        """Return the state after an event, and its outputs."""
+        outputs: list[Any] = []
+        return called("update", self.types[of].update, state, event, outputs.append), outputs
+
+    def fork(self, sides: Sides, state: State) -> dict[Side, State]:
+        """Return the states of both sides of a fork."""
+        found = called("fork", self.forks[sides.fork].fork, state, sides.left, sides.right)
+        left, right = called("fork", lambda: found)
+        return {"left": left, "right": right}
+
+    def join(self, fork: str, left: State, right: State) -> State:
+        """Return the state that two sides join to."""
+        return called("join", self.forks[fork].join, left, right)
+
+    def type_of(self, fork: str, side: Side) -> str:
+        """Return the name of the state type of a side of a fork."""
+        pair = self.forks[fork]
+        return pair.left if side == "left" else pair.right
+
+
+def called(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call user code. Raises UserRaised for what it raises."""
+    try:
+        return function(*arguments)
+    except DgsError:
+        raise
+    except Exception as error:
+        raise UserRaised(name, error) from error

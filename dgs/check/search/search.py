@@ -1,0 +1,173 @@
+"""Looking for a counterexample to a law with Hypothesis, and making it small.
+
+What was found is remembered as it is found: of all scenarios that failed, the one with the fewest events counts, also where user
+code does something else each time.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass, replace
+from itertools import chain, count
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, Verbosity, given, settings
+from hypothesis import seed as seeded
+from hypothesis.errors import HypothesisException, HypothesisWarning
+
+from dgs.check.drawing.scenarios import scenarios
+from dgs.check.laws import Finding, Law
+from dgs.check.scenarios.scenario import Scenario
+from dgs.check.scenarios.world import UserRaised, World
+from dgs.check.search.pruning import Payloads, pruned
+
+SHRINKING = 3.0
+"""Seconds after the first failure, at most, for finding a smaller one."""
+
+READABLE = 3
+"""Events of a counterexample that is small enough."""
+
+SEARCHES = 3
+"""So often is a smaller one looked for, from other seeds."""
+
+ERRORS = "errors"
+"""The law that user code raises nothing; every scenario of every law checks it."""
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """A scenario in which a law does not hold, and what is wrong in it."""
+
+    scenario: Scenario
+    finding: Finding
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """How large it is: events, forks, characters."""
+        return self.scenario.event_count, self.scenario.fork_count, len(repr(self.scenario))
+
+
+class _DoesNotHold(Exception):  # noqa: N818 - Hypothesis's sign of failure
+    """A scenario failed."""
+
+
+class _Enough(BaseException):
+    """Time for shrinking is over."""
+
+
+def examined(law: Law, world: World, scenario: Scenario) -> Finding | None:
+    """Return what is wrong in a scenario; what user code raises is a finding too."""
+    try:
+        return law.check(world, scenario)
+    except UserRaised as raised:
+        hint = f"every function must accept every state and event that it can meet\n{raised.trace}"
+        return Finding(f"{raised.function} raised {raised.error}", hint=hint, law=ERRORS)
+
+
+def search(law: Law, world: World, *, max_examples: int, seed: int) -> tuple[int, Counterexample | None]:
+    """Return how many scenarios were checked, and the smallest in which the law does not hold.
+
+    A large one is not the last word: where user code remembers what it did before, what fails once cannot be made smaller later.
+    """
+    examples, found = _searched(law, world, max_examples, seed)
+    for again in range(1, SEARCHES):
+        if found is None or found.scenario.event_count <= READABLE:
+            break
+        _, other = _searched(law, world, max_examples, seed + again)
+        found = min((one for one in (found, other) if one is not None), key=lambda one: one.size)
+    return examples, found
+
+
+def _searched(law: Law, world: World, max_examples: int, seed: int) -> tuple[int, Counterexample | None]:
+    failing: list[Counterexample] = []
+    payloads = Payloads()
+    examples, until = 0, float("inf")
+
+    @seeded(seed)
+    @settings(
+        max_examples=max_examples,
+        database=None,
+        deadline=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+        verbosity=Verbosity.quiet,
+        report_multiple_bugs=False,
+        print_blob=False,
+    )
+    @given(scenarios(law.draw, world))
+    def attempt(scenario: Scenario) -> None:
+        nonlocal examples, until
+        examples += not failing
+        payloads.see(scenario)
+        if time.monotonic() > until:
+            raise _Enough
+        for one in chain.from_iterable(
+            law.variants(world, one) for one in (scenario, *alike(world, scenario), *later(world, scenario))
+        ):
+            finding = examined(law, world, one)
+            if finding is not None:
+                until = min(until, time.monotonic() + SHRINKING)
+                failing.append(Counterexample(one, finding))
+                raise _DoesNotHold
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HypothesisWarning)
+        try:
+            attempt()
+        except (_DoesNotHold, _Enough):
+            pass
+        except HypothesisException:
+            if not failing:  # else: user code that does something else each time
+                raise
+    return examples, _smallest(law, world, failing, payloads) if failing else None
+
+
+def _smallest(law: Law, world: World, failing: list[Counterexample], payloads: Payloads) -> Counterexample:
+    """Return the smallest counterexample that is one every time, without the steps that it does not need."""
+    ordered = sorted(failing, key=lambda one: one.size)
+    found = next((one for one in ordered if examined(law, world, one.scenario) is not None), ordered[0])
+
+    def is_broken(scenario: Scenario) -> bool:
+        finding = examined(law, world, scenario)
+        return finding is not None and finding.law == found.finding.law
+
+    scenario = pruned(world, found.scenario, is_broken, payloads, fewest=law.fewest)
+    finding = examined(law, world, scenario)
+    return found if finding is None else Counterexample(scenario, finding)
+
+
+def alike(world: World, scenario: Scenario) -> list[Scenario]:
+    """Return the scenario with the same payload everywhere: ties, and what is taken back, are rare among payloads that are drawn."""
+    first: dict[int, Any] = {}
+    changed = scenario.changed(
+        lambda event: event._replace(
+            payload=first.setdefault(id(world.payloads.get(event.tag.kind)), event.payload)
+        )
+    )
+    payloads = zip(scenario.every_event(), changed.every_event(), strict=True)
+    return [] if all(one.payload is other.payload for one, other in payloads) else [changed]
+
+
+def later(world: World, scenario: Scenario) -> list[Scenario]:
+    """Return the scenario with the last events, or the last one, after everything has expired: seldom drawn together with the rest."""
+    if not world.looks_at_time:
+        return []
+    jump, total = max(world.passes), scenario.event_count
+    found = []
+    for last in sorted({1, len(scenario.events)} - {0, total}):
+        places = count()
+        found.append(
+            scenario.changed(
+                lambda event, places=places, last=last: (  # type: ignore[misc]
+                    event if next(places) < total - last else event._replace(ts=event.ts + jump)
+                )
+            )
+        )
+    return found if total else []
+
+
+def named(counterexample: Counterexample, law: Law) -> Counterexample:
+    """Return a counterexample whose finding names the law that is broken."""
+    finding = counterexample.finding
+    return replace(counterexample, finding=replace(finding, law=finding.law or law.name))

@@ -1,0 +1,67 @@
+"""The codec: values as bytes and back, for frames between hosts, checkpoints, and stable hashes of keys.
+
+It carries None, bool, int of any size, float, str, bytes, list, tuple, set, frozenset, dict with any hashable keys, date and
+time types, Decimal, Fraction, complex, UUID, the containers of `collections`, NumPy scalars and arrays without objects,
+Arrow arrays and tables, the words of the model (tags, sets, keys, batches), and what users `register`.
+
+Laws. `decode(encode(v))` equals v and has its types. Equal values of equal types have equal bytes: sets and dictionaries
+are sorted (so a dictionary comes back sorted), all NaN are one. But True, 1 and 1.0 are three values, and so are 0.0 and
+-0.0, Decimal("1") and Decimal("1.0"), and one instant in two time zones: they come back as they were. For any bytes, `decode`
+returns a value or raises CodecError; it imports nothing, runs nothing of the data, and allocates in proportion to it.
+
+>>> decode(encode({"when": (1, 2.5), "who": {"ann", "bob"}})) == {"when": (1, 2.5), "who": {"bob", "ann"}}
+True
+>>> encode({3, 1, 2}) == encode({2, 3, 1}), encode(1) == encode(True)
+(True, False)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from dgs.codec import arrays, registered, scalars
+from dgs.codec.forms import add_families, add_forms
+from dgs.codec.registered import register
+from dgs.codec.trees import add_text_type, pack, plain, too_deep, unpack
+from dgs.errors import CodecError
+from dgs.model import wire_forms
+from dgs.model.tags import Kind
+
+__all__ = ["decode", "encode", "encode_as", "register"]
+
+Value = TypeVar("Value")
+
+add_forms(scalars.FORMS)
+add_forms(arrays.FORMS)
+add_forms(wire_forms.FORMS)
+add_forms(registered.FORMS)
+add_families(arrays.FAMILIES)
+add_text_type(Kind)
+
+
+def encode(value: Any) -> bytes:
+    """Return the bytes of a value. Raises CodecError naming the type that it does not carry."""
+    return encode_as(plain, value)
+
+
+def encode_as(tree: Callable[[Value], Any], value: Value) -> bytes:
+    """Return the bytes of a value in a form of the caller's, who makes a list of what `plain` returns. Raises CodecError."""
+    try:
+        return pack(tree(value))
+    except RecursionError as error:
+        raise too_deep() from error
+    except (ValueError, UnicodeError, OverflowError) as error:
+        raise CodecError(problem=f"cannot encode the value: {error}") from error
+
+
+def decode(data: bytes | bytearray | memoryview) -> Any:
+    """Return the value of the bytes. Arrays are writable copies, those in batches views of `data`. Raises CodecError."""
+    try:
+        return unpack(data)
+    except CodecError:
+        raise
+    except Exception as error:
+        raise CodecError(
+            problem=f"cannot decode {len(data)} bytes: {type(error).__name__}: {error}"
+        ) from error

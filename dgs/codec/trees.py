@@ -1,0 +1,226 @@
+"""Trees: how any value becomes a tree of what msgpack itself carries, and back.
+
+None, bool, int, float, str, bytes, lists, and dictionaries with text keys are msgpack's own. Everything else is a map of one
+entry `{code: content}` with an integer code from a closed table of *forms*; the content is again such a tree. (Extension
+types would pack every level apart and copy its bytes once more; a map is packed in the same pass.) Integers beyond 64 bits
+are the one extension type, because only the packer itself meets them.
+
+Lists are looked at as a whole: one of plain values goes to the packer untouched, one of many tuples of one length, or of
+dictionaries with the same text keys, travels by columns. What is written depends on the value alone, so that equal values
+of equal types have equal bytes.
+
+>>> unpack(pack(plain((1, {2, 3}))))
+(1, {2, 3})
+>>> plain((1, 2.5))
+{1: [1, 2.5]}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import chain, repeat
+from math import nan
+from operator import itemgetter
+from typing import Any
+
+import msgpack
+
+from dgs.codec.forms import Form, add_forms, form_of, unknown, value_of
+from dgs.errors import CodecError
+
+DEEPEST = 250
+"""Levels of msgpack arrays and maps in a value; a tuple, set or object takes two or three."""
+
+FEWEST_ROWS = 8
+"""Lists of at least as many tuples or dictionaries of one shape travel by columns."""
+
+BIG_INT = 1
+"""The one extension type: a big-endian two's complement integer."""
+
+TUPLE, SET, FROZENSET, DICT, ROWS, RECORDS = 1, 2, 3, 4, 5, 6
+
+_PLAIN = frozenset([str, int, bool, type(None), bytes])
+_PLAIN_OR_FLOAT = _PLAIN | {float}
+
+
+def plain(value: Any, depth: int = 0) -> Any:
+    """Return the tree that the packer is given for a value. Raises CodecError."""
+    one = type(value)
+    if one in _PLAIN:
+        return value
+    if one is float:
+        return value if value == value else nan  # noqa: PLR0124 - only NaN differs from itself
+    if depth > DEEPEST:
+        raise too_deep()
+    if one in _CONTAINERS:
+        return _CONTAINERS[one](value, depth)
+    form = form_of(one)
+    content = form.to(value)
+    return {form.code: content if form.is_raw else plain(content, depth + 1)}
+
+
+def _list(values: list[Any], depth: int) -> Any:
+    if depth > DEEPEST:
+        raise too_deep()
+    kinds = set(map(type, values))
+    if len(kinds) == 1 and len(values) >= FEWEST_ROWS:
+        if tuple in kinds and len(widths := set(map(len, values))) == 1 and (width := widths.pop()):
+            return {ROWS: [_list(_column(values, i), depth + 3) for i in range(width)]}
+        if dict in kinds and (names := _same_names(values)):
+            return {RECORDS: [names, [_list(_column(values, name), depth + 4) for name in names]]}
+    return _items(values, kinds, depth)
+
+
+def _items(values: list[Any], kinds: set[type], depth: int) -> list[Any]:
+    """Return the trees of the values one by one, untouched where the packer can have them as they are."""
+    if kinds <= _PLAIN:
+        return values
+    if kinds <= _PLAIN_OR_FLOAT:
+        return _with_one_nan(values)
+    return [plain(value, depth + 1) for value in values]
+
+
+def _column(rows: list[Any], name: int | str) -> list[Any]:
+    return list(map(itemgetter(name), rows))
+
+
+def _same_names(rows: list[dict[Any, Any]]) -> list[str]:
+    """Return the sorted keys that all rows have, if they are all text; none otherwise."""
+    first = rows[0].keys()
+    if not all(map(first.__eq__, map(dict.keys, rows))):
+        return []
+    return sorted(first) if _are_text(rows) else []
+
+
+def _are_text(rows: list[dict[Any, Any]]) -> bool:
+    """Whether no key is of another type that equals a text."""
+    return set(map(type, chain.from_iterable(rows))) == {str}
+
+
+def _with_one_nan(values: list[Any]) -> list[Any]:
+    """Return the values with every NaN replaced by the same one; a sum tells at the packer's speed that there is none."""
+    try:
+        total = sum(values)
+    except (TypeError, OverflowError):
+        total = nan
+    if total == total:  # noqa: PLR0124 - only NaN differs from itself
+        return values
+    return [value if value == value else nan for value in values]  # noqa: PLR0124
+
+
+def _dict(value: dict[Any, Any], depth: int) -> Any:
+    kinds = set(map(type, value))
+    if kinds <= {str}:
+        names = sorted(value)
+        values = [value[name] for name in names]
+        return dict(zip(names, _items(values, set(map(type, values)), depth), strict=True))
+    keys, tree = _ordered(list(value), depth + 2)
+    return {DICT: [tree, _list([value[key] for key in keys], depth + 2)]}
+
+
+def _set(value: set[Any] | frozenset[Any], depth: int) -> Any:
+    code = SET if type(value) is set else FROZENSET
+    return {code: _ordered(list(value), depth + 1)[1]}
+
+
+def _ordered(values: list[Any], depth: int) -> tuple[list[Any], Any]:
+    """Return elements of a set in an order that depends on their values only, and their tree.
+
+    It is their own order where they have one, else that of their bytes (each is made a tree once, or sets of sets of sets
+    would take for ever).
+    """
+    if _have_order(values):
+        ordered = sorted(values)
+        return ordered, _list(ordered, depth)
+    trees = [plain(value, depth + 1) for value in values]
+    packed = list(map(pack, trees))
+    order = sorted(range(len(values)), key=packed.__getitem__)
+    return [values[i] for i in order], [trees[i] for i in order]
+
+
+def _have_order(values: list[Any]) -> bool:
+    """Whether Python orders them totally: numbers, texts, or tuples of one length with such columns."""
+    kinds = set(map(type, values))
+    if kinds <= {int} or kinds <= {str}:
+        return True
+    if kinds != {tuple} or len(widths := set(map(len, values))) != 1:
+        return False
+    return all(_have_order(_column(values, i)) for i in range(widths.pop()))
+
+
+def add_text_type(one: type) -> None:
+    """Say that values of this subclass of str travel as the text they are."""
+    _CONTAINERS[one] = lambda value, _depth: str(value)
+
+
+def too_deep() -> CodecError:
+    """Return the error for a value that is nested too deeply, or contains itself."""
+    return CodecError(
+        problem=f"cannot encode a value nested deeper than {DEEPEST} levels, or one that contains itself"
+    )
+
+
+def pack(tree: Any) -> bytes:
+    """Return the bytes of a tree made by `plain`."""
+    return msgpack.Packer(strict_types=True, default=_beyond).pack(tree)  # type: ignore[no-any-return]
+
+
+def _beyond(value: Any) -> Any:
+    if type(value) is not int:
+        raise unknown(type(value))
+    size = value.bit_length() // 8 + 1
+    return msgpack.ExtType(BIG_INT, value.to_bytes(size, "big", signed=True))
+
+
+def unpack(data: bytes | bytearray | memoryview) -> Any:
+    """Return the value of the bytes; raises anything on bytes that `pack` did not make. Lengths are bounded by the data's."""
+    return msgpack.unpackb(
+        data, raw=False, strict_map_key=False, object_hook=_restored, ext_hook=_big_int, use_list=True
+    )
+
+
+def _restored(entries: dict[Any, Any]) -> Any:
+    if len(entries) == 1:
+        ((code, content),) = entries.items()
+        if type(code) is int:
+            return value_of(code, content)
+    return entries
+
+
+def _big_int(code: int, data: bytes) -> int:
+    if code != BIG_INT:
+        raise CodecError(problem=f"extension type {code} is not one of the codec's")
+    return int.from_bytes(data, "big", signed=True)
+
+
+def _records(content: Any) -> list[dict[str, Any]]:
+    names, columns = content
+    if len(names) != len(columns):
+        raise CodecError(problem="the columns of a list of dictionaries do not have its names")
+    return list(map(dict, map(zip, repeat(names), zip(*columns, strict=True))))
+
+
+_CONTAINERS: dict[type, Callable[[Any, int], Any]] = {
+    list: _list,
+    tuple: lambda value, depth: {TUPLE: _list(list(value), depth + 1)},
+    dict: _dict,
+    set: _set,
+    frozenset: _set,
+}
+"""The types whose trees are made here, for their order or their shape; their forms only say how to come back."""
+
+
+def _unreachable(value: Any) -> Any:
+    raise CodecError(problem=f"no form for {type(value)}")
+
+
+add_forms(
+    [
+        Form(TUPLE, (), _unreachable, tuple),
+        Form(SET, (), _unreachable, set),
+        Form(FROZENSET, (), _unreachable, frozenset),
+        Form(DICT, (), _unreachable, lambda content: dict(zip(*content, strict=True))),
+        Form(ROWS, (), _unreachable, lambda content: list(zip(*content, strict=True))),
+        Form(RECORDS, (), _unreachable, _records),
+    ]
+)

@@ -1,0 +1,138 @@
+"""Loading what plan.yaml names: programs and functions, from a file beside it or from a package.
+
+A file is imported under a name made of its path, so that another process that loads the same file gets a module of the same
+name, and classes of one unpickle in the other. A file that has changed since is imported afresh.
+
+>>> load_callable("math:sqrt", Path.cwd())(9.0)
+3.0
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from dgs.errors import DgsError, ProgramImportError
+from dgs.job.problems import did_you_mean
+from dgs.job.schema import ProgramConfig
+from dgs.model.program import Program
+from dgs.model.user_code import user_trace
+
+SPELLING = 'Write "file.py:Name", relative to the plan file, or "package.module:Name"'
+
+
+def load_program(config: ProgramConfig, base_dir: Path) -> Program:
+    """Return the program that a plan file names: a Program class (made with `args`), an instance, or a function making one.
+
+    Raises ProgramImportError with the user's traceback as `trace`.
+    """
+    found = load_callable(config.ref, base_dir)
+    if isinstance(found, Program):
+        if config.args:
+            raise _failure(config.ref, "it is an instance already, so `args:` cannot be given")
+        return found
+    if not callable(found):
+        raise _failure(config.ref, f"it is a {type(found).__name__}, not a dgs.Program")
+    try:
+        program = found(**config.args)
+    except DgsError:
+        raise
+    except Exception as error:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in config.args.items())
+        raise _failure(config.ref, f"making it with ({arguments}) raised {_summary(error)}", error) from error
+    if not isinstance(program, Program):
+        raise _failure(config.ref, f"it makes a {type(program).__name__}, not a dgs.Program")
+    return program
+
+
+def load_callable(ref: str, base_dir: Path) -> Any:
+    """Return what `file.py:Name` (relative to `base_dir`) or `package.module:Name` stands for.
+
+    Raises ProgramImportError: no such file, module or name, or the module raised.
+    """
+    source, colon, name = ref.rpartition(":")
+    if not colon or not source or not name:
+        raise _failure(ref, f"it names no object inside of the module. {SPELLING}")
+    module = _from_file(ref, base_dir / source) if source.endswith(".py") else _by_name(ref, source, base_dir)
+    found: Any = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            public = [word for word in vars(module) if not word.startswith("_")]
+            raise _failure(ref, f"{source} has no {name!r}{did_you_mean(name, public)}")
+        found = getattr(found, part)
+    return found
+
+
+def load_function(ref: str, base_dir: Path) -> Callable[..., Any]:
+    """Return the function that `ref` names, as `load_callable` does. Raises ProgramImportError, also if it is none."""
+    found = load_callable(ref, base_dir)
+    if not callable(found):
+        raise _failure(ref, f"it is not a function but {type(found).__name__}")
+    return found  # type: ignore[no-any-return]
+
+
+def module_name(path: Path) -> str:
+    """Return the name under which a file is imported: stable, unique per path, the same in every process."""
+    digest = hashlib.blake2b(str(path.resolve()).encode(), digest_size=6).hexdigest()
+    return f"dgs_file_{digest}_{path.stem}"
+
+
+def _from_file(ref: str, path: Path) -> ModuleType:
+    path = path.resolve()
+    if not path.is_file():
+        raise _failure(ref, f"there is no file {path}. {SPELLING}")
+    name, stamp = module_name(path), (path.stat().st_mtime_ns, path.stat().st_size)
+    known = sys.modules.get(name)
+    if known is not None and getattr(known, "__dgs_stamp__", None) == stamp:
+        return known
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise _failure(ref, f"{path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    _make_importable(path.parent)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        del sys.modules[name]
+        if isinstance(error, Exception):
+            raise _failure(ref, f"importing {path.name} raised {_summary(error)}", error) from error
+        raise
+    vars(module)["__dgs_stamp__"] = stamp
+    return module
+
+
+def _by_name(ref: str, source: str, base_dir: Path) -> ModuleType:
+    _make_importable(base_dir.resolve())
+    _make_importable(Path.cwd())
+    try:
+        return importlib.import_module(source)
+    except ModuleNotFoundError as error:
+        if error.name and (source == error.name or source.startswith(error.name + ".")):
+            raise _failure(
+                ref, f"there is no module {error.name!r} beside the plan file or installed"
+            ) from None
+        raise _failure(ref, f"importing {source} raised {_summary(error)}", error) from error
+    except Exception as error:
+        raise _failure(ref, f"importing {source} raised {_summary(error)}", error) from error
+
+
+def _make_importable(directory: Path) -> None:
+    """Let the user's modules import their neighbours; last on the path, so that they hide nothing that is installed."""
+    if str(directory) not in sys.path:
+        sys.path.append(str(directory))
+
+
+def _summary(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _failure(ref: str, problem: str, cause: BaseException | None = None) -> ProgramImportError:
+    trace = user_trace(cause) if cause is not None else ""
+    return ProgramImportError(ref=ref, problem=problem, trace=trace)

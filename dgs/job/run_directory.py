@@ -1,0 +1,182 @@
+"""The directory that every run leaves: the resolved plan.yaml, results.json, outputs, checkpoints, and what was kept of a failure.
+
+`run.json` says what the run is: of which plan file, since when, how far it came, where its checkpoints are.
+
+>>> import tempfile
+>>> directory = RunDirectory.create(Path(tempfile.mkdtemp()) / "run")
+>>> directory.note(name="sums", status="running")
+>>> directory.note(status="done")
+>>> directory.write_results({"events_in": 3})
+>>> directory.about(), directory.results()
+({'name': 'sums', 'status': 'done'}, {'events_in': 3})
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dgs.errors import OutputUnwritableError
+from dgs.job.schema import PlanFile
+
+ABOUT, LOCK, OUTPUTS, PLAN, RESULTS = "run.json", "lock", "outputs", "plan.yaml", "results.json"
+
+CLAIM = "process "
+"""What the content of a lock begins with."""
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """The directory of one run. All methods raise OutputUnwritableError if it cannot be written."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, path: Path) -> RunDirectory:
+        """Make the directory; it may exist if nothing is in it that a run would write over."""
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputUnwritableError(path=path, problem=error.strerror or str(error)) from None
+        directory = cls(path)
+        directory.check_unused()
+        if foreign := directory._foreign():
+            problem = f"it holds what no run has left there: {', '.join(foreign)}"
+            raise OutputUnwritableError(path=path, problem=problem)
+        return directory
+
+    def check_unused(self) -> None:
+        """Raise OutputUnwritableError if a run has begun here."""
+        if any((self.path / name).exists() for name in (ABOUT, RESULTS, OUTPUTS)):
+            raise OutputUnwritableError(path=self.path, problem="it holds the results of an earlier run")
+
+    @classmethod
+    def beside(cls, base_dir: Path) -> RunDirectory:
+        """Make a new directory `.dgs/runs/<id>` beside a plan file; ids sort by time."""
+        return cls.create(runs_beside(base_dir) / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}")
+
+    @property
+    def outputs(self) -> Path:
+        """Where outputs go when the plan file names no sinks."""
+        return self.path / OUTPUTS
+
+    @property
+    def plan_file(self) -> Path:
+        """The resolved plan.yaml."""
+        return self.path / PLAN
+
+    @property
+    def control(self) -> Path:
+        """Where wishes for the running job are left, and its answers."""
+        return self.path / "control"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where its checkpoints are: beside it, unless the plan file says otherwise."""
+        return self.path.joinpath(str(self.about().get("checkpoints", "checkpoints"))).resolve()
+
+    @property
+    def base_dir(self) -> Path:
+        """Where the relative paths of its plan file start."""
+        return self.path.joinpath(str(self.about().get("base_dir", "."))).resolve()
+
+    @property
+    def of(self) -> Path | None:
+        """The plan file that it is a run of, None if there is none."""
+        noted = self.about().get("plan_file")
+        return None if noted is None else self.path.joinpath(noted).resolve()
+
+    def about(self) -> dict[str, Any]:
+        """Return what run.json says; nothing if there is none that can be read."""
+        return _read(self.path / ABOUT)
+
+    def note(self, **facts: Any) -> None:
+        """Add facts to run.json."""
+        self._write(ABOUT, json.dumps({**self.about(), **facts}, indent=2, default=str) + "\n")
+
+    def results(self) -> dict[str, Any]:
+        """Return what results.json says; nothing if the run has not ended."""
+        return _read(self.path / RESULTS)
+
+    def forget_results(self) -> None:
+        """Remove results.json: the run goes on."""
+        (self.path / RESULTS).unlink(missing_ok=True)
+
+    def write_plan(self, config: PlanFile, plan: Mapping[str, Any], base_dir: Path) -> None:
+        """Write the resolved plan.yaml with the plan that is run: running it again does the same."""
+        from dgs.job.document import dump
+
+        data = relocated(config, base_dir, self.path)
+        self._write(PLAN, dump({**data, "plan": plan}))
+
+    def write_results(self, results: Mapping[str, Any]) -> None:
+        """Write results.json."""
+        self._write(RESULTS, json.dumps(results, indent=2, default=str) + "\n")
+
+    def write_traceback(self, text: str) -> Path:
+        """Write the traceback of a bug and return where it is."""
+        self._write("traceback.txt", text)
+        return self.path / "traceback.txt"
+
+    def _foreign(self) -> list[str]:
+        """Return what is here under names that a run uses, unless it is of a run that was killed before it had begun."""
+        try:
+            claim = (self.path / LOCK).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            claim = ""
+        if claim.startswith(CLAIM):
+            return []
+        names = [name for name in (PLAN, "checkpoints", "control", "logs") if (self.path / name).exists()]
+        return [*names, LOCK] if claim else names
+
+    def _write(self, name: str, text: str) -> None:
+        target = self.path / name
+        try:
+            draft = target.with_name(name + ".draft")
+            draft.write_text(text, encoding="utf-8")
+            draft.replace(target)
+        except OSError as error:
+            raise OutputUnwritableError(path=target, problem=error.strerror or str(error)) from None
+
+
+def runs_beside(base_dir: Path) -> Path:
+    """Return the directory of the runs of the plan files in a directory; that of a run has none of its own."""
+    inside_another = base_dir.parent.name == "runs" and base_dir.parent.parent.name == ".dgs"
+    return base_dir.parent if inside_another else base_dir / ".dgs" / "runs"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def relocated(config: PlanFile, base_dir: Path, new_dir: Path) -> dict[str, Any]:
+    """Return a plan file's data with its relative paths rewritten for a file in another directory."""
+
+    def moved(path: str) -> str:
+        if os.path.isabs(path) or "://" in path:  # noqa: PTH117 - the path may be a glob
+            return path
+        return os.path.relpath(base_dir.resolve() / path, new_dir.resolve())
+
+    def moved_ref(ref: str) -> str:
+        source, colon, name = ref.rpartition(":")
+        return f"{moved(source)}{colon}{name}" if source.endswith(".py") else ref
+
+    data = config.model_dump(exclude_none=True)
+    data["program"]["ref"] = moved_ref(data["program"]["ref"])
+    sections = [*(stream["source"] for stream in data["streams"]), *data["sinks"]]
+    details = [detail for section in sections for detail in section.values() if isinstance(detail, dict)]
+    saved = data.get("checkpoint", {})
+    for detail in [*details, saved, saved.get("spark", {})]:
+        detail |= {name: moved(detail[name]) for name in ("path", "log", "dir") if name in detail}
+        detail |= {name: moved_ref(detail[name]) for name in ("ref", "when") if name in detail}
+    return data

@@ -1,0 +1,216 @@
+"""The schema of plan.yaml: one model per section, validated by pydantic, unknown keys refused.
+
+Sections hold what the user wrote, with units resolved (durations in nanoseconds, sizes in bytes); nothing here opens a file.
+Law: `model_validate(model_dump(...))` gives an equal section (units are written back as text), so a resolved file can be run.
+
+>>> RuntimeConfig.model_validate({"kind": "local", "buffer_bytes": "1MiB"}).buffer_bytes
+1048576
+>>> HeartbeatConfig.model_validate({"every": "10ms", "max_delay": "1s"}).every
+10000000
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from dgs.job.schema_base import Choice, Duration, Rate, Scalar, Section
+from dgs.job.schema_runtime import (
+    SINKS_WITHOUT_OPTIONS,
+    CallableSink,
+    CheckpointConfig,
+    FileSink,
+    RestartsConfig,
+    RuntimeConfig,
+    SinkConfig,
+    SparkConfig,
+    SparkSink,
+    SparkTable,
+    SqliteSink,
+)
+from dgs.job.schema_sources import (
+    ColumnRef,
+    ColumnTypes,
+    CsvSource,
+    GeneratorSource,
+    JsonlSource,
+    LogSource,
+    ParquetSource,
+    SocketSource,
+    SourceConfig,
+    SparkSource,
+    TimeColumn,
+    Ts,
+)
+from dgs.job.units import TimeUnit
+
+__all__ = [
+    "SINKS_WITHOUT_OPTIONS",
+    "CallableSink",
+    "CheckpointConfig",
+    "Choice",
+    "ColumnRef",
+    "ColumnTypes",
+    "CsvSource",
+    "FileSink",
+    "GeneratorSource",
+    "HeartbeatConfig",
+    "JsonlSource",
+    "LogSource",
+    "MachineConfig",
+    "OptimizerConfig",
+    "ParquetSource",
+    "PlanFile",
+    "ProgramConfig",
+    "RestartsConfig",
+    "RuntimeConfig",
+    "Section",
+    "SinkConfig",
+    "SocketSource",
+    "SortWithin",
+    "SourceConfig",
+    "SparkConfig",
+    "SparkSink",
+    "SparkSource",
+    "SparkTable",
+    "SqliteSink",
+    "StreamConfig",
+    "TagConfig",
+    "TagsConfig",
+    "TimeColumn",
+    "TimeConfig",
+    "Ts",
+    "json_schema",
+]
+
+
+class TagConfig(Section):
+    """The tag of every event of a stream: a kind and a key, each literal or from a column.
+
+    With the kind in a column, `kinds` lists those that may arrive (default: all kinds of the program).
+    """
+
+    kind: str | ColumnRef
+    key: ColumnRef | Scalar | None = None
+    kinds: list[str] | None = None
+
+
+TagsConfig = TagConfig | list[TagConfig | str]
+"""Either how to make the tag of each event, or the list of literal tags that events bring along themselves."""
+
+
+class SortWithin(Section):
+    """A bounded reorder buffer: events at most this much late are put in order."""
+
+    sort_within: Duration
+
+
+class HeartbeatConfig(Section):
+    """How a live source says that time passes."""
+
+    every: Duration
+    max_delay: Duration
+
+
+class StreamConfig(Section):
+    """An input stream. The order of streams in the file breaks ties between equal timestamps."""
+
+    id: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")
+    tags: TagsConfig
+    source: SourceConfig
+    payload: str | list[str] | None = None
+    rate: Rate | None = None
+    location: str | None = None
+    split: int = Field(default=1, ge=1, le=1024)
+    on_disorder: Literal["error", "drop"] | SortWithin = "error"
+    heartbeat: HeartbeatConfig | None = None
+
+    @property
+    def impl_streams(self) -> tuple[str, ...]:
+        """The implementation streams: the id itself, or `id/0`, `id/1`, ... when split."""
+        return (self.id,) if self.split == 1 else tuple(f"{self.id}/{i}" for i in range(self.split))
+
+
+class ProgramConfig(Section):
+    """Which program to run, and with which arguments to make it."""
+
+    ref: str
+    args: dict[str, Any] = {}
+
+
+class TimeConfig(Section):
+    """The one unit of every timestamp of the plan."""
+
+    unit: TimeUnit = "none"
+
+
+class MachineConfig(Section):
+    """A machine that can run workers."""
+
+    id: str
+    cpus: int = Field(default=1, ge=1)
+
+
+class OptimizerConfig(Section):
+    """Which optimizer makes the plan, and its options."""
+
+    name: Literal["sequential", "random", "greedy"] = "greedy"
+    seed: int = 0
+    max_leaves: int | None = Field(default=None, ge=1)
+    max_fan_out: int = Field(default=8, ge=2)
+
+
+class PlanFile(Section):
+    """A whole plan.yaml. `plan`, when given, is what `dgs plan` wrote; the planner reads it."""
+
+    version: Literal[1]
+    name: str = Field(pattern=r"^[A-Za-z0-9_.-]+$")
+    time: TimeConfig = TimeConfig()
+    program: ProgramConfig
+    streams: list[StreamConfig] = Field(min_length=1)
+    nodes: list[MachineConfig] | Literal["auto"] = "auto"
+    optimizer: OptimizerConfig = OptimizerConfig()
+    plan: dict[str, Any] | None = None
+    runtime: RuntimeConfig = RuntimeConfig()
+    checkpoint: CheckpointConfig | None = None
+    spark: SparkConfig = SparkConfig()
+    sinks: list[SinkConfig] = []
+    on_error: Literal["stop", "skip"] = "stop"
+    delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
+
+    @model_validator(mode="after")
+    def _consistent(self) -> PlanFile:
+        for place, problem in self._contradictions():
+            raise PydanticCustomError("contradiction", "{problem}", {"place": place, "problem": problem})
+        return self
+
+    def _contradictions(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        """Yield what sections say against each other, with the place of each."""
+        seen: set[str] = set()
+        machines = None if self.nodes == "auto" else [machine.id for machine in self.nodes]
+        for number, stream in enumerate(self.streams):
+            place = ("streams", number)
+            if stream.id in seen:
+                yield (*place, "id"), f"stream ids must be unique, and {stream.id!r} is used twice"
+            seen.add(stream.id)
+            if machines is not None and stream.location is not None and stream.location not in machines:
+                yield (
+                    (*place, "location"),
+                    f"no such node: {stream.location!r} is not in `nodes:` ({', '.join(machines)})",
+                )
+            if self.time.unit == "none" and isinstance(stream.on_disorder, SortWithin):
+                yield (*place, "on_disorder"), "a duration needs the unit of ts: write `time: {unit: ms}`"
+            if self.time.unit == "none" and stream.heartbeat is not None:
+                yield (*place, "heartbeat"), "a duration needs the unit of ts: write `time: {unit: ms}`"
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of plan.yaml, for editors; defaults are written as the file would have them."""
+    schema = PlanFile.model_json_schema()
+    runtime = schema["$defs"]["RuntimeConfig"]["properties"]
+    for name, value in RuntimeConfig().model_dump(exclude_none=True).items():
+        runtime[name]["default"] = value
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

@@ -1,0 +1,87 @@
+"""What all sections of plan.yaml have in common.
+
+>>> class Colour(Choice):
+...     red: bool | None = None
+...     named: str | None = None
+>>> Colour.model_validate({"named": "blue"}).kind
+'named'
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    PlainSerializer,
+    WithJsonSchema,
+    model_validator,
+)
+
+from dgs.job.paths import local_path
+from dgs.job.units import BYTES, NANOSECONDS, parse_duration, parse_rate, parse_size, shown
+
+Scalar = int | float | str | bool
+
+LocalPath = Annotated[str, AfterValidator(local_path)]
+"""A path that is read or written without Spark."""
+
+
+def _written(pattern: str, example: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "pattern": pattern, "examples": [example]})
+
+
+Duration = Annotated[
+    int,
+    BeforeValidator(lambda value: 0 if str(value) == "0" else parse_duration(value)),
+    PlainSerializer(lambda value: shown(value, NANOSECONDS), return_type=str),
+    _written(r"^[0-9]+(\.[0-9]+)? ?(ns|us|ms|s|m|h|d)$", "10ms"),
+]
+Size = Annotated[
+    int,
+    BeforeValidator(parse_size),
+    PlainSerializer(lambda value: shown(value, BYTES), return_type=str),
+    _written(r"^[0-9]+(\.[0-9]+)? ?([KMG]i?)?B$", "256MiB"),
+]
+Rate = Annotated[
+    float,
+    BeforeValidator(parse_rate),
+    PlainSerializer(lambda value: f"{value!r}/s", return_type=str),
+    _written(r"^[0-9.]+ ?[kKM]? ?/ ?(ms|s|m|h|d)$", "3/h"),
+]
+
+
+class Section(BaseModel):
+    """A section of plan.yaml: immutable, no unknown keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Choice(Section):
+    """A section of which exactly one key is given: its kind."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, json_schema_extra={"minProperties": 1, "maxProperties": 1}
+    )
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        given = [name for name in type(self).model_fields if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(
+                f"exactly one of {', '.join(type(self).model_fields)} is needed, got {', '.join(given) or 'none'}"
+            )
+        return self
+
+    @property
+    def kind(self) -> str:
+        """The key that is given, such as `csv`."""
+        return next(name for name in type(self).model_fields if getattr(self, name) is not None)
+
+    @property
+    def details(self) -> Any:
+        """The section of that key."""
+        return getattr(self, self.kind)

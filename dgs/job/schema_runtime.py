@@ -1,0 +1,146 @@
+"""The schema of `runtime:`, `checkpoint:`, `spark:` and `sinks:` in plan.yaml. Durations are nanoseconds, sizes bytes.
+
+>>> RuntimeConfig.model_validate({"kind": "local", "buffer_bytes": "1MiB"}).buffer_bytes
+1048576
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, GetJsonSchemaHandler, model_validator
+from pydantic_core import CoreSchema
+
+from dgs.job.paths import local_path
+from dgs.job.schema_base import Choice, Duration, LocalPath, Section, Size
+
+
+class RestartsConfig(Section):
+    """How often in a row a run whose host died is restarted without getting further: at once, then after `backoff`, twice that...."""
+
+    max: int = Field(default=5, ge=0)
+    backoff: Duration = 10**9
+
+
+class RuntimeConfig(Section):
+    """Who runs the plan: `ray` (host processes), `local` (this process), or `spark` (alone, for data that ends).
+
+    `hosts`: how many processes (default: the CPUs there are). `address`: `local`, or a running Ray cluster's. `buffer_bytes`: the
+    bound on buffered events per process. `linger`: how long the rows that a paced generator has due may wait for more.
+    `stop_timeout`: how long a clean stop may wait for its checkpoint. `stall_after`: after so long without progress the run says
+    what it waits for; 0: never.
+    """
+
+    kind: Literal["ray", "local", "spark"] = "ray"
+    hosts: int | None = Field(default=None, ge=1)
+    address: str = "local"
+    transport: Literal["direct", "ray"] = "direct"
+    buffer_bytes: Size = 256 * 2**20
+    batch_rows: int | None = Field(default=None, ge=1)
+    linger: Duration = 5 * 10**6
+    stop_timeout: Duration = 10 * 10**9
+    stall_after: Duration = 10 * 10**9
+    restarts: RestartsConfig = RestartsConfig()
+
+
+class SparkConfig(Section):
+    """The Spark session, where a source, sink, checkpoint or the runtime needs one: embedded, of a cluster, or through Spark Connect."""
+
+    master: str = "local[*]"
+    remote: str | None = None
+    conf: dict[str, str | int | float | bool] = {}
+
+
+class SparkTable(Section):
+    """A table or a directory of Parquet (or `format`) files that Spark writes."""
+
+    table: str | None = None
+    path: str | None = None
+    format: str = "parquet"
+
+    @model_validator(mode="after")
+    def _one_place(self) -> SparkTable:
+        if (self.table is None) == (self.path is None):
+            raise ValueError("exactly one of table, path is needed")
+        return self
+
+
+class SparkSink(SparkTable):
+    """Outputs as a table for Spark: Parquet files that hosts write and each checkpoint publishes."""
+
+    @model_validator(mode="after")
+    def _is_parquet(self) -> SparkSink:
+        if self.format != "parquet":
+            raise ValueError(
+                "hosts write Parquet, which Spark reads as a table: other formats are made of it"
+            )
+        local_path(self.path or "")  # hosts write it, not Spark
+        return self
+
+
+class CheckpointConfig(Section):
+    """Where and when checkpoints are taken. `dir`: default in the run directory. `when`: a function of the state, "file.py:name".
+
+    `every`: how long from one to the next. `keep`: how many are kept. `spark`: a table that has a row for each.
+    """
+
+    dir: LocalPath | None = None
+    every: Duration = 5 * 10**9
+    keep: int = Field(default=5, ge=1)
+    when: str | None = None
+    spark: SparkTable | None = None
+
+
+class FileSink(Section):
+    """A directory that receives files: one of each host, or with checkpoints one of each host and checkpoint."""
+
+    path: LocalPath
+
+
+class SqliteSink(Section):
+    """A table of a SQLite database: every output once, at once, by its id."""
+
+    path: LocalPath
+    table: str = Field(default="outputs", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+
+
+class CallableSink(Section):
+    """A Python function that is called with each batch of outputs. It sees every output at least once, with its id."""
+
+    ref: str
+    args: dict[str, Any] = {}
+
+
+SINKS_WITHOUT_OPTIONS = ("stdout", "memory", "none")
+
+
+class SinkConfig(Choice):
+    """Where outputs go: exactly one of these. `stdout`, `memory` and `none` may be written as a plain name."""
+
+    jsonl: FileSink | None = None
+    parquet: FileSink | None = None
+    csv: FileSink | None = None
+    sqlite: SqliteSink | None = None
+    callable: CallableSink | None = None
+    spark: SparkSink | None = None
+    stdout: Literal[True] | None = None
+    memory: Literal[True] | None = None
+    none: Literal[True] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        if value not in SINKS_WITHOUT_OPTIONS:
+            raise ValueError(
+                f"expected one of {', '.join(SINKS_WITHOUT_OPTIONS)} or a mapping such as {{jsonl: {{path: out}}}},"
+                f" got {value!r}"
+            )
+        return {value: True}
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"anyOf": [{"enum": list(SINKS_WITHOUT_OPTIONS)}, handler(schema)]}

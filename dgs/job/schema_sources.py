@@ -1,0 +1,136 @@
+"""The schema of `source:` in plan.yaml.
+
+>>> SourceConfig.model_validate({"csv": {"path": "a.csv", "ts": "time"}}).details.ts.column
+'time'
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from dgs.job.schema_base import Choice, Duration, LocalPath, Rate, Scalar, Section
+from dgs.job.units import TimeUnit
+
+
+class ColumnRef(Section):
+    """A value that is read from a column of each row."""
+
+    column: str
+
+
+class TimeColumn(Section):
+    """The column with the event time; `unit` where it differs from the plan's."""
+
+    column: str
+    unit: TimeUnit | None = None
+
+
+def _ts(value: Any) -> Any:
+    return {"column": value} if isinstance(value, str) else value
+
+
+Ts = Annotated[
+    TimeColumn,
+    BeforeValidator(_ts, json_schema_input_type=str | TimeColumn),
+]
+ColumnTypes = dict[str, Literal["int", "float", "str", "bool", "datetime"]]
+
+
+class CsvSource(Section):
+    """CSV files: a path or glob, `.gz` allowed. `NA` and empty are null; `columns` gives types where inference will not do."""
+
+    path: LocalPath
+    ts: Ts = TimeColumn(column="ts")
+    columns: ColumnTypes = {}
+    header: list[str] | None = None
+    delimiter: str = ","
+
+
+class JsonlSource(Section):
+    """JSON lines: a path or glob, `.gz` allowed. With `heartbeats: true`, lines of `kind: heartbeat` are heartbeats."""
+
+    path: LocalPath
+    ts: Ts = TimeColumn(column="ts")
+    heartbeats: bool = False
+
+
+class ParquetSource(Section):
+    """Parquet files: a path or glob."""
+
+    path: LocalPath
+    ts: Ts = TimeColumn(column="ts")
+
+
+class GeneratorSource(Section):
+    """A Python callable that yields sorted batches: Arrow tables, dictionaries of columns, or EventBatch.
+
+    `ref` is "file.py:name" or "package.module:name"; `args` are passed by keyword. With a `pace`, rows are let through at that
+    rate by the clock of this machine, as if they arrived live.
+    """
+
+    ref: str
+    args: dict[str, Any] = {}
+    ts: Ts = TimeColumn(column="ts")
+    pace: Rate | None = None
+
+
+class SocketSource(Section):
+    """A TCP port that takes JSON lines, live. They go to an event log first (`log`, default: in the run directory) and are read from there.
+
+    With `heartbeats: true`, lines of `kind: heartbeat` are heartbeats; the connection's end does not end the stream, a line
+    `{"kind": "end"}` does.
+    """
+
+    port: int = Field(ge=0, le=65535)
+    host: str = "127.0.0.1"
+    ts: Ts = TimeColumn(column="ts")
+    heartbeats: bool = False
+    log: LocalPath | None = None
+
+
+class LogSource(Section):
+    """An event log: a directory of sorted segments, as the socket source and Spark write it. Read on until it is closed."""
+
+    path: LocalPath
+    ts: Ts = TimeColumn(column="ts")
+
+
+class SparkSource(Section):
+    """A Spark query: what `format`, `path`, `options` read, or `sql`; then `select` and `where` in SQL. Its rows go through an event log.
+
+    `columns`: the columns of files by name and type of Spark, where a look at the files does not tell them (or there are none yet).
+    `ts`: the column with the event time. `order_by`: columns that order rows of equal time, before all others. `trigger`:
+    `available_now` reads what is there and ends; a duration starts a micro-batch so often and never ends. `max_delay`: how late a
+    row may come after later ones of other micro-batches. Streams with the same `query` name share one query: `key` is the column
+    that says to which stream a row belongs (its value is the stream's id), else all rows belong to the stream.
+    """
+
+    format: str | None = None
+    path: str | None = None
+    options: dict[str, Scalar] = {}
+    columns: dict[str, str] = {}
+    sql: str | None = None
+    select: list[str] = []
+    where: str | None = None
+    ts: Ts = TimeColumn(column="ts")
+    order_by: list[str] = []
+    trigger: Literal["available_now"] | Duration = "available_now"
+    max_delay: Duration = 0
+    query: str | None = None
+    key: str | None = None
+    log: LocalPath | None = None
+
+
+class SourceConfig(Choice):
+    """Where the events of a stream come from: exactly one of these. `memory` names data given from Python."""
+
+    csv: CsvSource | None = None
+    jsonl: JsonlSource | None = None
+    parquet: ParquetSource | None = None
+    generator: GeneratorSource | None = None
+    socket: SocketSource | None = None
+    log: LogSource | None = None
+    spark: SparkSource | None = None
+    memory: str | None = None

@@ -1,0 +1,110 @@
+"""What tags may arrive on a stream: read off its section of plan.yaml and the kinds of the program.
+
+The planner assigns these sets, and the sources make exactly such tags.
+
+>>> from dgs.job.schema import StreamConfig
+>>> from dgs.model.tags import kind
+>>> class Views(Program):
+...     kinds = (kind("view", key=("home", "shop")), kind("barrier"))
+>>> source = {"memory": "clicks"}
+>>> declared_tags(StreamConfig(id="a", tags={"kind": "view", "key": {"column": "page"}}, source=source), Views())
+{view('home'), view('shop')}
+>>> declared_tags(StreamConfig(id="b", tags=["barrier", {"kind": "view", "key": "home"}], source=source), Views())
+{barrier, view('home')}
+"""
+
+from __future__ import annotations
+
+from dgs.errors import PlanFileError
+from dgs.job.schema import ColumnRef, StreamConfig, TagConfig
+from dgs.model.program import Program
+from dgs.model.tag_sets import TagSet, union
+from dgs.model.tags import Kind, Tag
+
+
+def declared_tags(config: StreamConfig, program: Program) -> TagSet:
+    """Return what may arrive on the stream.
+
+    A key from a column ranges over the domain of its kind; a kind from a column over `kinds:`, or over all kinds of the
+    program (over everything, if the program names none). In the list form exactly the tags listed: `{kind: view}` of a
+    kind with keys is the whole kind.
+
+    Raises PlanFileError if a kind without keys is given one, a kind with keys none (outside of the list form), or a key
+    is not of the kind's domain.
+    """
+    if isinstance(config.tags, list):
+        return union(_listed(item, config, program) for item in config.tags)
+    return _described(config.tags, config, program)
+
+
+def program_kinds(program: Program) -> dict[str, Kind]:
+    """Return all kinds the program names, with what is known of their keys, in the order of their names."""
+    names = {str(k) for k in (*program.kinds, *program.accumulates)}
+    for rule in program.dependence.rules:
+        names |= {str(rule.left), str(rule.right)}
+    return {name: program.kind(name) for name in sorted(names)}
+
+
+def literal_tag(config: StreamConfig, program: Program) -> Tag | None:
+    """Return the tag of every event of the stream where plan.yaml alone says it, else None: then the rows do."""
+    if isinstance(config.tags, list):
+        tags = declared_tags(config, program)
+        listed = list(tags.tags()) if tags.is_finite else []
+        return listed[0] if len(listed) == 1 else None
+    item = config.tags
+    if isinstance(item.kind, ColumnRef) or isinstance(item.key, ColumnRef):
+        return None
+    return Tag(item.kind) if item.key is None else Tag(item.kind, item.key)
+
+
+def _listed(item: TagConfig | str, config: StreamConfig, program: Program) -> TagSet:
+    tag = TagConfig(kind=item) if isinstance(item, str) else item
+    if isinstance(tag.kind, ColumnRef) or isinstance(tag.key, ColumnRef):
+        raise _wrong(
+            config, "a list of tags holds literal tags; for tags read from columns write one mapping"
+        )
+    if tag.key is None:
+        return TagSet.of(program.kind(tag.kind))
+    return _with_key(program.kind(tag.kind), tag.key, config)
+
+
+def _described(item: TagConfig, config: StreamConfig, program: Program) -> TagSet:
+    if isinstance(item.kind, ColumnRef):
+        names = item.kinds if item.kinds is not None else list(program_kinds(program))
+        if not names:
+            return TagSet.everything()
+        return union(_of_kind(program.kind(name), item, config) for name in names)
+    kind = program.kind(item.kind)
+    if item.key is not None and not kind.is_keyed:
+        raise _wrong(config, f"kind {item.kind!r} takes no key, but `key:` is given")
+    return _of_kind(kind, item, config)
+
+
+def _of_kind(kind: Kind, item: TagConfig, config: StreamConfig) -> TagSet:
+    """Return the tags of one kind that the description makes. Keys are ignored for kinds that have none."""
+    if not kind.is_keyed:
+        return TagSet.of(kind)
+    if isinstance(item.key, ColumnRef):
+        return TagSet.of(kind)
+    if item.key is not None:
+        return _with_key(kind, item.key, config)
+    if kind.domain is object:
+        return TagSet.of(Tag(str(kind)))
+    raise _wrong(config, f"kind {str(kind)!r} has keys: say `key: {{column: NAME}}` or give the key")
+
+
+def _with_key(kind: Kind, key: object, config: StreamConfig) -> TagSet:
+    if not kind.is_keyed:
+        raise _wrong(config, f"kind {str(kind)!r} takes no key, but `key:` is given")
+    if isinstance(kind.domain, tuple) and key not in kind.domain:
+        raise _wrong(
+            config, f"{key!r} is not a key of kind {str(kind)!r}, whose keys are {list(kind.domain)}"
+        )
+    if isinstance(kind.domain, type) and not isinstance(key, kind.domain):
+        expected, got = kind.domain.__name__, type(key).__name__
+        raise _wrong(config, f"key {key!r} of kind {str(kind)!r} must be {expected}, not {got}")
+    return TagSet.of(Tag(str(kind), key))
+
+
+def _wrong(config: StreamConfig, problem: str) -> PlanFileError:
+    return PlanFileError(where=f"stream {config.id!r}, tags", problem=problem)

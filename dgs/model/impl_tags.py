@@ -1,0 +1,78 @@
+"""Sets of implementation tags: which tags of which input streams a worker is responsible for (Section 3.1).
+
+>>> from dgs.model.tags import kind
+>>> VALUE = kind("value")
+>>> mine, yours = ImplTagSet.of(a=TagSet.of(VALUE)), ImplTagSet.of(b=TagSet.of(VALUE))
+>>> mine.isdisjoint(yours), (mine | yours).tags() == TagSet.of(VALUE)
+(True, True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from dgs.model.tag_sets import TagSet, union
+from dgs.model.tags import ImplTag
+
+
+@dataclass(frozen=True, slots=True)
+class ImplTagSet:
+    """An immutable mapping from stream id to the (non-empty) set of its tags, sorted by stream id."""
+
+    streams: tuple[tuple[str, TagSet], ...] = ()
+
+    @classmethod
+    def of(cls, mapping: Mapping[str, TagSet] | None = None, /, **streams: TagSet) -> ImplTagSet:
+        """Return the set with the given tags of each stream."""
+        return cls(tuple((s, t) for s, t in sorted({**(mapping or {}), **streams}.items()) if t))
+
+    @classmethod
+    def of_tags(cls, itags: Iterable[ImplTag]) -> ImplTagSet:
+        """Return the finite set of the given implementation tags."""
+        found: dict[str, list[ImplTag]] = {}
+        for itag in itags:
+            found.setdefault(itag.stream, []).append(itag)
+        return cls.of({s: TagSet.of(*(i.tag for i in group)) for s, group in found.items()})
+
+    def stream(self, stream: str) -> TagSet:
+        """Return the tags of `stream` in this set."""
+        return dict(self.streams).get(stream, TagSet())
+
+    def tags(self) -> TagSet:
+        """Return the tags of all streams together: the predicate that fork is given."""
+        return union(tags for _, tags in self.streams)
+
+    def __iter__(self) -> Iterator[tuple[str, TagSet]]:
+        return iter(self.streams)
+
+    def __bool__(self) -> bool:
+        return bool(self.streams)
+
+    def __contains__(self, itag: ImplTag) -> bool:
+        return itag.tag in self.stream(itag.stream)
+
+    def __or__(self, other: ImplTagSet) -> ImplTagSet:
+        found = dict(self.streams)
+        for stream, tags in other.streams:
+            found[stream] = found[stream] | tags if stream in found else tags
+        return ImplTagSet.of(found)
+
+    def __and__(self, other: ImplTagSet) -> ImplTagSet:
+        return self._combine(other, lambda a, b: a & b)
+
+    def __sub__(self, other: ImplTagSet) -> ImplTagSet:
+        return self._combine(other, lambda a, b: a - b)
+
+    def isdisjoint(self, other: ImplTagSet) -> bool:
+        """Return whether the two sets share no implementation tag."""
+        return not self & other
+
+    def _combine(self, other: ImplTagSet, op: Callable[[TagSet, TagSet], TagSet]) -> ImplTagSet:
+        mine, yours = dict(self.streams), dict(other.streams)
+        return ImplTagSet.of(
+            {s: op(mine.get(s, TagSet()), yours.get(s, TagSet())) for s in mine.keys() | yours.keys()}
+        )
+
+    def __repr__(self) -> str:
+        return "{" + ", ".join(f"{stream}: {tags!r}" for stream, tags in self.streams) + "}"

@@ -1,0 +1,145 @@
+"""Outputs: what update emitted, with the identity that makes exactly-once possible.
+
+The id of an output is (key of its event, tag, group, index): in a consistent program it does not depend on the schedule.
+
+>>> batch = OutputBatch.of("clicks", rank=0, tags=[Tag("view", 1)], ts=[5], seq=[0], index=[0], values=["hello"])
+>>> batch.to_list()
+['hello']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dgs.errors import ProgramError
+from dgs.model import columns
+from dgs.model.columns import Column
+from dgs.model.events import Codes, EventBatch, Int64s
+from dgs.model.row_numbers import RowNumbers
+from dgs.model.tags import Tag
+
+_FIRST = np.zeros(1, dtype=np.int64)
+"""The usual index of an output: there is one an event."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputBatch:
+    """Outputs of events of one stream, in the order of their events.
+
+    `ts`, `seq`: int64[n], of the event of each output; `index`: int64[n], 0 for the first output of an event, and so on;
+    `tags`, `codes`: as in EventBatch; `values`: a column of n rows. `group` is reserved for later stages and empty.
+    """
+
+    stream: str
+    rank: int
+    ts: Int64s
+    seq: Int64s | RowNumbers
+    index: Int64s
+    tags: tuple[Tag, ...]
+    codes: Codes | None
+    values: Column
+
+    @classmethod
+    def of(
+        cls,
+        stream: str,
+        *,
+        rank: int,
+        tags: Sequence[Tag],
+        ts: Any,
+        seq: Any,
+        index: Any,
+        values: Column,
+        codes: Any = None,
+    ) -> OutputBatch:
+        """Make a batch from anything array-like."""
+        which = None if codes is None else np.asarray(codes, dtype=np.int32)
+        numbers = [np.asarray(part, dtype=np.int64) for part in (ts, seq, index)]
+        return cls(stream, rank, numbers[0], numbers[1], numbers[2], tuple(tags), which, values)
+
+    @classmethod
+    def of_rows(cls, batch: EventBatch, values: Column, rows: columns.Indices | None = None) -> OutputBatch:
+        """Make the outputs of a batch: `rows` is the event row of each value, non-decreasing; None: one value per event."""
+        if rows is None:
+            return cls._one_each(batch, values)
+        rows = np.asarray(rows, dtype=np.intp)
+        count = len(rows)
+        if columns.length(values) != count:
+            problem = f"emit_batch was given {columns.length(values)} values for {count} rows"
+            raise ProgramError(program="update_batch", problem=problem)
+        index = columns.constant(_FIRST, count)
+        repeated = rows[1:] == rows[:-1]
+        if np.count_nonzero(repeated):
+            first = np.flatnonzero(np.concatenate(([True], ~repeated)))
+            index = np.arange(count) - np.repeat(first, np.diff(np.append(first, count)))
+        codes = None if batch.codes is None else batch.codes[rows]
+        return cls(
+            batch.stream, batch.rank, batch.ts[rows], batch.seq[rows], index, batch.tags, codes, values
+        )
+
+    @classmethod
+    def _one_each(cls, batch: EventBatch, values: Column) -> OutputBatch:
+        """Make outputs of one value per event: all views."""
+        count = columns.length(values)
+        if count != len(batch):
+            problem = f"emit_batch was given {count} values for {len(batch)} rows"
+            raise ProgramError(program="update_batch", problem=problem)
+        index = columns.constant(_FIRST, count)
+        return cls(batch.stream, batch.rank, batch.ts, batch.seq, index, batch.tags, batch.codes, values)
+
+    def __len__(self) -> int:
+        return len(self.ts)
+
+    def take(self, rows: columns.Indices) -> OutputBatch:
+        """Return some of the outputs, in the order of `rows`."""
+        codes = None if self.codes is None else self.codes[rows]
+        values = columns.take(self.values, rows)
+        ts, seq, index = self.ts[rows], self.seq[rows], self.index[rows]
+        return OutputBatch(self.stream, self.rank, ts, seq, index, self.tags, codes, values)
+
+    def to_list(self) -> list[Any]:
+        """Return the values as Python objects."""
+        return columns.to_list(self.values)
+
+    def tag_list(self) -> list[Tag]:
+        """Return the tag of the event of every output."""
+        if self.codes is None:
+            return [self.tags[0]] * len(self)
+        return [self.tags[code] for code in self.codes.tolist()]
+
+
+class EmitBatch:
+    """The `emit_batch` that `update_batch` is given with a batch: puts what is emitted into `outputs`.
+
+    It may be called several times; the outputs of an event are numbered on from call to call.
+    """
+
+    def __init__(self, batch: EventBatch, outputs: list[OutputBatch]) -> None:
+        self._batch = batch
+        self._outputs = outputs
+        self._given: list[columns.Indices | None] = []
+        self._last = -1
+
+    def __call__(self, values: Column, rows: columns.Indices | None = None) -> None:
+        """Take a column of outputs: see `OutputBatch.of_rows`. Raises ProgramError."""
+        if not columns.length(values):
+            return
+        made = OutputBatch.of_rows(self._batch, values, rows)
+        first, last = (0, len(self._batch) - 1) if rows is None else (int(rows[0]), int(rows[-1]))
+        if first <= self._last:
+            so_far = self._counts()
+            made = replace(made, index=made.index + (so_far if rows is None else so_far[np.asarray(rows)]))
+        self._last = max(self._last, last)
+        self._given.append(rows)
+        self._outputs.append(made)
+
+    def _counts(self) -> Int64s:
+        """Return how many outputs each event has so far."""
+        found = np.zeros(len(self._batch), np.int64)
+        for rows in self._given:
+            found += 1 if rows is None else np.bincount(rows, minlength=len(found))
+        return found

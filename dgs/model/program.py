@@ -1,0 +1,232 @@
+"""Programs: a sequential update, a dependence relation, and how a state forks and joins (Definition 2.1).
+
+>>> from dgs.model.tags import kind
+>>> from dgs.model.dependence import ALWAYS
+>>> VALUE, BARRIER = kind("value"), kind("barrier")
+>>> class EventWindow(Program):
+...     '''The sum of the values between two barriers.'''
+...     depends = Dependence((BARRIER, BARRIER, ALWAYS), (BARRIER, VALUE, ALWAYS))
+...     accumulates = (VALUE,)
+...     def init(self): return 0
+...     def update(self, state, event, emit):
+...         if event.tag.kind == VALUE:
+...             return state + event.payload
+...         emit(state)
+...         return 0
+...     def identity(self): return 0
+...     def join(self, left, right): return left + right
+>>> EventWindow().fork_joins()[0].fork(7, TagSet.of(VALUE), TagSet.of(BARRIER))       # derived from `accumulates`
+(0, 7)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from types import FunctionType
+from typing import Any, ClassVar
+
+from dgs.errors import ProgramError
+from dgs.model.dependence import Dependence, TagPredicate
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import Kind, Tag
+
+State = Any
+Emit = Callable[[Any], None]
+Update = Callable[[State, Any, Emit], State]
+UpdateBatch = Callable[[State, Any, Callable[..., None]], State]
+UpdateWindows = Callable[[Any, Any], Any]
+Fork = Callable[[State, TagSet, TagSet], tuple[State, State]]
+Join = Callable[[State, State], State]
+
+
+@dataclass(frozen=True, slots=True)
+class StateType:
+    """A type of state: its name, the tags it can handle, and its own update (Definition 2.1, clauses 4 to 6).
+
+    Law: `update_batch(s, batch, emit_batch)` equals folding `update` over the batch in order, outputs included, and
+    `update_windows(batch, cuts)[i]` equals folding it from the identity over window i, where kinds accumulate and emit nothing.
+    """
+
+    name: str
+    handles: TagSet
+    update: Update
+    update_batch: UpdateBatch | None = None
+    update_windows: UpdateWindows | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ForkJoin:
+    """How a state of type `parent` becomes one of type `left` and one of type `right`, and back (clause 7).
+
+    Law C2: `join(*fork(s, a, b)) == s` for independent tag sets a, b. Law C1: `join(update(l, e), r) ==
+    update(join(l, r), e)` for e the left side handles, and its mirror image. The states given are not used again.
+    """
+
+    name: str
+    parent: str
+    left: str
+    right: str
+    fork: Fork
+    join: Join
+
+
+class Program:
+    """A computation over events, written once, sequentially. Subclasses give at least `init` and `update`.
+
+    `depends`: a Dependence, or a function of two tags over the finite `kinds`; what declares nothing depends on everything.
+    `kinds`: the kinds of the program with their key domains, where the rules of `depends` do not name them already.
+    `accumulates`: kinds for which `update(s, e) == join(s, update(identity(), e))`, with the same outputs for every s.
+    `states` and `forks`: several state types and how they fork and join; the first type is the initial one.
+    `version`: part of the program's identity; raise it when old states no longer fit, and give `migrate`.
+
+    `fork`, `join`, `identity`, `update_batch`, `update_windows` and `migrate` are optional: a program without fork and join runs
+    as one worker.
+    """
+
+    depends: Dependence | TagPredicate = Dependence.everything()
+    kinds: ClassVar[tuple[Kind, ...]] = ()
+    accumulates: ClassVar[tuple[Kind | str, ...]] = ()
+    version: ClassVar[int] = 1
+
+    def init(self) -> State:
+        """Return the initial state."""
+        raise NotImplementedError
+
+    def update(self, state: State, event: Any, emit: Emit) -> State:
+        """Process one event: return the new state, call `emit` zero or more times. It owns `state`."""
+        raise NotImplementedError
+
+    def update_batch(self, state: State, batch: Any, emit_batch: Callable[..., None]) -> State:
+        """Process a batch of one stream: as folding `update` over it. `emit_batch(values, rows)`: see `dgs.model.outputs`."""
+        raise NotImplementedError
+
+    def update_windows(self, batch: Any, cuts: Any) -> Any:
+        """Return the partial states of `len(cuts) + 1` windows of a batch, as a column or a list.
+
+        State i is the fold of `update` from the identity over rows `cuts[i - 1]` to `cuts[i]` (0 before the first cut and
+        `len(batch)` after the last; int64, non-decreasing), the identity if there are none. It is called only with batches
+        whose kinds all accumulate; only programs give it whose accumulating kinds emit nothing.
+        """
+        raise NotImplementedError
+
+    def fork(self, state: State, left: TagSet, right: TagSet) -> tuple[State, State]:
+        """Split a state: the left part will only see events of `left`, the right part only events of `right`."""
+        raise NotImplementedError
+
+    def join(self, left: State, right: State) -> State:
+        """Merge two states that `fork` once split and that have been updated since."""
+        raise NotImplementedError
+
+    def identity(self) -> State:
+        """Return the state that is neutral in `join`, on both sides."""
+        raise NotImplementedError
+
+    def migrate(self, state: State, from_version: int) -> State:
+        """Return what this version of the program has in place of `state`, which version `from_version` saved.
+
+        A run that resumes from a checkpoint calls it where nothing but `version` differs: it may read the same events on.
+        """
+        raise NotImplementedError
+
+    def states(self) -> tuple[StateType, ...]:
+        """Return the state types, the initial one first. Override for programs with several."""
+        batch = self.update_batch if self.gives("update_batch") else None
+        windows = self.update_windows if self.gives("update_windows") else None
+        return (StateType("state", TagSet.everything(), self.update, batch, windows),)
+
+    def fork_joins(self) -> tuple[ForkJoin, ...]:
+        """Return the typed fork-join pairs. Override for programs with several state types."""
+        if not self.gives("join"):
+            return ()
+        if self.gives("fork"):
+            return (ForkJoin("fork", "state", "state", "state", self.fork, self.join),)
+        if self.accumulating:
+            return (ForkJoin("fork", "state", "state", "state", self._derived_fork, self.join),)
+        return ()
+
+    def gives(self, method: str) -> bool:
+        """Return whether the program gives its own version of one of the optional methods."""
+        return getattr(type(self), method) is not getattr(Program, method)
+
+    @property
+    def name(self) -> str:
+        """The name of the program's class."""
+        return type(self).__name__
+
+    @cached_property
+    def dependence(self) -> Dependence:
+        """The dependence relation.
+
+        Raises AsymmetricDependenceError if it is a function that is not symmetric, ProgramError if it is one over kinds
+        that are not finite.
+        """
+        declared = type(self).depends if "depends" not in vars(self) else vars(self)["depends"]
+        if isinstance(declared, Dependence):
+            return declared
+        is_plain = isinstance(declared, FunctionType) and declared.__code__.co_argcount == 2  # noqa: PLR2004 - (a, b)
+        return Dependence.from_function(declared if is_plain else self.depends, self._finite_tags())
+
+    @cached_property
+    def accumulating(self) -> frozenset[str]:
+        """The kinds that really may accumulate: named, pairwise independent, with a join and an identity neutral in it."""
+        kinds = frozenset(map(str, self.accumulates))
+        some = TagSet.of(*self.accumulates)
+        if (
+            type(self).states is not Program.states
+        ):  # partial states are of the one type that `identity` makes
+            return frozenset()
+        if not (self.gives("identity") and self.gives("join")) or self.dependence.between(some, some):
+            return frozenset()
+        return kinds if kinds and self._identity_is_neutral() else frozenset()
+
+    def _identity_is_neutral(self) -> bool:
+        """Whether joining the identity on either side leaves the initial state as it is, by its codec bytes.
+
+        User code that raises, or a state that cannot be encoded, is no answer: that shows with its place when it runs.
+        """
+        from dgs import codec
+
+        try:
+            plain = codec.encode(self.init())
+            joined = (self.join(self.identity(), self.init()), self.join(self.init(), self.identity()))
+            return all(codec.encode(state) == plain for state in joined)
+        except Exception:  # noqa: BLE001 - whatever it is, it will be raised again where it can be explained
+            return True
+
+    @cached_property
+    def has_derived_fork(self) -> bool:
+        """Whether the fork is derived from `accumulates`: then only one side may hold kinds that do not accumulate."""
+        return (
+            not self.gives("fork") and type(self).fork_joins is Program.fork_joins and bool(self.accumulating)
+        )
+
+    def kind(self, name: str) -> Kind:
+        """Return the declaration of a kind; a kind the program does not declare has no known key domain."""
+        declared = {str(k): k for k in self.kinds}
+        for item in (*self.accumulates, *self.dependence.kinds.values()):
+            if isinstance(item, Kind):
+                declared.setdefault(str(item), item)
+        return declared.get(name, Kind(name, object))
+
+    def _derived_fork(self, state: State, left: TagSet, right: TagSet) -> tuple[State, State]:
+        """Give the state to the side that holds a kind which does not accumulate (else left), the other the identity."""
+        whole = TagSet.of(*self.accumulating)
+        if not right <= whole:
+            if not left <= whole:
+                problem = (
+                    "the derived fork cannot serve two sides with kinds that do not accumulate: give a fork"
+                )
+                raise ProgramError(program=self.name, problem=problem)
+            return self.identity(), state
+        return state, self.identity()
+
+    def _finite_tags(self) -> Iterable[Tag]:
+        for item in self.kinds:
+            if not item.is_finite:
+                problem = f"a functional dependence needs finite kinds, and {str(item)!r} is unbounded: use Dependence rules"
+                raise ProgramError(program=self.name, problem=problem)
+            yield from (map(item, item.domain) if isinstance(item.domain, tuple) else [item()])
+        if not self.kinds:
+            raise ProgramError(program=self.name, problem="a functional dependence needs `kinds = (...)`")

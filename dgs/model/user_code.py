@@ -1,0 +1,124 @@
+"""Errors of user code: the user's traceback first, then which event of which stream it was.
+
+>>> from dgs.model.tags import Tag
+>>> from dgs.model.program import Program
+>>> class Broken(Program):
+...     def update(self, state, event, emit):
+...         return state / event.payload
+>>> event = Event(Tag("view", 7), "clicks", 12, 0)
+>>> try:
+...     Broken().update(1, event, print)
+... except ZeroDivisionError as error:
+...     told = user_error(Broken(), "update", error, event=event, key=OrderKey(12, 0, 3), worker="w3")
+>>> print(str(told).splitlines()[-1])
+update of program Broken raised ZeroDivisionError: division by zero at event view(7) of stream 'clicks', row 3, ts 12, payload 0, worker w3
+"""
+
+from __future__ import annotations
+
+import importlib
+import reprlib
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+from dgs.errors import UserCodeError
+from dgs.model.events import Event
+from dgs.model.order import OrderKey
+from dgs.model.program import Program
+
+LONGEST_REPR = 200
+"""Characters of a payload that an error message shows."""
+
+_HOME = Path(__file__).resolve().parent.parent
+_OURS = (
+    *(f"{_HOME / package}/" for package in ("dgs", "planner", "workers", "spark_bridge")),
+    "<frozen importlib",
+    f"{Path(importlib.__file__).parent}/",
+)
+
+
+def user_error(
+    program: Program,
+    function: str,
+    error: BaseException,
+    *,
+    event: Event | None = None,
+    key: OrderKey | None = None,
+    worker: str | None = None,
+) -> UserCodeError:
+    """Return the error to raise for an exception of `function` (`update`, `fork`, ...) of a program.
+
+    All its facts are plain data, so it crosses processes; the payload is shortened to about 200 characters.
+    """
+    tag, payload = (None, None) if event is None else (repr(event.tag), shown(event.payload))
+    return UserCodeError(
+        trace=user_trace(error),
+        function=function,
+        program=program.name,
+        error=_summary(error),
+        where=_where(event, key, worker),
+        stream=None if event is None else event.stream,
+        row=None if key is None else key.seq,
+        ts=None if event is None else event.ts,
+        tag=tag,
+        payload=payload,
+        worker=worker,
+    )
+
+
+def function_error(ref: str, error: BaseException, *, program: str, where: str) -> UserCodeError:
+    """Return the error to raise for an exception of a function that a plan file names. `where`: at what, for the sentence."""
+    return UserCodeError(
+        trace=user_trace(error), function=ref, program=program, error=_summary(error), where=f" {where}"
+    )
+
+
+def user_trace(error: BaseException) -> str:
+    """Return the traceback of an exception and of its causes, without the frames of our own packages."""
+    told = traceback.TracebackException.from_exception(error)
+    for one in _chain(told, set()):
+        kept = [frame for frame in one.stack if not frame.filename.startswith(_OURS)]
+        one.stack = traceback.StackSummary.from_list(kept)
+    return "".join(told.format()).rstrip("\n")
+
+
+def shown(value: object) -> str:
+    """Return a repr of at most LONGEST_REPR characters, also of objects whose repr is huge or raises."""
+    short = reprlib.Repr()
+    short.maxstring = short.maxother = LONGEST_REPR
+    short.maxlist = short.maxtuple = short.maxdict = short.maxset = 8
+    text = short.repr(value)
+    return text if len(text) <= LONGEST_REPR else text[: LONGEST_REPR - 3] + "..."
+
+
+def _summary(error: BaseException) -> str:
+    try:
+        said = str(error)
+    except Exception:  # noqa: BLE001 - the user's __str__ may raise anything, and the report must still be made
+        said = "<its __str__ raised>"
+    name = type(error).__qualname__
+    return f"{name}: {said}" if said else name
+
+
+def _where(event: Event | None, key: OrderKey | None, worker: str | None) -> str:
+    parts = []
+    if event is not None:
+        row = "" if key is None else f", row {key.seq}"
+        parts.append(f"at event {event.tag!r} of stream {event.stream!r}{row}, ts {event.ts}")
+        parts.append(f"payload {shown(event.payload)}")
+    if worker is not None:
+        parts.append(f"worker {worker}" if parts else f"in worker {worker}")
+    return f" {', '.join(parts)}" if parts else ""
+
+
+def _chain(
+    told: traceback.TracebackException | None, seen: set[int]
+) -> Iterator[traceback.TracebackException]:
+    """Yield an exception's report and those of its causes, contexts and group members, each once."""
+    if told is None or id(told) in seen:
+        return
+    seen.add(id(told))
+    yield told
+    for other in (told.__cause__, told.__context__, *(getattr(told, "exceptions", None) or ())):
+        yield from _chain(other, seen)

@@ -1,0 +1,166 @@
+"""The sequential semantics: merge all streams in their total order, fold `update`, collect outputs (Section 2.1).
+
+This is the specification. Every runtime, under every plan, must give the same outputs (as a multiset) and the same state.
+
+>>> from dgs import Program, Tag
+>>> class Total(Program):
+...     def init(self): return 0
+...     def update(self, state, event, emit):
+...         emit(state + event.payload)
+...         return state + event.payload
+>>> early = EventBatch.of("a", rank=0, tags=[Tag("n")], ts=[1, 5], payload=[10, 20])
+>>> late = EventBatch.of("b", rank=1, tags=[Tag("n")], ts=[1, 2], payload=[1, 2])
+>>> result = run(Total(), [[early], [late]])
+>>> [output.value for output in result.outputs], result.state, result.events
+([10, 11, 13, 33], 33, 4)
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import repeat
+from operator import itemgetter
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from dgs import codec
+from dgs.errors import DgsError, OutOfOrderError, UsageError
+from dgs.model.events import Event, EventBatch
+from dgs.model.order import MIN_TS, OrderKey
+from dgs.model.program import Program, State
+from dgs.model.tags import Tag
+from dgs.model.user_code import user_error
+from dgs.semantics.skipping import DeadLetter, saved
+
+UNSET: Any = object()
+"""No state was given: start from the program's initial one."""
+
+FEWEST, BYTES_PER_EVENT = 16, 64
+"""With `on_error="skip"` the state is saved after so many events, or one for every so many of its bytes: then saving takes no
+longer than folding, and neither does coming back."""
+
+
+class Output(NamedTuple):
+    """One output: (key, tag, index) is its identity, `index` counting the outputs of one event from 0."""
+
+    key: OrderKey
+    tag: Tag
+    index: int  # type: ignore[assignment]  # not the method of tuple
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class SequentialRun:
+    """What a program computes: its outputs in order, its final state, how many events there were, and those left out."""
+
+    outputs: list[Output]
+    state: Any
+    events: int
+    skipped: list[DeadLetter] = field(default_factory=list)
+
+
+def run(
+    program: Program,
+    streams: Sequence[Iterable[EventBatch]],
+    state: Any = UNSET,
+    *,
+    on_error: Literal["stop", "skip"] = "stop",
+) -> SequentialRun:
+    """Run a program sequentially over its streams, from `state` (which it then owns) or from its initial state.
+
+    With `on_error="skip"` an event whose `update` raises is left out, with all its outputs, as if it had not come; it counts.
+    Raises UserCodeError if `init` or `update` raises, OutOfOrderError if a stream's timestamps go back, StateNotSavedError if
+    events are to be skipped and the codec does not carry a state, UsageError if a stream is not of batches.
+    """
+    update = program.states()[0].update
+    if state is UNSET:
+        state = _initial_state(program)
+    way_back = _WayBack(program, state) if on_error == "skip" else None
+    outputs: list[Output] = []
+    skipped: list[DeadLetter] = []
+    count = 0
+    for key, event in merge(streams):
+        emitted: list[Any] = []
+        count += 1
+        try:
+            state = update(state, event, emitted.append)
+        except Exception as error:
+            raised = user_error(program, "update", error, event=event, key=key)
+            if way_back is None or isinstance(error, DgsError):
+                raise raised from error
+            skipped.append(DeadLetter.of(event, key, raised))
+            state = way_back.state()
+            continue
+        if way_back is not None:
+            way_back.passed(event, state)
+        outputs.extend(Output(key, event.tag, index, value) for index, value in enumerate(emitted))
+    return SequentialRun(outputs, state, count, skipped)
+
+
+class _WayBack:
+    """The last state that was saved, and the events since: for the state before an `update` that has spoilt it."""
+
+    def __init__(self, program: Program, state: State) -> None:
+        self._program = program
+        self._save(state)
+
+    def _save(self, state: State) -> None:
+        self._saved, self._since = saved(self._program, state), list[Event]()
+
+    def passed(self, event: Event, state: State) -> None:
+        """Note that an event has been folded, and the state after it."""
+        self._since.append(event)
+        if len(self._since) >= max(FEWEST, len(self._saved) // BYTES_PER_EVENT):
+            self._save(state)
+
+    def state(self) -> State:
+        """Return the state after all events that have passed, once more."""
+        update, state = self._program.states()[0].update, codec.decode(self._saved)
+        for event in self._since:
+            state = update(state, event, _ignored)
+        return state
+
+
+def _ignored(value: Any) -> None:
+    """Take an output that has been seen."""
+
+
+def merge(streams: Sequence[Iterable[EventBatch]]) -> Iterator[tuple[OrderKey, Event]]:
+    """Yield the events of all streams in their total order, each with its key. Raises OutOfOrderError."""
+    return heapq.merge(*map(_in_order, streams), key=itemgetter(0))
+
+
+def _in_order(stream: Iterable[EventBatch]) -> Iterator[tuple[OrderKey, Event]]:
+    last = MIN_TS
+    for batch in stream:
+        last = _checked(batch, last)
+        keys = map(OrderKey, batch.ts.tolist(), repeat(batch.rank), batch.seq.tolist())
+        yield from zip(keys, batch.events(), strict=True)
+
+
+def _checked(batch: EventBatch, last: int) -> int:
+    """Return the batch's last timestamp, having checked that none goes back."""
+    if not isinstance(batch, EventBatch):
+        message = (
+            f"streams for the sequential program are batches, `EventBatch.of(...)`, not {type(batch).__name__}; events from Python "
+            'are for `dgs.run(program, streams={...}, optimizer="sequential")`'
+        )
+        raise UsageError(message=message)
+    times = np.concatenate([[last], batch.ts])
+    back = np.flatnonzero(times[1:] < times[:-1])
+    if len(back):
+        row = int(back[0])
+        raise OutOfOrderError(
+            stream=batch.stream, row=int(batch.seq[row]), ts=int(batch.ts[row]), previous=int(times[row])
+        )
+    return int(times[-1])
+
+
+def _initial_state(program: Program) -> Any:
+    try:
+        return program.init()
+    except Exception as error:
+        raise user_error(program, "init", error) from error

@@ -1,0 +1,52 @@
+"""A program without its vectorised methods: what it does event by event, for comparing the two.
+
+>>> from dgs.model.program import Program
+>>> class Count(Program):
+...     def init(self): return 0
+...     def update(self, state, event, emit): return state + 1
+...     def update_batch(self, state, batch, emit_batch): return state + len(batch)
+>>> program = Count()
+>>> is_vectorised(program), is_vectorised(without_batches(program)), without_batches(program).name
+(True, False, 'Count')
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+from dgs.model.program import Program, StateType
+
+VECTORISED = tuple(name for name in ("update_batch", "update_windows") if hasattr(Program, name))
+"""The optional methods that take many events at a time."""
+
+
+def is_vectorised(program: Program) -> bool:
+    """Return whether any state type of the program has an `update_batch`."""
+    return any(state.update_batch is not None for state in program.states())
+
+
+def without_batches(program: Program) -> Program:
+    """Return a copy of the program that is an instance of a subclass without the vectorised methods."""
+    kind = type(program)
+
+    def states(self: Program) -> tuple[StateType, ...]:
+        return tuple(replace(state, update_batch=None) for state in kind.states(self))
+
+    names: dict[str, Any] = {name: getattr(Program, name) for name in VECTORISED}
+    slower = copy.copy(program)
+    slower.__class__ = type(
+        kind.__name__, (kind,), {**names, "states": states, "__module__": kind.__module__}
+    )
+    return slower
+
+
+def scalar(ref: str, base_dir: str, args: dict[str, Any]) -> Program:
+    """Load a program as a plan file names it, without its vectorised methods: for another process to make the same."""
+    from pathlib import Path
+
+    from dgs.job.loading import load_program
+    from dgs.job.schema import ProgramConfig
+
+    return without_batches(load_program(ProgramConfig(ref=ref, args=args), Path(base_dir)))

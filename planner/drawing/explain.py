@@ -1,0 +1,160 @@
+"""Why each implementation tag is where it is: how often it comes, whom it joins, whom it waits for, what runs beside it.
+
+>>> from dgs.model.dependence import ALWAYS
+>>> from dgs.model.tags import kind
+>>> from dgs.planner.topology import Stream
+>>> VALUE, BARRIER = kind("value"), kind("barrier")
+>>> class Sum(Program):
+...     depends = Dependence((BARRIER, VALUE, ALWAYS), (BARRIER, BARRIER, ALWAYS))
+>>> streams = [Stream("ticks", TagSet.of(BARRIER), other_rate=1), Stream("a", TagSet.of(VALUE), other_rate=90)]
+>>> streams += [Stream("b", TagSet.of(VALUE), other_rate=80)]
+>>> leaves = [PlanNode(f"w{i}", ImplTagSet.of({s: TagSet.of(VALUE)})) for i, s in ((1, "a"), (2, "b"))]
+>>> plan = Plan(PlanNode("w0", ImplTagSet.of(ticks=TagSet.of(BARRIER)), children=tuple(leaves)))
+>>> print(as_explanation(explain(plan, Sum(), Topology(streams))))
+w0 owns barrier from ticks (1/s, 0.58% of all)
+    every event joins w1, w2 and forks back; it must: barrier depends on value of w1, value of w2
+w1 owns value from a (90/s, 53% of all)
+    runs beside w2 without waiting for it
+    waits for barrier of w0, on which it depends
+w2 owns value from b (80/s, 47% of all)
+    runs beside w1 without waiting for it
+    waits for barrier of w0, on which it depends
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from dgs.model.dependence import Dependence
+from dgs.model.impl_tags import ImplTagSet
+from dgs.model.program import Program
+from dgs.model.tag_sets import TagSet
+from dgs.planner.drawing.labels import some, tag_text
+from dgs.planner.plan import Plan, PlanNode
+from dgs.planner.rates import shares
+from dgs.planner.topology import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The tags of one kind from one stream at one worker. Node ids with what there depends on these tags.
+
+    `joins`: all children, which every event of the tags joins; `because`: those of them with dependent tags below;
+    `waits_for`: nodes above with dependent tags; `beside`: nodes side by side with this one; `rate` in events per second,
+    `share` of the rate of all streams; `accumulates`: the program lets these events run ahead of joins.
+    """
+
+    node: str
+    machine: str | None
+    stream: str
+    tags: TagSet
+    rate: float
+    share: float
+    joins: tuple[str, ...]
+    because: Mapping[str, str]
+    waits_for: Mapping[str, str]
+    beside: tuple[str, ...]
+    accumulates: bool
+
+
+def explain(plan: Plan, program: Program, topology: Topology) -> list[Explanation]:
+    """Return one explanation per worker, stream and kind, in the order of the plan."""
+    rates = _rates(plan, topology)
+    total = sum(rates.values())
+    below = _subtrees(plan)
+    found = []
+    for node in plan.nodes():
+        parent = plan.parent(node.id)
+        beside = tuple(child.id for child in parent.children if child is not node) if parent else ()
+        for stream, tags in node.tags.streams:
+            for part, name in _by_kind(tags):
+                rate = rates.get((node.id, stream, name), 0.0)
+                found.append(
+                    Explanation(
+                        node=node.id,
+                        machine=node.node,
+                        stream=stream,
+                        tags=part,
+                        rate=rate,
+                        share=rate / total if total else 0.0,
+                        joins=tuple(child.id for child in node.children),
+                        because=_dependents(part, node.children, below, program.dependence),
+                        waits_for=_dependents(part, list(plan.ancestors(node.id)), None, program.dependence),
+                        beside=beside,
+                        accumulates=name in program.accumulating,
+                    )
+                )
+    return found
+
+
+def as_explanation(explanations: Sequence[Explanation]) -> str:
+    """Return the explanations as text, one paragraph each."""
+    return "\n".join(line for one in explanations for line in _lines(one))
+
+
+def _lines(one: Explanation) -> Iterator[str]:
+    tags = tag_text(one.tags)
+    machine = f" on {one.machine}" if one.machine else ""
+    rate = f" ({one.rate:.3g}/s, {100 * one.share:.2g}% of all)" if one.rate else ""
+    yield f"{one.node}{machine} owns {tags} from {one.stream}{rate}"
+    if one.accumulates:
+        yield "    accumulates: its events are added up without waiting for the state"
+    elif one.joins:
+        reason = some([f"{dependent} of {child}" for child, dependent in one.because.items()])
+        why = (
+            f"it must: {tags} depends on {reason}"
+            if reason
+            else "nothing below depends on it: a leaf of its own would do"
+        )
+        yield f"    every event joins {some(list(one.joins))} and forks back; {why}"
+    if one.beside:
+        yield f"    runs beside {some(list(one.beside))} without waiting for {'it' if len(one.beside) == 1 else 'them'}"
+    if one.waits_for:
+        yield f"    waits for {some([f'{other} of {node}' for node, other in one.waits_for.items()])}, on which it depends"
+
+
+def _rates(plan: Plan, topology: Topology) -> dict[tuple[str, str, str | None], float]:
+    rates: dict[tuple[str, str, str | None], float] = {}
+    for stream in topology.streams:
+        parts = {
+            (node.id, name): part
+            for node in plan.nodes()
+            for part, name in _by_kind(node.tags.stream(stream.id))
+        }
+        for (node_id, name), rate in shares(stream, parts):
+            key = (node_id, stream.id, name)
+            rates[key] = rates.get(key, 0.0) + rate
+    return rates
+
+
+def _subtrees(plan: Plan) -> dict[str, ImplTagSet]:
+    found: dict[str, ImplTagSet] = {}
+    for node in reversed(list(plan.nodes())):
+        whole = node.tags
+        for child in node.children:
+            whole = whole | found[child.id]
+        found[node.id] = whole
+    return found
+
+
+def _by_kind(tags: TagSet) -> Iterator[tuple[TagSet, str | None]]:
+    """Yield the parts of a tag set by kind; a set that holds unknown kinds is one part."""
+    if tags.others:
+        yield tags, None
+        return
+    for name, keys in tags.kinds:
+        yield TagSet.from_kinds({name: keys}), name
+
+
+def _dependents(
+    tags: TagSet, nodes: Sequence[PlanNode], whole: Mapping[str, ImplTagSet] | None, dependence: Dependence
+) -> dict[str, str]:
+    """Return which nodes (with all below them, if `whole` is given) own tags that depend on `tags`, and these tags."""
+    found = {}
+    for node in nodes:
+        theirs = (whole[node.id] if whole else node.tags).tags()
+        parts = [tag_text(part) for part, _ in _by_kind(theirs) if dependence.between(tags, part)]
+        if parts:
+            found[node.id] = some(parts)
+    return found

@@ -1,0 +1,44 @@
+"""What a drawing says of a worker: its id, its tags, its state type where there are several, its machine.
+
+>>> from dgs.model.impl_tags import ImplTagSet
+>>> from dgs.model.tags import kind
+>>> VALUE, BARRIER = kind("value"), kind("barrier", key=int)
+>>> node = PlanNode("w0", ImplTagSet.of(a=TagSet.of(VALUE), b=TagSet.of(VALUE), c=TagSet.of(BARRIER)), node="node-a")
+>>> lines(node, Plan(node))
+['w0 on node-a', 'value from a, b', 'barrier(all) from c']
+"""
+
+from __future__ import annotations
+
+from dgs.model.tag_sets import TagSet
+from dgs.planner.plan import Plan, PlanNode
+
+MAX_NAMES = 6
+"""Of more names than this in one list, some are left out."""
+
+
+def lines(node: PlanNode, plan: Plan, *, max_names: int = MAX_NAMES) -> list[str]:
+    """Return the lines of a worker's label: first its name, then what it owns, tags of several streams together."""
+    types = {other.state_type for other in plan.nodes()}
+    head = node.id + (f" : {node.state_type}" if len(types) > 1 else "")
+    streams: dict[TagSet, list[str]] = {}
+    for stream, tags in node.tags.streams:
+        streams.setdefault(tags, []).append(stream)
+    owned = [f"{tag_text(tags, max_names)} from {some(names, max_names)}" for tags, names in streams.items()]
+    return [f"{head} on {node.node}" if node.node else head, *(owned or ["no tags: forks and joins only"])]
+
+
+def tag_text(tags: TagSet, max_names: int = MAX_NAMES) -> str:
+    """Return the tags of one stream; of many tags the first and how many more there are."""
+    if tags == TagSet.everything():
+        return "everything"
+    if not tags.is_finite:
+        return repr(tags)[1:-1]
+    return some([repr(tag) for tag in tags.tags()], max_names)
+
+
+def some(names: list[str], bound: int = MAX_NAMES) -> str:
+    """Return a list in words; of a long one the first and how many more there are."""
+    if len(names) <= bound:
+        return ", ".join(names)
+    return ", ".join(names[: bound - 1]) + f" and {len(names) - bound + 1} more"

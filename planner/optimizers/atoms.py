@@ -1,0 +1,192 @@
+"""Atoms: the smallest sets of implementation tags that optimizers place.
+
+An atom is one tag of one stream or, where the keys are unbounded, one hash class of the keys of one kind of one stream.
+All kinds use the same number of classes, so equal keys meet in equal classes; keys that carry much of the traffic are
+pulled out of their class, for every kind and stream whose keys they must line up with.
+
+>>> from dgs.model.tags import kind
+>>> from dgs.planner.topology import Stream
+>>> from dgs.model.dependence import ALWAYS
+>>> VIEW, BARRIER = kind("view", key=str), kind("barrier")
+>>> class Views(Program):
+...     depends = Dependence((VIEW, VIEW, SAME_KEY), (BARRIER, VIEW, ALWAYS))
+>>> clicks = Stream("clicks", TagSet.of(VIEW), rates={VIEW("home"): 90.0}, other_rate=10.0)
+>>> for atom in atoms(Topology([clicks, Stream("ticks", TagSet.of(BARRIER))]), Views(), classes=2):
+...     print(atom, atom.rate)
+view('home')@clicks 90.0
+view(hash%2 in [0] - {'home'})@clicks 5.0
+view(hash%2 in [1])@clicks 5.0
+barrier@ticks 0.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from math import gcd
+
+from dgs.model.dependence import SAME_KEY, Dependence
+from dgs.model.impl_tags import ImplTagSet
+from dgs.model.key_sets import KeySet, key_class
+from dgs.model.program import Program
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import Key, Tag
+from dgs.planner.topology import Stream, Topology
+
+CLASSES_PER_LEAF = 4
+"""Hash classes per leaf: enough to balance leaves by rate, few enough to read in a plan."""
+
+MAX_CLASSES = 4096
+"""More than any plan needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """A part of one stream that no plan divides.
+
+    With a `kind`, either the one tag (`kind`, `key`), or, if `domain` is given, the keys of `domain` in class `hash_class`
+    of `modulus`. Without a kind it is everything that arrives on a stream of unknown kinds, `domain` is not used then.
+    """
+
+    stream: str
+    kind: str | None
+    key: Key = None
+    domain: KeySet | None = None
+    hash_class: int = 0
+    modulus: int = 1
+    rest: TagSet | None = None
+    rate: float = 0.0
+
+    @property
+    def is_single(self) -> bool:
+        """Whether the atom is exactly one implementation tag."""
+        return self.kind is not None and self.domain is None
+
+    @property
+    def tag(self) -> Tag:
+        """The one tag of a single atom."""
+        return Tag(str(self.kind), self.key)
+
+    @property
+    def tags(self) -> TagSet:
+        """The tags of the atom."""
+        if self.rest is not None:
+            return self.rest
+        return TagSet.from_kinds({str(self.kind): _keys([self])})
+
+    @property
+    def order(self) -> tuple[str, str, bool, int, str]:
+        """Where the atom stands among others of equal rate: by stream, then tag."""
+        key = f"{self.key:020}" if isinstance(self.key, int) and self.key >= 0 else repr(self.key)
+        return self.stream, self.kind or "", not self.is_single, self.hash_class, key
+
+    def __str__(self) -> str:
+        text = repr(self.tag) if self.is_single else repr(self.tags)[1:-1]
+        return f"{text}@{self.stream}"
+
+
+def impl_tags(items: Iterable[Atom]) -> ImplTagSet:
+    """Return the implementation tags of many atoms, in one go per stream and kind."""
+    groups: dict[str, dict[str, list[Atom]]] = {}
+    whole: dict[str, TagSet] = {}
+    for atom in items:
+        if atom.kind is None:
+            whole[atom.stream] = atom.tags
+        else:
+            groups.setdefault(atom.stream, {}).setdefault(atom.kind, []).append(atom)
+    found = {
+        stream: TagSet.from_kinds({kind: _keys(same) for kind, same in kinds.items()})
+        for stream, kinds in groups.items()
+    }
+    return ImplTagSet.of({**found, **whole})
+
+
+def _keys(same: list[Atom]) -> KeySet:
+    """Return the keys of atoms of one stream and one kind."""
+    keys = KeySet.of(atom.key for atom in same if atom.is_single)
+    hashed = [atom for atom in same if not atom.is_single]
+    if hashed and hashed[0].domain is not None:
+        keys = keys | (
+            hashed[0].domain & KeySet.hashed(hashed[0].modulus, [atom.hash_class for atom in hashed])
+        )
+    return keys
+
+
+def atoms(topology: Topology, program: Program, *, classes: int | None = None) -> list[Atom]:
+    """Return the atoms of all streams, in the order of the streams; unbounded keys in `classes` hash classes."""
+    modulus = classes or CLASSES_PER_LEAF * topology.cpus
+    hot = _hot_keys(topology, program.dependence, modulus)
+    found: list[Atom] = []
+    for stream in topology.streams:
+        if stream.tags.others:
+            rate = sum(stream.rates.values()) + stream.other_rate
+            found.append(Atom(stream.id, None, rest=stream.tags, rate=rate))
+        else:
+            found.extend(_of_stream(stream, hot, modulus))
+    return found
+
+
+def _of_stream(stream: Stream, hot: dict[str, list[Key]], modulus: int) -> Iterator[Atom]:
+    kinds = len(stream.tags.kinds)
+    for kind, keys in stream.tags.kinds:
+        listed = {tag.key: rate for tag, rate in stream.rates.items() if tag.kind == kind and tag.key in keys}
+        pulled = [key for key in hot.get(kind, ()) if not keys.is_finite and key in keys]
+        single = list(dict.fromkeys([*sorted(keys.extra, key=repr), *pulled]))
+        hashed = keys - KeySet.of(single)
+        present = _classes_in(hashed, modulus)
+        unlisted = sum(key not in listed for key in single) + len(present)
+        share = stream.other_rate / kinds / unlisted if unlisted else 0.0
+        for key in single:
+            yield Atom(stream.id, kind, key, rate=listed.get(key, share))
+        extra = _class_rates(listed, single, modulus) if present else {}
+        for c in present:
+            yield Atom(stream.id, kind, None, hashed, c, modulus, rate=share + extra.get(c, 0.0))
+
+
+def _classes_in(hashed: KeySet, modulus: int) -> list[int]:
+    """Return which of `modulus` classes hold keys of a set without keys outside of its own classes."""
+    step = gcd(hashed.modulus, modulus)
+    residues = {c % step for c in hashed.classes}
+    return [c for c in range(modulus) if c % step in residues]
+
+
+def _class_rates(listed: dict[Key, float], single: Collection[Key], modulus: int) -> dict[int, float]:
+    """Return what the listed keys that stay inside of their class bring to it."""
+    rates: dict[int, float] = {}
+    alone = set(single)
+    for key, rate in listed.items():
+        if key not in alone:
+            c = key_class(key) % modulus
+            rates[c] = rates.get(c, 0.0) + rate
+    return rates
+
+
+def key_groups(dependence: Dependence) -> dict[str, frozenset[str]]:
+    """Return for each kind under a SAME_KEY rule the kinds whose keys it must line up with, directly or over others."""
+    groups: dict[str, frozenset[str]] = {}
+    for rule in dependence.rules:
+        if rule.when is SAME_KEY:
+            sides = (str(rule.left), str(rule.right))
+            merged = frozenset(sides).union(*(groups.get(side, frozenset()) for side in sides))
+            groups.update(dict.fromkeys(merged, merged))
+    return groups
+
+
+def _hot_keys(topology: Topology, dependence: Dependence, modulus: int) -> dict[str, list[Key]]:
+    """Return for each kind the keys with at least the share of an average class in the traffic of its group."""
+    groups = key_groups(dependence)
+    rates: dict[frozenset[str], dict[Key, float]] = {}
+    for stream in topology.streams:
+        for tag, rate in stream.rates.items():
+            group = rates.setdefault(groups.get(tag.kind, frozenset([tag.kind])), {})
+            group[tag.key] = group.get(tag.key, 0.0) + rate
+    total = {
+        group: sum(keys.values())
+        + sum(s.other_rate for s in topology.streams if any(k in s.tags for k in group))
+        for group, keys in rates.items()
+    }
+    hot: dict[str, list[Key]] = {}
+    for kinds, keys in rates.items():
+        some = sorted((k for k, r in keys.items() if r > 0 and r * modulus >= total[kinds]), key=repr)
+        hot.update(dict.fromkeys(kinds, some))
+    return hot

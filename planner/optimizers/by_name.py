@@ -1,0 +1,115 @@
+"""The optimizers by name: from a program and its streams to a valid plan.
+
+>>> from dgs.model.dependence import ALWAYS, Dependence
+>>> from dgs.model.tags import kind
+>>> from dgs.model.tag_sets import TagSet
+>>> from dgs.planner.topology import Machine, Stream
+>>> VALUE, BARRIER = kind("value"), kind("barrier")
+>>> class Count(Program):
+...     depends = Dependence((BARRIER, VALUE, ALWAYS))
+...     def fork(self, state, left, right): return state, 0
+...     def join(self, left, right): return left + right
+>>> streams = [Stream("barriers", TagSet.of(BARRIER), rates={BARRIER(): 1.0})]
+>>> streams += [Stream(f"values/{i}", TagSet.of(VALUE), rates={VALUE(): 100.0}) for i in range(3)]
+>>> made = plan(Count(), Topology(streams, [Machine("here", cpus=4)]))
+>>> [(node.id, node.tags) for node in made.nodes()][:2]
+[('w0', {barriers: {barrier}}), ('w1', {values/0: {value}})]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from dgs.errors import InternalError, UsageError
+from dgs.model.program import Program
+from dgs.planner.optimizers.atoms import CLASSES_PER_LEAF, MAX_CLASSES, atoms
+from dgs.planner.optimizers.fitting import fitted
+from dgs.planner.optimizers.graph import DependenceGraph
+from dgs.planner.optimizers.greedy import greedy_tree
+from dgs.planner.optimizers.matching import match
+from dgs.planner.optimizers.random_trees import random_tree
+from dgs.planner.optimizers.shaping import bound_fan_out, merge_leaves, one_sided
+from dgs.planner.optimizers.tag_tree import TagTree, leaf, to_plan_node
+from dgs.planner.placement import placed
+from dgs.planner.plan import Plan
+from dgs.planner.topology import Topology
+from dgs.planner.validity import violations
+from dgs.planner.validity.violations import listing
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the user may ask of an optimizer."""
+
+    seed: int
+    max_leaves: int
+    max_fan_out: int
+
+
+Optimizer = Callable[[DependenceGraph, Program, Options], TagTree]
+"""From the dependence graph of the atoms to a tag tree: nodes side by side must be independent."""
+
+
+def _sequential(graph: DependenceGraph, *_: object) -> TagTree:
+    """One worker."""
+    return leaf(graph.atoms)
+
+
+def _greedy(graph: DependenceGraph, program: Program, options: Options) -> TagTree:
+    """Appendix B, then as many leaves as there are CPUs, then a bounded fan-out."""
+    tree = merge_leaves(one_sided(greedy_tree(graph), program), options.max_leaves)
+    return bound_fan_out(tree, options.max_fan_out)
+
+
+def _random(graph: DependenceGraph, program: Program, options: Options) -> TagTree:
+    """Return any shape at all."""
+    bounds = {"max_leaves": options.max_leaves, "max_fan_out": options.max_fan_out}
+    tree = merge_leaves(
+        one_sided(random_tree(graph, seed=options.seed, **bounds), program), options.max_leaves
+    )
+    return bound_fan_out(tree, options.max_fan_out)
+
+
+OPTIMIZERS: Mapping[str, Optimizer] = {"greedy": _greedy, "random": _random, "sequential": _sequential}
+DEFAULT = "greedy"
+RANDOM_LEAVES = 16
+"""Leaves of random plans when no bound is given: their shapes should not depend on the machine."""
+
+
+def plan(
+    program: Program,
+    topology: Topology,
+    *,
+    name: str = DEFAULT,
+    seed: int = 0,
+    max_leaves: int | None = None,
+    max_fan_out: int = 8,
+) -> Plan:
+    """Return a valid plan by the optimizer of that name. `max_leaves` defaults to the number of CPUs (random plans: 16).
+
+    Raises UsageError for an unknown optimizer or bound, NoPlanError if the initial state type does not handle all tags.
+    """
+    options = _options(topology, name, seed, max_leaves, max_fan_out)
+    classes = min(MAX_CLASSES, CLASSES_PER_LEAF * max(options.max_leaves, topology.cpus))
+    graph = DependenceGraph(atoms(topology, program, classes=classes), program.dependence)
+    tree = (
+        OPTIMIZERS[name](graph, program, options)
+        if graph.atoms and program.fork_joins()
+        else leaf(graph.atoms)
+    )
+    root = match(to_plan_node(fitted(tree, program)), program)
+    made = placed(Plan(root, optimizer=name), topology)
+    wrong = violations(made, program, topology)
+    if wrong:
+        raise InternalError(problem=f"optimizer {name} made an invalid plan:\n{listing(wrong)}")
+    return made
+
+
+def _options(topology: Topology, name: str, seed: int, max_leaves: int | None, max_fan_out: int) -> Options:
+    if name not in OPTIMIZERS:
+        raise UsageError(message=f"there is no optimizer {name!r}; there are {', '.join(sorted(OPTIMIZERS))}")
+    if (max_leaves is not None and max_leaves < 1) or max_fan_out < 2:  # noqa: PLR2004 - a fork has two sides
+        raise UsageError(message="max_leaves must be at least 1 and max_fan_out at least 2")
+    default = RANDOM_LEAVES if name == "random" else topology.cpus
+    return Options(seed, max_leaves or default, max_fan_out)

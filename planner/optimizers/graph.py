@@ -1,0 +1,193 @@
+"""The dependence graph of atoms, symbolic: cliques and complete bipartite parts are hubs, never edges.
+
+Ten thousand mutually dependent tags would be fifty million edges. Here an atom *belongs to* a few hubs and *asks* a few;
+its neighbours are all members of the hubs it asks. Only predicates are asked pair by pair.
+
+>>> from dgs.model.tags import kind
+>>> from dgs.model.dependence import ALWAYS
+>>> VALUE, BARRIER = kind("value"), kind("barrier")
+>>> vertices = [Atom("a", "value"), Atom("b", "value"), Atom("c", "barrier")]
+>>> graph = DependenceGraph(vertices, Dependence((BARRIER, VALUE, ALWAYS)))
+>>> graph.components([0, 1]), graph.components([0, 1, 2])
+([[0], [1]], [[0, 1, 2]])
+>>> sorted(graph.to_networkx().edges)
+[(0, 2), (1, 2)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+
+import networkx as nx
+
+from dgs.model.dependence import SAME_KEY, Dependence, Rule, When
+from dgs.model.key_sets import key_class
+from dgs.planner.optimizers.atoms import Atom
+
+Hub = Hashable
+
+
+class DependenceGraph:
+    """Which atoms depend on which, by their positions. May have edges too many, never too few.
+
+    (A predicate over an infinite set cannot be asked for all of it: then everything in it depends.)
+    """
+
+    def __init__(self, vertices: Sequence[Atom], dependence: Dependence) -> None:
+        self.atoms = vertices
+        self.dependence = dependence
+        self._numbers: dict[Hub, int] = {}
+        self.belongs: list[list[int]] = [[] for _ in vertices]
+        self.asks: list[list[int]] = [[] for _ in vertices]
+        self.pairs: list[set[int]] = [set() for _ in vertices]
+        self._by_kind: dict[str, list[int]] = {}
+        self._rest = [i for i, atom in enumerate(vertices) if atom.kind is None]
+        self._modulus = max((atom.modulus for atom in vertices), default=1)
+        self._domains = list({id(atom.domain): atom.domain for atom in vertices if atom.domain}.values())
+        for i, atom in enumerate(vertices):
+            if atom.kind is not None:
+                self._by_kind.setdefault(atom.kind, []).append(i)
+        if dependence.is_total:
+            for i in range(len(vertices)):
+                self._connect([i], [i], "total")
+        for rule in dependence.rules:
+            self._add(rule)
+
+    @property
+    def hub_count(self) -> int:
+        """How many hubs there are."""
+        return len(self._numbers)
+
+    def neighbours(self, i: int) -> set[int]:
+        """Return the positions of all atoms that depend on atom i, without i itself."""
+        asked = set(self.asks[i])
+        found = {j for j, hubs in enumerate(self.belongs) if not asked.isdisjoint(hubs)}
+        return (found | self.pairs[i]) - {i}
+
+    def degrees(self) -> list[int]:
+        """Return about how many neighbours each atom has (an atom met over two rules counts twice)."""
+        sizes = [0] * self.hub_count
+        for hubs in self.belongs:
+            for hub in hubs:
+                sizes[hub] += 1
+        return [
+            sum(sizes[hub] for hub in asked) + len(pairs)
+            for asked, pairs in zip(self.asks, self.pairs, strict=True)
+        ]
+
+    def components(self, subset: Iterable[int]) -> list[list[int]]:
+        """Return the connected components of the part of the graph induced by `subset`, in order of first members."""
+        chosen = list(subset)
+        parts = Components(self)
+        for i in chosen:
+            parts.add(i)
+        groups: dict[int, list[int]] = {}
+        for i in chosen:
+            groups.setdefault(parts.find(i), []).append(i)
+        return list(groups.values())
+
+    def to_networkx(self) -> nx.Graph:
+        """Return the explicit graph, for small instances: drawing, reference algorithms."""
+        graph: nx.Graph = nx.Graph()
+        graph.add_nodes_from((i, {"atom": atom}) for i, atom in enumerate(self.atoms))
+        graph.add_edges_from((i, j) for i in range(len(self.atoms)) for j in self.neighbours(i) if i < j)
+        return graph
+
+    def _hub(self, name: Hub) -> int:
+        return self._numbers.setdefault(name, len(self._numbers))
+
+    def _connect(self, asking: Iterable[int], members: Iterable[int], name: Hub) -> None:
+        hub = self._hub(name)
+        for i in members:
+            self.belongs[i].append(hub)
+        for i in asking:
+            self.asks[i].append(hub)
+
+    def _add(self, rule: Rule) -> None:
+        left, right = str(rule.left), str(rule.right)
+        for asking, asked in dict.fromkeys([(left, right), (right, left)]):
+            some, others = self._by_kind.get(asking, []), self._by_kind.get(asked, [])
+            if rule.when is SAME_KEY:
+                self._add_same_key(some, others, (id(rule), asking))
+            elif isinstance(rule.when, When):
+                self._connect(some, others, (id(rule), asking))
+            # What arrives on a stream of unknown kinds may be of any kind and key: it meets all of the other side.
+            rest = [i for i in self._rest if asking in (self.atoms[i].rest or ())]
+            met = [i for i in self._rest if asked in (self.atoms[i].rest or ())]
+            self._connect(rest, others, (id(rule), asking, "rest asks"))
+            self._connect([*some, *rest], met, (id(rule), asking, "asks rest"))
+        if not isinstance(rule.when, When):
+            self._add_pairs(rule, self._by_kind.get(left, []), self._by_kind.get(right, []))
+
+    def _add_same_key(self, asking: list[int], members: list[int], name: Hub) -> None:
+        """Equal keys meet; a key and a class meet if the key is in it; equal classes meet."""
+        for i in members:
+            self.belongs[i] += [self._hub((name, hub)) for hub in self._key_hubs(i, mine=True)]
+        for i in asking:
+            self.asks[i] += [self._hub((name, hub)) for hub in self._key_hubs(i, mine=False)]
+
+    def _key_hubs(self, i: int, *, mine: bool) -> Iterator[Hub]:
+        atom = self.atoms[i]
+        if not atom.is_single:
+            yield "class", atom.hash_class
+            if not mine:
+                yield "key in", atom.hash_class
+            return
+        yield "key", atom.key
+        if any(atom.key in domain for domain in self._domains):
+            yield ("key in" if mine else "class"), key_class(atom.key) % self._modulus
+
+    def _add_pairs(self, rule: Rule, left: list[int], right: list[int]) -> None:
+        for i in left:
+            for j in right:
+                a, b = self.atoms[i], self.atoms[j]
+                if i != j and (not (a.is_single and b.is_single) or rule.holds(a.tag, b.tag)):
+                    self.pairs[i].add(j)
+                    self.pairs[j].add(i)
+
+
+class Components:
+    """Connected components of a growing set of atoms: union-find, with one representative per component in each hub.
+
+    Whoever asks a hub merges all components in it, after which one representative stands for all: every member is looked
+    at once, so adding n atoms costs about n steps however many edges the hubs stand for.
+    """
+
+    def __init__(self, graph: DependenceGraph) -> None:
+        self._graph = graph
+        self._parent: dict[int, int] = {}
+        self._members: list[list[int]] = [[] for _ in range(graph.hub_count)]
+        self.steps = 0
+
+    def find(self, i: int) -> int:
+        """Return the representative of the component of i."""
+        parent = self._parent
+        root = i
+        while parent[root] != root:
+            root = parent[root]
+        while parent[i] != root:
+            parent[i], i = root, parent[i]
+        return root
+
+    def add(self, i: int) -> list[int]:
+        """Add atom i; return the former representatives of the components that it connects. It is their new one."""
+        self._parent[i] = i
+        merged: list[int] = []
+        for hub in self._graph.asks[i]:
+            members = self._members[hub]
+            self.steps += len(members) + 1
+            merged.extend(self._merge(members, i))
+            if members:
+                members[:] = [i]
+        self.steps += len(self._graph.pairs[i])
+        merged.extend(self._merge(sorted(j for j in self._graph.pairs[i] if j in self._parent), i))
+        for hub in self._graph.belongs[i]:
+            self._members[hub].append(i)
+        return merged
+
+    def _merge(self, members: Iterable[int], i: int) -> Iterator[int]:
+        for j in members:
+            root = self.find(j)
+            if root != i:
+                self._parent[root] = i
+                yield root

@@ -1,0 +1,245 @@
+"""Matching a tag tree to state types: which type each worker holds, and which fork goes where (Definition 3.2, V1).
+
+From the leaves up, every node gets the set of types it may have; children with the same possibilities are interchangeable,
+so what a node asks is whether a type can be forked into a multiset of children, remembered per type and multiset.
+
+>>> from dgs.model.dependence import ALWAYS, Dependence
+>>> from dgs.model.impl_tags import ImplTagSet
+>>> from dgs.model.program import StateType
+>>> class Split(Program):
+...     depends = Dependence(("b", "a", ALWAYS))
+...     def states(self):
+...         return (StateType("whole", TagSet.everything(), max), StateType("part", TagSet.of("a"), max))
+...     def fork_joins(self):
+...         return (ForkJoin("open", "whole", "part", "part", max, max), ForkJoin("halve", "part", "part", "part", max, max))
+>>> a = [PlanNode(f"a{i}", ImplTagSet.of({f"a{i}": TagSet.of("a")})) for i in range(3)]
+>>> root = match(PlanNode("root", ImplTagSet.of(b=TagSet.of("b")), children=tuple(a)), Split())
+>>> root.state_type, [child.state_type for child in root.children], [step.fork for step in root.fork_tree.steps()]
+('whole', ['part', 'part', 'part'], ['open', 'halve'])
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from math import prod
+
+from dgs.errors import NoPlanError
+from dgs.model.program import ForkJoin, Program
+from dgs.model.tag_sets import TagSet
+from dgs.planner.plan import ForkStep, PlanNode, balanced, rebuilt
+
+Types = frozenset[str]
+Counts = tuple[int, ...]
+
+SEARCH_LIMIT = 200_000
+"""Steps after which the search for one node's fork tree gives up."""
+
+ENUMERATED_SPLITS = 4096
+"""Up to this many ways to divide the children of a node, all are tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What is known of a subtree: the types its root may have, and the types that handle all of its tags."""
+
+    possible: Types
+    handling: Types
+
+
+class Matcher:
+    """The search, for one program. Remembers what it has found out."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.types = program.states()
+        self.forks = program.fork_joins()
+        self._handling: dict[TagSet, Types] = {}
+        self._found: dict[tuple[tuple[Options, ...], str, Counts], tuple[ForkJoin, Counts] | None] = {}
+        self._steps = 0
+
+    @property
+    def initial(self) -> str:
+        """The type every root has."""
+        return self.types[0].name
+
+    @cached_property
+    def is_uniform(self) -> bool:
+        """Whether there is one state type which forks into itself: then any tree matches."""
+        return len(self.types) == 1 and bool(self.forks)
+
+    def handling(self, tags: TagSet) -> Types:
+        """Return the names of the types that handle all of `tags`."""
+        if tags not in self._handling:
+            self._handling[tags] = frozenset(t.name for t in self.types if _covers(t.handles, tags))
+        return self._handling[tags]
+
+    def options(self, tags: TagSet, children: Sequence[Options]) -> Options:
+        """Return what a node can be whose whole subtree has `tags` and whose children have these options."""
+        handling = self.handling(tags)
+        if not children:
+            return Options(handling, handling)
+        return Options(frozenset(t for t in handling if self.can_fork(t, children)), handling)
+
+    def can_fork(self, state_type: str, children: Sequence[Options]) -> bool:
+        """Return whether a state of `state_type` can be forked into states for all of the children."""
+        classes, counts = _classes(children)
+        self._steps = 0
+        return self._search(classes, state_type, counts) is not None
+
+    def fork_tree(self, state_type: str, children: Sequence[Options]) -> tuple[int | ForkStep, list[str]]:
+        """Return a fork tree over the positions of the children, and their types. `can_fork` must hold."""
+        classes, counts = _classes(children)
+        waiting = {option: [i for i, child in enumerate(children) if child == option] for option in classes}
+        types = [""] * len(children)
+
+        def build(name: str, counts: Counts) -> int | ForkStep:
+            if sum(counts) == 1:
+                child = waiting[classes[counts.index(1)]].pop(0)
+                types[child] = name
+                return child
+            found = self._search(classes, name, counts)
+            if found is None:
+                raise NoPlanError(program=self.program.name, reason=f"type {name!r} cannot fork here")
+            fork, left = found
+            right = tuple(a - b for a, b in zip(counts, left, strict=True))
+            return ForkStep(fork.name, build(fork.left, left), build(fork.right, right))
+
+        return build(state_type, counts), types
+
+    def _search(
+        self, classes: tuple[Options, ...], name: str, counts: Counts
+    ) -> tuple[ForkJoin, Counts] | None:
+        """Return the first fork of type `name`, and the children of its left side, that serves them all."""
+        key = (classes, name, counts)
+        if key in self._found:
+            return self._found[key]
+        held = [option for option, count in zip(classes, counts, strict=True) if count]
+        found = None
+        if all(name in option.handling for option in held):
+            for fork, left in self._candidates(name, counts):
+                right = tuple(a - b for a, b in zip(counts, left, strict=True))
+                if self._serves(classes, fork.left, left) and self._serves(classes, fork.right, right):
+                    found = (fork, left)
+                    break
+        self._found[key] = found
+        return found
+
+    def _serves(self, classes: tuple[Options, ...], name: str, counts: Counts) -> bool:
+        if sum(counts) == 1:
+            return name in classes[counts.index(1)].possible
+        return self._search(classes, name, counts) is not None
+
+    def _candidates(self, name: str, counts: Counts) -> Iterator[tuple[ForkJoin, Counts]]:
+        forks = [fork for fork in self.forks if fork.parent == name]
+        for left in _splits(counts):
+            for fork in forks:
+                self._steps += 1
+                if self._steps > SEARCH_LIMIT:
+                    return
+                yield fork, left
+
+
+def match(root: PlanNode, program: Program, *, fixed: Mapping[str, str] | None = None) -> PlanNode:
+    """Return the tree with state types and fork trees; `fixed` gives the types of some nodes by id.
+
+    Raises NoPlanError naming the lowest node that cannot be served, and why.
+    """
+    matcher, given = Matcher(program), fixed or {}
+    if matcher.is_uniform and not given and matcher.handling(root.subtree_tags().tags()):
+        return _uniform(root, matcher)
+    options: dict[int, Options] = {}
+    tags: dict[int, TagSet] = {}
+    for node in reversed(list(root.walk())):
+        whole = node.tags.tags()
+        for child in node.children:
+            whole = whole | tags[id(child)]
+        tags[id(node)] = whole
+        found = matcher.options(whole, [options[id(child)] for child in node.children])
+        wanted = frozenset([given[node.id]]) if node.id in given else found.possible
+        if node is root:
+            wanted = wanted & {matcher.initial}
+        options[id(node)] = Options(found.possible & wanted, found.handling)
+        if not options[id(node)].possible:
+            raise NoPlanError(
+                program=program.name, reason=explain_failure(matcher, node.id, whole, found, wanted)
+            )
+    return _assigned(root, matcher, options)
+
+
+def _uniform(root: PlanNode, matcher: Matcher) -> PlanNode:
+    name, fork = matcher.initial, matcher.forks[0].name
+
+    def visit(node: PlanNode, below: tuple[PlanNode, ...]) -> PlanNode:
+        tree = balanced(len(below), fork) if below else None
+        return replace(
+            node, state_type=name, children=below, fork_tree=tree if isinstance(tree, ForkStep) else None
+        )
+
+    return rebuilt(root, visit)
+
+
+def _assigned(root: PlanNode, matcher: Matcher, options: Mapping[int, Options]) -> PlanNode:
+    """Choose types from the root down, then build the nodes from the leaves up."""
+    types = {id(root): matcher.initial}
+    trees: dict[int, ForkStep | None] = {}
+    for node in root.walk():
+        if not node.children:
+            trees[id(node)] = None
+            continue
+        below = [options[id(child)] for child in node.children]
+        tree, names = matcher.fork_tree(types[id(node)], below)
+        trees[id(node)] = tree if isinstance(tree, ForkStep) else None
+        types.update((id(child), name) for child, name in zip(node.children, names, strict=True))
+
+    def visit(node: PlanNode, below: tuple[PlanNode, ...]) -> PlanNode:
+        return replace(node, state_type=types[id(node)], children=below, fork_tree=trees[id(node)])
+
+    return rebuilt(root, visit)
+
+
+def explain_failure(matcher: Matcher, node_id: str, tags: TagSet, found: Options, wanted: Types) -> str:
+    """Return why a node cannot be served: no type for its tags, no fork to its children, or the wrong type."""
+    if not found.handling:
+        return f"no state type handles {tags!r}, the tags of node {node_id!r} and all below it"
+    if not matcher.forks and not found.possible:
+        return f"node {node_id!r} has children, but the program has no fork and join"
+    if not found.possible:
+        names = ", ".join(sorted(found.handling))
+        return f"node {node_id!r} could have type {names}, but no sequence of forks leads from there to its children"
+    names = ", ".join(sorted(found.possible))
+    return f"node {node_id!r} can only have type {names}, not {', '.join(sorted(wanted)) or matcher.initial}"
+
+
+def _covers(handles: TagSet, tags: TagSet) -> bool:
+    return handles == TagSet.everything() or tags <= handles
+
+
+def _classes(children: Sequence[Options]) -> tuple[tuple[Options, ...], Counts]:
+    """Return the distinct options in order of first appearance, and how many children have each."""
+    counted = Counter(children)
+    return tuple(counted), tuple(counted.values())
+
+
+def _splits(counts: Counts) -> Iterator[Counts]:
+    """Yield ways to choose a non-empty, proper part of a multiset: all of them, the most balanced first.
+
+    Where there are very many, only halves and single children against the rest.
+    """
+    total = sum(counts)
+    if prod(count + 1 for count in counts) <= ENUMERATED_SPLITS:
+        parts = product(*(range(count + 1) for count in counts))
+        yield from sorted(
+            (p for p in parts if 0 < sum(p) < total), key=lambda p: (abs(total - 2 * sum(p)), p)
+        )
+        return
+    positions = [i for i, count in enumerate(counts) for _ in range(count)]
+    half = Counter(positions[: (total + 1) // 2])
+    yield tuple(half[i] for i in range(len(counts)))
+    for i, count in enumerate(counts):
+        if count:
+            single = tuple(int(i == j) for j in range(len(counts)))
+            yield from (single, tuple(c - s for c, s in zip(counts, single, strict=True)))

@@ -1,0 +1,227 @@
+"""`runtime: {kind: spark}`: the same program and the same plan over bounded data, on Spark alone.
+
+The plan is cut into units that share nothing (`dgs.spark_bridge.batch.units`), each of which one task computes. Where all that is below a
+unit's root accumulates, its workers fold in tasks of their own, window by window, and the unit's events are replayed over the
+windows in the driver. The last states of the units are joined up the plan, and outputs and state are committed in one step, as an
+epoch like any other: so a run that failed has committed nothing, and one that was begun elsewhere can be finished here.
+
+What a batch run may read: streams that end. Those that Spark reads are waited for until their logs are closed.
+
+>>> from dgs.job.schema import StreamConfig
+>>> live = StreamConfig(id="s", tags=["a"], source={"socket": {"port": 0}})
+>>> refuse_live([live])
+Traceback (most recent call last):
+dgs.errors.UsageError: stream 's' is live, and `runtime: {kind: spark}` is for data that ends: run it with `--runtime local` or `--runtime ray`
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dgs import codec
+from dgs.errors import DgsError, InternalError, UsageError, WorkerLostError
+from dgs.job.schema import CheckpointConfig, SparkSource, StreamConfig
+from dgs.model.order import END
+from dgs.model.program import Program, State
+from dgs.model.user_code import user_error
+from dgs.spark_bridge.batch import window_joins
+from dgs.spark_bridge.batch.schedule import Schedule
+from dgs.spark_bridge.batch.task_errors import error_of
+from dgs.spark_bridge.batch.tasks import (
+    DDL,
+    ERROR,
+    LETTER,
+    OUTPUTS,
+    REPORT,
+    STATE,
+    WINDOWS,
+    Report,
+    Work,
+    batches_of,
+)
+from dgs.spark_bridge.session.session import first_line
+from dgs.spark_bridge.session.session import session as spark_session
+from dgs.workers.checkpoints import ResumePoint
+from dgs.workers.event_log import failure, summary
+from dgs.workers.recovery.epochs import HostReport, RootReport
+from dgs.workers.runtime.caller_outputs import Central, merged_figures
+from dgs.workers.runtime.deployment import Deployment
+from dgs.workers.runtime.job import NOBODY, Caller, Job, JobResult
+from dgs.workers.runtime.supervisor import Ended, Session, supervise
+from dgs.workers.sources.live.logged import log_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def run_spark(job: Job, caller: Caller = NOBODY) -> JobResult:
+    """Run a job on Spark and return its result. Raises UsageError if it is not bounded, and any other DgsError."""
+    refuse_live(job.streams)
+    if not job.is_kept:
+        job = replace(job, checkpoint=CheckpointConfig(), checkpoint_dir=None)
+    return supervise(job, drive, lambda _: 1, caller)
+
+
+def drive(deployment: Deployment, session: Session) -> Ended:
+    """Compute everything above the point of a deployment, and commit it."""
+    started, job, point = time.time(), deployment.job, deployment.point
+    checkpoints = session.checkpointing(deployment)
+    wait_for_queries(job)
+    schedule = Schedule(job, point, _first_state(job.program, point))
+    for sentence in schedule.notices():
+        session.caller.notify(sentence)
+    answers = Answers(session.central, point.epoch + 1)
+    collects = Central.is_needed(job) or job.on_error == "skip"
+    work_dir, notify = job.output_dir.absolute() / "spark", session.caller.notify
+    with spark_session(job.spark, work_dir, notify=notify) as spark:
+        answers.take(spark, Work.of(job, point, schedule.tasks, collects=collects))
+    state, replayed = schedule.finished(answers.states, answers.windows, answers.show)
+    reports = [*answers.reports, *replayed]
+    session.caller.progress(sum(one.events for one in reports), sum(one.outputs for one in reports))
+    checkpoints.hear(_as_of_one_host(deployment, state, reports))
+    seconds = time.time() - started
+    hosts = [_figures(report) for report in reports]
+    return Ended(state, merged_figures(hosts, checkpoints.last, seconds=seconds, started=started))
+
+
+@dataclass
+class Answers:
+    """What tasks have answered: last states and partial states by the numbers of the tasks, reports, and outputs for the caller."""
+
+    central: Central
+    epoch: int
+    states: dict[int, State] = field(default_factory=dict)
+    windows: dict[int, list[tuple[int, State]]] = field(default_factory=dict)
+    reports: list[Report] = field(default_factory=list)
+
+    def take(self, spark: SparkSession, work: Work) -> None:
+        """Run the tasks and take their answers. Raises the first error of ours that a task ended with."""
+        for number, what, data in rows_of(spark, work):
+            if what == ERROR:
+                raise error_of(data)
+            self._take(number, what, codec.decode(data))
+
+    def _take(self, number: int, what: str, answer: Any) -> None:
+        if what in (OUTPUTS, LETTER):
+            self.show(answer)
+        elif what == WINDOWS:
+            self.windows.setdefault(number, []).extend(answer)
+        elif what == STATE:
+            self.states[number] = answer
+        elif what == REPORT:
+            self.reports.append(answer)
+
+    def show(self, output: Any) -> None:
+        """Hand outputs, or the letter of an event that was left out, to the sinks of the caller."""
+        self.central.write([(self.epoch, output)])
+
+
+def rows_of(spark: SparkSession, work: Work) -> Iterator[tuple[int, str, bytes]]:
+    """Run one Spark task for each of ours, and yield their rows; partial states of windows are joined before they come here.
+
+    Raises WorkerLostError if Spark loses one for good: the run then begins again, from what is committed.
+    """
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException, PythonException
+
+    count = len(work.tasks)
+    answers = spark.range(0, count, 1, max(count, 1)).mapInArrow(batches_of(work), DDL)
+    if window_joins.are_needed(work):
+        placed = answers.repartition(count, "unit", "chunk").sortWithinPartitions(
+            "unit", "chunk", "task", "number"
+        )
+        answers = placed.mapInArrow(window_joins.joining(work), DDL)
+    try:
+        table = answers.toArrow()
+    except PythonException as error:
+        raise InternalError(problem=f"a task of Spark failed: {error}") from error
+    except (PySparkException, Py4JError) as error:
+        raise WorkerLostError(host="of Spark", problem=_cause(error)) from error
+    for batch in table.to_batches():
+        yield from zip(*(batch.column(name).to_pylist() for name in ("task", "what", "data")), strict=True)
+
+
+def _cause(error: Exception) -> str:
+    """Return the line of a Java trace that says most: the last cause."""
+    causes = [line for line in str(error).splitlines() if line.startswith("Caused by: org.apache.spark")]
+    return causes[0].removeprefix("Caused by: ") if causes else first_line(error)
+
+
+def _as_of_one_host(
+    deployment: Deployment, state: State, reports: Sequence[Report]
+) -> tuple[HostReport, RootReport]:
+    """Return the reports with which one host would have ended the run."""
+    epoch = deployment.point.epoch + 1
+    sources: dict[str, Mapping[str, Any]] = {}
+    for report in reports:
+        sources |= report.sources
+    host = HostReport(
+        0,
+        epoch,
+        tuple(file for report in reports for file in report.files),
+        tuple(batch for report in reports for batch in report.unaccepted),
+        {name: about["end"] for name, about in sources.items() if about.get("end") is not None},
+        sources,
+        events=sum(report.events for report in reports),
+        outputs=sum(report.outputs for report in reports),
+    )
+    ends = {lane.id: END for lane in deployment.lanes.all}
+    return host, RootReport(epoch, codec.encode(state), ends, is_final=True)
+
+
+def _figures(report: Report) -> dict[str, Any]:
+    return {
+        "events_in": report.events,
+        "outputs": report.outputs,
+        "drops": report.drops,
+        "began": report.began,
+        "ended": report.ended,
+        "first_output": report.first_output,
+        "starved_reads": 0,
+        "per_worker": report.per_worker,
+    }
+
+
+def _first_state(program: Program, point: ResumePoint) -> State:
+    if point.state is not None:
+        return codec.decode(point.state)
+    try:
+        return program.init()
+    except DgsError:
+        raise
+    except Exception as error:
+        raise user_error(program, "init", error) from error
+
+
+LOOK_EVERY = 0.1
+"""Seconds between two looks at a log."""
+
+
+def refuse_live(streams: Iterable[StreamConfig]) -> None:
+    """Raise UsageError for a stream that does not end by itself."""
+    for config in streams:
+        details = config.source.details
+        endless = isinstance(details, SparkSource) and details.trigger != "available_now"
+        if endless or config.source.kind == "socket" or getattr(details, "pace", None) is not None:
+            problem = f"stream {config.id!r} is live, and `runtime: {{kind: spark}}` is for data that ends"
+            raise UsageError(message=f"{problem}: run it with `--runtime local` or `--runtime ray`")
+
+
+def wait_for_queries(job: Job, *, pause: Callable[[float], None] = time.sleep) -> None:
+    """Wait until everything that Spark reads for a job is in the logs. Raises what ended a query."""
+    for config in job.streams:
+        if config.source.kind == "spark":
+            path = log_path(config, base_dir=job.base_dir, log_dir=job.log_dir)
+            while not _is_complete(path, config.id):
+                pause(LOOK_EVERY)
+
+
+def _is_complete(path: Path, stream: str) -> bool:
+    error = failure.found(path / stream)
+    if error is not None:
+        raise error
+    return any(found.is_closed for found in summary.streams(path) if found.stream == stream)

@@ -1,0 +1,95 @@
+"""Where the outputs of one task go: the sinks of the plan file, opened as a host does, staged and left to the driver to commit."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Self
+
+from dgs.model.outputs import OutputBatch
+from dgs.workers.checkpoints import ResumePoint
+from dgs.workers.protocol.messages import Skipped
+from dgs.workers.recovery.positions import declared
+from dgs.workers.runtime.job import Job
+from dgs.workers.sinks import Sink, is_central, open_sink
+from dgs.workers.sinks.contract import Staged
+from dgs.workers.sinks.dead_letters import DeadLetters, dead_letters
+from dgs.workers.sinks.files.places import FILE_KINDS
+
+
+class TaskOutputs:
+    """The sinks of task `number`. Leaving the context without `stage` leaves what was written as `.partial`."""
+
+    def __init__(self, job: Job, point: ResumePoint, number: int) -> None:
+        self._job, self._point = job, point
+        self.epoch = point.epoch + 1
+        self.count = 0
+        self.first: float | None = None
+        self._is_staged = False
+        self._sinks: list[tuple[Sink, bool]] = []
+        for sink in job.sinks:
+            if not is_central(sink):
+                opened = open_sink(
+                    sink,
+                    output_dir=job.output_dir,
+                    base_dir=job.base_dir,
+                    host=number,
+                    generation=point.generation,
+                    by_epoch=True,
+                    run=job.run_id,
+                    splits=job.splits,
+                    program=job.program.name,
+                )
+                self._sinks.append((opened, sink.kind in FILE_KINDS))
+        self._letters: DeadLetters | None = None
+        if job.dead_letter_dir is not None:
+            self._letters = dead_letters(
+                job.dead_letter_dir, host=number, generation=point.generation, by_epoch=True
+            )
+
+    def write(self, batch: OutputBatch) -> OutputBatch:
+        """Write outputs; return those that are not committed yet."""
+        new = batch
+        if self._point.epoch:
+            splits = self._job.splits[declared(batch.stream)[0]]
+            new = self._point.committed.outputs_above(batch, splits)
+        if self.first is None:
+            self.first = time.time()
+        self.count += len(new)
+        for sink, is_transactional in self._sinks:
+            sink.write(new if is_transactional else batch, self.epoch)
+        return new
+
+    def leave_out(self, skipped: Skipped) -> bool:
+        """Write the letter of an event that was left out. Return whether it is news: one that is committed is not."""
+        letter = skipped.letter
+        if self._point.epoch:
+            splits = self._job.splits[letter.stream]
+            if not len(self._point.committed.above(skipped.event, splits)):
+                return False
+        if self._letters is not None:
+            self._letters.write(letter, self.epoch)
+        return True
+
+    def stage(self) -> Staged:
+        """Make everything durable; the driver publishes it."""
+        staged = [sink.stage(self.epoch) for sink, _ in self._sinks]
+        if self._letters is not None:
+            staged.append(self._letters.stage(self.epoch))
+        for sink, _ in self._sinks:
+            sink.close()
+        self._is_staged = True
+        return Staged(
+            tuple(file for part in staged for file in part.files),
+            tuple(batch for part in staged for batch in part.unaccepted),
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        if not self._is_staged:
+            for sink, _ in self._sinks:
+                sink.abort()

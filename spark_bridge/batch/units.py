@@ -1,0 +1,135 @@
+"""A plan cut into units that share nothing: what one Spark task can compute by itself, from the events alone.
+
+A worker that owns no events forks its state once, at the beginning, and joins it once, at the end. So the subtrees below such
+workers are independent of each other: the keys of a page-view join, say. Below them, workers synchronise, and a unit begins.
+
+A unit whose root has one stream of its own, above children that all accumulate, is computed in *windows*: the children's events
+fold to partial states, one per window between two events of the root, in as many tasks as there are children that own events.
+
+>>> from dgs.model.dependence import ALWAYS, Dependence
+>>> from dgs.model.impl_tags import ImplTagSet
+>>> from dgs.model.tags import kind
+>>> from dgs.model.tag_sets import TagSet
+>>> VALUE, BARRIER = kind("value"), kind("barrier")
+>>> class Windows(Program):
+...     depends = Dependence((BARRIER, BARRIER, ALWAYS), (BARRIER, VALUE, ALWAYS))
+...     accumulates = (VALUE,)
+...     def init(self): return 0
+...     def identity(self): return 0
+...     def join(self, left, right): return left + right
+>>> leaves = tuple(PlanNode(f"leaf{i}", ImplTagSet.of({f"v/{i}": TagSet.of(VALUE)})) for i in range(2))
+>>> root = PlanNode("root", ImplTagSet.of(b=TagSet.of(BARRIER)), children=leaves)
+>>> [(unit.node.id, [leaf.id for leaf in unit.folds]) for unit in Division(Windows(), Plan(root)).units]
+[('root', ['leaf0', 'leaf1'])]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dgs.errors import DgsError
+from dgs.model.program import Program, State
+from dgs.model.user_code import user_error
+from dgs.planner.plan import Plan, PlanNode
+from dgs.workers.protocol.forking import Forking
+from dgs.workers.protocol.worker import is_accumulating
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A subtree that shares nothing with others. `folds`: where it is computed in windows, the nodes below that own events."""
+
+    number: int
+    node: PlanNode
+    folds: tuple[PlanNode, ...] = ()
+
+    @property
+    def stream(self) -> str:
+        """Where it is computed in windows, the one implementation stream of its root's events."""
+        return self.node.tags.streams[0][0]
+
+
+class Division:
+    """The units of a plan, the fork of a state among them and the join of their states. `in_windows`: whether any may be."""
+
+    def __init__(self, program: Program, plan: Plan, *, in_windows: bool = True) -> None:
+        self._program, self._plan, self._in_windows = program, plan, in_windows
+        self._units: dict[str, Unit] = {}
+        self._divide(plan.root)
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """The units, from left to right."""
+        return tuple(self._units.values())
+
+    def fork(self, state: State) -> tuple[dict[str, State], dict[str, State]]:
+        """Return the first states of the units by the ids of their roots, and the states that workers above keep meanwhile.
+
+        A worker above children that all accumulate keeps its own. The state given is not used again.
+        """
+        parts: dict[str, State] = {}
+        kept: dict[str, State] = {}
+        self._fork(self._plan.root, state, parts, kept)
+        return parts, kept
+
+    def join(self, parts: dict[str, State], kept: dict[str, State]) -> State:
+        """Return the whole of the last states of the units. They are not used again."""
+        return self._join(self._plan.root, parts, kept)
+
+    def _divide(self, node: PlanNode) -> None:
+        if self._is_unit(node):
+            self._units[node.id] = Unit(len(self._units), node, self._folds(node))
+            return
+        for child in node.children:
+            self._divide(child)
+
+    @staticmethod
+    def _is_unit(node: PlanNode) -> bool:
+        return node.is_leaf or bool(node.tags)
+
+    def _folds(self, node: PlanNode) -> tuple[PlanNode, ...]:
+        alone = len(node.tags.streams) == 1 and bool(node.children)
+        if not (self._in_windows and alone and all(self._accumulates(child) for child in node.children)):
+            return ()
+        return tuple(below for child in node.children for below in child.walk() if below.tags)
+
+    def _accumulates(self, node: PlanNode) -> bool:
+        return is_accumulating(node, self._program)
+
+    def _takers(self, node: PlanNode) -> list[int]:
+        return [i for i, child in enumerate(node.children) if not self._accumulates(child)]
+
+    def _fork(self, node: PlanNode, state: State, parts: dict[str, State], kept: dict[str, State]) -> None:
+        if self._is_unit(node):
+            parts[node.id] = state
+            return
+        takers = self._takers(node)
+        for child in node.children:
+            if self._accumulates(child):
+                self._fork(child, self._identity(), parts, kept)
+        if not takers:
+            kept[node.id] = state
+            return
+        for position, part in Forking(self._program, node, takers).fork(state):
+            self._fork(node.children[position], part, parts, kept)
+
+    def _join(self, node: PlanNode, parts: dict[str, State], kept: dict[str, State]) -> State:
+        if self._is_unit(node):
+            return parts[node.id]
+        forking = Forking(self._program, node, self._takers(node))
+        below = [self._join(child, parts, kept) for child in node.children]
+        if node.id not in kept:
+            return forking.join(below)
+        whole = kept[node.id]
+        for state in below:
+            whole = forking.joined_with(whole, state)
+        return whole
+
+    def _identity(self) -> Any:
+        try:
+            return self._program.identity()
+        except DgsError:
+            raise
+        except Exception as error:
+            raise user_error(self._program, "identity", error) from error

@@ -1,0 +1,54 @@
+"""Partial states of windows, encoded for the way from the tasks to the driver: in chunks of the same windows at all leaves.
+
+>>> rows = list(chunks([(0, "a"), (1, "b"), (WINDOWS_A_CHUNK, "c")]))
+>>> [(chunk, codec.decode(data)) for chunk, data in rows]
+[(0, [(0, 'a'), (1, 'b')]), (1, [(256, 'c')])]
+>>> list(joined([[(0, "a"), (1, "b")], [(1, "d"), (3, "e")]], lambda left, right: left + right).items())
+[(0, 'a'), (1, 'bd'), (3, 'e')]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+
+from dgs import codec
+from dgs.model.program import State
+
+Window = tuple[int, State]
+"""The number of a window, and its partial state."""
+
+WINDOWS_A_CHUNK = 256
+"""Windows that are joined at once: as many states are in memory then."""
+
+LARGEST_ROW = 8 * 2**20
+"""Bytes that a row of states has about at most, unless a single one is larger."""
+
+FIRST = 16
+"""States in the first row of a chunk, before anything is known of their size."""
+
+
+def chunks(windows: Iterable[Window]) -> Iterator[tuple[int, bytes]]:
+    """Yield windows, in the order of their numbers, as rows: each with the number of its chunk."""
+    for chunk, part in groupby(windows, key=lambda window: window[0] // WINDOWS_A_CHUNK):
+        for data in encoded(list(part)):
+            yield chunk, data
+
+
+def encoded(windows: Sequence[Window]) -> Iterator[bytes]:
+    """Yield windows in rows that are not too large."""
+    start, count = 0, FIRST
+    while start < len(windows):
+        data = codec.encode(list(windows[start : start + count]))
+        yield data
+        start += count
+        count = max(1, count * LARGEST_ROW // len(data))
+
+
+def joined(parts: Iterable[Iterable[Window]], join: Callable[[State, State], State]) -> dict[int, State]:
+    """Return one state for each window, joined from the left to the right. The states given are not used again."""
+    states: dict[int, State] = {}
+    for part in parts:
+        for number, state in part:
+            states[number] = join(states[number], state) if number in states else state
+    return dict(sorted(states.items()))

@@ -1,0 +1,128 @@
+"""From the sorted runs of a micro-batch to segments of the event log: each stream's rows once, under the id of the batch.
+
+A large batch becomes several segments, so that neither side ever holds more than one in memory. They are cut at fixed numbers of
+rows, and only the last one carries the frontier; so a batch that was cut off by a crash is completed when Spark repeats it, and a
+batch that is repeated with more or fewer rows is told from one that is complete.
+
+>>> import tempfile
+>>> log = Path(tempfile.mkdtemp())
+>>> delivery = Delivery(log, Query("id-1"), ts="ts", delay=2)
+>>> runs = [pa.table({"ts": [1, 5]}), pa.table({"ts": [2, 5]})]
+>>> delivery.deliver("clicks", 0, runs, high=5)
+>>> from dgs.workers.event_log import summary
+>>> [(s.rows, s.frontier) for s in summary.segments(log, "clicks")]
+[(4, 2)]
+>>> delivery.deliver("clicks", 0, runs[::-1], high=5)      # the same rows: nothing happens
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from dgs.errors import OwnedLogError, ReplayMismatchError
+from dgs.spark_bridge.ingest.query_owner import Query, note_repeated, repeated, standing
+from dgs.spark_bridge.ingest.sorting import merged, pieces
+from dgs.workers.event_log import LogWriter, Segment, owner
+from dgs.workers.event_log.segments import BatchId, greatest, newest
+
+SEGMENT_ROWS = 1 << 20
+"""Rows in a segment at most."""
+
+
+class Delivery:
+    """Writes the batches of one query into a log.
+
+    `ts`, `order_by`: the order of rows of a batch. `delay`: how much earlier than the greatest time so far a row of a later batch
+    may be, in the unit of `ts`.
+    """
+
+    def __init__(
+        self,
+        log: Path,
+        query: Query,
+        *,
+        ts: str,
+        delay: int,
+        order_by: Sequence[str] = (),
+        rows: int = SEGMENT_ROWS,
+    ) -> None:
+        self.log = log
+        self.query = query
+        self._ts = ts
+        self._delay = delay
+        self._order = (ts, *order_by)
+        self._rows = rows
+
+    def latest(self, streams: Sequence[str]) -> int | None:
+        """Return the greatest time of the streams of the query so far."""
+        found = (newest(self.log / stream) for stream in streams)
+        return greatest(*(last.latest_so_far for last in found if last is not None))
+
+    def deliver(self, stream: str, batch: int, runs: Sequence[pa.Table], *, high: int | None) -> None:
+        """Make the rows of a batch durable, once. `high`: the greatest time of all streams of the query so far.
+
+        Raises ReplayMismatchError, OwnedLogError, ClosedLogError, MalformedRowError, OutputUnwritableError.
+        """
+        directory = self.log / stream
+        is_owner = standing(directory, self.query) == "owner"
+        writer = LogWriter(
+            self.log, stream, self.query.writer if is_owner else str(owner.owner(directory)), ts=self._ts
+        )
+        if (
+            not any(run.num_rows for run in runs)
+            and writer.find(batch) is None
+            and _number(writer.last) >= batch
+        ):
+            return  # the stream was not known yet when the batch was written
+        for part, (table, is_last) in enumerate(self._parts(runs)):
+            frontier = None if high is None or not is_last else high - self._delay - 1
+            before = writer.find(_batch_id(batch, part))
+            if before is None:
+                writer = self._writer_for_new(writer, stream, batch, part, is_owner=is_owner)
+                is_owner = True
+            elif not is_last and before.frontier is not None:
+                raise self._mismatch(stream, batch, "there are more rows now")
+            writer.append(_batch_id(batch, part), table, frontier, order_by=self._order[1:], is_sorted=True)
+        if before is not None and writer.find(_batch_id(batch, part + 1)) is not None:
+            raise self._mismatch(stream, batch, "there are fewer rows now")
+        if is_owner:
+            self.query.note(directory)
+        else:
+            note_repeated(directory, self.query, batch + 1)
+
+    def _parts(self, runs: Sequence[pa.Table]) -> Iterator[tuple[pa.Table, bool]]:
+        """Yield the segments, and whether each is the last."""
+        waiting = None
+        for piece in pieces(merged(runs, self._order, rows=self._rows), self._rows):
+            if waiting is not None:
+                yield waiting, False
+            waiting = piece
+        yield (runs[0].slice(0, 0) if waiting is None else waiting), True
+
+    def _writer_for_new(
+        self, writer: LogWriter, stream: str, batch: int, part: int, *, is_owner: bool
+    ) -> LogWriter:
+        """Return the writer for rows that are not in the log: that of a successor, if it has repeated all there is."""
+        last = _number(writer.last)
+        if batch < last:
+            raise self._mismatch(stream, batch, f"it is not there any more, and batch {last} is")
+        if is_owner:
+            return writer
+        if repeated(self.log / stream, self.query) < (batch if part else last + 1):
+            raise OwnedLogError(path=self.log, stream=stream, owner=writer.writer, writer=self.query.writer)
+        return LogWriter(self.log, stream, self.query.writer, ts=self._ts, takeover=True)
+
+    def _mismatch(self, stream: str, batch: int, problem: str) -> ReplayMismatchError:
+        return ReplayMismatchError(path=self.log, stream=stream, batch=batch, problem=problem)
+
+
+def _batch_id(batch: int, part: int) -> BatchId:
+    return f"{batch}.{part}" if part else batch
+
+
+def _number(segment: Segment | None) -> int:
+    """Return the number of the batch that a segment is of; -1 if there is none."""
+    return -1 if segment is None or segment.is_end else int(str(segment.batch).partition(".")[0])

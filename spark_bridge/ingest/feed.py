@@ -1,0 +1,147 @@
+"""One Spark query as the source of streams: from its start to the end marks, or the error, in the log."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from dgs.errors import PlanFileError
+from dgs.spark_bridge.ingest.failures import explained
+from dgs.spark_bridge.ingest.log_writer import BATCH_WRITE
+from dgs.spark_bridge.ingest.options import LogOptions
+from dgs.spark_bridge.ingest.queries import Query, frame, prepared
+from dgs.spark_bridge.ingest.query_owner import PREFIX
+from dgs.spark_bridge.session.session import activate
+from dgs.spark_bridge.session.settings_advice import tell, unknown_options
+from dgs.workers.event_log import LogWriter, close_stream, failure, owner, summary
+from dgs.workers.storage.whole_files import make_directory, replace_with
+
+PLACE = ".spark"
+"""The directory in a log for what Spark keeps beside it: a directory per query, with its checkpoints."""
+
+DESCRIPTION = "query.json"
+"""The file in it that says what the query is."""
+
+LOOKS_EVERY = 0.05
+"""Seconds between two looks whether a query has ended."""
+
+
+class Feed:
+    """A query and the log that it writes. `base_dir`: where relative paths start. `notify`: is told of options without effect."""
+
+    def __init__(
+        self, query: Query, log: Path, *, base_dir: Path, notify: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self.query = query
+        self.log = log
+        self._base_dir = base_dir
+        self._notify = notify
+        self._place = log / PLACE / query.name
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where Spark keeps what it has to know to go on."""
+        return self._place / "checkpoint"
+
+    def begin(self) -> bool:
+        """Make the log ready for its readers; return whether the query has anything left to do: not if it has ended before.
+
+        Raises PlanFileError if the log has rows of another query.
+        """
+        make_directory(self._place)
+        self._check_description()
+        for stream in self.query.stream_ids:
+            make_directory(self.log / stream)
+            failure.forget(self.log / stream)
+        failure.forget(self._place)
+        closed = {found.stream for found in summary.streams(self.log) if found.is_closed}
+        if not closed & set(self.query.stream_ids):
+            return True
+        self._close(f"{PREFIX}{BATCH_WRITE}-{self.query.name}")  # a crash came between the marks
+        return False
+
+    def _check_description(self) -> None:
+        now, file = self.query.description, self._place / DESCRIPTION
+        if file.exists():
+            before = json.loads(file.read_text(encoding="utf-8"))
+            differing = [part for part in now if now[part] != before.get(part)]
+            if not differing:
+                return
+            if any(owner.owner(self.log / stream) for stream in before["streams"]):
+                problem = (
+                    f"`{differing[0]}:` is not what it was when the event log {self.log} was begun; rows that are there are "
+                    "not read anew: name another `log:`, or remove that one"
+                )
+                raise PlanFileError(where=f"stream {self.query.stream_ids[0]!r}", problem=problem)
+            # It had brought nothing, and was corrected: what Spark has planned for it is of no use.
+            shutil.rmtree(self.checkpoint, ignore_errors=True)
+        replace_with(file, json.dumps(now).encode())
+
+    def run(self, spark: Any, stop: threading.Event) -> None:
+        """Run the query to its end, or until `stop`; errors are left in the log, and nothing is raised."""
+        try:
+            activate(spark)
+            writer = self._write(spark, stop)
+            if writer is not None:
+                self._close(writer)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the readers must hear of it
+            if not stop.is_set():
+                self.fail(error, spark)
+
+    def fail(self, error: BaseException, spark: Any = None) -> None:
+        """Leave an error where the streams are read, in words of dgs."""
+        for stream in self.query.stream_ids:
+            told = failure.found(self._place) or error
+            failure.leave(
+                self.log / stream, explained(told, stream, self.query, spark=spark, base_dir=self._base_dir)
+            )
+
+    def _write(self, spark: Any, stop: threading.Event) -> str | None:
+        """Write all rows; return who has written them, None if that was stopped. Raises errors of Spark and of dgs."""
+        source = self.query.source
+        tell(self._notify, unknown_options(spark, source))
+        rows = prepared(
+            frame(spark, self.query, base_dir=self._base_dir), key=source.key, streams=len(self.query.streams)
+        )
+        options = {**self.query.options(self.log), "errors": str(self._place)}
+        LogOptions.parsed(options).checked(dict(rows.dtypes))
+        if not rows.isStreaming:
+            rows.write.format("dgs").options(**options).mode("append").save()
+            return f"{PREFIX}{options['query']}"
+        # No URI: Hadoop takes what it is given as it is written, per cent signs included.
+        writer = rows.writeStream.format("dgs").options(
+            **options, checkpointLocation=f"file://{self.checkpoint}"
+        )
+        if self.query.is_bounded:
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=f"{int(source.trigger) // 10**6} milliseconds")
+        with _stopped_at_the_end(writer.start()) as running:
+            while running.isActive:
+                if stop.wait(LOOKS_EVERY):
+                    return None
+            if (error := running.exception()) is not None:
+                raise error
+            return f"{PREFIX}{running.id}"
+
+    def _close(self, writer: str) -> None:
+        """Mark the end of all streams; `writer` is who has written those that nobody has."""
+        for stream in self.query.stream_ids:
+            if owner.owner(self.log / stream) is None:
+                LogWriter(self.log, stream, writer).close()
+            else:
+                close_stream(self.log, stream)
+
+
+@contextlib.contextmanager
+def _stopped_at_the_end(query: Any) -> Iterator[Any]:
+    try:
+        yield query
+    finally:
+        with contextlib.suppress(Exception):  # Spark may be gone
+            query.stop()

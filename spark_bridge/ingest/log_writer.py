@@ -1,0 +1,223 @@
+"""The writers behind `format("dgs")`: tasks sort their rows and stage them, the commit puts them into the event log.
+
+Rows arrive as Arrow batches and stay Arrow. `write` runs in the tasks; `commit` in a Python process of its own, which knows only what
+the tasks' messages say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from dgs.errors import DgsError, MalformedRowError, UsageError
+from dgs.spark_bridge.ingest.delivery import Delivery
+from dgs.spark_bridge.ingest.options import LogOptions
+from dgs.spark_bridge.ingest.query_owner import Query, standing
+from dgs.spark_bridge.ingest.sorting import in_order
+from dgs.spark_bridge.ingest.staging import Run, Staging, read
+from dgs.workers.event_log import failure, owner, summary
+from dgs.workers.event_log.segments import greatest
+from dgs.workers.event_log.tables import one_chunk
+
+QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
+"""What Spark calls the streaming query and the micro-batch of a task; inside `foreachBatch`, too."""
+
+CONTINUOUS = "__is_continuous_processing"
+ENDLESS = 'format("dgs"): with the trigger `continuous` Spark has no micro-batches: .trigger(processingTime="1 second")'
+"""Spark would commit epochs, and never have the rows of one written."""
+
+AT_ONCE = 8
+"""Streams whose rows are made durable at the same time: it is the disk that they wait for."""
+
+BATCH_WRITE = "batch"
+"""The id of a query that is no streaming query and has not been given a name."""
+
+_ARROW_UNITS = {"s": "s", "ms": "ms", "us": "us", "ns": "ns"}
+
+
+@dataclass
+class Staged(WriterCommitMessage):
+    """What a task has staged, for which query, and of which of its micro-batches: None if there are none."""
+
+    query: str
+    runs: tuple[Run, ...]
+    batch: int | None = None
+
+
+@dataclass
+class LogWrite:
+    """What both writers do. It travels to the tasks: plain data."""
+
+    options: LogOptions
+    schema: Any
+    """The columns of rows, as an Arrow schema: batches without rows do not tell."""
+
+    @classmethod
+    def of(cls, options: Any, schema: StructType) -> LogWrite:
+        """Return the write of the options and columns of a query. Raises UsageError."""
+        types = {field.name: field.dataType.simpleString() for field in schema}
+        columns = to_arrow_schema(schema, timezone="UTC")
+        return cls(
+            LogOptions.parsed(options).checked(types), pa.schema([_nullable(field) for field in columns])
+        )
+
+    def stage(self, batches: Iterator[pa.RecordBatch]) -> Staged:
+        """Sort the rows of a task by stream and stage them. Raises MalformedRowError, OwnedLogError."""
+        context = TaskContext.get()
+        partition = context.partitionId() if context is not None else 0
+        if context is not None and context.getLocalProperty(CONTINUOUS) == "true":
+            raise UsageError(message=ENDLESS)
+        id_, batch = (context and context.getLocalProperty(name) for name in (QUERY_ID, BATCH_ID))
+        query = Query(id_ or self.options.query or BATCH_WRITE)
+        with _telling(self.options.errors):
+            table = self._table(list(batches))
+            staging = Staging(self.options.log, query.id)
+            runs = [
+                self._run(stream, rows, query, staging, partition) for stream, rows in self._by_stream(table)
+            ]
+        return Staged(query.id, tuple(runs), int(batch) if id_ and batch else None)
+
+    def deliver(self, messages: Iterable[WriterCommitMessage | None], batch: int | None = None) -> None:
+        """Put what the tasks have staged into the log. `batch`: its number, if Spark has told it."""
+        staged = [message for message in messages if isinstance(message, Staged)]
+        if not staged:
+            return
+        if batch is None:
+            batch = self.options.batch if staged[0].batch is None else staged[0].batch
+        query = Query(staged[0].query, self.options.checkpoint)
+        runs = [run for message in staged for run in message.runs]
+        with _telling(self.options.errors):
+            streams = sorted({*self.options.streams, *(run.stream for run in runs), *self._known(query)})
+            delivery = Delivery(
+                self.options.log,
+                query,
+                ts=self.options.ts,
+                delay=self.options.delay(self._unit()),
+                order_by=self.options.order_by,
+            )
+            high = greatest(delivery.latest(streams), *(run.high for run in runs))
+
+            def deliver(stream: str) -> None:
+                tables = [read(run.path) for run in runs if run.stream == stream]
+                delivery.deliver(stream, batch, tables or [self.schema.empty_table()], high=high)
+
+            with ThreadPoolExecutor(AT_ONCE) as pool:
+                list(pool.map(deliver, streams))
+        Staging(self.options.log, query.id).clear()
+
+    def _table(self, batches: Sequence[pa.RecordBatch]) -> pa.Table:
+        """Return the rows with the types of the schema: the zone that a session shows times in is not theirs."""
+        if not batches:
+            return self.schema.empty_table()
+        table = pa.Table.from_batches(batches)
+        return pa.table(
+            [table.column(field.name).cast(field.type) for field in self.schema],
+            schema=self.schema.with_metadata(None),
+        )
+
+    def _known(self, query: Query) -> Iterator[str]:
+        """Yield the streams that the query has written before: time passes for them too."""
+        for name in summary.stream_names(self.options.log) if self.options.key else ():
+            if owner.owner(self.options.log / name) == query.writer:
+                yield name
+
+    def _by_stream(self, table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+        """Yield the rows of each stream, none where there are none."""
+        self._refuse_nulls(table)
+        if not table.num_rows:
+            return
+        if self.options.stream is not None:
+            yield self.options.stream, table
+            return
+        keys = one_chunk(table.column(self.options.key)).cast(pa.string()).dictionary_encode()
+        for index, stream in enumerate(keys.dictionary.to_pylist()):
+            self.options.check_stream(stream)
+            yield stream, table.filter(pc.equal(keys.indices, index))
+
+    def _run(self, stream: str, rows: pa.Table, query: Query, staging: Staging, partition: int) -> Run:
+        standing(self.options.log / stream, query)
+        ordered = in_order(rows.combine_chunks(), (self.options.ts, *self.options.order_by))
+        high = one_chunk(ordered.column(self.options.ts)).cast(pa.int64())[-1].as_py()
+        return Run(stream, str(staging.put(partition, ordered)), ordered.num_rows, high)
+
+    def _refuse_nulls(self, table: pa.Table) -> None:
+        names = [self.options.ts, *([self.options.key] if self.options.key else []), *self.options.required]
+        for name in dict.fromkeys(names):
+            column = table.column(name)
+            if column.null_count:
+                row = pc.index(one_chunk(column.is_null()), True).as_py()
+                stream = (
+                    self.options.stream or ",".join(self.options.streams) or f"of column {self.options.key}"
+                )
+                raise MalformedRowError(
+                    stream=stream, row=row, problem=f"column {name!r} is null", column=name
+                )
+
+    def _unit(self) -> str | None:
+        """Return the unit of the column of times, if its type has one."""
+        kind = self.schema.field(self.options.ts).type
+        return _ARROW_UNITS[kind.unit] if pa.types.is_timestamp(kind) else None
+
+
+def _nullable(field: pa.Field) -> pa.Field:
+    """Return a column that may have nulls all the way down: where a record is null, Arrow has nulls for its parts, too."""
+    kind = field.type
+    if pa.types.is_struct(kind):
+        kind = pa.struct([_nullable(part) for part in kind])
+    elif pa.types.is_map(kind):
+        kind = pa.map_(kind.key_type, _nullable(kind.item_field))
+    elif pa.types.is_list(kind):
+        kind = pa.list_(_nullable(kind.value_field))
+    return pa.field(field.name, kind)
+
+
+@contextmanager
+def _telling(directory: Path | None) -> Iterator[None]:
+    """Leave errors of dgs where whoever started the query finds them as they are: Spark makes text of them."""
+    try:
+        yield
+    except DgsError as error:
+        if directory is not None:
+            failure.leave(directory, error)
+        raise
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """The writer of a streaming query: one delivery per micro-batch."""
+
+    def __init__(self, write: LogWrite) -> None:
+        self._write = write
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Stage the rows of a task."""
+        return self._write.stage(iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """Make the batch durable under its id."""
+        self._write.deliver(messages, batchId)
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """The writer of a query that is no stream: all its rows are one batch. Inside `foreachBatch` it is the micro-batch."""
+
+    def __init__(self, write: LogWrite) -> None:
+        self._write = write
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Stage the rows of a task."""
+        return self._write.stage(iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Make the rows durable."""
+        self._write.deliver(messages)

@@ -1,0 +1,233 @@
+"""The queries that plan.yaml describes: which streams share one, what it reads, and the DataFrame of it.
+
+>>> one = {"spark": {"format": "parquet", "path": "in/*.parquet", "query": "q", "key": "stream"}}
+>>> streams = [StreamConfig(id=i, tags={"kind": "n"}, source=one) for i in ("a", "b")]
+>>> [(query.name, query.stream_ids) for query in queries_of(streams, unit="ms")]
+[('q', ('a', 'b'))]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dgs.errors import PlanFileError
+from dgs.job.schema import ColumnRef, SortWithin, SparkSource, StreamConfig, TagConfig
+from dgs.job.units import TimeUnit
+from dgs.spark_bridge.ingest.options import listed
+from dgs.spark_bridge.session.settings_advice import text
+
+FILES = frozenset(["parquet", "orc", "csv", "json", "text", "avro"])
+"""Formats whose streams must be told their columns, which a look at the files tells."""
+
+STREAMS = frozenset(["kafka", "delta", "iceberg", "rate", "rate-micro-batch"])
+"""Formats that are read as streams also where only what is there is wanted."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """One query of Spark and the streams that its rows go to. `unit`: that of integers in its column of times."""
+
+    name: str
+    source: SparkSource
+    streams: tuple[StreamConfig, ...]
+    unit: TimeUnit
+
+    @property
+    def stream_ids(self) -> tuple[str, ...]:
+        """The streams by name."""
+        return tuple(stream.id for stream in self.streams)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether it reads what is there and ends."""
+        return self.source.trigger == "available_now"
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether Spark reads it as a stream, and remembers how far."""
+        return not self.is_bounded or self.source.format in FILES | STREAMS
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The columns that tags are made of: they may not be null."""
+        tags = [stream.tags for stream in self.streams if isinstance(stream.tags, TagConfig)]
+        parts = [part for tag in tags for part in (tag.kind, tag.key) if isinstance(part, ColumnRef)]
+        return tuple(dict.fromkeys(part.column for part in parts))
+
+    @property
+    def max_delay(self) -> int:
+        """How late rows of later micro-batches may be, in nanoseconds: as late as they are put in order, if it is not said."""
+        policies = [stream.on_disorder for stream in self.streams]
+        sorted_within = [policy.sort_within for policy in policies if isinstance(policy, SortWithin)]
+        return self.source.max_delay or max(sorted_within, default=0)
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """What says which rows come, in which order: a log that was begun with one query does not go on with another."""
+        said = self.source.model_dump(mode="json", exclude={"trigger", "max_delay", "log", "query"})
+        return {"streams": list(self.stream_ids), **said}
+
+    def options(self, log: Path) -> dict[str, str]:
+        """Return the options of `format("dgs")`."""
+        source = self.source
+        where = {"stream": self.streams[0].id} if source.key is None else {"key": source.key}
+        given = {
+            **where,
+            "log": str(log),
+            "streams": ",".join(self.stream_ids),
+            "ts": source.ts.column,
+            "order_by": listed(source.order_by),
+            "max_delay": f"{self.max_delay}ns" if self.max_delay else "0",
+            "unit": source.ts.unit or self.unit,
+            "required": listed(self.required),
+            "query": f"batch-{self.name}",
+        }
+        return {name: value for name, value in given.items() if value}
+
+
+def queries_of(streams: Sequence[StreamConfig], *, unit: TimeUnit) -> list[Query]:
+    """Return the queries that the streams of a plan file need, checked. Raises PlanFileError."""
+    found: dict[str, list[StreamConfig]] = {}
+    for stream in streams:
+        if stream.source.kind == "spark":
+            found.setdefault(_source(stream).query or stream.id, []).append(stream)
+    return [_query(name, members, unit) for name, members in found.items()]
+
+
+def frame(spark: Any, query: Query, *, base_dir: Path) -> Any:
+    """Return the rows of a query as a DataFrame, streaming if it is read as a stream. Raises errors of Spark."""
+    source = query.source
+    rows = spark.sql(source.sql) if source.sql is not None else _loaded(spark, query, base_dir)
+    if source.where is not None:
+        rows = rows.where(source.where)
+    return rows.selectExpr(*source.select) if source.select else rows
+
+
+def told(reader: Any, source: SparkSource) -> Any:
+    """Return a reader of Spark that knows format, options and columns."""
+    reader = reader.format(source.format).options(
+        **{name: text(value) for name, value in source.options.items()}
+    )
+    columns = ", ".join(f"{quoted(name)} {kind}" for name, kind in source.columns.items())
+    return reader.schema(columns) if columns else reader
+
+
+def _loaded(spark: Any, query: Query, base_dir: Path) -> Any:
+    source = query.source
+    path = [] if source.path is None else [resolved(source.path, base_dir)]
+    if not query.is_stream:
+        return told(spark.read, source).load(*path)
+    reader = told(spark.readStream, source)
+    if source.format not in FILES or not path:
+        return reader.load(*path)
+    if not source.columns:
+        reader = reader.schema(told(spark.read, source).load(*path).schema)
+    return reader.load(_as_glob(path[0]))
+
+
+def prepared(rows: Any, *, key: str | None = None, streams: int = 0) -> Any:
+    """Return the DataFrame as the writer likes it: the rows of a stream in one task, if rows belong to several streams.
+
+    `streams`: how many there are, if that is known. Without a `key` nothing is moved: the tasks sort what they have, and the commit
+    merges it.
+    """
+    if key is None:
+        return rows
+    column = quoted(key)  # a dot would mean a part of a record
+    return rows.repartition(streams, column) if streams else rows.repartition(column)
+
+
+def resolved(path: str, base_dir: Path) -> str:
+    """Return a path as Spark will understand it: relative ones are relative to the plan file; what is there is no pattern."""
+    if "://" in path:
+        return path
+    whole = base_dir / path
+    if whole.exists():
+        return escaped(str(whole))
+    return path if Path(path).is_absolute() else f"{escaped(str(base_dir))}/{path}"
+
+
+def quoted(column: str) -> str:
+    """Return the name of a column as SQL has it.
+
+    >>> quoted("the.stream")
+    '`the.stream`'
+    """
+    return f"`{column.replace('`', '``')}`"
+
+
+def escaped(path: str) -> str:
+    r"""Return a path as a pattern that matches nothing else.
+
+    >>> print(escaped("/data/[old]"))
+    /data/\[old\]
+    """
+    return re.sub(r"([][{}*?,\\])", r"\\\1", path)
+
+
+def _as_glob(path: str) -> str:
+    """Return a pattern for a single file, which Spark's streams of files take for a directory otherwise."""
+    file = Path(re.sub(r"\\(.)", r"\1", path))
+    return f"{escaped(str(file.parent))}/{{{escaped(file.name)}}}" if file.is_file() else path
+
+
+def _source(stream: StreamConfig) -> SparkSource:
+    details = stream.source.details
+    if not isinstance(details, SparkSource):
+        raise PlanFileError(where=f"stream {stream.id!r}", problem="it has no Spark source")
+    return details
+
+
+def _query(name: str, streams: Sequence[StreamConfig], unit: TimeUnit) -> Query:
+    """Return the query that these streams describe together: the first says what it is, the others the same or nothing."""
+    first, source = streams[0], _source(streams[0])
+    for problem in _contradictions(source, unit):
+        raise PlanFileError(where=f"stream {first.id!r}", problem=problem)
+    if len(streams) > 1 and source.key is None:
+        raise PlanFileError(
+            where=f"stream {first.id!r}", problem=f"several streams share the query {name!r}: say `key:`"
+        )
+    for stream in streams[1:]:
+        other = _source(stream)
+        # Not what was written: the plan file of a run that goes on has the defaults written out.
+        said = {
+            part
+            for part, field in SparkSource.model_fields.items()
+            if getattr(other, part) != field.get_default()
+        }
+        differing = [
+            part for part in sorted(said - {"query"}) if getattr(other, part) != getattr(source, part)
+        ]
+        if differing:
+            problem = (
+                f"`{differing[0]}:` differs from that of stream {first.id!r}, which shares the query {name!r}"
+            )
+            raise PlanFileError(where=f"stream {stream.id!r}", problem=problem)
+        if other.ts != source.ts:
+            problem = f"say the `ts:` of stream {first.id!r}, which shares the query {name!r}"
+            raise PlanFileError(where=f"stream {stream.id!r}", problem=problem)
+        if other.log != source.log:
+            raise PlanFileError(
+                where=f"stream {stream.id!r}", problem=f"say the `log:` of stream {first.id!r}"
+            )
+    return Query(name, source, tuple(streams), unit)
+
+
+def _contradictions(source: SparkSource, unit: TimeUnit) -> Iterator[str]:
+    """Yield what is wrong with a Spark source by itself."""
+    if (source.format is None) == (source.sql is None):
+        yield "a Spark source needs either `format:` or `sql:`"
+    if source.sql is not None and (source.path is not None or source.options):
+        yield "`path:` and `options:` belong to `format:`, not to `sql:`"
+    if source.format in FILES and source.path is None and "path" not in source.options:
+        yield f"say the `path:` of the files of format {source.format}"
+    if source.columns and source.format not in FILES:
+        yield f"`columns:` are those of files ({', '.join(sorted(FILES))})"
+    if source.sql is not None and source.trigger != "available_now":
+        yield "a query in `sql:` is read once (`trigger: available_now`); what goes on needs a `format:`"
+    if source.max_delay and unit == "none" and source.ts.unit is None:
+        yield "`max_delay` compares a duration with timestamps: say `time: {unit: ...}`"

@@ -1,0 +1,65 @@
+"""Staged runs: the sorted rows of one task and one stream as a file, and the message that tells the commit of it.
+
+Staged files are not durable and belong to nobody before the commit has read them; those of a batch that failed are deleted with the
+next one of the query.
+
+>>> import tempfile
+>>> place = Staging(Path(tempfile.mkdtemp()), "query-1")
+>>> path = place.put(0, pa.table({"ts": [5, 6]}))
+>>> read(path).column("ts").to_pylist()
+[5, 6]
+>>> place.clear()
+>>> path.exists()
+False
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from dgs.workers.storage.whole_files import make_directory
+
+DIRECTORY = ".staged"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A staged file: the rows of one stream from one task, sorted. `high`: the greatest time, raw."""
+
+    stream: str
+    path: str
+    rows: int
+    high: int
+
+
+class Staging:
+    """The directory of the staged files of one query in a log."""
+
+    def __init__(self, log: Path, query: str) -> None:
+        name = hashlib.blake2b(query.encode(), digest_size=8).hexdigest()
+        self.directory = log / DIRECTORY / name
+
+    def put(self, partition: int, table: pa.Table) -> Path:
+        """Write a table and return where it is. The name is new: a task that is tried again does not disturb the first."""
+        make_directory(self.directory)
+        path = self.directory / f"{partition}-{os.getpid()}-{secrets.token_hex(4)}.arrow"
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table.combine_chunks())
+        return path
+
+    def clear(self) -> None:
+        """Delete all staged files of the query."""
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def read(path: Path | str) -> pa.Table:
+    """Return the rows of a staged file, mapped into memory."""
+    with pa.memory_map(str(path)) as source:
+        return pa.ipc.open_file(source).read_all()

@@ -1,0 +1,194 @@
+"""A Spark of our own: one JVM, started as a child of this process, quiet, and gone when it is stopped.
+
+PySpark by itself lets the JVM write to our stderr from its first moment on, and keeps it until the interpreter ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dgs.errors import SparkUnavailableError
+from dgs.spark_bridge.ingest.failures import is_of_lost_java, sentence
+from dgs.workers.storage.whole_files import make_directory
+
+STOPS_WITHIN = 10.0
+"""Seconds that the JVM has to end before it is killed."""
+
+LOGGING = """\
+rootLogger.level = warn
+rootLogger.appenderRef.out.ref = out
+appender.out.type = Console
+appender.out.name = out
+appender.out.target = SYSTEM_ERR
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d{yyyy-MM-dd HH:mm:ss} %p %c{1}: %m%n
+"""
+
+
+_WHY = re.compile(
+    r"(?:Exception in thread \S+ (?:[a-z]\w*\.)*\w+: |(?=Invalid |Unrecognized |Too small )|.*ERROR (?=DiskBlockManager: .*dir in ))(.+)"
+)
+
+
+class Embedded:
+    """A running Spark. `spark`: its session. `log`: where what it says goes, None for stderr."""
+
+    def __init__(self, master: str, settings: Mapping[str, str], work_dir: Path, *, log: Path | None) -> None:
+        from pyspark import SparkConf, SparkContext
+        from pyspark.java_gateway import launch_gateway
+        from pyspark.sql import SparkSession
+
+        make_directory(work_dir / "temporary")
+        conf = SparkConf(loadDefaults=False).setMaster(master)
+        for name, value in _with_logging(settings, work_dir).items():
+            conf.set(name, value)
+        with _environment(_here() | home_of_links(master, work_dir)), _output(log) as output:
+            launch: Any = launch_gateway
+            self._gateway = launch(conf, {"stdout": output, "stderr": output})
+            try:
+                self._context = SparkContext(conf=conf, gateway=self._gateway)
+                end_quietly(self._context._accumulatorServer)  # noqa: SLF001 - it has no public name
+                self.spark: Any = SparkSession(self._context)
+            except Exception as error:
+                problem = sentence(str(error))  # now: errors of Java know what they say while there is a Java
+                self._end()
+                if is_of_lost_java(error):
+                    raise
+                raise SparkUnavailableError(problem=problem, log=work_dir / "spark.log") from None
+            except BaseException:
+                self._end()
+                raise
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        """The JVM."""
+        process: subprocess.Popen[bytes] = self._gateway.proc
+        return process
+
+    def stop(self) -> None:
+        """Stop the session and the JVM, dead or alive."""
+        with contextlib.suppress(Exception):  # the JVM may be gone
+            self.spark.stop()
+        with contextlib.suppress(Exception):
+            self._context.stop()
+        self._end()
+
+    def _end(self) -> None:
+        from pyspark import SparkContext
+
+        with contextlib.suppress(Exception):
+            self._gateway.shutdown()
+        with contextlib.suppress(OSError):
+            if self.process.stdin is not None:
+                self.process.stdin.close()  # the JVM ends when its standard input does
+        try:
+            self.process.wait(STOPS_WITHIN)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - so that the next session starts a JVM of its own
+        SparkContext._active_spark_context = None  # noqa: SLF001 - a JVM that died leaves it behind
+
+
+def end_of(log: Path) -> int:
+    """Return where a log ends now: runs that go on append to theirs."""
+    return log.stat().st_size if log.exists() else 0
+
+
+def why_java_ended(log: Path, *, since: int = 0) -> str | None:
+    """Return the sentence in the log, from byte `since` on, that says why Java ended before there was a session; None without one."""
+    try:
+        lines = log.read_bytes()[since:].decode(errors="replace").splitlines()
+    except OSError:
+        return None
+    said = [found[1] for line in lines if (found := _WHY.match(line))]
+    return said[-1].rstrip(". ") if said else None
+
+
+def end_quietly(server: Any) -> None:
+    """Keep PySpark's server of accumulators from printing a traceback when the JVM, which is told to end, hangs up first."""
+    tell = server.handle_error
+
+    def handle_error(request: Any, client: Any) -> None:
+        if not isinstance(sys.exception(), (EOFError, ConnectionError)):
+            tell(request, client)
+
+    server.handle_error = handle_error
+
+
+def _with_logging(settings: Mapping[str, str], work_dir: Path) -> dict[str, str]:
+    """Return the settings with those of the logger, which must be known before the first class is loaded."""
+    properties = work_dir / "log4j2.properties"
+    properties.write_text(LOGGING, encoding="utf-8")
+    name = "spark.driver.extraJavaOptions"
+    options = f"-Dlog4j2.configurationFile={properties.as_uri()} {settings.get(name, '')}".strip()
+    return {**settings, name: options}
+
+
+def _here() -> dict[str, str]:
+    """Return the environment of Spark: this interpreter, what it can import, and the loopback interface."""
+    root = str(Path(__file__).parents[1])
+    known = os.environ.get("PYTHONPATH", "")
+    return {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", "127.0.0.1"),
+        "PYTHONPATH": os.pathsep.join(part for part in (root, known) if part),
+    }
+
+
+def home_of_links(master: str, work_dir: Path) -> dict[str, str]:
+    """Return a home of Spark that lacks its archive of PySpark, so that Python workers import what is installed here.
+
+    Python compiles what it imports from an archive anew each time: half a second for each of the five processes of a first query.
+    """
+    import pyspark
+
+    if "SPARK_HOME" in os.environ or not master.startswith("local"):
+        return {}
+    home = work_dir / "home"
+    make_directory(home)
+    try:
+        for name in ("bin", "jars"):
+            _lead(home / name, Path(pyspark.__file__).parent / name)
+    except OSError:  # a file system without links: Spark finds its own home
+        return {}
+    return {"SPARK_HOME": str(home)}
+
+
+def _lead(link: Path, place: Path) -> None:
+    """Make a link to a place; one of an earlier start may lead to a PySpark that is another, or gone."""
+    if not (link.is_symlink() and link.readlink() == place):
+        link.unlink(missing_ok=True)
+        link.symlink_to(place)
+
+
+@contextlib.contextmanager
+def _environment(values: Mapping[str, str]) -> Any:
+    """Set variables for a while: Spark reads them while it starts."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _output(log: Path | None) -> Any:
+    if log is None:
+        yield None
+        return
+    with log.open("ab") as file:
+        yield file

@@ -1,0 +1,52 @@
+"""Whether anybody listens where a plan file says that Spark is: Spark itself would try for minutes before it says no.
+
+>>> hosts("spark://one:7077,two:7078"), hosts("sc://server/;user_id=me"), hosts("local[*]")
+([('one', 7077), ('two', 7078)], [('server', 15002)], [])
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from urllib.parse import urlsplit
+
+from dgs.errors import SparkUnreachableError
+from dgs.job.schema import SparkConfig
+
+PORTS = {"spark": 7077, "sc": 15002}
+"""The ports of clusters and of servers of Spark Connect, where none is said."""
+
+PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
+"""Variables that name one for Spark Connect."""
+
+ANSWERS_WITHIN = 5.0
+"""Seconds that a host has to accept a connection."""
+
+
+def check_answers(config: SparkConfig) -> None:
+    """Raise SparkUnreachableError if nobody listens at the address of the master or the server."""
+    setting = "spark.master" if config.remote is None else "spark.remote"
+    address = config.master if config.remote is None else config.remote
+    problem: OSError | None = None
+    for place in hosts(address):
+        try:
+            socket.create_connection(place, timeout=ANSWERS_WITHIN).close()
+        except OSError as error:
+            problem = error
+        else:
+            return
+    if problem is not None:
+        said = problem.strerror or str(problem)
+        raise SparkUnreachableError(address=address, setting=setting, problem=said)
+
+
+def hosts(address: str) -> list[tuple[str, int]]:
+    """Return the hosts and ports in an address; none if it is of another kind, or behind a proxy: then Spark has to find out."""
+    scheme, _, rest = address.partition("://")
+    if scheme not in PORTS or (scheme == "sc" and any(os.environ.get(name) for name in PROXIES)):
+        return []
+    try:
+        parts = [urlsplit(f"//{part}") for part in rest.partition(";")[0].split(",")]
+        return [(part.hostname, part.port or PORTS[scheme]) for part in parts if part.hostname]
+    except ValueError:
+        return []

@@ -1,0 +1,287 @@
+"""The Spark session: one for this process, started when somebody needs it, stopped when the last one is done with it.
+
+Embedded (`local[*]`) unless the plan file names a master, or the address of a Spark Connect server. What it starts listens on the
+loopback interface only, keeps its files in the directory it is given, and says what it has to say in `spark.log` there.
+
+>>> config = SparkConfig(conf={"spark.driver.memory": "2g"})
+>>> dict(settings(config, Path("/runs/7")))["spark.driver.memory"], settings(config, Path("/runs/7"))["spark.driver.host"]
+('2g', '127.0.0.1')
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from dgs.errors import DgsError, MissingPackageError, SparkUnavailableError, UsageError
+from dgs.job.schema import SparkConfig
+from dgs.spark_bridge.ingest.failures import is_of_lost_java
+from dgs.spark_bridge.session.embedded import Embedded, end_of, why_java_ended
+from dgs.spark_bridge.session.java import find_java
+from dgs.spark_bridge.session.logging_noise import tell_errors_once
+from dgs.spark_bridge.session.reachability import check_answers
+from dgs.spark_bridge.session.settings_advice import (
+    check_settings,
+    ignored_settings,
+    tell,
+    text,
+    unknown_settings,
+)
+from dgs.spark_bridge.session.spark_home import check_home
+
+LOOPBACK = "127.0.0.1"
+
+CONNECT_PACKAGES = {
+    "grpc": "grpcio",
+    "grpc_status": "grpcio-status",
+    "zstandard": "zstandard",
+    "google.rpc": "googleapis-common-protos",
+}
+
+
+Notify = Callable[[str], None]
+
+
+def _unheard(_sentence: str) -> None:
+    """Tell nobody."""
+
+
+@dataclass
+class _Current:
+    """The session of this process. `users`: how many are inside `session(...)`; `embedded`: the JVM, if it is ours."""
+
+    spark: Any
+    config: SparkConfig
+    users: int
+    embedded: Embedded | None
+    is_ours: bool
+
+
+_lock = threading.RLock()
+_current: _Current | None = None
+
+
+def check_installed(config: SparkConfig) -> None:
+    """Look for what a session needs, without starting anything.
+
+    Raises MissingPackageError, JavaMissingError, SparkUnavailableError, SparkUnreachableError, PlanFileError.
+    """
+    check_settings(config)
+    for package in ("pyspark", "pandas"):
+        if find_spec(package) is None:
+            raise MissingPackageError(feature="Spark", package=package)
+    if config.remote is None or _starts_server(config.remote):
+        find_java()
+        check_home()
+    if config.remote is not None:
+        for module, package in CONNECT_PACKAGES.items():
+            if not _is_there(module):
+                raise MissingPackageError(feature="Spark Connect", package=package)
+    check_answers(config)
+
+
+@contextmanager
+def session(
+    config: SparkConfig, work_dir: Path, *, verbose: bool = False, notify: Notify = _unheard
+) -> Iterator[Any]:
+    """Give the SparkSession of this process, with the data source `dgs` registered; start it if there is none.
+
+    `work_dir`: where temporary files, the warehouse and the log of a session go that is started here; absolute.
+    `verbose`: let Spark talk on stderr. A session that the user of this process has started is used as it is, and not stopped.
+    `notify`: is told of settings that have no effect.
+
+    Raises MissingPackageError, JavaMissingError, SparkUnavailableError, PlanFileError; UsageError if there is a session of another
+    master.
+    """
+    current = _entered(config, work_dir, verbose=verbose, notify=notify)
+    try:
+        activate(current.spark)
+        yield current.spark
+    finally:
+        _left(current)
+
+
+def is_given() -> bool:
+    """Return whether the user of this process has started a session: it is used as it is, and stays."""
+    with _lock:
+        if _current is not None:
+            return not _current.is_ours
+        return "pyspark" in sys.modules and _running() is not None
+
+
+def activate(spark: Any) -> None:
+    """Make a session known to the thread that calls: in another one, Spark would not find the data source `dgs`."""
+    if (java := getattr(spark, "_jsparkSession", None)) is not None:
+        spark._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(java)  # noqa: SLF001 - PySpark does so inside
+
+
+def settings(config: SparkConfig, work_dir: Path) -> dict[str, str]:
+    """Return the settings of an embedded session: ours, and over them those of the plan file."""
+    cores = os.cpu_count() or 1
+    ours = {
+        "spark.app.name": "dgs",
+        "spark.driver.host": LOOPBACK,
+        "spark.driver.bindAddress": LOOPBACK,
+        "spark.driver.memory": "1g",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.local.dir": str(work_dir / "temporary"),
+        "spark.sql.warehouse.dir": str(work_dir / "warehouse"),
+        "spark.sql.session.timeZone": "UTC",  # as everywhere in dgs: times without a zone are UTC
+        "spark.sql.shuffle.partitions": str(max(2, cores)),
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.sql.streaming.metricsEnabled": "false",
+    }
+    if is_hive(config):  # it remembers where its own tables go: that is no directory of a run
+        del ours["spark.sql.warehouse.dir"]
+    return ours | {name: text(value) for name, value in config.conf.items()}
+
+
+def is_hive(config: SparkConfig) -> bool:
+    """Return whether the catalog of an embedded session is one of Hive, which outlives it."""
+    return config.conf.get("spark.sql.catalogImplementation") == "hive"
+
+
+def _entered(config: SparkConfig, work_dir: Path, *, verbose: bool, notify: Notify) -> _Current:
+    global _current  # noqa: PLW0603 - Spark itself allows one session per process
+    with _lock:
+        if _current is None:
+            check_installed(config)
+            _current = _started(config, work_dir, verbose=verbose)
+            looks = unknown_settings if _current.is_ours else ignored_settings
+            tell(notify, looks(_current.spark, config))
+        elif (_current.config.master, _current.config.remote) != (config.master, config.remote):
+            message = f"Spark runs in this process already, with other settings than these: {config}"
+            raise UsageError(message=message)
+        elif _current.config is not config:
+            tell(notify, ignored_settings(_current.spark, config))
+        _current.users += 1
+        return _current
+
+
+def _left(current: _Current) -> None:
+    global _current  # noqa: PLW0603 - see above
+    with _lock:
+        current.users -= 1
+        if current.users:
+            return
+        _current = None
+        if current.is_ours:
+            tell_errors_once(is_told=False)
+        _stop(current)
+
+
+def _started(config: SparkConfig, work_dir: Path, *, verbose: bool) -> _Current:
+    log = work_dir / "spark.log"
+    found, since = None, end_of(log)
+    try:
+        found = _found(config, work_dir, log=None if verbose else log)
+        register(found.spark)
+    except Exception as error:
+        problem = first_line(error).rstrip(".")  # now: errors of Java know it only while there is a Java
+        if found is not None:
+            _stop(found)
+        if isinstance(error, DgsError):
+            raise
+        if "JAVA_GATEWAY_EXITED" in problem or is_of_lost_java(error):
+            problem = why_java_ended(log, since=since) or problem
+        raise SparkUnavailableError(problem=problem, log=log) from error
+    if found.is_ours and not verbose:
+        tell_errors_once(is_told=True)
+    return found
+
+
+def _found(config: SparkConfig, work_dir: Path, *, log: Path | None) -> _Current:
+    """Return the session that is wanted, started if it is not there."""
+    if config.remote is not None:
+        return _Current(_remote(config, config.remote, work_dir), config, 0, None, is_ours=True)
+    if (running := _running()) is not None:
+        return _Current(running, config, 0, None, is_ours=False)
+    embedded = Embedded(config.master, settings(config, work_dir), work_dir, log=log)
+    return _Current(embedded.spark, config, 0, embedded, is_ours=True)
+
+
+def _stop(current: _Current) -> None:
+    if current.embedded is not None:
+        current.embedded.stop()
+    elif current.is_ours:
+        current.spark.stop()
+
+
+def register(spark: Any) -> None:
+    """Make `format("dgs")` known to a session; those of `session` know it already."""
+    from dgs.spark_bridge.data_source import DgsDataSource
+
+    with _this_interpreter(spark):
+        spark.dataSource.register(DgsDataSource)
+
+
+@contextmanager
+def _this_interpreter(spark: Any) -> Iterator[None]:
+    """Let what is registered run in this interpreter, if Spark runs on this machine and PYSPARK_PYTHON does not say in which.
+
+    Else it is the `python3` of the PATH, which need not have our packages: that of a virtual environment only where it is activated.
+    """
+    is_classic = getattr(spark, "_jsparkSession", None) is not None
+    if not is_classic or not spark.sparkContext.master.startswith("local") or "PYSPARK_PYTHON" in os.environ:
+        yield
+        return
+    context = spark.sparkContext
+    before, context.pythonExec = context.pythonExec, sys.executable
+    try:
+        yield
+    finally:
+        context.pythonExec = before
+
+
+def _running() -> Any:
+    """Return the session that the user of this process has started, if there is one."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    if SparkContext._active_spark_context is None:  # noqa: SLF001 - it has no public name
+        return None
+    return SparkSession.builder.getOrCreate()
+
+
+def _remote(config: SparkConfig, address: str, work_dir: Path) -> Any:
+    """Return a session of a Spark Connect server; `local[...]` starts one in a JVM of our own."""
+    from pyspark.sql import SparkSession
+
+    secure_environment()
+    builder = SparkSession.builder.remote(address)
+    chosen = settings(config, work_dir) if _starts_server(address) else config.conf
+    for name, value in chosen.items():
+        builder = builder.config(name, text(value))
+    return builder.getOrCreate()
+
+
+def secure_environment() -> None:
+    """Make what Spark starts run this interpreter, and listen on the loopback interface."""
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
+
+
+def _starts_server(remote: str) -> bool:
+    return remote.startswith("local")
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error, or the cause that Spark knows of it, says; its type, if it says nothing."""
+    while (cause := getattr(error, "_cause", None)) is not None:
+        error = cause
+    return next((line for line in str(error).strip().splitlines() if line.strip()), type(error).__name__)

@@ -1,0 +1,129 @@
+"""A checkpoint as a row of a table: what `SELECT ... FROM dgs_checkpoints` and the data source `dgs` show of it.
+
+>>> from dgs.workers.checkpoints import StagedFile
+>>> from dgs.workers.recovery.positions import Positions
+>>> files = (StagedFile("/o/x.partial", "/o/part-000007-0.parquet", 9, "", rows=3),)
+>>> row = row_of(Checkpoint(7, None, Positions(), files, events=5), run="r", generation=2, created_at=0, state=codec.encode({"a": 1}))
+>>> row["epoch"], row["generation"], row["events"], row["outputs"], row["state_bytes"], row["state"], row["watermark"]
+(7, 2, 5, 3, 4, '{"a":1}', None)
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from dgs import codec
+from dgs.errors import CodecError
+from dgs.model.order import BEGIN, END, OrderKey
+from dgs.workers.checkpoints.saved import Saved
+from dgs.workers.recovery.checkpoint import Checkpoint, StagedFile
+from dgs.workers.recovery.positions import Layer, Positions
+from dgs.workers.sinks.files.places import dead_letter_place
+from dgs.workers.sinks.formats.json_text import as_json
+
+Row = Mapping[str, Any]
+
+_DEAD_LETTERS = dead_letter_place(Path()).stem
+
+SCHEMA = pa.schema(
+    [
+        ("run", pa.string()),
+        ("epoch", pa.int64()),
+        ("generation", pa.int64()),
+        ("watermark", pa.int64()),
+        ("events", pa.int64()),
+        ("outputs", pa.int64()),
+        ("state_bytes", pa.int64()),
+        ("created_at", pa.timestamp("us", "UTC")),
+        ("is_final", pa.bool_()),
+        ("state", pa.string()),
+        ("positions", pa.string()),
+    ]
+)
+"""`run`: its id, the same after it was resumed; (run, epoch) is unique. `watermark`: every event with a smaller ts is in the state, null if that cannot be said. `events`: in the state. `outputs`: in
+the files of this epoch, null where outputs do not go to files. `state`, `positions`: JSON, the state null unless it is plain data
+of at most LARGEST_STATE bytes."""
+
+LARGEST_STATE = 2**20
+"""Bytes of a state, encoded, up to which a row shows it."""
+
+
+def row_of(checkpoint: Checkpoint, *, run: str, generation: int, created_at: int, state: bytes) -> Row:
+    """Return the row of a checkpoint. `created_at`: nanoseconds since 1970; `state`: codec bytes."""
+    return {
+        "run": run,
+        "epoch": checkpoint.epoch,
+        "generation": generation,
+        "watermark": _watermark(checkpoint.positions.low),
+        "events": checkpoint.events,
+        "outputs": outputs_in(checkpoint.files),
+        "state_bytes": len(state),
+        "created_at": dt.datetime.fromtimestamp(created_at // 1000 / 1e6, dt.UTC),
+        "is_final": checkpoint.is_final,
+        "state": state_text(state),
+        "positions": positions_text(checkpoint.positions),
+    }
+
+
+def row_of_saved(saved: Saved, run: str) -> Row:
+    """Return the row of a state file that was read."""
+    told = saved.manifest
+    return row_of(
+        told.checkpoint, run=run, generation=told.generation, created_at=told.created_at, state=saved.state
+    )
+
+
+def table_of_rows(rows: Iterable[Row]) -> pa.Table:
+    """Return rows as a table."""
+    return pa.Table.from_pylist([dict(row) for row in rows], schema=SCHEMA)
+
+
+def state_text(state: bytes) -> str | None:
+    """Return a state as JSON, None if it is large or not plain data."""
+    if len(state) > LARGEST_STATE:
+        return None
+    try:
+        return as_json(codec.decode(state))
+    except (CodecError, RecursionError):
+        return None
+
+
+def positions_text(positions: Positions) -> str:
+    """Return positions as JSON: for each stream a list of tags, split, ts and seq, the newest layer first."""
+    return as_json(
+        {
+            stream: [part for layer in layers for part in _parts(layer)]
+            for stream, layers in positions.streams.items()
+        }
+    )
+
+
+def outputs_in(files: Iterable[StagedFile]) -> int | None:
+    """Return how many outputs are in files; where several sinks wrote the same ones, of one of them."""
+    counts: dict[Path, int] = {}
+    for file in files:
+        place = Path(file.final)
+        if not place.name.startswith(_DEAD_LETTERS):
+            counts[place.parent] = counts.get(place.parent, 0) + file.rows
+    return max(counts.values(), default=None)
+
+
+def _parts(layer: Layer) -> Iterable[dict[str, Any]]:
+    for part in layer.parts:
+        end = part.key == END
+        yield {
+            "tags": repr(part.tags),
+            "split": part.split,
+            "ts": None if end or part.key == BEGIN else part.key.ts,
+            "seq": None if end or part.key == BEGIN else part.key.seq,
+            "ended": end,
+        }
+
+
+def _watermark(low: OrderKey) -> int | None:
+    return None if low in (BEGIN, END) else low.ts

@@ -1,0 +1,252 @@
+"""Checkpoints kept as ever, and told to a table that Spark writes: one row for every committed epoch.
+
+The directory of checkpoints stays the truth: a commit is atomic there, and a run resumes from there. The table follows behind. One
+thread appends what is committed, in order, while the run goes on; the end of the run waits for it. After a crash, the epochs that
+the table lacks are appended from the directory, which keeps every one that may be missing: a commit waits while `keep` rows wait.
+
+>>> from dgs.workers.checkpoints.memory_store import MemoryStore
+>>> from dgs.workers.recovery.positions import Positions
+>>> table: list[int] = []
+>>> def append(rows): table.extend(row["epoch"] for row in rows)
+>>> store = SparkStore(MemoryStore(), Follower(append), run="r1", keep=5)
+>>> point = store.begin()
+>>> store.commit(Checkpoint(epoch=1, state=b"", positions=Positions()))
+>>> store.close()
+>>> table
+[1]
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
+from typing import TYPE_CHECKING
+
+from dgs.errors import CheckpointFailedError, CorruptFileError
+from dgs.job.schema import CheckpointConfig
+from dgs.spark_bridge.session.connectors import absent
+from dgs.spark_bridge.session.session import first_line, session
+from dgs.spark_bridge.tables.checkpoint_rows import SCHEMA, Row, row_of, row_of_saved, table_of_rows
+from dgs.spark_bridge.tables.tables import EpochTable, missing_from
+from dgs.workers.checkpoints.directory_store import DirectoryStore
+from dgs.workers.recovery.checkpoint import Checkpoint, CheckpointStore, ResumePoint
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from dgs.workers.runtime.job import Job
+
+Append = Callable[[Sequence[Row]], None]
+"""Appends rows in their order. May raise anything; is then given the same rows again, and leaves out what is there."""
+
+OpenSession = Callable[[], "AbstractContextManager[SparkSession]"]
+
+Notify = Callable[[str], None]
+
+PATIENCE = 120.0
+"""Seconds that the end of a run waits for Spark."""
+
+PAUSE = 1.0
+"""Seconds before what could not be appended is tried again."""
+
+
+def _silent(_sentence: str) -> None:
+    """Say nothing."""
+
+
+class TableAppend:
+    """An Append to a table of Spark: it leaves out the epochs of its run that are there.
+
+    `session` is entered when something is to be appended first, and left at `close`.
+    """
+
+    def __init__(self, table: EpochTable, session: OpenSession, run: str) -> None:
+        self._table, self._session, self._run = table, session, run
+        self._entered = ExitStack()
+        self._spark: SparkSession | None = None
+        self._known: frozenset[int] | None = None
+
+    def __call__(self, rows: Sequence[Row]) -> None:
+        """Append the rows whose epochs are not in the table."""
+        if self._spark is None:
+            self._spark = self._entered.enter_context(self._session())
+        if self._known is None:
+            self._known = self._table.epochs(self._spark, SCHEMA, self._run)
+        missing = missing_from(rows, self._known)
+        if not missing:
+            return
+        known, self._known = self._known, None  # if this fails, who knows what is there
+        self._table.append(self._spark, table_of_rows(missing))
+        self._known = known.union(int(row["epoch"]) for row in missing)
+
+    def close(self) -> None:
+        """Leave the session."""
+        self._entered.close()
+
+
+class Follower:
+    """Rows on their way to a table, appended by a thread of its own. What fails is tried again for as long as rows come."""
+
+    def __init__(self, append: Append, *, notify: Notify = _silent) -> None:
+        self._append, self._notify = append, notify
+        self._rows: list[Row] = []
+        self._changed = threading.Condition()
+        self._problem: Exception | None = None
+        self._ending = False
+        self._thread: threading.Thread | None = None
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Let rows follow."""
+        with self._changed:
+            self._rows += rows
+            self._changed.notify_all()
+            if rows and self._thread is None:
+                self._thread = threading.Thread(target=self._follow, name="checkpoint-table", daemon=True)
+                self._thread.start()
+
+    def wait_below(self, count: int) -> None:
+        """Wait until fewer rows wait. Raises what keeps them from being appended."""
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._rows) < count or self._problem is not None)
+            if len(self._rows) >= count and self._problem is not None:
+                raise self._problem
+
+    def close(self) -> Exception | None:
+        """Wait until everything is appended, or has been tried once more; return why something is not."""
+        with self._changed:
+            self._ending = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join(PATIENCE)
+            if self._thread.is_alive():
+                return TimeoutError(f"Spark has not answered for {PATIENCE:g} s")
+        return self._problem
+
+    def _follow(self) -> None:
+        while (rows := self._taken()) is not None:
+            try:
+                self._append(rows)
+            except Exception as error:  # noqa: BLE001 - whatever it is: the run waits for nobody until it must
+                self._failed(error)
+                if self._ending:
+                    return
+            else:
+                with self._changed:
+                    del self._rows[: len(rows)]
+                    self._problem = None
+                    self._changed.notify_all()
+
+    def _taken(self) -> list[Row] | None:
+        """Return the rows that wait, when there are any; None at the end."""
+        with self._changed:
+            if self._problem is not None and not self._ending:
+                self._changed.wait(PAUSE)
+            self._changed.wait_for(lambda: self._rows or self._ending)
+            return list(self._rows) or None
+
+    def _failed(self, error: Exception) -> None:
+        with self._changed:
+            is_news, self._problem = self._problem is None, error
+            self._changed.notify_all()
+        if is_news:
+            self._notify(f"the table of checkpoints falls behind, the run goes on: {told(error)}")
+
+
+class SparkStore:
+    """A CheckpointStore around another one, whose commits it tells to a table. `closing` is called in the end.
+
+    Law: after `close` of a run that ended well, and after the first row of the next one otherwise, the table has exactly one row
+    for every epoch that was committed with a state. A table that cannot be written makes commits fail once `keep` rows wait.
+    """
+
+    def __init__(
+        self,
+        store: CheckpointStore,
+        follower: Follower,
+        *,
+        run: str,
+        keep: int,
+        notify: Notify = _silent,
+        clock: Callable[[], int] = time.time_ns,
+        closing: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._store, self._follower, self._run = store, follower, run
+        self._closing = closing
+        self._keep = max(keep, 1)
+        self._notify, self._clock = notify, clock
+        self._generation = 0
+        self._told: set[int] = set()
+
+    def begin(self) -> ResumePoint:
+        """Begin a generation; the epochs in the store that may not be in the table follow."""
+        point = self._store.begin()
+        self._generation = point.generation
+        if isinstance(self._store, DirectoryStore):
+            self._catch_up(self._store)
+        return point
+
+    def commit(self, checkpoint: Checkpoint) -> None:
+        """Commit, and let the row follow. Waits while too many rows wait: the store keeps only so many states."""
+        try:
+            self._follower.wait_below(self._keep)
+        except Exception as error:
+            raise CheckpointFailedError(
+                epoch=checkpoint.epoch, path="the table of checkpoints", problem=told(error)
+            ) from error
+        self._store.commit(checkpoint)
+        if checkpoint.state is not None:
+            row = row_of(
+                checkpoint,
+                run=self._run,
+                generation=self._generation,
+                created_at=self._clock(),
+                state=checkpoint.state,
+            )
+            self._tell(checkpoint.epoch, row)
+
+    def close(self) -> None:
+        """Wait for the table, then let others open the store, also if whoever stops the run does not wait that long."""
+        try:
+            problem = self._follower.close()
+            if problem is not None:
+                self._notify(
+                    "the table of checkpoints lacks the last epochs, which are in the directory of checkpoints: "
+                    f"{told(problem)}"
+                )
+        finally:
+            try:
+                self._store.close()
+            finally:
+                self._closing()
+
+    def _catch_up(self, store: DirectoryStore) -> None:
+        committed = store.committed()
+        for epoch in sorted({} if committed is None else committed.states):
+            if epoch not in self._told:
+                with suppress(CorruptFileError):  # `begin` has told of it
+                    self._tell(epoch, row_of_saved(store.load(epoch), self._run))
+
+    def _tell(self, epoch: int, row: Row) -> None:
+        self._told.add(epoch)
+        self._follower.add([row])
+
+
+def told(error: Exception) -> str:
+    """Return what to do about an error, or the first line of what it says: those of Spark go on for pages."""
+    return absent(str(error)) or first_line(error)
+
+
+def following(store: CheckpointStore, job: Job, notify: Notify = _silent) -> CheckpointStore:
+    """Return a store whose commits are told to the table under `checkpoint: {spark: ...}`; the store itself without one."""
+    config = job.checkpoint or CheckpointConfig()
+    if config.spark is None:
+        return store
+    append = TableAppend(
+        EpochTable.of(config.spark, job.base_dir),
+        lambda: session(job.spark, job.output_dir.absolute() / "spark", notify=notify),
+        job.run_id,
+    )
+    follower = Follower(append, notify=notify)
+    return SparkStore(store, follower, run=job.run_id, keep=config.keep, notify=notify, closing=append.close)

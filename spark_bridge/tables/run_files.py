@@ -1,0 +1,211 @@
+"""The committed outputs of a run, as files by epoch, and as tables of one schema. No Spark is needed to look.
+
+What a file sink publishes is committed, and what the record of the run names is, whether it has its final name yet or not. Files of
+a run without checkpoints count as epoch 1.
+
+>>> epoch_of(Path("part-000007-3.parquet")), epoch_of(Path("part-3-1.parquet"))
+(7, 1)
+>>> common_schema([pa.schema([("a", pa.int64())]), pa.schema([("a", pa.float64()), ("b", pa.bool_())])])
+a: double
+b: bool
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+import pyarrow.parquet as pq
+
+from dgs.errors import CorruptFileError, NoSuchRunError, UsageError
+from dgs.job.document import read
+from dgs.job.run_directory import RunDirectory
+from dgs.job.schema import FileSink, SinkConfig
+from dgs.workers.checkpoints.directory import CheckpointDirectory
+from dgs.workers.checkpoints.file_paths import located
+from dgs.workers.checkpoints.saved import Committed
+from dgs.workers.sinks.files.places import FILE_KINDS, Place, sink_place
+from dgs.workers.sinks.formats.spark_columns import readable
+from dgs.workers.sinks.formats.tables import table_of, text_of
+
+ROWS = 65_536
+"""Rows read at a time."""
+
+PREFERRED = ("spark", "parquet", "jsonl", "csv")
+"""Of several sinks, the one that says most of its types is read."""
+
+_NAME = re.compile(r"part-(?:(\d{6,})-)?\d+(?:-\d+)?\.\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFile:
+    """A committed file. `staged`: what it is called until it is published. Absolute paths."""
+
+    epoch: int
+    final: str
+    staged: str | None = None
+
+    @property
+    def path(self) -> Path:
+        """Where it is now."""
+        final = Path(self.final)
+        return final if self.staged is None or final.exists() else Path(self.staged)
+
+
+def epoch_of(path: Path) -> int:
+    """Return the epoch of a file of outputs, from its name."""
+    found = _NAME.fullmatch(path.name)
+    return int(found[1]) if found is not None and found[1] is not None else 1
+
+
+def committed(run: Path) -> Committed | None:
+    """Return what the record of a run says, None if it keeps none. Raises NoSuchRunError."""
+    return CheckpointDirectory(_directory(run).checkpoints).committed()
+
+
+def last_epoch(run: Path) -> int:
+    """Return the last committed epoch of a run, 0 if there is none yet."""
+    record = committed(run)
+    if record is not None and record.checkpoint.epoch:
+        return record.checkpoint.epoch
+    return max((file.epoch for file in output_files(run)), default=0)
+
+
+def output_files(run: Path) -> list[OutputFile]:
+    """Return the committed files of a run, by epoch and name. Raises NoSuchRunError, UsageError if it has no sink of files."""
+    place, record = output_place(run), committed(run)
+    there = {str(path): OutputFile(epoch_of(path), str(path)) for path in place.finals()}
+    named = () if record is None else record.checkpoint.files
+    for file in located(named, _directory(run).base_dir):
+        final = Path(file.final)
+        if final.parent == place.directory and final.match(f"{place.stem}-*.{place.suffix}"):
+            there.setdefault(file.final, OutputFile(epoch_of(final), file.final, file.path))
+    return sorted(there.values(), key=lambda file: (file.epoch, file.final))
+
+
+def output_place(run: Path) -> Place:
+    """Return where a run publishes its outputs. Raises NoSuchRunError, UsageError if it has no sink of files."""
+    directory = _directory(run)
+    written = read(directory.plan_file).data.get("sinks") or []
+    sinks = [SinkConfig.model_validate(sink) for sink in written]
+    if not sinks:
+        sinks = [SinkConfig(jsonl=FileSink(path=str(directory.outputs)))]
+    files = sorted(
+        (sink for sink in sinks if sink.kind in FILE_KINDS), key=lambda sink: PREFERRED.index(sink.kind)
+    )
+    if not files:
+        raise UsageError(message=f"the outputs of run {run} are not in files: it has no sink of files")
+    base = directory.path
+    if files[0].kind == "spark" and files[0].details.table is not None:  # a name is not moved as paths are
+        base = directory.base_dir
+    found = sink_place(files[0], output_dir=directory.path, base_dir=base)
+    return Place(found.directory.resolve(), found.suffix, mark=found.mark)
+
+
+def schema_of(files: Iterable[OutputFile]) -> pa.Schema:
+    """Return the schema that all files have in common. Parquet says its own; text is read for it."""
+    return common_schema(_schema(file.path) for file in files)
+
+
+def common_schema(schemas: Iterable[pa.Schema]) -> pa.Schema:
+    """Return all columns of the schemas: numbers of two types as the wider one, other types that differ as text."""
+    types: dict[str, pa.DataType] = {}
+    for schema in schemas:
+        for field in schema:
+            types[field.name] = _common(types.get(field.name, field.type), field.type)
+    return pa.schema(list(types.items()))
+
+
+def tables(file: OutputFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file in the given schema: absent columns are null, what is text there becomes JSON."""
+    for table in _tables(file.path):
+        for batch in pa.table([_fitted(table, field) for field in schema], schema=schema).to_batches(
+            max_chunksize=ROWS
+        ):
+            if len(batch):
+                yield batch
+
+
+def _directory(run: Path) -> RunDirectory:
+    directory = RunDirectory(run)
+    is_of_plan = (run / ".dgs").is_dir() and not directory.about()
+    if is_of_plan or not directory.plan_file.is_file():
+        problem = f"{run} is no run directory" if run.exists() else f"there is no {run}"
+        raise NoSuchRunError(problem=problem, advice="Name the directory of a run: `.dgs/runs/ID`")
+    return directory
+
+
+def _schema(path: Path) -> pa.Schema:
+    if ".parquet" in path.name:
+        with _whole(path):
+            return readable(pq.read_schema(path).empty_table()).schema
+    return common_schema(table.schema for table in _tables(path))
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[None]:
+    """Say which file it is that cannot be read."""
+    try:
+        yield
+    except (OSError, ValueError) as error:  # those of Arrow and JSON are among them
+        raise CorruptFileError(path=path, problem=str(error)) from error
+
+
+def _tables(path: Path) -> Iterator[pa.Table]:
+    with _whole(path):
+        yield from _rows(path)
+
+
+def _rows(path: Path) -> Iterator[pa.Table]:
+    if ".parquet" in path.name:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=ROWS):
+                yield readable(pa.Table.from_batches([batch]))
+    elif ".csv" in path.name:
+        yield readable(arrow_csv.read_csv(path))
+    else:
+        yield from map(readable, _of_lines(path))
+
+
+def _of_lines(path: Path) -> Iterator[pa.Table]:
+    with path.open(encoding="utf-8") as file:
+        values: list[Any] = []
+        for line in file:
+            values.append(json.loads(line))
+            if len(values) == ROWS:
+                yield table_of(values)
+                values = []
+        if values:
+            yield table_of(values)
+
+
+def _common(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    if one == other:
+        return one
+    if pa.types.is_struct(one) and pa.types.is_struct(other):
+        return pa.struct(common_schema([pa.schema(list(one)), pa.schema(list(other))]))
+    numbers = (pa.types.is_integer, pa.types.is_floating)
+    if all(any(is_number(kind) for is_number in numbers) for kind in (one, other)):
+        return pa.float64() if pa.types.is_floating(one) or pa.types.is_floating(other) else pa.int64()
+    return pa.string()
+
+
+def _fitted(table: pa.Table, field: pa.Field) -> Any:
+    if field.name not in table.column_names:
+        return pa.nulls(len(table), field.type)
+    column = table.column(field.name)
+    if column.type == field.type:
+        return column
+    if pa.types.is_string(field.type):
+        values = column.to_pylist()
+        return pa.array([None if value is None else text_of(value) for value in values], pa.string())
+    if pa.types.is_struct(field.type):
+        return pa.array(column.to_pylist(), field.type)
+    return column.cast(field.type)

@@ -1,0 +1,200 @@
+"""Lanes: the implementation tags of the protocol, as coarse as nobody can tell.
+
+The protocol is stated for implementation tags. Ten thousand keys at one worker would mean ten thousand buffers, although
+nothing outside of that worker distinguishes them. A *lane* is a set of tags of one stream with one owner that every other
+worker on the path to the root and below treats alike; the runtime applies the protocol to lanes, with the dependence
+relation lifted: two lanes depend on each other when some tag of one depends on some tag of the other. The lifted relation
+must be the same everywhere (leaf mailboxes, R6), or children wait for events that their parent does not order.
+
+>>> from dgs.model.dependence import SAME_KEY, Dependence
+>>> from dgs.model.impl_tags import ImplTagSet
+>>> from dgs.model.tags import kind
+>>> from dgs.model.tag_sets import TagSet
+>>> from dgs.planner.plan import Plan, PlanNode
+>>> VIEW, UPDATE = kind("view", key=str), kind("update", key=str)
+>>> depends = Dependence((UPDATE, UPDATE, SAME_KEY), (UPDATE, VIEW, SAME_KEY))
+>>> views = [PlanNode(f"v{k}", ImplTagSet.of({f"views/{k}": TagSet.of(VIEW(k))})) for k in "ab"]
+>>> plan = Plan(PlanNode("root", ImplTagSet.of(updates=TagSet.of(UPDATE)), children=tuple(views)))
+>>> [lane.tags for lane in Lanes(plan, depends).of("root")]             # keys a, b, and all others
+[{update('a')}, {update('b')}, {update(all - {'a', 'b'})}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dgs.model.dependence import Dependence, When
+from dgs.model.key_sets import KeySet
+from dgs.model.tag_sets import TagSet, union
+from dgs.model.tags import Tag
+from dgs.planner.plan import Plan, PlanNode
+
+MOST_SINGLE_TAGS = 64
+"""Up to this many listed tags of a kind with a predicate rule get a lane each; more share one."""
+
+
+MOST_REMEMBERED = 2**20
+"""Tags whose lane is remembered; with more, all are forgotten and hashed again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """Tags of one stream owned by one worker that the protocol need not distinguish."""
+
+    id: int
+    owner: str
+    stream: str
+    tags: TagSet
+
+
+class Lanes:
+    """All lanes of a plan, and which depend on which. Reproducible: the same plan gives the same numbers everywhere."""
+
+    def __init__(self, plan: Plan, dependence: Dependence) -> None:
+        self.plan = plan
+        self.dependence = dependence
+        self.all = self._merged(self._pieces())
+        self._own = _by_owner(plan, self.all)
+        self._neighbours = self._adjacency(self.all)
+
+    def of(self, node_id: str) -> tuple[Lane, ...]:
+        """Return the lanes a worker owns."""
+        return tuple(self._own[node_id])
+
+    def above(self, node_id: str) -> tuple[Lane, ...]:
+        """Return the lanes of the ancestors of a worker, the nearest first."""
+        return tuple(lane for node in self.plan.ancestors(node_id) for lane in self._own[node.id])
+
+    def below(self, node_id: str) -> tuple[Lane, ...]:
+        """Return the lanes of a worker and of its whole subtree."""
+        return tuple(lane for node in self.plan.node(node_id).walk() for lane in self._own[node.id])
+
+    def ordered(self, node_id: str) -> dict[int, tuple[int, ...]]:
+        """Return, for each lane of a worker's mailbox, the other lanes it is ordered with there.
+
+        At a leaf that is dependence. At a worker with children it is being connected in the dependence graph of its
+        mailbox and its whole subtree (R6): with less, parent and child can wait for each other.
+        """
+        mailbox = [lane.id for lane in (*self.of(node_id), *self.above(node_id))]
+        if self.plan.node(node_id).is_leaf:
+            return {i: tuple(j for j in mailbox if j != i and j in self._neighbours[i]) for i in mailbox}
+        group = self._components([*mailbox, *(lane.id for lane in self.below(node_id))])
+        return {i: tuple(j for j in mailbox if j != i and group[j] == group[i]) for i in mailbox}
+
+    def _components(self, lanes: Iterable[int]) -> dict[int, int]:
+        """Return a representative of each lane's connected component within `lanes`."""
+        inside = dict.fromkeys(lanes)
+        found: dict[int, int] = {}
+        for start in inside:
+            if start in found:
+                continue
+            found[start], stack = start, [start]
+            while stack:
+                near = [j for j in self._neighbours[stack.pop()] if j in inside and j not in found]
+                found.update(dict.fromkeys(near, start))
+                stack.extend(near)
+        return found
+
+    def _path(self, node: PlanNode) -> list[PlanNode]:
+        """Return the nodes that speak of this node's tags: its ancestors, itself and its subtree."""
+        return [*self.plan.ancestors(node.id), *node.walk()]
+
+    def _pieces(self) -> list[Lane]:
+        """Return the tags of every owner and stream, cut wherever a rule lets another worker tell them apart."""
+        tags_of = {node.id: node.tags.tags() for node in self.plan.nodes()}
+        pieces: list[Lane] = []
+        for node in self.plan.nodes():
+            others = [tags_of[other.id] for other in self._path(node) if other.id != node.id]
+            for stream, tags in node.tags:
+                for part in (part for kind in _by_kind(tags) for part in self._refined(kind, others)):
+                    pieces.append(Lane(len(pieces), node.id, stream, part))
+        return pieces
+
+    def _refined(self, tags: TagSet, others: list[TagSet]) -> list[TagSet]:
+        """Cut the tags of one kind by the keys that the other workers of the path have, where rules compare keys."""
+        if tags.others:
+            return [tags]
+        ((name, _),) = tags.kinds
+        rules = [rule for rule in self.dependence.rules if name in (rule.left, rule.right)]
+        if any(not isinstance(rule.when, When) for rule in rules) and tags.is_finite:
+            singles = list(tags.tags())
+            return [TagSet.of(tag) for tag in singles] if len(singles) <= MOST_SINGLE_TAGS else [tags]
+        partners = [
+            str(rule.right if rule.left == name else rule.left)
+            for rule in rules
+            if rule.when is When.SAME_KEY
+        ]
+        parts = [tags.keys(name)]
+        for keys in (other.keys(partner) for other in others for partner in partners):
+            parts = [part for whole in parts for part in (whole & keys, whole - keys) if part]
+        return [TagSet.from_kinds({name: part}) for part in parts]
+
+    def _merged(self, pieces: list[Lane]) -> tuple[Lane, ...]:
+        """Merge pieces of one owner and stream that have the same neighbours elsewhere: they come in order anyway."""
+        near = self._adjacency(pieces)
+        groups: dict[tuple[str, str, tuple[int, ...]], list[TagSet]] = {}
+        for piece in pieces:
+            source = (piece.owner, piece.stream)
+            elsewhere = tuple(j for j in near[piece.id] if (pieces[j].owner, pieces[j].stream) != source)
+            groups.setdefault((*source, elsewhere), []).append(piece.tags)
+        merged = ((owner, stream, union(parts)) for (owner, stream, _), parts in groups.items())
+        return tuple(Lane(i, *lane) for i, lane in enumerate(merged))
+
+    def _adjacency(self, lanes: Sequence[Lane]) -> dict[int, tuple[int, ...]]:
+        """Return each lane's dependent lanes among those of its owner and of the owner's ancestors and subtree."""
+        own = _by_owner(self.plan, lanes)
+        near: dict[int, dict[int, None]] = {lane.id: {} for lane in lanes}
+        numbers: dict[TagSet, int] = {}
+        number = [
+            numbers.setdefault(lane.tags, len(numbers)) for lane in lanes
+        ]  # many lanes have the same tags
+        known: dict[tuple[int, int], bool] = {}
+        for node in self.plan.nodes():
+            above = [lane for ancestor in self.plan.ancestors(node.id) for lane in own[ancestor.id]]
+            for i, lane in enumerate(own[node.id]):
+                for other in (*own[node.id][i + 1 :], *above):
+                    pair = (number[lane.id], number[other.id])
+                    if pair not in known:
+                        known[pair] = known[pair[::-1]] = self.dependence.between(lane.tags, other.tags)
+                    if known[pair]:
+                        near[lane.id][other.id] = None
+                        near[other.id][lane.id] = None
+        return {i: tuple(sorted(js)) for i, js in near.items()}
+
+
+def _by_owner(plan: Plan, lanes: Iterable[Lane]) -> dict[str, list[Lane]]:
+    own: dict[str, list[Lane]] = {node.id: [] for node in plan.nodes()}
+    for lane in lanes:
+        own[lane.owner].append(lane)
+    return own
+
+
+def _by_kind(tags: TagSet) -> list[TagSet]:
+    """Return the set kind by kind; all kinds it does not name stay together."""
+    named = [TagSet.from_kinds({name: keys}) for name, keys in tags.kinds if keys]
+    rest = tags - TagSet.from_kinds({name: KeySet.all() for name, _ in tags.kinds})
+    return [*named, rest] if rest else named
+
+
+class Router:
+    """Finds the lane of every tag of a stream. Answers are remembered: a key is hashed once."""
+
+    def __init__(self, lanes: Lanes) -> None:
+        self._by_stream: dict[str, list[Lane]] = {}
+        self._known: dict[tuple[str, Tag], int | None] = {}
+        for lane in lanes.all:
+            self._by_stream.setdefault(lane.stream, []).append(lane)
+
+    def of_stream(self, stream: str) -> list[Lane]:
+        """Return the lanes of a stream."""
+        return self._by_stream.get(stream, [])
+
+    def lane(self, stream: str, tag: Tag) -> int | None:
+        """Return the number of the lane of a tag, None if no worker owns it."""
+        where = (stream, tag)
+        if where not in self._known:
+            if len(self._known) >= MOST_REMEMBERED:
+                self._known.clear()
+            self._known[where] = next((lane.id for lane in self.of_stream(stream) if tag in lane.tags), None)
+        return self._known[where]

@@ -1,0 +1,58 @@
+"""Leaves: workers that hold a state and fold update over what their mailbox releases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dgs.errors import InternalError
+from dgs.model.order import OrderKey
+from dgs.workers.protocol.fold import NOTHING
+from dgs.workers.protocol.messages import Effect, JoinAnswer, JoinRequest
+from dgs.workers.protocol.releases import Run
+from dgs.workers.protocol.worker import Worker
+
+MOST_WINDOWS = 4096
+"""Partial states that one answer carries at most."""
+
+
+class Leaf(Worker):
+    """A leaf. It hands up its state when asked and waits for a fork; a leaf that accumulates goes on at once."""
+
+    def work(self) -> Iterator[Effect]:
+        """Process what is released, answer what is asked."""
+        while self._has_state:
+            for run in self.mailbox.release():
+                yield from self._fold(run)
+            most = MOST_WINDOWS if self._accumulates else 1
+            request = self._take_requests(most, beside_events=self._accumulates)
+            if request is None:
+                return
+            self.synchronisations += len(request)
+            if self._accumulates:
+                yield from self._answer_windows(request)
+            else:
+                state, self._state, self._has_state = self._state, NOTHING, False  # R9: gone for good
+                yield from self._answer(request, [state])
+
+    def _fold(self, run: Run) -> Iterator[Effect]:
+        self._state, outputs = self._folder.fold(self._state, run)
+        self.events += len(run)
+        yield from outputs
+
+    def _answer_windows(self, request: JoinRequest) -> Iterator[Effect]:
+        """Answer with one partial state a request: of the events since the one before, folded from the identity."""
+        states = [self._state, *[NOTHING] * (len(request) - 1)]
+        self._state = self._identity()
+        if request.keys is not None:
+            for batch in self.mailbox.take_windows(request):
+                self.events += len(batch)
+                yield from self._folder.fold_windows(states, batch, request.keys)
+        yield from self._answer(
+            request, [self._identity() if state is NOTHING else state for state in states]
+        )
+
+    def _accept(self, answer: JoinAnswer) -> None:
+        raise InternalError(problem=f"leaf {self.id} got the answer of {answer.child}")
+
+    def _positions(self) -> dict[int, OrderKey]:
+        return {lane: self.mailbox.below(lane) for lane in self.mailbox.own}

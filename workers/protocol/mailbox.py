@@ -1,0 +1,237 @@
+"""Selective reordering: release events in dependence order, not in total order (Section 3.4).
+
+A mailbox holds, for every lane of its worker and of the worker's ancestors, a buffer and a *frontier*: everything below it
+has arrived. Lanes of ancestors carry join requests instead of events. It decides what may be released; it never sends.
+
+>>> from dgs.model.tags import Tag
+>>> box = Mailbox(own=[0, 1], ordered={0: (1,), 1: (0,)})
+>>> box.offer(0, EventBatch.of("a", rank=0, tags=[Tag("x")], ts=[1, 5]))
+>>> box.release()                                  # lane 1 may still bring something earlier
+[]
+>>> box.advance(1, OrderKey(3, 1, 0))
+>>> [(run.lanes, [len(b) for b in run.batches]) for run in box.release()]
+[((0,), [1])]
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+
+from dgs.errors import InternalError
+from dgs.model.events import EventBatch
+from dgs.model.order import BEGIN, END, OrderKey
+from dgs.workers.protocol.messages import JoinRequest
+from dgs.workers.protocol.releases import Run
+
+
+class Mailbox:
+    """Buffers and frontiers of one worker. `ordered` gives for each lane the others that it must wait for."""
+
+    def __init__(self, own: Iterable[int], ordered: Mapping[int, tuple[int, ...]]) -> None:
+        self.own = tuple(own)
+        self._ordered = ordered
+        self._frontier = dict.fromkeys(ordered, BEGIN)
+        self._events: dict[int, deque[EventBatch]] = {lane: deque() for lane in self.own}
+        self._start = dict.fromkeys(self.own, 0)  # events of the first batch that are gone already
+        self._heads = dict.fromkeys(self.own, END)
+        self._requests: deque[JoinRequest] = deque()
+        self._answered = 0  # requests of the first entry that are gone already
+        self._groups = _groups(self.own, ordered)
+        self.nbytes = 0
+
+    def offer(self, lane: int, batch: EventBatch) -> None:
+        """Take events of an own lane. Raises InternalError if they do not come after all earlier ones."""
+        if not len(batch):
+            return
+        if batch.key(0) < self._frontier[lane]:
+            raise InternalError(
+                problem=f"lane {lane}: event {batch.key(0)} is below frontier {self._frontier[lane]}"
+            )
+        if not self._events[lane]:
+            self._heads[lane] = batch.key(0)
+        self._events[lane].append(batch)
+        last = batch.key(len(batch) - 1)
+        self._frontier[lane] = OrderKey(last.ts, last.rank, last.seq + 1)
+        self.nbytes += batch.nbytes
+
+    def request(self, request: JoinRequest) -> None:
+        """Take join requests of the parent. R4: they are answered in this order."""
+        if self._requests and request.number != self._requests[-1].number + len(self._requests[-1]):
+            raise InternalError(problem=f"join request {request.number} after {self._requests[-1].number}")
+        self._requests.append(request)
+        if request.lane is not None and request.keys is not None:
+            self.advance(request.lane, request.keys.key(len(request) - 1))
+
+    def advance(self, lane: int, frontier: OrderKey) -> None:
+        """Note that everything of `lane` below `frontier` has arrived. Frontiers never go back."""
+        self._frontier[lane] = max(self._frontier[lane], frontier)
+
+    def below(self, lane: int) -> OrderKey:
+        """Return the key below which nothing of `lane` is left here: its first event or join request, else its frontier.
+
+        This is what a parent relays to its children, and an own lane's position in a checkpoint.
+        """
+        return min(self._frontier[lane], self._heads.get(lane, END), self._asked(lane))
+
+    @property
+    def lanes(self) -> Iterable[int]:
+        """All lanes: the own ones, and those of ancestors."""
+        return self._frontier.keys()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all own lanes have ended and nothing is buffered."""
+        return all(self._frontier[lane] >= END and not self._events[lane] for lane in self.own)
+
+    @property
+    def held(self) -> int:
+        """How many events are buffered."""
+        return sum(map(len, (b for batches in self._events.values() for b in batches))) - sum(
+            self._start.values()
+        )
+
+    def missing(self) -> tuple[int, OrderKey] | None:
+        """Return the lane that holds back what is first here, and the key it has to reach; None if nothing waits for a lane.
+
+        What is first: the parent's next join request, and the first event of each own lane.
+        """
+        heads = [(key, lane) for lane, key in self._heads.items() if key < END]
+        front = self._requests[0] if self._requests else None
+        if front is not None and front.lane is not None and front.keys is not None:
+            heads.append((front.keys.key(self._answered), front.lane))
+        for key, lane in sorted(heads):
+            behind = [(self._frontier[o], o) for o in self._ordered[lane] if self._frontier[o] < key]
+            if behind:
+                return min(behind)[1], key
+        return None
+
+    def take_requests(self, most: int = 1, *, beside_events: bool = False) -> JoinRequest | None:
+        """Remove and return the parent's next requests, at most so many, that may be acted upon now; None if none may.
+
+        R4: only the next ones in the parent's order. A request may be acted upon when all that is ordered before it has
+        arrived and gone; with `beside_events`, own events before it may still be buffered: the caller takes them.
+        """
+        if not self._requests:
+            return None
+        front, done = self._requests[0], self._answered
+        if front.lane is None or front.keys is None:
+            ready = 0 if front.is_final and not self.is_done else 1
+        else:
+            bounds = [self._bound(other, beside_events) for other in self._ordered[front.lane]]
+            ready = front.keys.count_up_to(min(bounds, default=END)) - done
+        ready = min(ready, most)
+        if not ready:
+            return None
+        self._answered = done + ready
+        if self._answered == len(front):
+            self._requests.popleft()
+            self._answered = 0
+        return front.cut(done, done + ready)
+
+    def _bound(self, lane: int, beside_events: bool) -> OrderKey:
+        """Return the highest key before which nothing of `lane` is missing or waiting here."""
+        if beside_events:
+            return min(self._frontier[lane], self._asked(lane))
+        return self.below(lane)
+
+    def _asked(self, lane: int) -> OrderKey:
+        """Return the key of the first join request of an ancestor's lane that waits here, END if there is none."""
+        first = self._answered
+        for request in self._requests:
+            if request.lane == lane and request.keys is not None:
+                return request.keys.key(first)
+            first = 0
+        return END
+
+    def take_windows(self, request: JoinRequest) -> list[EventBatch]:
+        """Remove and return the own events before the last of these requests, of the lanes ordered with theirs."""
+        if request.lane is None or request.keys is None:
+            return []
+        last = request.keys.key(len(request) - 1)
+        own = [lane for lane in self._ordered[request.lane] if lane in self._heads]
+        return [batch for lane in own for batch in self._take_below(lane, last)]
+
+    def release(self) -> list[Run]:
+        """Remove and return all own events that may go now, in the longest possible runs.
+
+        A lane may go up to the frontiers of the lanes it depends on, or to the first join request of an ancestor's lane;
+        and no further than the first event of a dependent lane that has to stay.
+        """
+        limits = self._limits()
+        runs = []
+        for group in self._groups:
+            parts = [(lane, batch) for lane in group for batch in self._take_below(lane, limits[lane])]
+            if parts:
+                runs.append(
+                    Run(tuple(lane for lane, _ in parts), [batch for _, batch in parts], self._ordered)
+                )
+        return runs
+
+    def _limits(self) -> dict[int, OrderKey]:
+        busy = [lane for lane in self.own if self._events[lane]]
+        limits = dict.fromkeys(self.own, END)
+        for lane in busy:
+            for other in self._ordered[lane]:
+                limits[lane] = min(limits[lane], self._frontier[other], self._asked(other))
+        changed = len(busy) > 1
+        while changed:
+            changed = False
+            for lane in busy:
+                stays = self._first_from(lane, limits[lane])
+                for other in self._ordered[lane]:
+                    if other in self._heads and stays < limits[other]:
+                        limits[other] = stays
+                        changed = True
+        return limits
+
+    def _first_from(self, lane: int, limit: OrderKey) -> OrderKey:
+        """Return the key of the first buffered event of `lane` at or above `limit`, END if there is none."""
+        start = self._start[lane]
+        for batch in self._events[lane]:
+            position = max(start, batch.position_of(limit))
+            if position < len(batch):
+                return batch.key(position)
+            start = 0
+        return END
+
+    def _take_below(self, lane: int, limit: OrderKey) -> list[EventBatch]:
+        if self._heads[lane] >= limit:
+            return []
+        count = -self._start[lane]
+        for batch in self._events[lane]:
+            position = batch.position_of(limit)
+            count += position
+            if position < len(batch):
+                break
+        return self._take(lane, count)
+
+    def _take(self, lane: int, count: int) -> list[EventBatch]:
+        """Remove the first `count` events of a lane. Nothing is copied; a batch counts in full until it is used up."""
+        queue, start, taken = self._events[lane], self._start[lane], []
+        while count:
+            batch = queue[0]
+            stop = min(len(batch), start + count)
+            taken.append(batch if stop - start == len(batch) else batch.cut(start, stop))
+            count -= stop - start
+            start = stop
+            if stop == len(batch):
+                self.nbytes -= queue.popleft().nbytes
+                start = 0
+        self._start[lane] = start
+        self._heads[lane] = queue[0].key(start) if queue else END
+        return taken
+
+
+def _groups(own: tuple[int, ...], ordered: Mapping[int, tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Return the own lanes by connected component: those that must be merged. Independent ones never are."""
+    left, groups = dict.fromkeys(own), []
+    while left:
+        group = [left.popitem()[0]]
+        for lane in group:
+            near = [other for other in ordered[lane] if other in left]
+            group.extend(near)
+            for other in near:
+                del left[other]
+        groups.append(tuple(sorted(group)))
+    return sorted(groups)

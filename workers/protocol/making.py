@@ -1,0 +1,15 @@
+"""Making the state machine of a plan node."""
+
+from __future__ import annotations
+
+from dgs.model.program import Program
+from dgs.workers.protocol.inner import Inner
+from dgs.workers.protocol.lanes import Lanes
+from dgs.workers.protocol.leaf import Leaf
+from dgs.workers.protocol.worker import Worker
+
+
+def make_worker(node_id: str, program: Program, lanes: Lanes, *, skips: bool = False) -> Worker:
+    """Return the worker of a node: a leaf, or one with children. `skips`: it leaves out events that raise."""
+    node = lanes.plan.node(node_id)
+    return (Leaf if node.is_leaf else Inner)(node, program, lanes, skips=skips)

@@ -1,0 +1,136 @@
+"""What workers and hosts say to each other.
+
+Sources and parents speak to a worker with `Events`, `Progress`, `JoinRequest` and `Forked`; a child answers its parent with
+`JoinAnswer`. Lanes are numbered (see `dgs.workers.protocol.lanes`). Between hosts, messages travel in `Frame`s.
+
+What workers ask their host to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dgs.model.events import EventBatch
+from dgs.model.order import OrderKey
+from dgs.model.outputs import OutputBatch
+from dgs.semantics.skipping import DeadLetter
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """A message for another worker."""
+
+    target: str
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The whole state, at the root, with the position of every lane: state = fold over the events below the positions.
+
+    Whoever receives it copies the state before it asks the worker for the next effect: the worker goes on with it.
+    """
+
+    state: Any
+    positions: dict[int, OrderKey]
+    is_final: bool
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The worker has output everything of an epoch: what comes later belongs to the next one."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """An event was left out because its `update` raised (`on_error: skip`). `event`: a batch of that event alone."""
+
+    event: EventBatch
+    letter: DeadLetter
+
+
+Effect = Send | OutputBatch | Skipped | Closed | Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """Events of a lane, from its source to its owner."""
+
+    lane: int
+    batch: EventBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Frontiers of lanes: from a source "all below has arrived", from a parent "no join request below will come"."""
+
+    frontiers: tuple[tuple[int, OrderKey], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinRequest:
+    """A parent asks for the state, once or many times (R4: children answer in the order of the numbers).
+
+    With a lane: the states before each of the lane's events in `keys`, a batch without payload; the requests are numbered
+    `number`, `number + 1`, .... Without a lane it is one *keyless* request: it waits for its turn and for no event, or,
+    if `is_final`, for everything to end. It closes `epoch`: what a worker outputs before its answer belongs to that epoch.
+    """
+
+    number: int
+    lane: int | None
+    keys: EventBatch | None
+    is_final: bool = False
+    epoch: int = 0
+
+    def __len__(self) -> int:
+        return 1 if self.keys is None else len(self.keys)
+
+    def cut(self, start: int, stop: int) -> JoinRequest:
+        """Return the requests `start` to `stop` of these."""
+        if self.keys is None or (start == 0 and stop == len(self)):
+            return self
+        return JoinRequest(self.number + start, self.lane, self.keys.cut(start, stop))
+
+
+@dataclass(frozen=True, slots=True)
+class JoinAnswer:
+    """A child hands up its states for the requests `number`, `number + 1`, ....
+
+    `positions` are those of every lane of its subtree as the last of the states has them (R5).
+    """
+
+    child: str
+    number: int
+    states: Sequence[Any]
+    positions: Mapping[int, OrderKey]
+
+
+@dataclass(frozen=True, slots=True)
+class Forked:
+    """A parent hands down the child's part of the state."""
+
+    state: Any
+
+
+Message = Events | Progress | JoinRequest | JoinAnswer | Forked
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Messages from one host to another, in order.
+
+    R1: `generation` and `sequence` count frames per edge. `low` is the lowest frontier of the sender's open sources (END
+    when all have ended), `load` the bytes its mailboxes hold: what R11 needs to know of the others.
+    """
+
+    sender: int
+    generation: int
+    sequence: int
+    messages: tuple[tuple[str, Message], ...]
+    low: OrderKey
+    load: int

@@ -1,0 +1,135 @@
+"""Runs: events that a mailbox has released together, and the orders in which they may be processed.
+
+Only events of dependent lanes have an order among each other. So a run is processed in long *stretches* of single lanes, cut
+where another lane has an event that must come between; where lanes alternate densely, it is merged by OrderKey instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise, repeat
+from operator import itemgetter
+
+import numpy as np
+import numpy.typing as npt
+
+from dgs.errors import InternalError
+from dgs.model.events import EventBatch
+from dgs.model.order import OrderKey
+
+SHORT_STRETCH = 16
+"""Stretches of fewer events on average cost more than merging does."""
+
+Rows = npt.NDArray[np.intp]
+_Stretch = tuple[tuple[int, int, int], int, EventBatch, int, int]
+"""The key of its first event, its lane, its batch, and where in the batch it begins and ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Events that may be processed now: per batch the lane it is of, each lane in its order.
+
+    `ordered` gives for each lane the others that its events have an order with.
+    """
+
+    lanes: tuple[int, ...]
+    batches: list[EventBatch]
+    ordered: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.batches))
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether dependent lanes alternate so often that merging is cheaper than processing stretches."""
+        if len(self.batches) == 1:
+            return False
+        sizes: dict[int, int] = {}
+        for lane, batch in zip(self.lanes, self.batches, strict=True):
+            sizes[lane] = sizes.get(lane, 0) + len(batch)
+        cuts = {lane: 1 + sum(sizes.get(other, 0) for other in self.ordered.get(lane, ())) for lane in sizes}
+        stretches = sum(min(size, cuts[lane]) for lane, size in sizes.items())
+        return len(sizes) > 1 and stretches * SHORT_STRETCH > len(self)
+
+    def stretches(self) -> Iterator[tuple[int, EventBatch]]:
+        """Yield the events in an order that dependent lanes agree with, in stretches of one lane as long as can be."""
+        if len(set(self.lanes)) == 1:
+            yield from zip(self.lanes, self.batches, strict=True)
+            return
+        lanes: dict[int, _Lane] = {}
+        for lane, batch in zip(self.lanes, self.batches, strict=True):
+            lanes.setdefault(lane, _Lane(lane)).add(batch)
+        for lane, one in lanes.items():
+            for other in self.ordered.get(lane, ()):
+                if lane < other and other in lanes:
+                    _cut_each_other(one, lanes[other])
+        yield from _by_first_key([stretch for one in lanes.values() for stretch in one.stretches()])
+
+    def merge_order(self) -> tuple[Rows, Rows, Rows]:
+        """Return the permutation that merges the batches by OrderKey, and for each merged event its batch and row."""
+        ts = np.concatenate([batch.ts for batch in self.batches])
+        sizes = [len(batch) for batch in self.batches]
+        rank = np.repeat([batch.rank for batch in self.batches], sizes)
+        seq = np.concatenate([batch.seq for batch in self.batches])
+        order = np.lexsort((seq, rank, ts))
+        part = np.repeat(np.arange(len(sizes)), sizes)[order]
+        return order, part, order - np.cumsum([0, *sizes[:-1]])[part]
+
+
+class _Lane:
+    """The events of one lane, in batches, and the rows (counted over all of them) where stretches begin."""
+
+    __slots__ = ("batches", "count", "lane", "starts")
+
+    def __init__(self, lane: int) -> None:
+        self.lane = lane
+        self.batches: list[EventBatch] = []
+        self.starts: list[Rows] = []
+        self.count = 0
+
+    def add(self, batch: EventBatch) -> None:
+        """Take the next batch of the lane: a stretch is never of two."""
+        self.batches.append(batch)
+        self.starts.append(np.array([self.count]))
+        self.count += len(batch)
+
+    def places_of(self, keys: EventBatch) -> Rows:
+        """Return, for every event of `keys`, how many events of the lane come before it."""
+        places = np.zeros(len(keys), dtype=np.intp)
+        for batch in self.batches:
+            first, last = keys.position_of(batch.key(0)), keys.position_of(batch.key(len(batch) - 1))
+            places[first:last] += batch.positions_of(keys.cut(first, last))
+            places[last:] += len(batch)
+        return places
+
+    def stretches(self) -> Iterator[_Stretch]:
+        """Yield the stretches."""
+        starts = np.unique(np.concatenate(self.starts))
+        offset = 0
+        for batch in self.batches:
+            stop = offset + len(batch)
+            rows = starts[starts.searchsorted(offset) : starts.searchsorted(stop)] - offset
+            keys = zip(batch.ts[rows].tolist(), repeat(batch.rank), batch.seq[rows].tolist(), strict=False)
+            for key, (row, end) in zip(keys, pairwise([*rows.tolist(), len(batch)]), strict=True):
+                yield key, self.lane, batch, row, end
+            offset = stop
+
+
+def _cut_each_other(one: _Lane, other: _Lane) -> None:
+    """Let stretches begin where two lanes alternate: found by searching for the events of the smaller one in the larger."""
+    small, large = (one, other) if one.count < other.count else (other, one)
+    places = np.concatenate([large.places_of(batch) for batch in small.batches])
+    large.starts.append(places[places < large.count])
+    small.starts.append(np.flatnonzero(places[1:] != places[:-1]) + 1)
+
+
+def _by_first_key(stretches: list[_Stretch]) -> Iterator[tuple[int, EventBatch]]:
+    """Yield stretches in the order of their first events: of two dependent lanes, the one that is cut off comes first."""
+    stretches.sort(key=itemgetter(0))
+    before: tuple[int, int, int] | None = None
+    for key, lane, batch, start, stop in stretches:
+        if key == before:
+            raise InternalError(problem=f"two lanes have an event at {OrderKey(*key)}")
+        before = key
+        yield lane, batch if stop - start == len(batch) else batch.cut(start, stop)

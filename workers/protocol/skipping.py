@@ -1,0 +1,193 @@
+"""Folding with `on_error: skip`: events whose `update` raises are left out, all others are folded as if these had not come.
+
+A run is tried as a whole. If it fails, the state before it comes back from a copy that was kept as bytes. Where `update` raised,
+it is known at which event: those before it are folded again, it is left out, and the rest is tried. Where `update_batch` or
+`update_windows` raised, the run is tried by halves, down to few events, for which `update` decides. Outputs are those of the
+attempts that succeed.
+
+>>> from dgs.model.tags import Tag
+>>> class Ratios(Program):
+...     def init(self): return []
+...     def update(self, state, event, emit):
+...         emit(len(state))
+...         state.append(1 / event.payload)
+...         return state
+>>> batch = EventBatch.of("s", rank=0, tags=[Tag("n")], ts=[1, 2, 3], payload=[2, 0, 4])
+>>> state, made = Skipping(Ratios(), Ratios().states()[0], "w1").fold([], Run((0,), [batch]))
+>>> state, [one.to_list() for one in made if isinstance(one, OutputBatch)]
+([0.5, 0.25], [[0], [1]])
+>>> [one.letter.error for one in made if isinstance(one, Skipped)]
+['ZeroDivisionError: division by zero']
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dgs import codec
+from dgs.errors import DgsError, UserCodeError
+from dgs.model.events import EventBatch
+from dgs.model.order import OrderKey
+from dgs.model.outputs import OutputBatch
+from dgs.model.program import Program, State, StateType
+from dgs.model.user_code import user_error
+from dgs.semantics.skipping import DeadLetter, saved
+from dgs.workers.protocol.fold import NOTHING, Folder
+from dgs.workers.protocol.messages import Skipped
+from dgs.workers.protocol.releases import Run
+
+SINGLY = 32
+"""So many events for which `update_batch` has failed are folded with `update`."""
+
+UPDATES = ("update", "update_batch", "update_windows")
+"""What may raise because of an event. A fork or a join that raises stops the run: no event is to blame."""
+
+Made = list[OutputBatch | Skipped]
+
+
+class Skipping:
+    """Folds as a Folder does, but leaves out what raises. Law: the outputs and the state are those of the other events."""
+
+    def __init__(self, program: Program, state_type: StateType, worker: str) -> None:
+        self._program, self._worker = program, worker
+        self._whole = Folder(program, state_type, worker)
+        singly = replace(state_type, update_batch=None, update_windows=None)
+        self._singly = Folder(program, singly, worker)
+
+    def fold(self, state: State, run: Run) -> tuple[State, Made]:
+        """Return the state after the run, the outputs and what was left out. Raises StateNotSavedError."""
+        return self._fold(state, run, self._whole)
+
+    def _fold(
+        self, state: State, run: Run, folder: Folder, before: bytes | None = None
+    ) -> tuple[State, Made]:
+        """Fold a run, or what can be folded of it. `before`: the state as bytes, if it is known."""
+        made: Made = []
+        while run.batches:
+            before = before or self._saved(state)
+            try:
+                state, outputs = folder.fold(state, run)
+            except UserCodeError as error:
+                raised = _forgiven(error)
+            else:
+                return state, [*made, *outputs]
+            state = codec.decode(before)
+            if raised.function == "update":
+                first, offender, run = _around(run, raised)
+                state, more = self._fold(state, first, folder, before)
+                made += [
+                    *more,
+                    Skipped(offender, DeadLetter.of(offender.events()[0], offender.key(0), raised)),
+                ]
+            elif len(run) <= SINGLY:
+                folder = self._singly
+                continue
+            else:
+                first, run = _halves(run)
+                state, more = self._fold(state, first, folder, before)
+                made += more
+            before = None
+        return state, made
+
+    def fold_windows(self, states: list[State], batch: EventBatch, keys: EventBatch | None) -> Made:
+        """Fold a batch into the partial states of windows, as `Folder.fold_windows` does."""
+        before = self._saved(_kept(states))
+        try:
+            return [*self._whole.fold_windows(states, batch, keys)]
+        except UserCodeError as error:
+            _forgiven(error)
+        _put_back(states, before)
+        cuts = np.array([len(batch)]) if keys is None else batch.positions_of(keys)
+        start, made = 0, Made()
+        for i, stop in enumerate(cuts.tolist()):
+            if start < stop:
+                state = self._identity() if states[i] is NOTHING else states[i]
+                states[i], more = self.fold(state, Run((0,), [batch.cut(start, stop)]))
+                made += more
+            start = stop
+        return made
+
+    def fold_joined(self, state: State, batch: EventBatch, parts: list[list[State]]) -> tuple[State, Made]:
+        """Fold events, each into the base state joined with the partial states of its window: see `Folder.fold_joined`."""
+        before = self._saved([state, [_kept(of_child) for of_child in parts]])
+        try:
+            state, outputs = self._whole.fold_joined(state, batch, parts)
+        except UserCodeError as error:
+            _forgiven(error)
+        else:
+            return state, [*outputs]
+        state, kept = codec.decode(before)
+        made: Made = []
+        for row in range(len(batch)):
+            for of_child in kept:
+                if row in of_child:
+                    state = self._joined(state, of_child[row])
+            state, more = self._fold(state, Run((0,), [batch.cut(row, row + 1)]), self._singly)
+            made += more
+        return state, made
+
+    def _saved(self, state: Any) -> bytes:
+        return saved(self._program, state, worker=self._worker)
+
+    def _identity(self) -> State:
+        return self._called("identity", self._program.identity)
+
+    def _joined(self, state: State, part: State) -> State:
+        return self._called("join", lambda: self._program.join(state, part))
+
+    def _called(self, name: str, function: Any) -> Any:
+        try:
+            return function()
+        except DgsError:
+            raise
+        except Exception as error:
+            raise user_error(self._program, name, error, worker=self._worker) from error
+
+
+def _forgiven(error: UserCodeError) -> UserCodeError:
+    """Return the error if an event is to blame, else raise it."""
+    if error.function not in UPDATES:
+        raise error
+    return error
+
+
+def _kept(states: list[State]) -> dict[int, State]:
+    """Return the states that are there, by their places."""
+    return {i: state for i, state in enumerate(states) if state is not NOTHING}
+
+
+def _put_back(states: list[State], before: bytes) -> None:
+    states[:] = [NOTHING] * len(states)
+    for i, state in codec.decode(before).items():
+        states[i] = state
+
+
+def _around(run: Run, raised: UserCodeError) -> tuple[Run, EventBatch, Run]:
+    """Return the events before the one that raised, that one, and those behind it."""
+    rank = next(batch.rank for batch in run.batches if batch.stream == raised.stream)
+    first, rest = _cut(run, OrderKey(raised.ts, rank, raised.row))
+    offender, rest = _cut(rest, OrderKey(raised.ts, rank, raised.row + 1))
+    return first, offender.batches[0], rest
+
+
+def _halves(run: Run) -> tuple[Run, Run]:
+    """Return the first half of the events and the second."""
+    _, part, row = run.merge_order()
+    middle = len(run) // 2
+    return _cut(run, run.batches[int(part[middle])].key(int(row[middle])))
+
+
+def _cut(run: Run, key: OrderKey) -> tuple[Run, Run]:
+    """Return the events below a key and the others: all dependent lanes agree with the order of keys."""
+    places = [batch.position_of(key) for batch in run.batches]
+    parts = list(zip(run.lanes, run.batches, places, strict=True))
+    below = [(lane, batch.cut(0, place)) for lane, batch, place in parts if place]
+    above = [(lane, batch.cut(place, len(batch))) for lane, batch, place in parts if place < len(batch)]
+    return _of(below, run), _of(above, run)
+
+
+def _of(parts: list[tuple[int, EventBatch]], run: Run) -> Run:
+    return Run(tuple(lane for lane, _ in parts), [batch for _, batch in parts], run.ordered)

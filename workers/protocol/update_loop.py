@@ -1,0 +1,166 @@
+"""The loop around a scalar `update`: the only place where single events exist while a program runs."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dgs.errors import DgsError, UserCodeError
+from dgs.model import columns
+from dgs.model.events import Event, EventBatch
+from dgs.model.order import OrderKey
+from dgs.model.outputs import OutputBatch
+from dgs.model.program import Program, State, Update
+from dgs.model.user_code import user_error
+from dgs.workers.protocol.releases import Rows, Run
+
+EVENTS_AT_ONCE = 4096
+"""Events are turned into Python objects so many at a time: their columns stay in the cache."""
+
+
+DENSE = 4
+"""Where one event in so many emits, what each emitted is counted after it, which costs less than a note with each output."""
+
+ONE_EACH = list(range(1, EVENTS_AT_ONCE + 1))
+"""The counts after events that emit one output each, as most do that emit densely: then no rows have to be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """Events to come, one at a time.
+
+    The length hint of `left` says how many are still to come, so that emit knows which one is being processed at no cost
+    per event. `find` gives the event of a number again, as a batch of one, when the user's code raises.
+    """
+
+    events: Iterator[Event]
+    left: Any
+    count: int
+    find: Callable[[int], EventBatch]
+
+    @classmethod
+    def of(cls, batch: EventBatch) -> Feed:
+        """Return the events of one batch."""
+        events, left = batch.stream_of_events()
+        return cls(events, left, len(batch), lambda row: batch.cut(row, row + 1))
+
+    @property
+    def current(self) -> int:
+        """The number of the event that is being processed."""
+        return self.count - 1 - int(self.left.__length_hint__())
+
+
+class ScalarLoop:
+    """Folds a user's `update` event by event. Law: equal to calling it on each event in OrderKey order."""
+
+    def __init__(self, program: Program, update: Update, worker: str) -> None:
+        self._program = program
+        self._update = update
+        self._worker = worker
+        self._is_dense = False
+
+    def fold(
+        self, state: State, feed: Feed, update: Update | None = None
+    ) -> tuple[State, list[Any], Rows | None]:
+        """Return the state after the events, the values emitted, and the event number of each value; None: one value each.
+
+        `update` stands in for the user's own. Raises UserCodeError if the user's code raises.
+        """
+        values: list[Any] = []
+        loop = _counting if self._is_dense else _noting
+        try:
+            state, rows = loop(state, feed, update or self._update, values)
+        except DgsError:
+            raise
+        except Exception as error:
+            raise self.failed(self._culprit(error), error, feed.find(feed.current)) from error
+        self._is_dense = len(values) * DENSE > feed.count
+        return state, values, rows
+
+    def fold_batch(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
+        """Return the state after a batch; add its outputs."""
+        for start in range(0, len(batch), EVENTS_AT_ONCE):
+            whole = len(batch) <= EVENTS_AT_ONCE
+            part = batch if whole else batch.cut(start, min(len(batch), start + EVENTS_AT_ONCE))
+            state, values, rows = self.fold(state, Feed.of(part))
+            if values:
+                outputs.append(OutputBatch.of_rows(part, values, rows))
+        return state
+
+    def fold_merged(self, state: State, run: Run, outputs: list[OutputBatch]) -> State:
+        """Return the state after a run of several lanes merged by OrderKey; add its outputs."""
+        _, part, row = run.merge_order()
+        for start in range(0, len(part), EVENTS_AT_ONCE):
+            some = slice(start, start + EVENTS_AT_ONCE)
+            state = self._fold_mixed(state, run.batches, part[some], row[some], outputs)
+        return state
+
+    def _fold_mixed(
+        self, state: State, batches: list[EventBatch], part: Rows, row: Rows, outputs: list[OutputBatch]
+    ) -> State:
+        """Fold events of several batches: event i is row `row[i]` of batch `part[i]`; each batch comes in its order."""
+        first: dict[int, int] = {}
+        cuts: dict[int, EventBatch] = {}
+        for number in np.unique(part).tolist():
+            mine = row[part == number]
+            first[number] = int(mine[0])
+            cuts[number] = batches[number].cut(first[number], int(mine[-1]) + 1)
+        streams = {number: cut.stream_of_events()[0] for number, cut in cuts.items()}
+        left = iter(part.tolist())
+        feed = Feed(
+            map(next, map(streams.__getitem__, left)),
+            left,
+            len(part),
+            lambda i: batches[int(part[i])].cut(int(row[i]), int(row[i]) + 1),
+        )
+        state, values, rows = self.fold(state, feed)
+        emitted = np.arange(len(part)) if rows is None else rows
+        for number in np.unique(part[emitted]).tolist() if values else ():
+            mine = np.flatnonzero(part[emitted] == number)
+            own = row[emitted[mine]] - first[number]
+            outputs.append(OutputBatch.of_rows(cuts[number], columns.take(values, mine), own))
+        return state
+
+    def failed(self, function: str, error: Exception, event: EventBatch) -> UserCodeError:
+        """Return the error for user code that raised at the first event of a batch."""
+        key: OrderKey = event.key(0)
+        return user_error(
+            self._program, function, error, event=event.events()[0], key=key, worker=self._worker
+        )
+
+    def _culprit(self, error: Exception) -> str:
+        """Return which of the user's functions raised: the first in the traceback. The loop itself keeps no note."""
+        join, update = (getattr(one, "__code__", None) for one in (self._program.join, self._update))
+        codes = (frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__))
+        first = next((code for code in codes if code in (join, update)), update)
+        return "update" if first is update else "join"
+
+
+def _noting(state: State, feed: Feed, update: Update, values: list[Any]) -> tuple[State, Rows]:
+    """Fold, and note with every output how many events were still to come: free for events that emit nothing."""
+    left: list[int] = []
+    add, note, still_left = values.append, left.append, feed.left.__length_hint__
+
+    def emit(value: Any) -> None:
+        add(value)
+        note(still_left())
+
+    for event in feed.events:
+        state = update(state, event, emit)
+    return state, feed.count - 1 - np.array(left, dtype=np.intp)
+
+
+def _counting(state: State, feed: Feed, update: Update, values: list[Any]) -> tuple[State, Rows | None]:
+    """Fold, and count the outputs after every event: `emit` costs no more than in a plain loop."""
+    counts: list[int] = []
+    emit = values.append
+    for event in feed.events:
+        state = update(state, event, emit)
+        counts.append(len(values))
+    if counts == ONE_EACH[: feed.count]:
+        return state, None
+    return state, np.repeat(np.arange(feed.count), np.diff(counts, prepend=0))

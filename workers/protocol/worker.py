@@ -1,0 +1,161 @@
+"""One worker of a plan: a mailbox, a state, and answers to its parent (Section 3.4, "Event processing").
+
+Messages are taken with `offer` and acted upon with `work`, which returns what is to be sent and what was output; nothing is
+sent from here. Leaves and workers with children differ in what they do with released events: see `dgs.workers.protocol.leaf` and
+`dgs.workers.protocol.inner`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dgs.errors import DgsError, InternalError
+from dgs.model.order import OrderKey
+from dgs.model.program import Program
+from dgs.model.user_code import user_error
+from dgs.planner.plan import PlanNode
+from dgs.workers.protocol.fold import NOTHING, Folder
+from dgs.workers.protocol.lanes import Lanes
+from dgs.workers.protocol.mailbox import Mailbox
+from dgs.workers.protocol.messages import (
+    Closed,
+    Effect,
+    Events,
+    Forked,
+    JoinAnswer,
+    JoinRequest,
+    Message,
+    Progress,
+    Send,
+    Snapshot,
+)
+from dgs.workers.protocol.skipping import Skipping
+
+
+class Worker(ABC):
+    """The state machine of one plan node. Law: whatever the delivery order, outputs are the sequential program's.
+
+    `skips`: events whose `update` raises are left out (`on_error: skip`).
+    """
+
+    def __init__(self, node: PlanNode, program: Program, lanes: Lanes, *, skips: bool = False) -> None:
+        parent = lanes.plan.parent(node.id)
+        self.id = node.id
+        self.parent = None if parent is None else parent.id
+        self.mailbox = Mailbox((lane.id for lane in lanes.of(node.id)), lanes.ordered(node.id))
+        self.events = 0
+        self.synchronisations = 0
+        types = {state_type.name: state_type for state_type in program.states()}
+        folding: type[Folder | Skipping] = Skipping if skips else Folder
+        self._folder = folding(program, types[node.state_type], node.id)
+        self._program = program
+        self._accumulates = self.parent is not None and is_accumulating(node, program)
+        self._state: Any = self._identity() if self._accumulates else NOTHING
+        self._has_state = self._accumulates  # here or at the children, not at the parent
+        self._snapshots_wanted = 0
+        self._epoch = 0  # at the root: the last one that was closed
+        self._has_ended = False
+        self._is_finished = False
+
+    def start(self, state: Any, epoch: int = 0) -> None:
+        """Give the root its first state: the initial one, or that of a checkpoint, which closed `epoch`."""
+        self._receive_state(state)
+        self._epoch = epoch
+
+    def resume(self, positions: Mapping[int, OrderKey]) -> None:
+        """Start where a checkpoint ended: everything of a lane below its position is in the state already."""
+        for lane in self.mailbox.lanes:
+            self.mailbox.advance(lane, positions[lane])
+
+    def snapshot(self) -> None:
+        """Ask the root for the state: a keyless request, which waits for its turn but for no event."""
+        self._snapshots_wanted += 1
+
+    def finish(self) -> None:
+        """Tell the root that all sources of the run have ended: behind what is left of them comes the last request.
+
+        Not before: it waits for everything, and no checkpoint can be taken behind it.
+        """
+        self._has_ended = True
+
+    def offer(self, message: Message) -> None:
+        """Take a message. Nothing happens before `work`, so many messages cost one pass."""
+        if isinstance(message, Events):
+            self.mailbox.offer(message.lane, message.batch)
+        elif isinstance(message, Progress):
+            for lane, frontier in message.frontiers:
+                self.mailbox.advance(lane, frontier)
+        elif isinstance(message, JoinRequest):
+            self.mailbox.request(message)
+        elif isinstance(message, Forked):
+            self._receive_state(message.state)
+        else:
+            self._accept(message)
+
+    @abstractmethod
+    def work(self) -> Iterator[Effect]:
+        """Do all that can be done now, and yield what is to be sent and what was output."""
+
+    @abstractmethod
+    def _accept(self, answer: JoinAnswer) -> None:
+        """Take the answer of a child."""
+
+    @abstractmethod
+    def _positions(self) -> dict[int, OrderKey]:
+        """Return the position of every lane of the subtree: below it, everything is in the state (R5)."""
+
+    def _receive_state(self, state: Any) -> None:
+        if self._has_state:
+            raise InternalError(problem=f"worker {self.id} was handed a state while it has one")
+        self._state, self._has_state = state, True
+
+    def _take_requests(self, most: int = 1, *, beside_events: bool = False) -> JoinRequest | None:
+        """Remove and return requests that can be acted upon: the parent's, or at the root the runtime's own."""
+        if self.parent is not None:
+            return self.mailbox.take_requests(most, beside_events=beside_events)
+        if self._is_finished:
+            return None
+        if self._snapshots_wanted:
+            self._snapshots_wanted -= 1
+            return self._keyless(is_final=False)
+        if self._has_ended and self._is_done:
+            self._is_finished = True
+            return self._keyless(is_final=True)
+        return None
+
+    @property
+    def _is_done(self) -> bool:
+        """Whether all own lanes have ended and nothing of them is left."""
+        return self.mailbox.is_done
+
+    def _keyless(self, *, is_final: bool) -> JoinRequest:
+        self._epoch += 1
+        return JoinRequest(0, None, None, is_final=is_final, epoch=self._epoch)
+
+    def _answer(self, request: JoinRequest, states: Sequence[Any]) -> Iterator[Effect]:
+        """Hand the states up with their positions (R5). At the root: show the state to the runtime, and go on with it."""
+        if request.epoch:
+            yield Closed(request.epoch)
+        if self.parent is not None:
+            yield Send(self.parent, JoinAnswer(self.id, request.number, states, self._positions()))
+            return
+        yield Snapshot(states[0], self._positions(), request.is_final, request.epoch)
+        if not request.is_final:
+            self._receive_state(states[0])
+
+    def _identity(self) -> Any:
+        try:
+            return self._program.identity()
+        except DgsError:
+            raise
+        except Exception as error:
+            raise user_error(self._program, "identity", error, worker=self.id) from error
+
+
+def is_accumulating(node: PlanNode, program: Program) -> bool:
+    """Return whether everything in a subtree accumulates: then it answers with partial states and waits for no fork."""
+    kinds = program.accumulating
+    tags = node.subtree_tags().tags()
+    return bool(kinds) and bool(tags) and not tags.others and all(name in kinds for name, _ in tags.kinds)

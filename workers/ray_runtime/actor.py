@@ -1,0 +1,248 @@
+"""The Ray actor around one engine: a loop in one thread, Ray's frames in another, questions of the driver in a third."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import ray
+
+from dgs import codec
+from dgs.errors import CodecError, DgsError, InternalError
+from dgs.model.outputs import OutputBatch
+from dgs.model.user_code import shown
+from dgs.semantics.skipping import DeadLetter
+from dgs.workers.checkpoints import ResumePoint
+from dgs.workers.recovery.epochs import HostReport, RootReport
+from dgs.workers.runtime.allocator import keep_freed_memory
+from dgs.workers.runtime.deployment import Deployment
+from dgs.workers.runtime.engine import Engine
+from dgs.workers.runtime.job import Job
+from dgs.workers.runtime.stall import Standing
+from dgs.workers.transport.contract import Transport
+from dgs.workers.transport.ray_calls import RayTransport
+
+if TYPE_CHECKING:
+    from dgs.workers.transport.zeromq import Secret
+
+Part = TypeVar("Part")
+
+IDLE_SECONDS = 0.5
+"""How long an idle host sleeps when nothing arrives. A frame or a stop wakes it at once."""
+
+STANDING_SECONDS = 2.0
+"""How long the question what a host waits for may remain open. One that does not answer is at work."""
+
+ENDING_SECONDS = 5.0
+"""How long closing waits for the loop to finish what it is at. A host that does not is killed by the driver."""
+
+LOOPBACK = "127.0.0.1"
+
+
+def _node_address() -> str:
+    """Return the address by which Ray knows this machine."""
+    return str(ray.util.get_node_ip_address())  # type: ignore[no-untyped-call]
+
+
+def _idle(engine: Engine) -> float:
+    """Return how long a host that has nothing to do sleeps: until a live source may bring something, at the latest."""
+    return IDLE_SECONDS if engine.idle_seconds is None else min(engine.idle_seconds, IDLE_SECONDS)
+
+
+def _encoded(made: OutputBatch | DeadLetter) -> bytes:
+    """Return the bytes of what goes to the driver. What is in a letter may be why it is one."""
+    try:
+        return codec.encode(made)
+    except CodecError:
+        if isinstance(made, OutputBatch):
+            raise
+        return codec.encode(replace(made, payload=shown(made.payload)))
+
+
+def _opened(part: Part | None) -> Part:
+    """Return a part of a host. Raises InternalError if the host was not opened."""
+    if part is None:
+        raise InternalError(problem="the host was not opened")
+    return part
+
+
+class HostActor:
+    """One host of a run. Methods return a DgsError instead of raising it, so that it crosses processes whole."""
+
+    _job: Job
+    _hosts: int
+    _point: ResumePoint
+    _index: int
+
+    def __init__(self) -> None:
+        keep_freed_memory()
+        self._lock = threading.Lock()
+        self._ready: list[tuple[int, bytes]] = []
+        self._reports: list[HostReport | RootReport] = []
+        self._wanted: list[bool] = []  # snapshots asked for by the driver; True: to be saved in any case
+        self._stopping = False
+        self._asking: SimpleQueue[Standing] | None = None
+        self._ended = threading.Event()
+        self._ended.set()
+        self._transport: Transport | None = None
+        self._engine: Engine | None = None
+
+    @ray.method(concurrency_group="control")
+    def place(self) -> tuple[str, int]:
+        """Return the id of the machine that this host is on, and that of its process there."""
+        return str(ray.get_runtime_context().get_node_id()), os.getpid()
+
+    @ray.method(concurrency_group="control")
+    def assign(self, job: Job, hosts: int, point: ResumePoint, index: int) -> None:
+        """Say which host of which generation it is."""
+        self._job, self._hosts, self._point, self._index = job, hosts, point, index
+
+    @ray.method(concurrency_group="frames")
+    def alive(self) -> bool:
+        """Return at once, whatever the other threads are at."""
+        return True
+
+    @ray.method(concurrency_group="control")
+    def open(self, actors: list[Any], secret: Secret | None, is_one_node: bool) -> Any:
+        """Load the program, make the workers, open sources and sinks. Return the address for the other hosts."""
+        return self._guarded(lambda: self._open(actors, secret, is_one_node=is_one_node))
+
+    def _open(self, actors: list[Any], secret: Secret | None, *, is_one_node: bool) -> str:
+        if self._job.program_ref is not None:
+            from dgs.job.loading import load_program
+
+            self._job = replace(self._job, program=load_program(self._job.program_ref, self._job.base_dir))
+        deployment = Deployment(self._job, self._hosts, self._point)
+        if secret is None:
+            posts = [actor.deliver.options(num_returns=0).remote for actor in actors]
+            self._transport = RayTransport(self._index, posts, bound=deployment.credit_bytes)
+        else:
+            self._transport = self._sockets(secret, deployment.credit_bytes, is_one_node=is_one_node)
+        self._engine = Engine(deployment, self._index, in_flight=self._transport.in_flight)
+        return self._transport.address
+
+    def _sockets(self, secret: Secret, bound: int, *, is_one_node: bool) -> Transport:
+        """Return sockets of our own: of the machine itself where all hosts are on one, else of the network."""
+        if is_one_node and sys.platform == "linux":
+            from dgs.workers.transport.unix_sockets import LocalTransport
+
+            return LocalTransport(self._index, self._hosts, secret.token, bound=bound)
+        from dgs.workers.transport.zeromq import DirectTransport
+
+        interface = LOOPBACK if is_one_node else _node_address()
+        return DirectTransport(self._index, self._hosts, secret, interface=interface, bound=bound)
+
+    @ray.method(concurrency_group="control")
+    def connect(self, addresses: list[str]) -> Any:
+        """Reach all hosts, once all of them are open."""
+        return self._guarded(lambda: self._channel().connect(addresses))
+
+    @ray.method(concurrency_group="frames")
+    def deliver(self, *letter: Any) -> None:
+        """Take a frame of another host that came through Ray."""
+        transport = self._channel()
+        if isinstance(transport, RayTransport):
+            transport.deliver(*letter)
+
+    @ray.method(concurrency_group="loop")
+    def run(self) -> Any:
+        """Work until the root is done (returns its final state, encoded) or until told to stop (returns None)."""
+        self._ended.clear()
+        try:
+            return self._guarded(self._run)
+        finally:
+            self._ended.set()
+
+    def _run(self) -> bytes | None:
+        engine, transport = self._running(), self._channel()
+        busy = True
+        while engine.final is None and not self._stopping:
+            for frame in transport.receive(0 if busy else _idle(engine)):
+                engine.take(frame)
+            while self._wanted:
+                engine.request_snapshot(always=self._wanted.pop())
+            busy = engine.step()
+            asking, self._asking = self._asking, None
+            if asking is not None:
+                asking.put(engine.standing())
+            for target, frame in engine.take_frames():
+                transport.send(target, frame)
+            outputs, reports = engine.take_outputs(), engine.take_reports()
+            if outputs or reports:
+                encoded = [(epoch, _encoded(made)) for epoch, made in outputs]
+                with self._lock:
+                    self._ready += encoded
+                    self._reports += reports
+        return None if engine.final is None else codec.encode(engine.final.state)
+
+    @ray.method(concurrency_group="control")
+    def poll(self) -> Any:
+        """Return the events read, the outputs made, and what is new: outputs that the driver wants, and reports."""
+        with self._lock:
+            ready, self._ready = self._ready, []
+            reports, self._reports = self._reports, []
+        counts = self._running().counts
+        return self._guarded(lambda: (*counts, ready, codec.encode(reports)))
+
+    @ray.method(concurrency_group="control")
+    def request_snapshot(self, always: bool) -> None:
+        """Ask the root, which lives here, for a checkpoint."""
+        self._wanted.append(always)
+        self._channel().wake()
+
+    @ray.method(concurrency_group="control")
+    def standing(self) -> Standing | None:
+        """Return what the workers here wait for; None if the loop is busy. The loop answers itself: it alone reads mailboxes."""
+        answer = self._asking = SimpleQueue()
+        self._channel().wake()
+        try:
+            return answer.get(timeout=STANDING_SECONDS)
+        except Empty:
+            return None
+
+    @ray.method(concurrency_group="control")
+    def stop(self) -> None:
+        """End the loop: the root is done, or what was wished for is committed."""
+        self._end_loop()
+
+    def _end_loop(self) -> None:
+        self._stopping = True
+        if self._transport is not None:
+            self._transport.wake()
+
+    @ray.method(concurrency_group="control")
+    def figures(self) -> dict[str, Any]:
+        """Return what this host has to say for the report."""
+        return self._running().figures()
+
+    @ray.method(concurrency_group="control")
+    def close(self, complete: bool) -> Any:
+        """End the loop, then close sources, sinks and the channel to the other hosts."""
+        return self._guarded(lambda: self._close(complete=complete))
+
+    def _close(self, *, complete: bool) -> None:
+        self._end_loop()
+        has_ended = self._ended.wait(ENDING_SECONDS)
+        try:
+            if self._engine is not None:
+                self._engine.close(complete=complete)
+        finally:
+            if self._transport is not None and has_ended:  # its sockets belong to the loop until then
+                self._transport.close()
+
+    def _running(self) -> Engine:
+        return _opened(self._engine)
+
+    def _channel(self) -> Transport:
+        return _opened(self._transport)
+
+    def _guarded(self, action: Callable[[], Any]) -> Any:
+        try:
+            return action()
+        except DgsError as error:
+            return error

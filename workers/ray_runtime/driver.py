@@ -1,0 +1,169 @@
+"""The Ray runtime: every host is a Ray actor. Ray starts, places and watches them, and introduces them to each other.
+
+Ray's own restarts and retries are off (R12): a host that dies ends its generation. Frames and outputs are bytes of our codec;
+frames travel over a `Transport`, which `runtime.transport` chooses.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from dgs import codec
+from dgs.errors import InternalError, MissingPackageError
+from dgs.workers.checkpoints import ResumePoint
+from dgs.workers.ray_runtime.cluster import cluster
+from dgs.workers.ray_runtime.hosts import RayHosts
+from dgs.workers.ray_runtime.pool import HostPool
+from dgs.workers.recovery.epochs import HostReport, RootReport
+from dgs.workers.runtime.caller_outputs import merged_figures
+from dgs.workers.runtime.checkpointing import Checkpointing
+from dgs.workers.runtime.control import Wish
+from dgs.workers.runtime.deployment import Deployment
+from dgs.workers.runtime.job import NOBODY, Caller, Job, JobResult
+from dgs.workers.runtime.stall import Watchdog, sentence
+from dgs.workers.runtime.supervisor import LOSSES, Ended, Session, supervise
+from dgs.workers.sources.live.waiting import SECOND
+
+if TYPE_CHECKING:
+    from dgs.workers.transport.zeromq import Secret
+
+POLL_SECONDS = 0.05
+
+REFILL_SECONDS = 10.0
+"""How long a generation is at work before hosts for the next one are started: a short run should not pay for that."""
+
+
+def run_ray(job: Job, caller: Caller = NOBODY) -> JobResult:
+    """Run a job on Ray and return its result.
+
+    A host that dies ends its generation; the next one starts from the last checkpoint, on new hosts. Raises RayUnavailableError
+    if Ray is absent or does not start, MissingPackageError if ZeroMQ is absent and `runtime.transport` is `direct`,
+    WorkerLostError if hosts die too often, and any DgsError that a host raises; outputs are then left as `.partial`.
+    """
+    with cluster(job.runtime.address, host_count(job)) as ray:
+        pool = HostPool(ray, job)
+
+        def drive(deployment: Deployment, session: Session) -> Ended:
+            return _Driver(ray, pool, deployment, session).drive()
+
+        try:
+            return supervise(job, drive, host_count, caller)
+        finally:
+            pool.end()
+
+
+def host_count(job: Job) -> int:
+    """Return how many hosts to start: as configured, else one per CPU, never more than there are workers."""
+    return min(job.runtime.hosts or os.cpu_count() or 1, len(job.plan))
+
+
+def _secret(job: Job, hosts: int) -> Secret | None:
+    """Return the key of the run for hosts that talk directly, None for those that talk through Ray or to nobody."""
+    if job.runtime.transport == "ray" or hosts == 1:
+        return None
+    try:
+        from dgs.workers.transport.zeromq import new_secret
+    except ImportError as error:
+        raise MissingPackageError(feature="`transport: direct`", package="pyzmq") from error
+    return new_secret()
+
+
+def _point_of(deployment: Deployment, host: int) -> ResumePoint:
+    """Return the point as a host needs it: the state goes to the root's host only."""
+    point = deployment.point
+    return point if host == deployment.root_host else replace(point, state=None)
+
+
+class _Driver:
+    """Drives one generation: collects outputs and reports, and ends it when its end is committed or a host fails."""
+
+    def __init__(self, ray: Any, pool: HostPool, deployment: Deployment, session: Session) -> None:
+        self._pool = pool
+        self._secret = _secret(deployment.job, deployment.hosts)
+        self._session = session
+        self._deployment = deployment
+        self._watchdog = Watchdog(
+            after=deployment.job.runtime.stall_after / SECOND,
+            now=time.monotonic(),
+            notify=session.caller.notify,
+        )
+        self._hosts = RayHosts(ray, pool.take(deployment.hosts))
+
+    def drive(self) -> Ended:
+        """Run until the end of all streams is committed, or a wish is, and let the hosts close. No host is left."""
+        try:
+            try:
+                ended = self._run()
+            except LOSSES:
+                raise  # the others belong to a generation that is over: there is nothing to close
+            except BaseException:
+                self._hosts.close(complete=False)
+                raise
+            self._hosts.close(complete=ended.wish is None)
+        finally:
+            self._pool.leave(self._hosts.end(), None if self._secret is None else self._secret.token)
+        return ended
+
+    def _run(self) -> Ended:
+        self._open()
+        started = time.time()
+        checkpoints = self._session.checkpointing(self._deployment)
+        loops = {actor.run.remote(): index for index, actor in enumerate(self._hosts.actors)}
+        final: bytes | None = None
+        wish: Wish | None = None
+        root = self._hosts.actors[self._deployment.root_host]
+        while loops:
+            done = self._hosts.answers(loops, timeout=POLL_SECONDS)
+            self._poll(checkpoints)
+            for reference, answer in done.items():
+                index = loops.pop(reference)
+                final = answer if index == self._deployment.root_host else final
+            if wish is None and final is None:
+                wish = checkpoints.attend(root.request_snapshot.remote)
+            if wish is not None or final is not None:
+                self._hosts.ask(lambda actor: actor.stop.remote())
+            elif time.time() - started > REFILL_SECONDS:
+                self._pool.refill(self._deployment.hosts)
+        if wish is None:
+            self._poll(checkpoints)
+            if not checkpoints.is_over:
+                raise InternalError(problem="all hosts have stopped and the end is not committed")
+        seconds = time.time() - started
+        figures = merged_figures(
+            self._hosts.ask(lambda actor: actor.figures.remote()),
+            checkpoints.last,
+            seconds=seconds,
+            started=started,
+        )
+        state = None if final is None else codec.decode(final)
+        return Ended(state, {**figures, "waited": self._watchdog.sentences}, wish)
+
+    def _open(self) -> None:
+        """Open all hosts, then let them reach each other."""
+        hosts, job, count = self._hosts, self._deployment.job, self._deployment.hosts
+        is_one_node = hosts.start()
+        shipped = replace(job, program=None) if job.program_ref is not None else job  # type: ignore[arg-type]
+        shares = iter([(_point_of(self._deployment, index), index) for index in range(count)])
+        hosts.ask(lambda actor: actor.assign.remote(shipped, count, *next(shares)), is_long=True)
+        actors, secret = list(hosts.actors), self._secret
+        self._pool.settle()
+        addresses = hosts.ask(lambda actor: actor.open.remote(actors, secret, is_one_node), is_long=True)
+        hosts.ask(lambda actor: actor.connect.remote(addresses), is_long=True)
+
+    def _poll(self, checkpoints: Checkpointing) -> None:
+        """Collect outputs, reports and counts of all hosts; commit what is complete."""
+        events = outputs = 0
+        reports: list[HostReport | RootReport] = []
+        for read, written, batches, new in self._hosts.ask(lambda actor: actor.poll.remote()):
+            events, outputs = events + read, outputs + written
+            self._session.central.write((epoch, codec.decode(batch)) for epoch, batch in batches)
+            reports += codec.decode(new)
+        checkpoints.hear(reports)
+        self._session.caller.progress(events, outputs)
+        if self._watchdog.is_due(events + outputs, now=time.monotonic()):
+            standings = [s for s in self._hosts.ask(lambda actor: actor.standing.remote()) if s is not None]
+            if len(standings) == len(self._hosts.actors):
+                self._watchdog.say(sentence(standings, unit=self._deployment.job.unit))

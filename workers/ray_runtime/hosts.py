@@ -1,0 +1,140 @@
+"""The hosts of one generation as their driver sees them: every question has a deadline, and who does not answer is lost.
+
+A host that dies is found by the next question, within milliseconds: its answer is an error of Ray's. A host that hangs, or whose
+machine is cut off, is found because it does not answer; what takes long for good reasons (opening a large source) is told from that
+by a call that any host answers at once (`alive`). No host outlives its generation (R10): `end` kills them all, and
+before the next one opens anything `wait_until_gone` sees to it that it finds their files unlocked.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from dgs.errors import ChannelUnavailableError, DgsError, InternalError, RayUnavailableError, WorkerLostError
+
+ANSWER_SECONDS = 10.0
+"""How long a host may take to answer what it can answer at once, until it is taken for lost."""
+
+START_SECONDS = 120.0
+"""How long Ray may take to find a place for the hosts and to start them."""
+
+CLOSE_SECONDS = 30.0
+"""How long hosts may take to close their files when a generation ends."""
+
+GONE_SECONDS = 60.0
+"""How long to wait for hosts that were killed to be gone: idle ones would find their files locked. Ray takes 5 s for one that is stopped."""
+
+DEATH_SECONDS = 0.2
+"""How long Ray may take to know of a death: then it is asked whether that is why a host cannot be reached."""
+
+LOOK_SECONDS = 0.005
+
+
+class RayHosts:
+    """Actors of `dgs.workers.ray_runtime.actor.HostActor`, numbered from 0."""
+
+    def __init__(self, ray: Any, actors: Sequence[Any]) -> None:
+        self._ray = ray
+        self.actors = tuple(actors)
+        self._processes: list[int] = []
+
+    def start(self) -> bool:
+        """Wait until all have started; return whether all are on one machine. Raises RayUnavailableError if they do not."""
+        places = self._asked(lambda actor: actor.place.remote(), START_SECONDS, is_starting=True)
+        here = self._ray.get_runtime_context().get_node_id()
+        self._processes = [process for node, process in places if node == here]
+        return len({node for node, _ in places}) == 1
+
+    def ask(self, call: Callable[[Any], Any], *, is_long: bool = False) -> list[Any]:
+        """Return the answers of all hosts to a call. `is_long`: it may take as long as the host is alive.
+
+        Raises WorkerLostError if a host is dead or does not answer, else the first DgsError that one of them returns.
+        """
+        return self._asked(call, ANSWER_SECONDS, is_long=is_long)
+
+    def _asked(
+        self, call: Callable[[Any], Any], within: float, *, is_long: bool = False, is_starting: bool = False
+    ) -> list[Any]:
+        pending = {call(actor): index for index, actor in enumerate(self.actors)}
+        answers: dict[int, Any] = {}
+        deadline = time.monotonic() + within
+        while pending:
+            done, _ = self._ray.wait(list(pending), timeout=max(deadline - time.monotonic(), 0.0))
+            for reference in done:
+                index = pending.pop(reference)
+                answers[index] = self._got(reference, index)
+            if not done and is_long:
+                self.ask(lambda actor: actor.alive.remote())
+                deadline = time.monotonic() + within
+            elif not done:
+                raise _silent(min(pending.values()), within, is_starting=is_starting)
+        found = [answers[index] for index in range(len(self.actors))]
+        self._raise_first(found)
+        return found
+
+    def _raise_first(self, answers: Sequence[Any]) -> None:
+        for answer in answers:
+            if isinstance(answer, ChannelUnavailableError):  # perhaps it could not reach a host that has died
+                time.sleep(DEATH_SECONDS)
+                self.ask(lambda actor: actor.alive.remote())
+            if isinstance(answer, DgsError):
+                raise answer
+
+    def answers(self, references: Mapping[Any, int], *, timeout: float) -> dict[Any, Any]:
+        """Return the answers that have come to calls of single hosts, the errors that hosts return raised."""
+        done, _ = self._ray.wait(list(references), timeout=timeout)
+        found = {reference: self._got(reference, references[reference]) for reference in done}
+        self._raise_first(list(found.values()))
+        return found
+
+    def _got(self, reference: Any, host: int) -> Any:
+        """Return what a call gave. Raises WorkerLostError, also where the host says that another one is lost."""
+        errors = self._ray.exceptions
+        try:
+            answer = self._ray.get(reference)
+        except errors.RayTaskError as error:
+            raise InternalError(problem=f"host {host}: {error}") from error
+        except errors.RayError as error:
+            raise WorkerLostError(host=host, problem=str(error).splitlines()[0]) from error
+        if isinstance(answer, WorkerLostError):
+            raise answer
+        return answer
+
+    def close(self, *, complete: bool) -> None:
+        """Let the hosts close their files. If the run is complete, every one must, else as many as can."""
+        references = {actor.close.remote(complete): index for index, actor in enumerate(self.actors)}
+        done, late = self._ray.wait(list(references), num_returns=len(references), timeout=CLOSE_SECONDS)
+        if complete:
+            if late:
+                raise _silent(references[late[0]], CLOSE_SECONDS)
+            self._raise_first([self._got(reference, references[reference]) for reference in done])
+
+    def end(self) -> tuple[int, ...]:
+        """Kill all hosts. Return the processes of those on this machine: `wait_until_gone` before their files are touched."""
+        for actor in self.actors:
+            self._ray.kill(actor, no_restart=True)
+        return tuple(self._processes)
+
+
+def wait_until_gone(processes: Iterable[int]) -> None:
+    """Wait until processes of hosts that were killed are gone."""
+    left, deadline = tuple(processes), time.monotonic() + GONE_SECONDS
+    while any(map(_exists, left)) and time.monotonic() < deadline:
+        time.sleep(LOOK_SECONDS)
+
+
+def _silent(host: int, seconds: float, *, is_starting: bool = False) -> DgsError:
+    if is_starting:
+        return RayUnavailableError(problem=f"it has not started host {host} within {seconds:g} s")
+    return WorkerLostError(host=host, problem=f"it has not answered for {seconds:g} s")
+
+
+def _exists(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, PermissionError):  # that number is nobody's, or somebody else's by now
+        return False
+    return True

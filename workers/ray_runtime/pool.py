@@ -1,0 +1,84 @@
+"""Where the hosts of a run come from: started in advance, where the run is to go on quickly after a loss.
+
+Most of the time between a kill and the next commit goes into starting Python and importing what a host needs: about a second of
+work for each. So a checkpointed run on a cluster of its own keeps as many idle hosts as it has; they take over as they are, and
+others are started in their place once the new generation is at work.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from dgs.workers.ray_runtime.hosts import wait_until_gone
+from dgs.workers.runtime.job import Job
+
+KNOWN_SECONDS = 0.1
+"""How long Ray may take to tell that an idle host has died meanwhile."""
+
+
+class HostPool:
+    """Makes actors of `dgs.workers.ray_runtime.actor.HostActor`. Idle ones take no CPU from Ray's count; each costs its memory, and a second of work once."""
+
+    def __init__(self, ray: Any, job: Job) -> None:
+        from dgs.workers.ray_runtime.actor import HostActor
+
+        threads = {"loop": 1, "frames": 1, "control": 1}
+        self._ray = ray
+        self._make = ray.remote(max_restarts=0, max_task_retries=0, concurrency_groups=threads)(HostActor)
+        self._keeps = job.checkpoint is not None and job.runtime.address == "local"
+        self._idle: list[Any] = []
+        self._leaving: list[int] = []
+        self._tokens: set[bytes] = set()
+
+    def take(self, count: int) -> list[Any]:
+        """Return hosts: those that wait and live, and for the rest new ones."""
+        waiting, self._idle = self._idle[:count], self._idle[count:]
+        alive = [actor for actor in waiting if self._is_alive(actor)]
+        return alive + [self._make.options(num_cpus=1).remote() for _ in range(count - len(alive))]
+
+    def _is_alive(self, actor: Any) -> bool:
+        """Return whether a host is not known to be dead; one that is starting is not."""
+        reference = actor.alive.remote()
+        done, _ = self._ray.wait([reference], timeout=KNOWN_SECONDS)
+        try:
+            self._ray.get(done)
+        except self._ray.exceptions.RayError:
+            return False
+        return True
+
+    def refill(self, count: int) -> None:
+        """Start as many as are missing to so many idle ones, if there are to be any."""
+        while self._keeps and len(self._idle) < count:
+            self._idle.append(self._make.options(num_cpus=0).remote())
+
+    def leave(self, processes: Iterable[int], token: bytes | None) -> None:
+        """Note processes of hosts that were killed, with what they show each other: while they end, others may start."""
+        self._leaving += processes
+        if token is not None:
+            self._tokens.add(token)
+
+    def settle(self) -> None:
+        """Wait until they are gone: then their files may be touched, and what they had no time to remove is removed."""
+        wait_until_gone(self._leaving)
+        self._leaving.clear()
+        while self._tokens:
+            _sweep(self._tokens.pop())
+
+    def end(self) -> None:
+        """Kill those that wait, and wait until those at work are gone."""
+        self.settle()
+        for actor in self._idle:
+            self._ray.kill(actor, no_restart=True)
+        self._idle.clear()
+
+
+def _sweep(token: bytes) -> None:
+    """Remove the directories of hosts that were killed before all were connected."""
+    if sys.platform == "linux":
+        from dgs.workers.transport.unix_door import directories_of
+
+        for left in directories_of(token):
+            shutil.rmtree(left, ignore_errors=True)

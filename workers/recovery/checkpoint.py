@@ -1,0 +1,116 @@
+"""What a checkpoint is, and what a store of checkpoints promises.
+
+A checkpoint is a state and its positions: state = fold of `update` over the events below the positions. It is committed in one
+step together with the outputs of its epoch: staged files, then the state, then the *record* of what is committed, twice. The
+valid record with the highest (epoch, generation) is the truth: a state newer than it is ignored; if the newest state is
+damaged an older one is used, and outputs of events below the record's positions are suppressed when they are computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from dgs import codec
+from dgs.model.outputs import OutputBatch
+from dgs.workers.recovery.positions import Positions
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """A file of outputs that is durable under `path` and gets its `final` name when its epoch is committed.
+
+    Absolute paths; in what is saved, see `file_paths`. `digest`: BLAKE2b-256 of its content, hexadecimal; `rows`: how many outputs it holds.
+    """
+
+    path: str
+    final: str
+    size: int
+    digest: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What is to be committed. `state`: codec bytes, None if only outputs are committed (nothing to resume from).
+
+    `outbox`: outputs of idempotent sinks that these have not accepted yet (R7). `sources`: what each declared source was, as
+    its reader describes it. `is_final`: all streams have ended. `events`: in the state.
+    """
+
+    epoch: int
+    state: bytes | None
+    positions: Positions
+    files: tuple[StagedFile, ...] = ()
+    outbox: tuple[OutputBatch, ...] = ()
+    sources: Mapping[str, Any] = field(default_factory=dict)
+    events: int = 0
+    is_final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is committed: everything output below `positions`, `files` being those of the last epoch.
+
+    `generation`: the last that was begun; commits of older ones are refused (R10).
+    """
+
+    generation: int
+    epoch: int
+    positions: Positions
+    files: tuple[StagedFile, ...]
+    is_final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ResumePoint:
+    """Where a generation begins: from the initial state (`state` None, epoch 0) or from a checkpoint.
+
+    `committed`: outputs of events below these positions are out already and must not be committed again. They equal
+    `positions` unless a damaged state made an older one be used. `epoch`: the last one that was committed.
+    """
+
+    generation: int
+    epoch: int = 0
+    state: bytes | None = None
+    positions: Positions = field(default_factory=Positions)
+    committed: Positions = field(default_factory=Positions)
+    outbox: tuple[OutputBatch, ...] = ()
+    sources: Mapping[str, Any] = field(default_factory=dict)
+    events: int = 0
+    is_final: bool = False
+
+
+BEGINNING = ResumePoint(generation=1)
+"""Where a run begins that has nothing behind it."""
+
+
+class CheckpointStore(Protocol):
+    """Keeps the checkpoints of one job; one run at a time has it open.
+
+    Law: whatever happens during `commit` (a crash, a full disk, a torn write), `begin` afterwards returns either the
+    checkpoint before or the one that was being committed, whole.
+    """
+
+    def begin(self) -> ResumePoint:
+        """Begin a generation: fence the older ones, finish the files of a commit that was cut short, find the newest good state.
+
+        Raises CheckpointRefusedError (exit 6) if the checkpoints are of another program or version, or nothing valid is left.
+        """
+
+    def commit(self, checkpoint: Checkpoint) -> None:
+        """Make the next epoch durable, give its files their final names, and forget what retention no longer needs.
+
+        Raises CheckpointFailedError if it could not be made durable: then the one before is still the newest; the run may go
+        on and try again with the next epoch. Raises FencedError if a newer generation has begun.
+        """
+
+    def close(self) -> None:
+        """Let others open it."""
+
+
+for _part in (StagedFile, Checkpoint, Record):
+    codec.register(
+        _part, name=f"dgs.{_part.__name__}", formerly=f"workers.checkpoints.contract.{_part.__name__}"
+    )

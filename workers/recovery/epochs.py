@@ -1,0 +1,72 @@
+"""Epochs at a host: which epoch each of its workers outputs into, and what the host reports when one is closed.
+
+Workers close an epoch one after the other, so outputs of two epochs come out interleaved; the epoch of an output is that of
+its worker at that moment.
+
+>>> epochs = Epochs(["w1", "w2"], last=6)
+>>> epochs.of("w1"), epochs.close("w1", 7), epochs.of("w1"), epochs.of("w2"), epochs.close("w2", 7)
+(7, False, 8, 7, True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dgs import codec
+from dgs.errors import InternalError
+from dgs.model.order import OrderKey
+from dgs.model.outputs import OutputBatch
+from dgs.workers.recovery.checkpoint import StagedFile
+
+
+class Epochs:
+    """The open epoch of every worker of a host. `last`: the epoch that was closed before the workers started."""
+
+    def __init__(self, workers: Iterable[str], last: int) -> None:
+        self._open = dict.fromkeys(workers, last + 1)
+
+    def of(self, worker: str) -> int:
+        """Return the epoch into which a worker outputs now."""
+        return self._open[worker]
+
+    def close(self, worker: str, epoch: int) -> bool:
+        """Note that a worker has closed an epoch. Return whether all of the host have: then it can be staged."""
+        if self._open[worker] != epoch:
+            raise InternalError(problem=f"worker {worker} closes epoch {epoch} in epoch {self._open[worker]}")
+        self._open[worker] = epoch + 1
+        return min(self._open.values()) > epoch
+
+
+@dataclass(frozen=True, slots=True)
+class HostReport:
+    """A host has made its outputs of an epoch durable.
+
+    `unaccepted`: outputs up to that epoch that idempotent sinks have not taken yet (R7). `ends`: the key behind the last event
+    of each declared stream that this host has read to its end; `sources`: what its sources are; `events`: in the states of its
+    workers since the generation began; `outputs`: of this epoch.
+    """
+
+    host: int
+    epoch: int
+    files: tuple[StagedFile, ...] = ()
+    unaccepted: tuple[OutputBatch, ...] = ()
+    ends: Mapping[str, OrderKey] = field(default_factory=dict)
+    sources: Mapping[str, Any] = field(default_factory=dict)
+    events: int = 0
+    outputs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RootReport:
+    """The root's snapshot of an epoch. `state`: codec bytes; None if it is not to be saved."""
+
+    epoch: int
+    state: bytes | None
+    positions: Mapping[int, OrderKey]
+    is_final: bool
+
+
+for _report in (HostReport, RootReport):
+    codec.register(_report, name=f"dgs.{_report.__name__}", formerly=f"workers.epochs.{_report.__name__}")

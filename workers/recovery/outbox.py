@@ -1,0 +1,61 @@
+"""Outputs that travelled in a checkpoint (R7): to whom they belong under the plan and the dealing of now.
+
+>>> from dgs.model.tags import Tag
+>>> batch = OutputBatch.of("a/1", rank=0, tags=[Tag("x")], ts=[5, 6], seq=[0, 2], index=[0, 0], values=["p", "q"])
+>>> [(part.stream, part.to_list()) for part in dealt_outputs(batch, lambda name: (f"{name}/0", f"{name}/1"), block=2)]
+[('a/0', ['p']), ('a/1', ['q'])]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from dgs.errors import UnownedTagError
+from dgs.model.outputs import OutputBatch
+from dgs.workers.protocol.lanes import Router
+from dgs.workers.recovery.dealing import BLOCK
+from dgs.workers.recovery.positions import Positions, declared
+
+
+def dealt_outputs(
+    batch: OutputBatch, impl_streams: Callable[[str], tuple[str, ...]], *, block: int = BLOCK
+) -> Iterator[OutputBatch]:
+    """Yield the outputs by the implementation streams of now."""
+    streams = impl_streams(declared(batch.stream)[0])
+    which = (np.asarray(batch.seq) // block) % len(streams)
+    for number, stream in enumerate(streams):
+        rows = np.flatnonzero(which == number)
+        if len(rows):
+            yield replace(batch.take(rows), stream=stream)
+
+
+def dealt_otherwise(
+    batch: OutputBatch, committed: Positions, splits: Mapping[str, int], *, block: int = BLOCK
+) -> int | None:
+    """Return into how many the stream of a batch was dealt when it came into the outbox, None if it is dealt so now.
+
+    Law: what was dealt otherwise is delivered, under its own dealing, before a generation begins that deals otherwise. Under the
+    new one it would not be in the order of its ids with what is computed now, and be taken for a repeat, or let that be.
+    `committed`: the positions of the checkpoint whose outbox it is; `splits`: of each declared stream now (default 1).
+    """
+    stream = declared(batch.stream)[0]
+    layers = committed.streams.get(stream, ())
+    if not layers or (layers[0].splits, layers[0].block) == (splits.get(stream, 1), block):
+        return None
+    return layers[0].splits
+
+
+def owners(batch: OutputBatch, router: Router) -> Iterator[tuple[int, OutputBatch]]:
+    """Yield the outputs by the lane of their event. Raises UnownedTagError."""
+    codes = np.zeros(len(batch), dtype=np.int32) if batch.codes is None else batch.codes
+    lanes = [router.lane(batch.stream, tag) for tag in batch.tags]
+    of_row = [lanes[code] for code in codes.tolist()]
+    for lane in dict.fromkeys(of_row):
+        rows = np.array([row for row, its in enumerate(of_row) if its == lane], dtype=np.intp)
+        if lane is None:
+            tag = batch.tags[int(codes[rows[0]])]
+            raise UnownedTagError(stream=batch.stream, row=int(batch.seq[int(rows[0])]), tag=tag)
+        yield lane, batch.take(rows)

@@ -1,0 +1,121 @@
+"""What comes together at the caller: outputs of sinks that live there, events that were left out, the figures of all hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from dgs.model.outputs import OutputBatch
+from dgs.semantics.skipping import DeadLetter
+from dgs.workers.checkpoints import Checkpoint
+from dgs.workers.runtime.job import Job
+from dgs.workers.sinks import Sink, is_central, open_sink
+
+
+class Central:
+    """Writes outputs to the sinks of the caller (stdout, memory), and keeps them when asked to (`outputs`).
+
+    These sinks can neither take anything back nor tell repeats. So outputs wait here until their epoch is committed; but those for
+    stdout go out as they come in a run without checkpoints, or where `delivery` is `at_least_once`.
+    """
+
+    def __init__(self, job: Job) -> None:
+        configs = [config for config in job.sinks if is_central(config)]
+        holds = job.checkpoint is not None and job.delivery == "exactly_once"
+        self._at_once: list[Sink] = []
+        self._sinks: list[Sink] = []
+        for config in configs:
+            sink = open_sink(config, output_dir=job.output_dir, base_dir=job.base_dir, host=0)
+            (self._sinks if holds or config.kind == "memory" else self._at_once).append(sink)
+        self._collect = job.collect
+        self._may_repeat = job.delivery == "at_least_once"
+        self._held: dict[int, list[OutputBatch | DeadLetter]] = {}
+        self._has_shown = False
+        self.outputs: list[OutputBatch] = []
+        self.skipped = 0
+        self.dead_letters: list[DeadLetter] = []
+
+    @staticmethod
+    def is_needed(job: Job) -> bool:
+        """Return whether hosts must send their outputs here."""
+        return job.collect or any(is_central(config) for config in job.sinks)
+
+    def write(self, made: Iterable[tuple[int, OutputBatch | DeadLetter]]) -> None:
+        """Take outputs of a host and the events that it left out, each with its epoch."""
+        for epoch, batch in made:
+            if isinstance(batch, DeadLetter):
+                self._held.setdefault(epoch, []).append(batch)
+                continue
+            for sink in self._at_once:
+                sink.write(batch, epoch)
+                self._has_shown = True
+            if self._sinks or self._collect:
+                self._held.setdefault(epoch, []).append(batch)
+
+    def commit(self, epoch: int) -> None:
+        """Let the outputs of an epoch, and of those before it, go out: they are committed."""
+        for due in sorted(number for number in self._held if number <= epoch):
+            for batch in self._held.pop(due):
+                self._release(due, batch)
+        for sink in (*self._sinks, *self._at_once):
+            sink.stage(epoch)
+
+    @property
+    def can_discard(self) -> bool:
+        """Whether the run may start again without anything being shown twice that should be shown once."""
+        return self._may_repeat or not self._has_shown
+
+    def discard(self) -> None:
+        """Forget what is not committed: the run goes on from its last checkpoint, and makes it again."""
+        self._held.clear()
+
+    def _release(self, epoch: int, batch: OutputBatch | DeadLetter) -> None:
+        if isinstance(batch, DeadLetter):
+            self.skipped += 1
+            if self._collect:
+                self.dead_letters.append(batch)
+            return
+        for sink in self._sinks:
+            sink.write(batch, epoch)
+        if self._collect:
+            self.outputs.append(batch)
+
+    def close(self, *, complete: bool) -> None:
+        """End the run: no more outputs will come, and what is held is not committed."""
+        for sink in (*self._sinks, *self._at_once):
+            if complete:
+                sink.close()
+            else:
+                sink.abort()
+
+
+def merged_figures(
+    parts: Sequence[Mapping[str, Any]], last: Checkpoint | None, *, seconds: float, started: float
+) -> dict[str, Any]:
+    """Return one report of the figures of all hosts. `seconds` is the time from the first read to the last output.
+
+    Hosts know when that was; where the end had to be committed as a checkpoint, the driver does (`seconds`). `last`: the newest
+    checkpoint, which says how many events the state holds.
+    """
+    ends = [part["ended"] for part in parts if part["ended"] is not None]
+    if ends and last is not None and last.state is None:
+        seconds = max(ends) - min(part["began"] for part in parts if part["began"] is not None)
+    firsts = [part["first_output"] for part in parts if part["first_output"] is not None]
+    drops: dict[str, int] = {}
+    for part in parts:
+        for stream, count in part["drops"].items():
+            drops[stream] = max(
+                drops.get(stream, 0), count
+            )  # readers of splits all see the drops of the whole stream
+    per_worker = {worker: figures for part in parts for worker, figures in part["per_worker"].items()}
+    return {
+        "events_in": 0 if last is None else last.events,
+        "outputs": sum(part["outputs"] for part in parts),
+        "seconds": seconds,
+        "first_output_seconds": min(firsts) - started if firsts else None,
+        "hosts": len(parts),
+        "workers": len(per_worker),
+        "drops": drops,
+        "starved_reads": sum(part["starved_reads"] for part in parts),
+        "per_worker": per_worker,
+    }

@@ -1,0 +1,136 @@
+"""Who runs where: workers and sources on host processes. Every host computes the same deployment from the same job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from dgs.job.schema import StreamConfig
+from dgs.model.impl_tags import ImplTagSet
+from dgs.model.order import OrderKey
+from dgs.model.outputs import OutputBatch
+from dgs.planner.placement import assign_hosts
+from dgs.planner.plan import Plan
+from dgs.workers.checkpoints import BEGINNING, ResumePoint
+from dgs.workers.protocol.host import Host
+from dgs.workers.protocol.lanes import Lanes, Router
+from dgs.workers.protocol.making import make_worker
+from dgs.workers.recovery.outbox import dealt_otherwise, dealt_outputs, owners
+from dgs.workers.recovery.positions import declared
+from dgs.workers.runtime.job import Job
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A job spread over `hosts` host processes, numbered from 0. `point`: where its generation begins."""
+
+    job: Job
+    hosts: int
+    point: ResumePoint = BEGINNING
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that is deployed."""
+        return self.job.plan
+
+    @cached_property
+    def home(self) -> Mapping[str, int]:
+        """The host of every worker."""
+        rates = {node.id: self._rates(node.tags) for node in self.plan.nodes()}
+        return assign_hosts(self.plan, self.hosts, rates)
+
+    def _rates(self, tags: ImplTagSet) -> dict[str, float]:
+        """Return the known events per second of a set of implementation tags, by stream."""
+        rates = {stream: self._rate(ImplTagSet.of({stream: some})) for stream, some in tags}
+        return {stream: rate for stream, rate in rates.items() if rate}
+
+    def _rate(self, tags: ImplTagSet) -> float:
+        """Return the known events per second of a set of implementation tags."""
+        known = self.job.rates
+        return sum(
+            rate for stream, some in tags for tag, rate in known.get(stream, {}).items() if tag in some
+        )
+
+    @cached_property
+    def lanes(self) -> Lanes:
+        """The lanes of the plan."""
+        return Lanes(self.plan, self.job.program.dependence)
+
+    @property
+    def root_host(self) -> int:
+        """The host of the root worker."""
+        return self.home[self.plan.root.id]
+
+    @cached_property
+    def readers(self) -> Mapping[str, int]:
+        """The host that reads each implementation stream: the one that owns most of its rate."""
+        readers: dict[str, int] = {}
+        for stream in (s for config in self.job.streams for s in config.impl_streams):
+            share: dict[int, float] = {}
+            for node in self.plan.nodes():
+                if mine := node.tags.stream(stream):
+                    host = self.home[node.id]
+                    share[host] = share.get(host, 0.0) + max(self._rate(ImplTagSet.of({stream: mine})), 1e-9)
+            readers[stream] = max(share, key=lambda host: (share[host], -host), default=self.root_host)
+        return readers
+
+    def local_streams(self, host: int) -> list[tuple[StreamConfig, tuple[str, ...]]]:
+        """Return the streams that a host reads, with the implementation streams it keeps of each."""
+        mine = [(c, tuple(s for s in c.impl_streams if self.readers[s] == host)) for c in self.job.streams]
+        return [(config, streams) for config, streams in mine if streams]
+
+    def fed_hosts(self, host: int, streams: Iterable[str]) -> tuple[int, ...]:
+        """Return the other hosts whose workers own tags of implementation streams that `host` reads."""
+        names = tuple(streams)
+        owners = (node.id for node in self.plan.nodes() if any(node.tags.stream(name) for name in names))
+        return tuple(sorted({self.home[owner] for owner in owners} - {host}))
+
+    @property
+    def credit_bytes(self) -> int:
+        """The bytes that may be on their way from one host to another: in all a quarter of what a host may buffer."""
+        return self.job.runtime.buffer_bytes // (4 * self.hosts)
+
+    def rank(self, stream: str) -> int:
+        """Return the rank of a declared stream: its position in the plan file."""
+        return next(i for i, config in enumerate(self.job.streams) if config.id == stream)
+
+    @cached_property
+    def starts(self) -> Mapping[int, OrderKey]:
+        """The position of every lane at the point: below it, nothing comes any more."""
+        splits = self.job.splits
+        return {
+            lane.id: self.point.positions.start(lane.stream, lane.tags, splits[declared(lane.stream)[0]])
+            for lane in self.lanes.all
+        }
+
+    def outbox(self, index: int) -> Iterator[OutputBatch]:
+        """Yield the outputs that travelled in the checkpoint and whose tags a worker of one host owns (R7)."""
+        impl = {config.id: config.impl_streams for config in self.job.streams}
+        router = Router(self.lanes)
+        for batch in self.point.outbox:
+            if dealt_otherwise(batch, self.point.committed, self.job.splits) is not None:
+                continue  # delivered before the generation began
+            for part in dealt_outputs(batch, impl.__getitem__):
+                for lane, some in owners(part, router):
+                    if self.home[self.lanes.all[lane].owner] == index:
+                        yield some
+
+    def make_host(self, index: int) -> Host:
+        """Return the state machine of one host with its workers, where the point is."""
+        mine = (node.id for node in self.plan.nodes() if self.home[node.id] == index)
+        skips = self.job.on_error == "skip"
+        host = Host(
+            index,
+            [make_worker(node_id, self.job.program, self.lanes, skips=skips) for node_id in mine],
+            self.lanes,
+            self.home,
+            hosts=self.hosts,
+            sources={config.id: streams for config, streams in self.local_streams(index)},
+            buffer_bytes=self.job.runtime.buffer_bytes,
+            generation=self.point.generation,
+        )
+        if self.point.epoch:
+            for worker in host.workers.values():
+                worker.resume(self.starts)
+        return host

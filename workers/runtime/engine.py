@@ -1,0 +1,194 @@
+"""One host at work: its sources, its workers, its sinks. The local and the Ray runtime drive this same loop.
+
+`step` reads once, or takes what has arrived, and lets the workers do all they can. Frames for other hosts are left in
+`outbox`; whoever drives the engine carries them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from dgs import codec
+from dgs.errors import DgsError
+from dgs.job.loading import load_function
+from dgs.model.outputs import OutputBatch
+from dgs.model.user_code import user_error
+from dgs.semantics.skipping import DeadLetter
+from dgs.workers.protocol.messages import Closed, Frame, Skipped, Snapshot
+from dgs.workers.recovery.epochs import HostReport, RootReport
+from dgs.workers.runtime.deployment import Deployment
+from dgs.workers.runtime.host_outputs import HostOutputs
+from dgs.workers.runtime.host_sources import HostSources
+from dgs.workers.runtime.stall import Standing, waits_of
+
+
+def _nothing(host: int) -> int:  # noqa: ARG001 - the signature of Transport.in_flight
+    """Return the bytes in flight to a host where there is no other."""
+    return 0
+
+
+class Engine:
+    """Drives the state machines of one host over real sources and sinks. `in_flight`: see `dgs.workers.runtime.host_sources`."""
+
+    def __init__(
+        self, deployment: Deployment, index: int, *, in_flight: Callable[[int], int] = _nothing
+    ) -> None:
+        job = deployment.job
+        self.index = index
+        self.host = deployment.make_host(index)
+        self.outbox: list[tuple[int, Frame]] = []
+        self.reports: list[HostReport | RootReport] = []
+        self.final: Snapshot | None = None
+        self.events = 0
+        self.began: float | None = None
+        self.ended: float | None = None
+        self._inbox: deque[Frame] = deque()
+        self._point = deployment.point
+        self._lanes = deployment.lanes
+        self._program = job.program
+        when = None if job.checkpoint is None else job.checkpoint.when
+        self._when = None if when is None else load_function(when, job.base_dir)
+        self._saves_next = False
+        self._saves_final = job.is_kept
+        self._root = deployment.plan.root.id if deployment.root_host == index else None
+        self._outputs = HostOutputs(deployment, index, self.host.workers)
+        self._sources = HostSources(deployment, index, in_flight)
+        if self._root is not None:
+            self.host.workers[self._root].start(self._first_state(), self._point.epoch)
+            self.host.wake(self._root)
+
+    def _first_state(self) -> Any:
+        """Return the state of the point: the program's initial one, or that of a checkpoint."""
+        if self._point.state is not None:
+            return codec.decode(self._point.state)
+        try:
+            return self._program.init()
+        except DgsError:
+            raise
+        except Exception as error:
+            raise user_error(self._program, "init", error) from error
+
+    def take(self, frame: Frame) -> None:
+        """Take a frame of another host; the next step acts on it."""
+        self._inbox.append(frame)
+
+    def step(self) -> bool:
+        """Act on what has arrived, and read from one source if that is allowed. Return whether anything was done."""
+        if self.began is None:
+            self.began = time.time()
+        busy = bool(self._inbox)
+        self._sources.begin_step()
+        while self._inbox:
+            self.host.receive(self._inbox.popleft())
+        name = self.host.next_source(self._sources.is_ready)
+        if name is not None and not self._sources.is_congested(name):
+            batches, frontier = self._sources.read(name, self.host.frontiers[name])
+            self.events += sum(map(len, batches))
+            self.host.ingest(name, batches, frontier)
+            busy = True
+        for worker, effect in self.host.pump(until_forked=True):
+            busy = True
+            if isinstance(effect, OutputBatch):
+                self._outputs.write(worker, effect)
+            elif isinstance(effect, Closed):
+                self._close_epoch(worker, effect.epoch)
+            elif isinstance(effect, Skipped):
+                self._outputs.leave_out(worker, effect)
+            else:
+                self._show(effect)
+        sent = list(self.host.frames())
+        self.outbox += sent
+        return busy or bool(sent)
+
+    @property
+    def idle_seconds(self) -> float | None:
+        """How long to sleep after a step that did nothing: until a live source may bring something; None if none will.
+
+        A frame of another host, or an acknowledgement, must end the sleep.
+        """
+        return self._sources.idle_seconds
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """The events read and the outputs made so far."""
+        return self.events, self._outputs.count
+
+    def request_snapshot(self, *, always: bool = False) -> None:
+        """Ask the root for a checkpoint. `always`: save the state whatever `checkpoint.when` says of it."""
+        if self._root is not None:
+            self._saves_next = self._saves_next or always
+            self.host.workers[self._root].snapshot()
+            self.host.wake(self._root)
+
+    def _close_epoch(self, worker: str, epoch: int) -> None:
+        report = self._outputs.close_epoch(worker, epoch, self._sources.describe)
+        if report is not None:
+            self.reports.append(report)
+
+    def _show(self, snapshot: Snapshot) -> None:
+        """Take the root's snapshot: report its state if it is to be saved, before the root goes on with it."""
+        if snapshot.is_final:
+            self.final, self.ended = snapshot, time.time()
+        saves = self._saves_final if snapshot.is_final else self._is_worth_saving(snapshot.state)
+        state = codec.encode(snapshot.state) if saves else None
+        self.reports.append(RootReport(snapshot.epoch, state, snapshot.positions, snapshot.is_final))
+
+    def _is_worth_saving(self, state: Any) -> bool:
+        if self._when is None or self._saves_next:
+            self._saves_next = False
+            return True
+        try:
+            return bool(self._when(state))
+        except Exception as error:
+            raise user_error(self._program, "checkpoint.when", error) from error
+
+    def take_reports(self) -> list[HostReport | RootReport]:
+        """Remove and return what the coordinator should hear."""
+        taken, self.reports = self.reports, []
+        return taken
+
+    def take_outputs(self) -> list[tuple[int, OutputBatch | DeadLetter]]:
+        """Remove and return the outputs that the caller wants to see, and what was left out, each with its epoch."""
+        return self._outputs.take()
+
+    def take_frames(self) -> list[tuple[int, Frame]]:
+        """Remove and return the frames for other hosts."""
+        taken, self.outbox = self.outbox, []
+        return taken
+
+    def close(self, *, complete: bool) -> None:
+        """End the run here. If it is complete, all outputs are staged; else what is not committed stays `.partial`."""
+        self._sources.close()
+        self._outputs.close(complete=complete)
+
+    def figures(self) -> dict[str, Any]:
+        """Return what this host has to say for the report."""
+        return {
+            "events_in": self.events,
+            "outputs": self._outputs.count,
+            "drops": self._sources.drops,
+            "began": self.began,
+            "ended": self.ended,
+            "first_output": self._outputs.first,
+            "starved_reads": self.host.starved_reads,
+            "per_worker": {
+                worker.id: {
+                    "host": self.index,
+                    "events": worker.events,
+                    "synchronisations": worker.synchronisations,
+                }
+                for worker in self.host.workers.values()
+            },
+        }
+
+    def standing(self) -> Standing:
+        """Return what the workers here wait for, and how long ago each source here was heard."""
+        return Standing(
+            waits_of(self.host.workers.values(), self._lanes),
+            dict(self.host.frontiers),
+            self._sources.ages(),
+            sum(worker.mailbox.held for worker in self.host.workers.values()),
+        )

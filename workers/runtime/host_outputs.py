@@ -1,0 +1,146 @@
+"""What one host puts out: sinks, dead letters, and what the caller wants to see, all by epoch.
+
+An output belongs to the epoch of its worker at that moment. When all workers of the host have closed an epoch, its outputs are
+staged: durable, and without final names until the epoch is committed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from dgs.model.outputs import OutputBatch
+from dgs.semantics.skipping import DeadLetter
+from dgs.workers.protocol.messages import Skipped
+from dgs.workers.protocol.worker import Worker
+from dgs.workers.recovery.epochs import Epochs, HostReport
+from dgs.workers.recovery.positions import declared
+from dgs.workers.runtime.caller_outputs import Central
+from dgs.workers.runtime.deployment import Deployment
+from dgs.workers.sinks import Sink, is_central, open_sink
+from dgs.workers.sinks.dead_letters import DeadLetters, dead_letters
+from dgs.workers.sinks.files.places import FILE_KINDS
+
+TRANSACTIONAL = FILE_KINDS
+"""Kinds of sinks that learn at a commit what counts. The others remember themselves what they have accepted."""
+
+Describe = Callable[[], Mapping[str, Mapping[str, Any]]]
+"""Says what the sources of the host are now."""
+
+
+class HostOutputs:
+    """The outputs of one host. `workers`: those that live there."""
+
+    def __init__(self, deployment: Deployment, index: int, workers: Mapping[str, Worker]) -> None:
+        job = deployment.job
+        self._index, self._workers, self._point = index, workers, deployment.point
+        self._splits = job.splits
+        self._by_epoch = job.is_kept or self._point.epoch > 0
+        self._epochs = Epochs(workers, self._point.epoch)
+        self._done = dict.fromkeys(workers, 0)  # events of each worker when it last closed an epoch
+        self._of_epoch: Counter[int] = Counter()
+        self._keeps_outputs = Central.is_needed(job)
+        self._keeps_payloads = job.collect
+        self._seen: list[tuple[int, OutputBatch | DeadLetter]] = []
+        self._sinks: list[tuple[Sink, bool]] = []
+        self._letters: DeadLetters | None = None
+        self.count = 0
+        self.first: float | None = None
+        self._open(deployment)
+
+    def _open(self, deployment: Deployment) -> None:
+        job = deployment.job
+        generation = self._point.generation
+        for config in job.sinks:
+            if not is_central(config):
+                sink = open_sink(
+                    config,
+                    output_dir=job.output_dir,
+                    base_dir=job.base_dir,
+                    host=self._index,
+                    generation=generation,
+                    by_epoch=self._by_epoch,
+                    run=job.run_id,
+                    splits=self._splits,
+                    program=job.program.name,
+                )
+                self._sinks.append((sink, config.kind in TRANSACTIONAL))
+        if job.dead_letter_dir is not None:
+            self._letters = dead_letters(
+                job.dead_letter_dir, host=self._index, generation=generation, by_epoch=self._by_epoch
+            )
+        for batch in deployment.outbox(self._index):
+            for sink, is_transactional in self._sinks:
+                if not is_transactional:
+                    sink.write(batch, self._point.epoch)
+
+    def write(self, worker: str, batch: OutputBatch) -> None:
+        """Take outputs of a worker. Transactional sinks do not get what is committed already."""
+        epoch = self._epochs.of(worker)
+        if self._is_in_vain(epoch):
+            return
+        if self.first is None:
+            self.first = time.time()
+        new = batch
+        if self._point.epoch:
+            new = self._point.committed.outputs_above(batch, self._splits[declared(batch.stream)[0]])
+        self.count += len(new)
+        self._of_epoch[epoch] += len(new)
+        for sink, is_transactional in self._sinks:
+            sink.write(new if is_transactional else batch, epoch)
+        if self._keeps_outputs:
+            self._seen.append((epoch, new))
+
+    def leave_out(self, worker: str, skipped: Skipped) -> None:
+        """Write the letter of an event that was left out, unless one of it is committed. The caller counts it then."""
+        epoch, letter = self._epochs.of(worker), skipped.letter
+        if self._is_in_vain(epoch):
+            return
+        if not len(self._point.committed.above(skipped.event, self._splits[letter.stream])):
+            return
+        if self._letters is not None:
+            self._letters.write(letter, epoch)
+        self._seen.append((epoch, letter if self._keeps_payloads else replace(letter, payload=None)))
+
+    def _is_in_vain(self, epoch: int) -> bool:
+        """Whether a run without checkpoints is being stopped: nothing after its one checkpoint will be committed."""
+        return not self._by_epoch and epoch > self._point.epoch + 1
+
+    def close_epoch(self, worker: str, epoch: int, sources: Describe) -> HostReport | None:
+        """Stage an epoch if all workers have closed it, and return the report."""
+        self._done[worker] = self._workers[worker].events
+        if not self._epochs.close(worker, epoch):
+            return None
+        about = sources()
+        staged = [sink.stage(epoch) for sink in self._all()]
+        return HostReport(
+            self._index,
+            epoch,
+            tuple(file for part in staged for file in part.files),
+            tuple(batch for part in staged for batch in part.unaccepted),
+            {name: one["end"] for name, one in about.items() if one.get("end") is not None},
+            about,
+            events=sum(self._done.values()),
+            outputs=self._of_epoch.pop(epoch, 0),
+        )
+
+    def _all(self) -> Iterator[Sink | DeadLetters]:
+        yield from (sink for sink, _ in self._sinks)
+        if self._letters is not None:
+            yield self._letters
+
+    def take(self) -> list[tuple[int, OutputBatch | DeadLetter]]:
+        """Remove and return the outputs that the caller wants to see, and what was left out, each with its epoch."""
+        taken, self._seen = self._seen, []
+        return taken
+
+    def close(self, *, complete: bool) -> None:
+        """End the run here. If it is complete, all outputs are staged; else what is not committed stays `.partial`."""
+        for sink in self._all():
+            if complete:
+                sink.close()
+            else:
+                sink.abort()

@@ -1,0 +1,107 @@
+"""The sources that one host reads: opened, resumed where a checkpoint ended, read in turn.
+
+Of a source that is resumed only what is not in the restored state is handed on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dgs.model.events import EventBatch
+from dgs.model.order import BEGIN, END, OrderKey
+from dgs.workers.runtime.deployment import Deployment
+from dgs.workers.sources import Source, open_source
+from dgs.workers.sources.live.waiting import LiveTime, Stopwatch
+
+
+class HostSources:
+    """The sources of one host by declared stream.
+
+    `in_flight` tells the bytes on their way to a host. A source whose events go there waits while they are too many: a
+    host that is busy takes nothing, so without this the queues to it would grow for as long as it is.
+    """
+
+    def __init__(self, deployment: Deployment, index: int, in_flight: Callable[[int], int]) -> None:
+        self._point = deployment.point
+        self._splits = deployment.job.splits
+        self._in_flight = in_flight
+        self._credit_bytes = deployment.credit_bytes
+        self._waits: list[float] = []
+        self._sources: dict[str, Source] = {}
+        self._fed: dict[str, tuple[int, ...]] = {}
+        clock = LiveTime(deployment.job.runtime.linger, elapsed=Stopwatch())
+        job = deployment.job
+        for config, streams in deployment.local_streams(index):
+            self._fed[config.id] = deployment.fed_hosts(index, streams)
+            self._sources[config.id] = open_source(
+                config,
+                job.source_context,
+                rank=deployment.rank(config.id),
+                batch_rows=job.runtime.batch_rows,
+                until=job.until,
+                streams=streams,
+                time=clock,
+            )
+        self._heard = dict.fromkeys(self._sources, time.monotonic())
+        if self._point.epoch:
+            for name, source in self._sources.items():
+                self._resume(name, source)
+
+    def _resume(self, name: str, source: Source) -> None:
+        """Check that a source is what it was, and leave out what is in the state already, as far as it can."""
+        if name in self._point.sources:
+            source.resume(self._point.sources[name])
+        base = self._point.positions.base(name)
+        if BEGIN < base < END:
+            source.skip_to(base.seq)
+
+    def begin_step(self) -> None:
+        """Forget how long the sources would have had nothing at the step before."""
+        self._waits = []
+
+    def is_ready(self, source: str) -> bool:
+        """Whether a source has something to read. How long the others will have nothing is noted for `idle_seconds`."""
+        wait = self._sources[source].wait
+        if wait > 0:
+            self._waits.append(wait)
+        return wait <= 0
+
+    @property
+    def idle_seconds(self) -> float | None:
+        """How long until a live source that was not ready may bring something; None if none will."""
+        return min(self._waits, default=None)
+
+    def is_congested(self, source: str) -> bool:
+        """Whether too much is on its way to a host that a source feeds. Its acknowledgement wakes this one."""
+        return any(self._in_flight(host) > self._credit_bytes for host in self._fed[source])
+
+    def read(self, name: str, known: OrderKey) -> tuple[list[EventBatch], OrderKey]:
+        """Read on: the events that are not in the restored state, and the frontier. `known`: the frontier so far."""
+        reading = self._sources[name].read()
+        if reading.batches or reading.frontier > known:
+            self._heard[name] = time.monotonic()
+        batches = list(reading.batches)
+        if self._point.epoch:
+            batches = [self._point.positions.above(batch, self._splits[name]) for batch in batches]
+        return batches, reading.frontier
+
+    def describe(self) -> dict[str, Mapping[str, Any]]:
+        """Return what each source is and how far it has been read, for a checkpoint."""
+        return {name: source.description for name, source in self._sources.items()}
+
+    @property
+    def drops(self) -> dict[str, int]:
+        """How many events each source has left out because they came too late."""
+        return {name: source.drops for name, source in self._sources.items()}
+
+    def ages(self) -> dict[str, float]:
+        """Return how many seconds ago each source was heard."""
+        now = time.monotonic()
+        return {source: now - heard for source, heard in self._heard.items()}
+
+    def close(self) -> None:
+        """Release everything."""
+        for source in self._sources.values():
+            source.close()

@@ -1,0 +1,133 @@
+"""What a runtime is asked to do, and what it answers. The seam between the command line and the runtimes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from dgs.job.schema import (
+    CheckpointConfig,
+    ProgramConfig,
+    RuntimeConfig,
+    SinkConfig,
+    SparkConfig,
+    StreamConfig,
+)
+from dgs.job.units import TimeUnit
+from dgs.model.order import OrderKey
+from dgs.model.outputs import OutputBatch
+from dgs.model.program import Program
+from dgs.model.tags import Tag
+from dgs.planner.plan import Plan
+from dgs.semantics.skipping import DeadLetter
+from dgs.workers.sources.context import SourceContext
+
+
+@dataclass(frozen=True)
+class Job:
+    """A resolved run: everything is loaded and validated, nothing is opened.
+
+    `program_ref`: how another process loads the program (None: ship the object itself). `base_dir`: where relative paths
+    of sources and sinks start. `memory`: data of `memory` sources by name. `output_dir`: where file sinks without a path
+    of their own, and `.partial` files, go. `collect`: bring all outputs to the caller (for `run.outputs`, `--verify`).
+    `until`: leave out events at or above this key (`--max-events`). `rates`: known
+    events per second by implementation stream and tag, to place workers and readers.
+    `checkpoint`: when checkpoints are taken, None for never; `checkpoint_dir`: where one goes, also that of a clean stop (None:
+    nowhere, the run cannot be resumed). `resumes`: go on from the newest checkpoint there; `accepts_duplicates`: also if the record of what is committed is lost. `run_id`: the same for all
+    generations and resumed parts of a run, and for no other (the supervisor sets it). `control_dir`: where `dgs stop` and
+    `dgs replan` leave their wishes. `directory`: of the run, for the command that continues it.
+    """
+
+    program: Program
+    plan: Plan
+    streams: tuple[StreamConfig, ...]
+    base_dir: Path
+    output_dir: Path
+    runtime: RuntimeConfig
+    sinks: tuple[SinkConfig, ...] = ()
+    program_ref: ProgramConfig | None = None
+    unit: TimeUnit = "none"
+    memory: Mapping[str, Any] = field(default_factory=dict)
+    collect: bool = False
+    until: OrderKey | None = None
+    rates: Mapping[str, Mapping[Tag, float]] = field(default_factory=dict)
+    checkpoint: CheckpointConfig | None = None
+    checkpoint_dir: Path | None = None
+    resumes: bool = False
+    accepts_duplicates: bool = False
+    run_id: str = ""
+    control_dir: Path | None = None
+    on_error: Literal["stop", "skip"] = "stop"
+    delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
+    spark: SparkConfig = field(default_factory=SparkConfig)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether its checkpoints are durable from the beginning, not only that of a clean stop."""
+        return self.checkpoint is not None or self.resumes
+
+    @property
+    def log_dir(self) -> Path | None:
+        """Where sockets and Spark queries keep their event logs unless the plan file says where: in the run directory, if there is one."""
+        return None if self.control_dir is None else self.output_dir / "logs"
+
+    @property
+    def source_context(self) -> SourceContext:
+        """What its sources are opened with."""
+        return SourceContext(self.program, self.unit, self.base_dir, self.memory, self.log_dir)
+
+    @property
+    def dead_letter_dir(self) -> Path | None:
+        """Where events that `on_error: skip` leaves out are written; None: nowhere, only the caller hears of them."""
+        return self.output_dir if self.on_error == "skip" and self.control_dir is not None else None
+
+    @property
+    def splits(self) -> dict[str, int]:
+        """Into how many implementation streams each declared stream is dealt."""
+        return {config.id: config.split for config in self.streams}
+
+
+@dataclass
+class JobResult:
+    """What a runtime answers: the final state, the collected outputs, and the figures of the report.
+
+    `figures` holds `events_in`, `outputs`, `skipped`, `seconds` (from the first read to the last output), `hosts`, `workers`,
+    `drops` (per stream), `per_worker` and `per_stream` dictionaries. `stopped_by`: why the run ended before its streams did: a
+    signal's name, or `dgs stop`; None if it came to its end. `stopped_at`: the epoch that was committed for it; None if none could
+    be in time. `dead_letters`: the events that `on_error: skip` left out, if the outputs were to be collected.
+    """
+
+    state: Any
+    outputs: list[OutputBatch]
+    figures: dict[str, Any]
+    stopped_by: str | None = None
+    stopped_at: int | None = None
+    dead_letters: list[DeadLetter] = field(default_factory=list)
+
+
+def _silent(*_what: object) -> None:
+    """Say nothing."""
+
+
+def _on_stderr(sentence: str) -> None:
+    print(sentence, file=sys.stderr, flush=True)  # noqa: T201 - for whoever watches
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Whoever started a run, and what the runtime has to say to them.
+
+    `progress` is called now and then with the events read and the outputs written so far, `notify` with a sentence worth reading.
+    `replanned` returns the job under the plan of another plan file, or raises InvalidError.
+    """
+
+    progress: Callable[[int, int], None] = _silent
+    notify: Callable[[str], None] = _on_stderr
+    replanned: Callable[[Job, str], Job] | None = None
+
+
+NOBODY = Caller()
+"""A caller who asks for nothing: sentences worth reading go to stderr."""

@@ -1,0 +1,55 @@
+"""The local runtime: all workers in this process, one thread, no network."""
+
+from __future__ import annotations
+
+import time
+
+from dgs.errors import StalledError
+from dgs.workers.runtime.caller_outputs import merged_figures
+from dgs.workers.runtime.deployment import Deployment
+from dgs.workers.runtime.engine import Engine
+from dgs.workers.runtime.job import NOBODY, Caller, Job, JobResult
+from dgs.workers.runtime.stall import Watchdog, sentence
+from dgs.workers.runtime.supervisor import Ended, Session, supervise
+from dgs.workers.sources.live.waiting import SECOND
+
+PROGRESS_EVERY = 0.2
+"""Seconds between two calls of the progress callback."""
+
+
+def run_local(job: Job, caller: Caller = NOBODY) -> JobResult:
+    """Run a job in this process and return its result. Raises any DgsError; outputs are then left as `.partial`."""
+    return supervise(job, drive, lambda _: 1, caller)
+
+
+def drive(deployment: Deployment, session: Session) -> Ended:
+    """Run one generation in this process."""
+    job = deployment.job
+    engine, checkpoints = Engine(deployment, 0), session.checkpointing(deployment)
+    watchdog = Watchdog(
+        after=job.runtime.stall_after / SECOND, now=time.monotonic(), notify=session.caller.notify
+    )
+    started = reported = time.time()
+    wish = None
+    try:
+        while not checkpoints.is_over and wish is None:
+            wish = checkpoints.attend(lambda always: engine.request_snapshot(always=always))
+            if not engine.step():
+                if engine.idle_seconds is None and not checkpoints.is_stopping:
+                    raise StalledError(reason=sentence([engine.standing()], unit=job.unit))
+                time.sleep(min(engine.idle_seconds or 0.0, PROGRESS_EVERY))
+            session.central.write(engine.take_outputs())
+            checkpoints.hear(engine.take_reports())
+            if time.time() - reported > PROGRESS_EVERY:
+                reported = time.time()
+                events, outputs = engine.counts
+                session.caller.progress(events, outputs)
+                if watchdog.is_due(events + outputs, now=time.monotonic()):
+                    watchdog.say(sentence([engine.standing()], unit=job.unit))
+        seconds = time.time() - started
+    finally:
+        engine.close(complete=checkpoints.is_over)
+    figures = merged_figures([engine.figures()], checkpoints.last, seconds=seconds, started=started)
+    return Ended(
+        None if engine.final is None else engine.final.state, {**figures, "waited": watchdog.sentences}, wish
+    )

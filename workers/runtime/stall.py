@@ -1,0 +1,137 @@
+"""What a run waits for that makes no progress: from mailboxes to a sentence. A pure function: ages and times are given.
+
+>>> wait = Wait("w3", "rules", OrderKey(1_000, 0, 0))
+>>> quiet = Standing((wait,), {"rules": OrderKey(40, 0, 0)}, {"rules": 12.2}, held=5_000)
+>>> sentence([quiet], unit="none")
+"worker w3 waits for stream 'rules' to pass 1000; last heard 12 s ago; 5,000 events held"
+>>> sentence([Standing((), {"rules": OrderKey(40, 0, 0)}, {"rules": 70.0}, held=0)], unit="none")
+"all events are processed; stream 'rules' has not ended, last heard 70 s ago"
+
+Notices that a run has stood still, and says so once per interval. Clock outside.
+
+>>> said = []
+>>> dog = Watchdog(after=10.0, now=0.0, notify=said.append)
+>>> dog.is_due(5, now=9.0), dog.is_due(5, now=19.5), dog.is_due(5, now=20.0), dog.is_due(6, now=30.0)
+(False, True, False, False)
+>>> dog.say("worker w0 waits")
+>>> said, dog.sentences
+(['still waiting: worker w0 waits'], ['worker w0 waits'])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from dgs.job.units import NANOSECONDS, TimeUnit
+from dgs.model.order import BEGIN, END, OrderKey
+from dgs.workers.protocol.lanes import Lanes
+from dgs.workers.protocol.worker import Worker
+from dgs.workers.recovery.positions import declared
+
+CALENDAR = 10 * 365 * 86_400 * 10**9
+"""Times from ten years after 1970 on are shown as dates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A worker that holds something back until a stream has passed `key`."""
+
+    worker: str
+    stream: str
+    key: OrderKey
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where one host stands: what its workers wait for, how far its streams have come, when each was last heard.
+
+    `frontiers` and `ages` are those of the streams that the host reads, ages in seconds. `held`: events.
+    """
+
+    waits: tuple[Wait, ...]
+    frontiers: Mapping[str, OrderKey]
+    ages: Mapping[str, float]
+    held: int
+
+
+def waits_of(workers: Iterable[Worker], lanes: Lanes) -> tuple[Wait, ...]:
+    """Return what each worker waits for that holds events or join requests back."""
+    found = ((worker.id, worker.mailbox.missing()) for worker in workers)
+    return tuple(
+        Wait(id_, declared(lanes.all[what[0]].stream)[0], what[1]) for id_, what in found if what is not None
+    )
+
+
+def sentence(standings: Sequence[Standing], *, unit: TimeUnit) -> str:
+    """Return on what a run waits: the stream that was heard longest ago of those that hold something back.
+
+    A worker can wait for a stream that has long passed: then it waits for what its parent is waiting for, and that is what
+    is said.
+    """
+    ages = {stream: age for standing in standings for stream, age in standing.ages.items()}
+    frontiers: dict[str, OrderKey] = {}
+    for stream, key in (one for standing in standings for one in standing.frontiers.items()):
+        frontiers[stream] = min(key, frontiers.get(stream, END))  # several hosts may read splits of it
+    held = sum(standing.held for standing in standings)
+    every = [wait for standing in standings for wait in standing.waits]
+    behind = [wait for wait in every if frontiers.get(wait.stream, BEGIN) < wait.key]
+    if behind or every:
+        wait = max(behind or every, key=lambda one: (ages.get(one.stream, 0.0), one.key))
+        return (
+            f"worker {wait.worker} waits for stream {wait.stream!r} to pass {shown_time(wait.key.ts, unit)}; "
+            f"last heard {ages.get(wait.stream, 0.0):.0f} s ago; {held:,} events held"
+        )
+    running = [stream for stream, key in frontiers.items() if key < END]
+    if held or not running:
+        at = ", ".join(f"{s!r} {'ended' if k >= END else f'at {k.ts}'}" for s, k in frontiers.items())
+        return f"no worker waits for a stream ({at}); {held:,} events held"
+    heard = "; ".join(f"stream {s!r} has not ended, last heard {ages.get(s, 0.0):.0f} s ago" for s in running)
+    return f"all events are processed; {heard}"
+
+
+def shown_time(ts: int, unit: TimeUnit) -> str:
+    """Return a time as a reader of the plan knows it.
+
+    >>> shown_time(1_700_000_000, "s"), shown_time(1_700_000_000, "none"), shown_time(1_500, "ms")
+    ('2023-11-14 22:13:20', '1700000000', '1500 ms')
+    """
+    if unit == "none":
+        return str(ts)
+    nanoseconds = ts * NANOSECONDS[unit]
+    if nanoseconds < CALENDAR:
+        return f"{ts} {unit}"
+    try:
+        return f"{datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=nanoseconds // 1000):%Y-%m-%d %H:%M:%S}"
+    except OverflowError:
+        return f"{ts} {unit}"
+
+
+class Watchdog:
+    """Watches a number that grows as a run moves, such as events read and outputs made. `after`: seconds; 0: never says anything.
+
+    `notify` tells whoever started the run. `sentences` are what was said so far, for the report.
+    """
+
+    def __init__(self, *, after: float, now: float, notify: Callable[[str], None]) -> None:
+        self._after = after
+        self._moved: int | None = None
+        self._since = now
+        self._notify = notify
+        self.sentences: list[str] = []
+
+    def is_due(self, moved: int, *, now: float) -> bool:
+        """Whether nothing has moved for so long since the last move, or since this was last true."""
+        if moved != self._moved:
+            self._moved, self._since = moved, now
+            return False
+        if not self._after or now - self._since < self._after:
+            return False
+        self._since = now
+        return True
+
+    def say(self, sentence: str) -> None:
+        """Tell it, and keep it."""
+        self.sentences.append(sentence)
+        self._notify(f"still waiting: {sentence}")

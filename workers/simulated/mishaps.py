@@ -1,0 +1,154 @@
+"""Faults that strike a generation in place of one of its steps: it is killed, or something befalls frames between its hosts.
+
+What a killed generation leaves behind: frames that arrive later, and zombies, which do not know that they are dead.
+
+The generation that follows must drop the frames (R1), and stores and sinks must refuse the zombies (R10).
+
+Clean stops of a simulated run: somebody wishes that it stops, or moves to another plan, and it does at its next checkpoint.
+"""
+
+from __future__ import annotations
+
+import random
+
+from dgs.errors import CheckpointFailedError, FrameGapError, OutputUnwritableError, UserCodeError
+from dgs.workers.simulated.faults import CrashedError, Faults
+from dgs.workers.simulated.generation import Generation
+from dgs.workers.simulated.network import Edge, some_of
+from dgs.workers.simulated.user_code import Fuse
+
+STOP_CHANCE = 0.02
+"""Of a wish, per step."""
+
+
+class Stops:
+    """How many are left, and what the present generation waits for."""
+
+    def __init__(self, rnd: random.Random, count: int) -> None:
+        self._random, self._left = rnd, count
+        self._wished_at: int | None = None
+
+    def forget_wish(self) -> None:
+        """Note that another generation begins."""
+        self._wished_at = None
+
+    def forget_all(self) -> None:
+        """Let no stop follow."""
+        self._left = 0
+
+    def has_stopped(self, generation: Generation) -> bool:
+        """Let somebody wish for a stop, perhaps; return whether the generation has come to one, at a checkpoint."""
+        if not self._left:
+            return False
+        driver = generation.driver
+        if self._wished_at is None:
+            if self._random.random() < STOP_CHANCE:
+                self._wished_at = driver.commits
+                generation.request_snapshot()
+            return False
+        if driver.commits == self._wished_at or driver.final is not None:
+            return False
+        self._left -= 1
+        return True
+
+
+ZOMBIE_CHANCE = 0.2
+"""Of a step of a zombie before each step of the living."""
+
+STRAY_CHANCE = 0.1
+MOST_STRAYS = 5
+
+
+class Remains:
+    """The zombies, and the strays of the last generation that was killed. `fuse`: that of the program they run."""
+
+    def __init__(self, rnd: random.Random, fuse: Fuse) -> None:
+        self._random, self._fuse = rnd, fuse
+        self._zombies: list[Generation] = []
+        self._strays: list[tuple[Edge, bytes]] = []
+
+    def leave(self, generation: Generation, faults: Faults) -> bool:
+        """Keep what is left of a generation, perhaps. Return whether it goes on as a zombie."""
+        if self._random.random() < faults.straggling:
+            self._strays = some_of(self._random, list(generation.network.left_behind()), MOST_STRAYS)
+        is_zombie = self._random.random() < faults.zombie_chance
+        if is_zombie:
+            self._zombies.append(generation)
+        return is_zombie
+
+    def send_stray(self, generation: Generation) -> bool:
+        """Deliver a frame of an older generation, perhaps; return whether one was."""
+        if self._strays and self._random.random() < STRAY_CHANCE:
+            generation.stray(*self._strays.pop(0))
+            return True
+        return False
+
+    def wake_a_zombie(self) -> None:
+        """Let a zombie take a step, perhaps. One that is fenced or breaks is dead at last."""
+        if not self._zombies or self._random.random() > ZOMBIE_CHANCE:
+            return
+        zombie = self._random.choice(self._zombies)
+        steps = list(zombie.steps())
+        if not steps or zombie.is_fenced:
+            self._zombies.remove(zombie)
+            return
+        try:
+            zombie.do(*self._random.choice(steps))
+        except (FrameGapError, CheckpointFailedError, OutputUnwritableError):
+            self._zombies.remove(zombie)
+        except UserCodeError:
+            if not self._fuse.has_gone_off():
+                raise
+            self._zombies.remove(zombie)
+
+    def bury_zombies(self) -> None:
+        """Let none of them go on."""
+        self._zombies.clear()
+
+
+LONGEST_DELAY = 50
+"""Steps in which nothing comes through an edge that is delayed."""
+
+
+def strikes(
+    rnd: random.Random,
+    faults: Faults,
+    generation: Generation,
+    remains: Remains,
+    *,
+    may_crash: bool,
+    may_break: bool,
+) -> bool:
+    """Let a fault strike, perhaps; return whether that took the place of a step. Raises CrashedError.
+
+    `may_crash`: whether it may be killed; `may_break`: whether frames may be lost or overtaken, which ends it too.
+    """
+    if may_crash and rnd.random() < faults.crash_chance:
+        raise CrashedError
+    return remains.send_stray(generation) or _strikes_the_network(
+        rnd, faults, generation, may_break=may_break
+    )
+
+
+def _strikes_the_network(
+    rnd: random.Random, faults: Faults, generation: Generation, *, may_break: bool
+) -> bool:
+    if faults.delay + faults.swizzle + faults.loss + faults.repetition + faults.reordering == 0:
+        return False
+    edges = generation.busy_edges()
+    if not edges:
+        return False
+    network, now = generation.network, generation.world.now
+    if rnd.random() < faults.delay:
+        network.clog(rnd.choice(edges), now + rnd.randint(1, LONGEST_DELAY))
+    if rnd.random() < faults.swizzle:
+        network.swizzle(rnd, now)
+    if rnd.random() < faults.repetition:
+        generation.repeat(rnd.choice(edges))
+        return True
+    if may_break and rnd.random() < faults.reordering:
+        network.overtake(rnd.choice(edges))
+    if may_break and rnd.random() < faults.loss:
+        generation.lose(rnd.choice(edges))
+        return True
+    return False

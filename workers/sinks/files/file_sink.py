@@ -1,0 +1,132 @@
+"""Sinks of files: one open writer per epoch. Formats (`dgs.workers.sinks.files.jsonl_sink`, `.table_sinks`) say how one epoch is written.
+
+Nothing gets a final name here: `stage` returns durable `.partial` files, and whoever commits publishes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Protocol
+
+from dgs.errors import DgsError, InternalError
+from dgs.model.columns import Column
+from dgs.model.outputs import OutputBatch
+from dgs.workers.recovery.checkpoint import StagedFile
+from dgs.workers.sinks.contract import Staged
+from dgs.workers.sinks.files.part_file import PartFile, refusing
+from dgs.workers.sinks.files.places import PartNames
+from dgs.workers.sinks.files.publishing import EarlierRun
+
+
+class EpochParts:
+    """The files of one epoch at one host, in the order in which they were begun."""
+
+    def __init__(self, names: PartNames, epoch: int) -> None:
+        self._names, self._epoch = names, epoch
+        self._parts: list[PartFile] = []
+        self._rows: list[int] = []
+
+    def begin(self) -> PartFile:
+        """Begin the next file. Raises OutputUnwritableError."""
+        number = len(self._parts)
+        part = PartFile(self._names.final(self._epoch, number), self._names.partial(self._epoch, number))
+        self._parts.append(part)
+        self._rows.append(0)
+        return part
+
+    def count(self, rows: int) -> None:
+        """Note that so many outputs went to the last file."""
+        self._rows[-1] += rows
+
+    def stage(self) -> list[StagedFile]:
+        """Make the files durable; those without outputs are removed."""
+        staged = []
+        for part, rows in zip(self._parts, self._rows, strict=True):
+            if rows:
+                staged.append(part.stage(rows=rows, with_digest=self._names.by_epoch))
+            else:
+                part.discard()
+        return staged
+
+    def release(self) -> None:
+        """Close the files and leave them as they are."""
+        for part in self._parts:
+            part.release()
+
+
+class EpochWriter(Protocol):
+    """Writes the outputs of one epoch in some format to the parts that it was made with."""
+
+    def write(self, values: Column) -> None:
+        """Take outputs."""
+
+    def finish(self) -> None:
+        """Write what is left, and what ends a file; nothing more will come."""
+
+
+class FileSink:
+    """Writes files through `writer`. All hosts of a run without checkpoints must have opened theirs before any is closed."""
+
+    def __init__(self, names: PartNames, writer: Callable[[EpochParts], EpochWriter]) -> None:
+        self._names, self._writer = names, writer
+        self._open: dict[int, tuple[EpochParts, EpochWriter]] = {}
+        self._staged: list[EpochParts] = []
+        self._earlier: EarlierRun | None = None
+        with refusing(names.place.directory):
+            names.place.directory.mkdir(parents=True, exist_ok=True)
+        if not names.by_epoch:
+            self._earlier = EarlierRun(names.place)
+            self._begin(0)  # at once: the file is what keeps other runs out
+
+    def write(self, batch: OutputBatch, epoch: int) -> None:
+        """Collect the outputs; write them when there are enough."""
+        self.write_column(batch.values, len(batch), epoch)
+
+    def write_column(self, values: Column, rows: int, epoch: int) -> None:
+        """Collect a column of `rows` values."""
+        number = self._number(epoch)
+        if rows:
+            (self._open.get(number) or self._begin(number))[1].write(values)
+
+    def _number(self, epoch: int) -> int:
+        """Return the epoch as the files know it: without checkpoints there is one."""
+        return epoch if self._names.by_epoch else 0
+
+    def _begin(self, epoch: int) -> tuple[EpochParts, EpochWriter]:
+        parts = EpochParts(self._names, epoch)
+        self._open[epoch] = parts, self._writer(parts)
+        return self._open[epoch]
+
+    def stage(self, epoch: int) -> Staged:
+        """Write what is left of an epoch and make it durable; an epoch without outputs leaves no file."""
+        found = self._open.get(self._number(epoch))
+        if found is None:
+            return Staged()
+        parts, writer = found
+        writer.finish()
+        files = parts.stage()
+        del self._open[self._number(epoch)]
+        if self._names.by_epoch:
+            parts.release()
+        else:
+            self._staged.append(parts)
+        return Staged(tuple(files))
+
+    def close(self) -> None:
+        """Let go of the files; in a run without checkpoints, remove what an earlier run left."""
+        if self._open:
+            raise InternalError(problem=f"outputs of epochs {sorted(self._open)} were never staged")
+        for parts in self._staged:
+            parts.release()
+        if self._earlier is not None:
+            self._earlier.remove()
+
+    def abort(self) -> None:
+        """Write what is left and leave the `.partial` files."""
+        for parts, writer in self._open.values():
+            with suppress(DgsError):  # the run has failed already; why it did is the news
+                writer.finish()
+            parts.release()
+        for parts in self._staged:
+            parts.release()

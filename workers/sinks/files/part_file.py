@@ -1,0 +1,152 @@
+"""One output file of one host: `....partial` while it is written and until it is published.
+
+Hosts tell the living from the leftovers of dead runs by a lock that each holds on its `.partial` file. Where outputs are not
+written by epochs the lock is held until the file has its final name, so that two runs cannot write to one directory.
+
+>>> import tempfile
+>>> folder = Path(tempfile.mkdtemp())
+>>> part = PartFile(folder / "part-0.jsonl", folder / "part-0.jsonl.partial")
+>>> with part.writing() as file:
+...     _ = file.write(b"new")
+>>> staged = part.stage(rows=1, with_digest=True)
+>>> staged.size, staged.rows, staged.digest[:12], sorted(path.name for path in folder.iterdir())
+(3, 1, '9bae9d5e4321', ['part-0.jsonl.partial'])
+>>> is_abandoned(folder / "part-0.jsonl.partial"), part.release(), is_abandoned(folder / "part-0.jsonl.partial")
+(False, None, True)
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from dgs.errors import OutputUnwritableError
+from dgs.workers.recovery.checkpoint import StagedFile
+from dgs.workers.storage.disk import GLANCE, sync_directory
+
+BUFFER_BYTES = 1 << 20
+DIGEST_BYTES = 32
+
+ANOTHER_RUN = "another run is writing to it"
+"""Why a file of outputs cannot be written while somebody else has it."""
+
+
+class PartFile:
+    """A file being written. Write to it inside of `writing`; then `stage` or `discard` it; `release` it in the end.
+
+    Raises OutputUnwritableError if the file cannot be written, or another run is writing to it.
+    """
+
+    def __init__(self, final: Path, partial: Path) -> None:
+        self._final, self._partial = final, partial
+        with refusing(final.parent):
+            self.file = _locked(partial)
+            self.file.truncate(0)
+
+    @contextmanager
+    def writing(self) -> Iterator[IO[bytes]]:
+        """Give the file to be written to at its end. Raises OutputUnwritableError where that fails."""
+        with refusing(self._partial.parent):
+            yield self.file
+
+    def stage(self, *, rows: int, with_digest: bool) -> StagedFile:
+        """Make the file and its name durable. The digest, if wanted, is that of what is read back."""
+        with refusing(self._partial):
+            self.file.flush()
+            os.fsync(self.file.fileno())
+            sync_directory(self._partial.parent)
+            size = self.file.tell()
+            digest = digest_of(self._partial) if with_digest else ""
+        return StagedFile(str(self._partial.absolute()), str(self._final.absolute()), size, digest, rows)
+
+    def discard(self) -> None:
+        """Remove the file: there is nothing to keep."""
+        with refusing(self._partial):
+            self._partial.unlink(missing_ok=True)
+            self.file.close()
+
+    def release(self) -> None:
+        """Close the file and leave it as it is."""
+        with refusing(self._partial):
+            self.file.close()
+
+
+@contextmanager
+def refusing(path: Path) -> Iterator[None]:
+    """Turn errors of the operating system into OutputUnwritableError."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputUnwritableError(path=path, problem=error.strerror or str(error)) from error
+
+
+@contextmanager
+def locked(partial: Path) -> Iterator[None]:
+    """Hold the lock of a file, which is left as it is: it may be staged, and committed. If it is empty it is removed in the end.
+
+    Raises OutputUnwritableError.
+    """
+    with refusing(partial.parent):
+        file = _locked(partial)
+    try:
+        yield
+    finally:
+        with refusing(partial), file:
+            if not file.tell() and _is_at(file, partial):
+                partial.unlink()
+
+
+def digest_of(path: Path) -> str:
+    """Return the BLAKE2b-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=DIGEST_BYTES)).hexdigest()
+
+
+def is_abandoned(partial: Path) -> bool:
+    """Return whether no host writes this file; a leftover of a dead run is removed."""
+    try:
+        with partial.open("r+b") as file:
+            if not _has_lock(file):
+                return False
+            partial.unlink(missing_ok=True)
+    except FileNotFoundError:
+        return True
+    return True
+
+
+def _locked(partial: Path) -> IO[bytes]:
+    """Open a file and hold its lock. Whoever had it before may have removed or renamed the file meanwhile.
+
+    Whoever removes leftovers has the lock of each for a moment: that is waited for.
+    """
+    deadline = time.monotonic() + GLANCE
+    while True:
+        file = partial.open("ab", buffering=BUFFER_BYTES)
+        if not _has_lock(file):
+            file.close()
+            if time.monotonic() < deadline:
+                time.sleep(GLANCE / 50)
+                continue
+            raise OutputUnwritableError(path=partial, problem=ANOTHER_RUN)
+        if _is_at(file, partial):
+            return file
+        file.close()
+
+
+def _is_at(file: IO[bytes], path: Path) -> bool:
+    return path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno()))
+
+
+def _has_lock(file: IO[bytes]) -> bool:
+    """Return whether the lock of a file could be had; it is held until the file is closed."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,104 @@
+"""Where files of outputs are, and how they are called.
+
+A run without checkpoints writes one file per host: `part-0.jsonl`. A checkpointed run writes one per epoch and host, and has its
+generation in the name of what is not committed yet, so that a host left over from before a restart never writes to the same file.
+
+>>> names = PartNames(Place(Path("out"), "jsonl"), host=3, generation=2, by_epoch=True)
+>>> names.final(epoch=7).name, names.partial(epoch=7).name, names.final(epoch=7, number=1).name
+('part-000007-3.jsonl', 'part-000007-3.g2.jsonl.partial', 'part-000007-3-1.jsonl')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from dgs.job.schema import SinkConfig, SparkTable
+
+PARTIAL = ".partial"
+FILE_KINDS = ("jsonl", "csv", "parquet", "spark")
+
+HIDDEN = "_"
+"""Spark, and most of what reads directories of Parquet, leaves out files whose names begin with it."""
+
+WAREHOUSE = "spark-warehouse"
+"""Where tables with a name are, beside the plan file: Spark's own name for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The files `<stem>-....<suffix>` of a directory. `mark`: before the names of files that are not committed yet."""
+
+    directory: Path
+    suffix: str
+    stem: str = "part"
+    mark: str = ""
+
+    def finals(self) -> list[Path]:
+        """Return the files that have final names."""
+        return sorted(self.directory.glob(f"{self.stem}-*.{self.suffix}"))
+
+    def partials(self) -> list[Path]:
+        """Return the files that have not."""
+        return sorted(self.directory.glob(f"{self.mark}{self.stem}-*.{self.suffix}{PARTIAL}"))
+
+    def partial_of(self, final: Path) -> Path:
+        """Return the name of a file that will be called `final`, in a run without checkpoints."""
+        return final.with_name(f"{self.mark}{final.name}{PARTIAL}")
+
+
+@dataclass(frozen=True, slots=True)
+class PartNames:
+    """The names of what one host writes to a place. `number` counts the files of one epoch."""
+
+    place: Place
+    host: int
+    generation: int = 1
+    by_epoch: bool = False
+
+    def final(self, epoch: int, number: int = 0) -> Path:
+        """Return the name of a file that is committed."""
+        return self.place.directory / f"{self._stem(epoch, number)}.{self.place.suffix}"
+
+    def partial(self, epoch: int, number: int = 0) -> Path:
+        """Return the name of a file until it is."""
+        generation = f".g{self.generation}" if self.by_epoch else ""
+        name = f"{self._stem(epoch, number)}{generation}.{self.place.suffix}"
+        return self.place.partial_of(self.place.directory / name)
+
+    def _stem(self, epoch: int, number: int) -> str:
+        parts = [self.place.stem, *([f"{epoch:06d}"] if self.by_epoch else []), str(self.host)]
+        return "-".join([*parts, str(number)] if number else parts)
+
+
+def dead_letter_place(output_dir: Path) -> Place:
+    """Return where the dead letters of a run are."""
+    return Place(output_dir, "jsonl", stem="dead-letter")
+
+
+def sink_place(config: SinkConfig, *, output_dir: Path, base_dir: Path) -> Place:
+    """Return where a file sink writes: a path relative to `base_dir`, or, without a path, `output_dir`."""
+    if config.kind == "spark":
+        return Place(table_place(config.details, base_dir), "parquet", mark=HIDDEN)
+    path = config.details.path
+    return Place(base_dir / path if path else output_dir, config.kind)
+
+
+def table_place(config: SparkTable, base_dir: Path) -> Path:
+    """Return the directory of a table: its path, or its name in the warehouse beside the plan file."""
+    if config.path is not None:
+        return base_dir / config.path
+    return base_dir / WAREHOUSE / str(config.table).replace(".", "/")
+
+
+def output_places(
+    sinks: Iterable[SinkConfig], *, output_dir: Path, base_dir: Path, dead_letters: bool = False
+) -> tuple[Place, ...]:
+    """Return all places into which a run writes files of outputs, and of dead letters if it may have any."""
+    files = tuple(
+        sink_place(sink, output_dir=output_dir, base_dir=base_dir)
+        for sink in sinks
+        if sink.kind in FILE_KINDS
+    )
+    return (*files, dead_letter_place(output_dir)) if dead_letters else files

@@ -1,0 +1,110 @@
+"""Staged files get their final names; what dead runs and earlier runs left goes away.
+
+A directory of outputs never holds files of two runs under final names. Without checkpoints, each host notes at its opening what
+an earlier run left and removes it at its end (`EarlierRun`). In a checkpointed run this, and the lock that keeps other runs out
+(`claim`), is the driver's: hosts may be killed and replaced, and one that is left over must neither publish nor keep out.
+
+>>> import tempfile
+>>> folder = Path(tempfile.mkdtemp())
+>>> file = StagedFile(str(folder / "part-000001-0.g1.jsonl.partial"), str(folder / "part-000001-0.jsonl"), 3, "", 1)
+>>> Path(file.path).write_text("new")
+3
+>>> publish([file]), publish([file]), [path.name for path in folder.iterdir()]
+(None, None, ['part-000001-0.jsonl'])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from dgs.errors import OutputUnwritableError
+from dgs.workers.recovery.checkpoint import StagedFile
+from dgs.workers.sinks.files.part_file import is_abandoned, locked, refusing
+from dgs.workers.sinks.files.places import PartNames, Place
+from dgs.workers.storage.disk import sync_directory
+
+Identity = tuple[int, int]
+
+
+def publish(files: Sequence[StagedFile]) -> None:
+    """Rename staged files to their final names, durably. What is done already is left as it is.
+
+    Raises OutputUnwritableError naming the file if one is under neither name.
+    """
+    for file in files:
+        path, final = Path(file.path), Path(file.final)
+        with refusing(final):
+            if _size(path) == file.size:  # a `claim` may have an empty one of that name
+                path.replace(final)
+            elif _size(final) != file.size:
+                raise OutputUnwritableError(path=path, problem="this staged file of outputs is gone")
+    for directory in sorted({Path(file.final).parent for file in files}):
+        with refusing(directory):
+            sync_directory(directory)
+
+
+def discard_unpublished(places: Iterable[Place]) -> None:
+    """Remove the `.partial` files that no living host writes, staged ones too: call it when no commit is under way."""
+    for place in places:
+        with refusing(place.directory):
+            for path in place.partials():
+                is_abandoned(path)
+
+
+def remove_earlier(places: Iterable[Place]) -> None:
+    """Remove what earlier runs left under final names.
+
+    A checkpointed run that begins afresh calls it before its first commit: once its record is written nobody could tell the files
+    of epoch 1 of this run from those of another.
+    """
+    for place in places:
+        with refusing(place.directory):
+            for path in place.finals():
+                path.unlink(missing_ok=True)
+
+
+@contextmanager
+def claim(places: Iterable[Place]) -> Iterator[None]:
+    """Keep other runs out of the places of a checkpointed run, by the lock that host 0 of a run without checkpoints has.
+
+    Raises OutputUnwritableError if another run writes there, or a directory cannot be made or written.
+    """
+    with ExitStack() as held:
+        for place in dict.fromkeys(places):
+            with refusing(place.directory):
+                place.directory.mkdir(parents=True, exist_ok=True)
+            held.enter_context(locked(PartNames(place, host=0).partial(0)))
+        yield
+
+
+class EarlierRun:
+    """The files of an earlier run, as they are when a host of a new one begins."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._files = {path: _identity(path) for path in place.finals()}
+
+    def remove(self) -> None:
+        """Remove those that no host of the new run writes or has replaced, and what dead runs left."""
+        with refusing(self._place.directory):
+            for path, identity in self._files.items():
+                if is_abandoned(self._place.partial_of(path)) and _identity(path) == identity:
+                    path.unlink(missing_ok=True)
+        discard_unpublished([self._place])
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None
+
+
+def _identity(path: Path) -> Identity | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns

@@ -1,0 +1,105 @@
+r"""Values as JSON: what the jsonl sink, stdout and text columns write.
+
+Tuples, sets and arrays are lists; a tag is its kind, or [kind, key]; dates and times are ISO-8601; bytes are base64; decimals are
+text; records (dataclasses) are objects. NaN and the infinities, which JSON does not have, are null.
+
+>>> as_json(("view", {1, 2}, float("nan"))), as_json({"tag": Tag("view", 7), 3: b"\x00"})
+('["view",[1,2],null]', '{"tag":["view",7],"3":"AA=="}')
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import datetime as dt
+import json
+import math
+import re
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+
+from dgs.errors import CodecError
+from dgs.model.tags import Tag
+
+_fast = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+_UNSAFE = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
+"""What some readers take for the end of a line, and what UTF-8 cannot hold."""
+
+
+def as_json(value: Any) -> str:
+    """Return one line of JSON: one for every reader of lines. Raises CodecError for a type it cannot write."""
+    text = _encoded(value)
+    return text if text.isascii() else _UNSAFE.sub(_escape, text)
+
+
+def _encoded(value: Any) -> str:
+    with suppress(TypeError, ValueError):  # most values are JSON as they are; asking first would cost more
+        return _fast(value)
+    try:
+        return _fast(plain(value))
+    except RecursionError:
+        raise CodecError(problem="an output that contains itself cannot be written as JSON") from None
+
+
+def _escape(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
+
+
+def plain(value: Any) -> Any:
+    """Return the value in terms of JSON's own types. Raises CodecError for a type that has no place there."""
+    if value is None or type(value) in (str, int, bool):
+        return value
+    for types, convert in _CONVERSIONS:
+        if isinstance(value, types):
+            return convert(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    raise CodecError(
+        problem=f"an output of type {type(value).__name__} cannot be written as JSON: {value!r:.80}"
+    )
+
+
+def _listed(values: Iterable[Any]) -> list[Any]:
+    return [plain(item) for item in values]
+
+
+def _array(value: Any) -> Any:
+    if value.dtype.kind == "M":
+        return np.datetime_as_string(value).tolist()
+    return plain(value.tolist())
+
+
+_CONVERSIONS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
+    (Enum, lambda value: plain(value.value)),
+    ((np.generic, np.ndarray), _array),
+    (str, str),
+    (int, int),
+    (float, lambda value: float(value) if math.isfinite(value) else None),
+    (Tag, lambda tag: tag.kind if tag.key is None else [tag.kind, plain(tag.key)]),
+    (dict, lambda record: {_name(key): plain(item) for key, item in record.items()}),
+    ((list, tuple), _listed),
+    ((set, frozenset), lambda items: _listed(sorted(items, key=_sort_key))),
+    (pa.Scalar, lambda scalar: plain(scalar.as_py())),
+    ((pa.Array, pa.ChunkedArray), lambda array: _listed(array.to_pylist())),
+    ((dt.datetime, dt.date, dt.time), lambda time: time.isoformat()),
+    (dt.timedelta, lambda duration: duration.total_seconds()),
+    ((Decimal, UUID), str),
+    ((bytes, bytearray), lambda data: base64.b64encode(data).decode()),
+)
+
+
+def _name(key: Any) -> str:
+    inner = plain(key)
+    return inner if isinstance(inner, str) else json.dumps(inner, separators=(",", ":"))
+
+
+def _sort_key(item: Any) -> tuple[str, Any]:
+    """Numbers by value, the rest by their text: sets come out the same in every run."""
+    return ("", item) if isinstance(item, (int, float)) else (type(item).__name__, repr(item))

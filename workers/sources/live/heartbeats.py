@@ -1,0 +1,116 @@
+"""Heartbeats of live sources: a stream in which nothing happens says that time passes, or everything else waits for it.
+
+When no rows have come for `every`, and as often from then on, the stream's frontier moves to the time it has *reached*,
+minus `max_delay`: an event that arrives with a smaller time is disorder, and `on_disorder` says what becomes of it.
+
+What a stream has reached: now by the clock of this machine, in the plan's unit, for sources whose times are those of the
+world (`Wall`). For a paced generator, whose times may be any, what its pace says: `Paced.reached`.
+
+>>> class Mute(Live):
+...     def wait(self): return 60.0
+...     def __next__(self): return nothing(7)
+...     def close(self): pass
+>>> clock = [0]
+>>> beating = Heartbeats(Mute(), every=10**9, max_delay=5, clock=lambda: clock[0], reached=lambda: 100)
+>>> beating.wait()
+1.0
+>>> clock[0] = 10**9
+>>> beating.wait(), next(beating).beats.ts                 # nothing up to 94: the frontier is 95
+(0.0, array([94]))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dgs.job.units import NANOSECONDS, TimeUnit
+from dgs.model.order import MIN_TS
+from dgs.workers.sources.live.waiting import SECOND, Live, nothing
+from dgs.workers.sources.rows import Arrivals
+
+
+class Heartbeats(Live):
+    """A live source with heartbeats. `every`: nanoseconds by `clock`. `max_delay` and `reached` are in the plan's unit.
+
+    `reached` may be None: it is not known how far the stream has come. Law: heartbeats only grow.
+    """
+
+    def __init__(
+        self,
+        source: Live,
+        *,
+        every: int,
+        max_delay: int,
+        clock: Callable[[], int],
+        reached: Callable[[], int | None],
+    ) -> None:
+        self._source = source
+        self._every = every
+        self._max_delay = max_delay
+        self._clock = clock
+        self._reached = reached
+        self._row = 0
+        self._quiet_since: int | None = None
+        self._beat = MIN_TS
+
+    def wait(self) -> float:
+        """Return the seconds until rows or the next heartbeat are due."""
+        wait = self._source.wait()
+        return min(wait, self._until_beat() / SECOND) if wait > 0 else 0.0
+
+    def __next__(self) -> Arrivals:
+        """Return rows if there are any, else a heartbeat if it is time."""
+        if self._source.wait() <= 0:
+            arrivals = next(self._source)
+            if len(arrivals) or arrivals.beats.before:
+                self._quiet_since = self._clock()
+            self._row = arrivals.first + len(arrivals)
+            return arrivals
+        if self._until_beat() > 0:
+            return nothing(self._row)
+        self._quiet_since = self._clock()
+        reached = self._reached()
+        beat = MIN_TS if reached is None else reached - self._max_delay - 1
+        if beat <= self._beat:
+            return nothing(self._row)
+        self._beat = beat
+        return nothing(self._row, beat)
+
+    def begin_at(self, row: int) -> None:
+        """Pass it on."""
+        self._source.begin_at(row)
+
+    def close(self) -> None:
+        """Close the source."""
+        self._source.close()
+
+    def _until_beat(self) -> int:
+        now = self._clock()
+        if self._quiet_since is None:
+            self._quiet_since = now
+        return max(0, self._quiet_since + self._every - now)
+
+
+class Wall:
+    """What streams of the world's time have reached: now, in the plan's unit, since 1970-01-01 UTC, rounded down.
+
+    >>> Wall("s", clock=lambda: 1_999_999_999)()
+    1
+    """
+
+    def __init__(self, unit: TimeUnit, *, clock: Callable[[], int]) -> None:
+        self._nanoseconds = NANOSECONDS[unit]
+        self._clock = clock
+
+    def __call__(self) -> int:
+        """Return the time."""
+        return self._clock() // self._nanoseconds
+
+
+def delay_in(unit: TimeUnit, nanoseconds: int) -> int:
+    """Return a delay in the plan's unit, rounded up: an event that is just within it is in time.
+
+    >>> delay_in("ms", 1_500_000)
+    2
+    """
+    return -(-nanoseconds // NANOSECONDS[unit])

@@ -1,0 +1,177 @@
+"""An event log as a live source: rows as they are in its segments, and more as they are written.
+
+Segments of rows go through the mapping of plan.yaml like a file; segments of events are taken as they are. Behind each segment
+comes its frontier, as a heartbeat. What `on_disorder` does about segments that overlap in time is decided later, as for any
+source.
+
+>>> import tempfile
+>>> from dgs.job.schema import StreamConfig
+>>> from dgs.model.program import Program
+>>> log = Path(tempfile.mkdtemp())
+>>> config = StreamConfig(id="s", tags={"kind": "n"}, source={"log": {"path": str(log)}}, payload="x")
+>>> source = LogArrivals(LogReader(log, "s"), Mapping(config, Program(), plan_unit="none"), batch_rows=2)
+>>> len(next(source)), source.wait() > 0
+(0, True)
+>>> from dgs.workers.event_log import LogWriter
+>>> _ = LogWriter(log, "s", "w").append(0, {"ts": [5, 6, 7], "x": [1, 2, 3]}, frontier=9)
+>>> LogWriter(log, "s", "w").close()
+>>> [(part.ts.tolist(), np.asarray(part.beats.ts).tolist()) for part in source]
+[([5, 6], []), ([7], []), ([], [9])]
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dgs.errors import UnknownColumnError, UsageError
+from dgs.model.columns import Column
+from dgs.workers.event_log import failure
+from dgs.workers.event_log.owner import owner
+from dgs.workers.event_log.reader import LogReader
+from dgs.workers.event_log.segments import Segment
+from dgs.workers.event_log.tables import columns_of, events_of, is_events
+from dgs.workers.sources.live.waiting import Live, nothing
+from dgs.workers.sources.rows import Arrivals, Beats, RawRows
+from dgs.workers.sources.shaping.mapping import Mapping
+
+POLL = 0.01
+"""Seconds between two looks for new segments."""
+
+
+class LogArrivals(Live):
+    """Reads a log to its end, or to the error that its writer left; with `follow` off, only what is there now.
+
+    `restores_floor`: what is later than deleted rows is left out too, as it was when they were there (`on_disorder: drop`).
+    """
+
+    def __init__(
+        self,
+        log: LogReader,
+        mapping: Mapping,
+        *,
+        batch_rows: int,
+        follow: bool = True,
+        restores_floor: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._log = log
+        self._mapping = mapping
+        self._batch_rows = batch_rows
+        self._follow = follow
+        self._restores_floor = restores_floor
+        self._clock = clock
+        self._needed_from = 0
+        self._next_look = float("-inf")
+        self._ready: deque[Arrivals] = deque()
+
+    @property
+    def row(self) -> int:
+        """The raw row number behind the last row read from the log."""
+        return self._log.row
+
+    def skip_to(self, row: int) -> None:
+        """Begin with the segment that has this row."""
+        self._needed_from = row
+        self._log.seek(row)
+
+    def allow_deleted(self, row: int) -> None:
+        """Begin with the first segment there is, though rows before this one may have been deleted."""
+        self._needed_from = row
+
+    def wait(self) -> float:
+        """Return 0 if there are rows, or it is time to look for some; else the seconds until then."""
+        if self._ready or self._log.has_ended:
+            return 0.0
+        return max(0.0, self._next_look - self._clock())
+
+    def __next__(self) -> Arrivals:
+        """Return the next rows of the log, at most `batch_rows`; none if there are none yet."""
+        while not self._ready:
+            found = self._log.poll()
+            if found is None:
+                if self._log.has_ended or not self._follow:
+                    raise StopIteration
+                if (error := failure.found(self._log.path / self._log.stream)) is not None:
+                    raise error
+                self._next_look = self._clock() + POLL
+                return nothing(self._log.row)
+            self._ready.extend(self._arrivals(*found))
+        return self._ready.popleft()
+
+    def close(self) -> None:
+        """Nothing is held open between two reads."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the log was: the last segment read tells it from others."""
+        last = self._log.last
+        return {
+            "kind": "log",
+            "path": str(self._log.path.absolute()),
+            "stream": self._log.stream,
+            "writer": owner(self._log.path / self._log.stream),
+            "segment": None if last is None else {"number": last.number, "digest": last.digest},
+        }
+
+    def _arrivals(self, segment: Segment, table: pa.Table) -> Iterator[Arrivals]:
+        is_first = self._needed_from >= 0
+        if is_first:
+            yield from self._begin(segment, table)
+        if is_events(table):
+            ts, tags, codes, payload = events_of(table)
+            whole = Arrivals(segment.first, ts, tags, codes, payload, self._beats(segment, table))
+            for start in range(0, max(len(whole), 1), self._batch_rows):
+                yield whole.cut(start, min(start + self._batch_rows, len(whole)))
+            return
+        rows = RawRows(segment.first, segment.rows, columns_of(table), self._where)
+        for piece in rows.pieces(self._batch_rows):
+            yield self._mapping.arrivals(piece)
+        if segment.frontier is not None:
+            yield self._heard(segment.stop, segment.frontier, table)
+
+    def _begin(self, segment: Segment, table: pa.Table) -> Iterator[Arrivals]:
+        """Yield what earlier segments have said that are not read."""
+        if segment.first > self._needed_from:
+            message = (
+                f"stream {self._mapping.stream!r}: rows {self._needed_from} to {segment.first - 1} of the event log "
+                f"{self._where} have been deleted; resume from a checkpoint that does not need them"
+            )
+            raise UsageError(message=message)
+        self._needed_from = -1
+        said = [] if segment.promised is None else [segment.promised]
+        if self._restores_floor and segment.latest is not None:
+            said.append(segment.latest - 1)
+        if said:
+            yield self._heard(segment.first, max(said), table)
+
+    def _heard(self, row: int, ts: int, table: pa.Table) -> Arrivals:
+        return self._mapping.arrivals(RawRows(row, 0, {}, self._where, Beats((0,), self._raw([ts], table))))
+
+    def _beats(self, segment: Segment, table: pa.Table) -> Beats:
+        found = list(segment.beats)
+        if segment.frontier is not None:
+            found.append((segment.rows, segment.frontier))
+        raw = self._raw([ts for _, ts in found], table)
+        return Beats(tuple(before for before, _ in found), np.asarray(raw, dtype=np.int64))
+
+    def _raw(self, times: list[int], table: pa.Table) -> Column:
+        """Return times of a header as they would be in the column of times."""
+        if is_events(table):
+            return np.array(times, dtype=np.int64)
+        column = self._mapping.ts_column
+        if column not in table.column_names:
+            names = ", ".join(table.column_names)
+            raise UnknownColumnError(
+                stream=self._mapping.stream, column=column, where=self._where, columns=names
+            )
+        return pa.array(times, pa.int64()).cast(table.schema.field(column).type)
+
+    @property
+    def _where(self) -> str:
+        return str(Path(self._log.path) / self._log.stream)

@@ -1,0 +1,61 @@
+"""Sources that are read from an event log: the log itself, the log of a port, the log of a Spark query.
+
+>>> config = StreamConfig(id="s", tags={"kind": "n"}, source={"log": {"path": "logs"}})
+>>> log_path(config, base_dir=Path("job"))
+PosixPath('job/logs')
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dgs.errors import MissingInputError
+from dgs.job.schema import SocketSource, StreamConfig
+from dgs.workers.event_log.reader import LogReader
+from dgs.workers.sources.context import SourceContext
+from dgs.workers.sources.live.log import LogArrivals
+from dgs.workers.sources.live.socket_source import SocketArrivals
+from dgs.workers.sources.origin import Origin
+from dgs.workers.sources.shaping.mapping import Mapping
+
+LOGGED = ("log", "socket", "spark")
+"""Kinds of sources that are read from an event log."""
+
+
+def logged(
+    config: StreamConfig,
+    mapping: Mapping,
+    context: SourceContext,
+    batch_rows: int,
+    *,
+    follow: bool,
+    listen: bool = False,
+) -> tuple[LogArrivals | SocketArrivals, Origin]:
+    """Return the events of an event log, and where they come from: the port that writes it, if this is who listens.
+
+    `follow`: read on until the log is closed; else only what is there now. Raises MissingInputError, ResourceError.
+    """
+    details: Any = config.source.details
+    path = log_path(config, base_dir=context.base_dir, log_dir=context.log_dir)
+    if config.source.kind == "log" and not path.is_dir():
+        raise MissingInputError(stream=config.id, path=path)
+    is_lenient = config.on_disorder == "drop"
+    log = LogReader(path, config.id)
+    reading = LogArrivals(log, mapping, batch_rows=batch_rows, follow=follow, restores_floor=is_lenient)
+    skip_to = reading.skip_to if config.on_disorder == "error" else reading.allow_deleted
+    if not listen or not isinstance(details, SocketSource):
+        return reading, Origin(reading.describe, skip_to)
+    port = SocketArrivals(details, path, reading, mapping, drops_malformed=is_lenient)
+    return port, Origin(port.describe, skip_to, lambda: port.refused)
+
+
+def log_path(config: StreamConfig, *, base_dir: Path, log_dir: Path | None = None) -> Path:
+    """Return the directory of the event log of a `log`, `socket` or `spark` source.
+
+    `log_dir`: where those of sockets and Spark queries are that name none.
+    """
+    details: Any = config.source.details
+    if config.source.kind == "log":
+        return base_dir / str(details.path)
+    return base_dir / details.log if details.log is not None else log_dir or base_dir / ".dgs" / "logs"

@@ -1,0 +1,130 @@
+"""A generator as if it were live: its rows are let through at a rate, by the clock; their times stay what they are.
+
+Row n is due n / rate seconds after the host began to read; where a run goes on after a crash, its pace begins anew at the row
+that it goes on from. What is due waits for up to `linger` for more, so that a batch is worth its cost; with a `linger` of 0 none
+waits, but where rows are due every few microseconds, which would keep a core busy with reading alone: those come in slices of half
+a millisecond.
+
+>>> import numpy as np
+>>> clock = [0]
+>>> rows = Arrivals(0, np.array([10, 20, 30, 40]))
+>>> paced = Paced(iter([rows]), rate=1000, time=LiveTime(linger=2_000_000, elapsed=lambda: clock[0]), batch_rows=100)
+>>> paced.wait()                                        # the first row is due, and may wait 2 ms for others
+0.002
+>>> clock[0] = 2_000_000
+>>> paced.wait(), next(paced).ts
+(0.0, array([10, 20, 30]))
+>>> clock[0] = 2_500_000
+>>> paced.reached()                                     # half way from the row at 30 to the row at 40
+35
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+
+from dgs.workers.sources.live.waiting import SECOND, Live, LiveTime, nothing
+from dgs.workers.sources.rows import Arrivals
+
+SHORTEST_AHEAD = 10**7
+"""Rows of this many nanoseconds are taken from the generator at once, even with `linger` 0: one by one would cost too much."""
+
+SLICE = 500_000
+"""Nanoseconds: rows due more often than that wait so long for others, whatever `linger` is."""
+
+
+class Paced(Live):
+    """Lets rows through at `rate` per second, at most `batch_rows` at a time.
+
+    It always holds the next row, to know whether there is one and how far time has come without it.
+    """
+
+    def __init__(self, arrivals: Iterator[Arrivals], *, rate: float, time: LiveTime, batch_rows: int) -> None:
+        self._arrivals = arrivals
+        self._rate = rate
+        self._time = time
+        self._linger = max(time.linger, SLICE) if rate * SLICE > SECOND else time.linger
+        self._batch_rows = batch_rows
+        self._passed = 0
+        self._latest: int | None = None
+        self._ahead: Arrivals | None = None
+        self._position = 0
+        self._is_started = False
+        self._first = 0
+
+    def begin_at(self, row: int) -> None:
+        """Let the rows before this one through at once: the pace begins here."""
+        self._first = row
+
+    def wait(self) -> float:
+        """Return the seconds until a batch is due: `batch_rows` rows, or fewer of which the first has waited for `linger`."""
+        self._start()
+        if self._ahead is None or not len(self._ahead):  # the end, or heartbeats of its own
+            return 0.0
+        full = self._due(self._passed + self._batch_rows - 1)
+        return max(0, min(full, self._due(self._passed) + self._linger) - self._time.elapsed()) / SECOND
+
+    def __next__(self) -> Arrivals:
+        """Return what is due, as far as it lies in one piece of the generator's; nothing if `wait` is not over."""
+        if self.wait() > 0:
+            return nothing(self._passed)
+        whole = self._ahead
+        if whole is None:
+            raise StopIteration
+        start = self._position
+        stop = min(len(whole), start + self._batch_rows, start + self._rows_due())
+        self._passed += stop - start
+        self._position = stop
+        if stop > start:
+            self._latest = int(whole.ts[stop - 1])
+        if stop == len(whole):
+            self._pull()
+        return whole.cut(start, stop)
+
+    def reached(self) -> int | None:
+        """Return the time that the stream has come to, by its pace: between the last row let through and the next one.
+
+        None before the first row, and where the rows go back in time. The next row is never below it.
+        """
+        self._start()
+        if self._latest is None or self._ahead is None or not len(self._ahead):
+            return None
+        step = int(self._ahead.ts[self._position]) - self._latest
+        if step < 0:
+            return None
+        since = self._time.elapsed() - self._due(self._passed - 1)
+        share = min(1.0, max(0.0, since * self._rate / SECOND))
+        return self._latest + int(step * share)
+
+    def close(self) -> None:
+        """Close the generator."""
+        if isinstance(self._arrivals, Generator):
+            self._arrivals.close()
+
+    def _start(self) -> None:
+        if not self._is_started:
+            self._is_started = True
+            self._time.elapsed()  # may be what starts the clock
+            self._pull()
+
+    def _pull(self) -> None:
+        self._ahead, self._position = next(self._arrivals, None), 0
+        if self._ahead is not None:
+            self._passed = self._ahead.first
+
+    def _due(self, row: int) -> int:
+        """Return when a row is due."""
+        return int((row - self._first) * SECOND / self._rate)
+
+    def _rows_due(self) -> int:
+        """Return how many rows that have not been let through are due; at least one, for this is asked when one is."""
+        return max(1, int(self._time.elapsed() * self._rate / SECOND) + 1 + self._first - self._passed)
+
+
+def rows_ahead(rate: float, linger: int, most: int) -> int:
+    """Return how many rows to take from a paced generator at once, so that they are not made long before they are due.
+
+    >>> rows_ahead(100_000, 5_000_000, 16_384), rows_ahead(10, 5_000_000, 16_384)
+    (1000, 1)
+    """
+    return max(1, min(most, int(rate * max(linger, SHORTEST_AHEAD) / SECOND)))

@@ -1,0 +1,77 @@
+"""What live sources have in common: events that arrive by a clock, which reading must not run ahead of nor wait for.
+
+A `Live` is the stage of a source before its ordering. It says how long there will be nothing, and never blocks. Clocks are
+given to it, in nanoseconds, so that tests need none.
+
+>>> time = LiveTime(linger=5_000_000, elapsed=lambda: 0, now=lambda: 1_700_000_000 * 10**9)
+>>> time.now() // 10**9
+1700000000
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dgs.workers.sources.rows import NO_BEATS, Arrivals, Beats
+
+SECOND = 10**9
+"""In nanoseconds."""
+
+
+class Live(ABC, Iterator[Arrivals]):
+    """Events as they arrive. Laws: `next` never blocks; StopIteration means that nothing will ever come again."""
+
+    @abstractmethod
+    def wait(self) -> float:
+        """Return the seconds until `next` may bring something, 0 for now. Before that it brings nothing at all."""
+
+    def begin_at(self, row: int) -> None:
+        """Hear, before anything else, that a run goes on at this row: earlier ones are known, and need not wait for a clock."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release what is open. May be called twice."""
+
+
+@dataclass(frozen=True)
+class LiveTime:
+    """The time that the live sources of one host share, in nanoseconds.
+
+    `linger`: how long few rows may wait for company. `elapsed`: since the host began to read, by a clock that never jumps.
+    `now`: since 1970-01-01 UTC.
+    """
+
+    linger: int
+    elapsed: Callable[[], int]
+    now: Callable[[], int] = time.time_ns
+
+
+class Stopwatch:
+    """Nanoseconds since it was first asked, by the clock of this machine. `began`: that moment; None before.
+
+    >>> watch = Stopwatch(iter([500, 520]).__next__)
+    >>> watch(), watch(), watch.began
+    (0, 20, 500)
+    """
+
+    def __init__(self, clock: Callable[[], int] = time.monotonic_ns) -> None:
+        self._clock = clock
+        self.began: int | None = None
+
+    def __call__(self) -> int:
+        """Return the time since the first call."""
+        now = self._clock()
+        if self.began is None:
+            self.began = now
+        return now - self.began
+
+
+def nothing(first: int, beat: int | None = None) -> Arrivals:
+    """Return no rows before row `first`: with a heartbeat, or without."""
+    beats = NO_BEATS if beat is None else Beats((0,), np.array([beat], dtype=np.int64))
+    return Arrivals(first, np.empty(0, dtype=np.int64), beats=beats)

@@ -1,0 +1,124 @@
+"""Sources that are there: which reader the section `source:` of a stream asks for, and where its rows come from.
+
+>>> from dgs.job.schema import StreamConfig
+>>> config = StreamConfig(id="clicks", tags={"kind": "click"}, source={"memory": "clicks"})
+>>> mapping = Mapping(config, Program(), plan_unit="none")
+>>> context = SourceContext(Program(), memory={"clicks": [("click", 5, "home"), ("click", 6, "shop")]})
+>>> arrivals, origin = read(config, mapping, context, batch_rows=100)
+>>> next(arrivals).payload, origin.describe()
+(['home', 'shop'], {'kind': 'memory', 'length': 2})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Mapping as AnyMapping
+from typing import Any
+
+from dgs.errors import MissingInputError, UsageError
+from dgs.job.loading import load_function
+from dgs.job.schema import ColumnRef, StreamConfig, TagConfig
+from dgs.model import columns
+from dgs.model.program import Program
+from dgs.workers.sources.context import SourceContext
+from dgs.workers.sources.description import FilesRead
+from dgs.workers.sources.origin import Origin
+from dgs.workers.sources.readers.csv import CsvReader
+from dgs.workers.sources.readers.files import input_files
+from dgs.workers.sources.readers.generators import generated
+from dgs.workers.sources.readers.items import ItemsReader
+from dgs.workers.sources.readers.jsonl import JsonlReader
+from dgs.workers.sources.readers.parquet import ParquetReader
+from dgs.workers.sources.rows import Arrivals, RawRows
+from dgs.workers.sources.shaping.mapping import Mapping, each_arrival
+
+Rows = Iterable[RawRows | Arrivals]
+
+_KEY_TYPES = {int: "int", float: "float", str: "str", bool: "bool"}
+
+
+def read(
+    config: StreamConfig, mapping: Mapping, context: SourceContext, batch_rows: int
+) -> tuple[Generator[Arrivals], Origin]:
+    """Return the events of a source as they arrive, at most `batch_rows` at a time, and where they come from.
+
+    Raises MissingInputError, ProgramImportError, UsageError.
+    """
+    if config.source.kind == "memory":
+        rows, origin = _from_memory(config, mapping, context.memory, batch_rows)
+    elif config.source.kind == "generator":
+        rows, origin = _from_generator(config, mapping, context, batch_rows)
+    else:
+        rows, origin = _from_files(config, mapping, context, batch_rows)
+    return each_arrival(mapping, rows, batch_rows), origin
+
+
+def _from_memory(
+    config: StreamConfig, mapping: Mapping, memory: AnyMapping[str, Any], batch_rows: int
+) -> tuple[Rows, Origin]:
+    name = str(config.source.details)
+    items = _items(memory, name, config.id)
+    reader = ItemsReader(mapping, items, where=f"memory {name!r}", batch_rows=batch_rows)
+    skip_to = reader.skip_to if config.on_disorder == "error" else None
+    return reader.rows(), Origin(lambda: {"kind": "memory", "length": _length(items)}, skip_to)
+
+
+def _from_generator(
+    config: StreamConfig, mapping: Mapping, context: SourceContext, batch_rows: int
+) -> tuple[Rows, Origin]:
+    ref, arguments = config.source.details.ref, config.source.details.args
+    function = load_function(ref, context.base_dir)
+    items = generated(function, arguments, ref=ref, stream=config.id, program=context.program.name)
+    rows = ItemsReader(mapping, items, where=ref, batch_rows=batch_rows).rows()
+    return rows, Origin(lambda: {"kind": "generator", "ref": ref, "args": dict(arguments)})
+
+
+def _from_files(
+    config: StreamConfig, mapping: Mapping, context: SourceContext, batch_rows: int
+) -> tuple[Rows, Origin]:
+    details, kind = config.source.details, config.source.kind
+    found = input_files(details.path, base_dir=context.base_dir, stream=config.id)
+    files = FilesRead(found, kind=kind, base_dir=context.base_dir)
+    if kind == "csv":
+        return CsvReader(details, mapping, files, _key_types(config, context.program)).rows(), Origin(
+            files.describe
+        )
+    if kind == "jsonl":
+        return JsonlReader(details, mapping, files, batch_rows).rows(), Origin(files.describe)
+    reader = ParquetReader(mapping, files, batch_rows)
+    skip_to = reader.skip_to if config.on_disorder == "error" else None
+    return reader.rows(), Origin(files.describe, skip_to)
+
+
+def _length(items: Sequence[Any]) -> int:
+    """Return how many single events there are, or how many rows the tables have."""
+    if not items or isinstance(items[0], tuple):
+        return len(items)
+    return sum(columns.length(item) if isinstance(item, dict) else len(item) for item in items)
+
+
+def _items(memory: AnyMapping[str, Any], name: str, stream: str) -> Sequence[Any]:
+    if name not in memory:
+        have = ", ".join(map(repr, memory)) or "nothing"
+        raise MissingInputError(stream=stream, path=f"memory {name!r} (given: {have})")
+    data = memory[name]
+    if isinstance(data, Iterator):
+        message = f"memory {name!r} of stream {stream!r} can be read only once: give a list, or use a generator source"
+        raise UsageError(message=message)
+    return data if isinstance(data, (list, tuple)) else [data]
+
+
+def _key_types(config: StreamConfig, program: Program) -> dict[str, str]:
+    """Return the types of key columns that follow from the domains of their kinds: text stays text, though it be digits."""
+    tags = config.tags
+    if (
+        not isinstance(tags, TagConfig)
+        or not isinstance(tags.key, ColumnRef)
+        or isinstance(tags.kind, ColumnRef)
+    ):
+        return {}
+    domain = program.kind(tags.kind).domain
+    kinds = {domain} if isinstance(domain, type) else {type(key) for key in domain or ()}
+    known = {_KEY_TYPES.get(kind) for kind in kinds}
+    only = known.pop() if len(known) == 1 else None
+    return {tags.key.column: only} if only else {}

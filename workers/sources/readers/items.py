@@ -1,0 +1,154 @@
+"""Events from Python: what `memory` sources hold and generators yield.
+
+An item is an Event, a Heartbeat or a tuple (tag, ts, payload), where the tag is a Tag, a kind, or a pair (kind, key); or many
+events at once: an EventBatch (its stream, rank and row numbers are replaced by those of this stream), or a table of columns
+(an Arrow table or record batch, a dictionary, a data frame), which goes through the mapping of plan.yaml. Heartbeats take no
+row number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dgs.errors import MalformedRowError
+from dgs.model import columns
+from dgs.model.events import Event, EventBatch
+from dgs.model.order import Heartbeat
+from dgs.model.tags import Tag
+from dgs.workers.sources.rows import Arrivals, Beats, RawRows
+from dgs.workers.sources.shaping.mapping import Mapping
+from dgs.workers.sources.shaping.payloads import as_column
+from dgs.workers.sources.shaping.tagging import TagValueError
+
+ITEM_LENGTH = 3
+SINGLES_AT_ONCE = 16_384
+"""Single items that are collected to one batch, at most."""
+
+
+class ItemsReader:
+    """Reads items of any of these forms. `where` says where they come from, for errors."""
+
+    def __init__(self, mapping: Mapping, items: Iterable[Any], *, where: str, batch_rows: int) -> None:
+        self._mapping = mapping
+        self._items = items
+        self._where = where
+        self._batch_rows = batch_rows
+        self._row = 0
+        self._tags: dict[Any, Tag] = {}
+        self._needed_from = 0
+
+    def skip_to(self, row: int) -> None:
+        """Leave out rows before a row, but no heartbeats."""
+        self._needed_from = row
+
+    def rows(self) -> Iterator[RawRows | Arrivals]:
+        """Yield single events collected to batches, and whole batches. Raises MalformedRowError for what is neither."""
+        waiting: list[Any] = []
+        for item in self._items:
+            if isinstance(item, tuple) and not isinstance(item, EventBatch):
+                if self._row < self._needed_from and not isinstance(item, Heartbeat):
+                    self._row += 1
+                    continue
+                waiting.append(item)
+                if len(waiting) >= min(self._batch_rows, SINGLES_AT_ONCE):
+                    yield self._singles(waiting)
+                    waiting = []
+                continue
+            if waiting:
+                yield self._singles(waiting)
+                waiting = []
+            yield from self._many(item)
+        if waiting:
+            yield self._singles(waiting)
+
+    def _many(self, item: Any) -> Iterator[RawRows | Arrivals]:
+        if isinstance(item, EventBatch):
+            skipped = self._skipped(len(item))
+            for start in range(skipped, len(item), self._batch_rows):
+                part = item.cut(start, min(start + self._batch_rows, len(item)))
+                yield self._mapping.batch(self._row, part)
+                self._row += len(part)
+            return
+        named = self._columns(item)
+        lengths = {name: columns.length(column) for name, column in named.items()}
+        if len(set(lengths.values())) > 1:
+            raise self._malformed(0, f"the columns of {self._where} differ in length: {lengths}")
+        count = next(iter(lengths.values()), 0)
+        skipped = self._skipped(count)
+        if skipped:
+            named = {name: columns.cut(column, skipped, count) for name, column in named.items()}
+        if skipped < count or not skipped:
+            yield RawRows(self._row, count - skipped, named, self._where)
+            self._row += count - skipped
+
+    def _skipped(self, count: int) -> int:
+        """Return how many of the next `count` rows are not needed, and count them as read."""
+        skipped = min(max(self._needed_from - self._row, 0), count)
+        self._row += skipped
+        return skipped
+
+    def _columns(self, item: Any) -> dict[str, Any]:
+        if isinstance(item, dict):
+            return {
+                str(n): c if isinstance(c, (list, np.ndarray, pa.Array, dict)) else _plain(c)
+                for n, c in item.items()
+            }
+        if hasattr(item, "__arrow_c_stream__") or hasattr(item, "__arrow_c_array__"):
+            table = pa.table(item)
+            return {name: table.column(name).combine_chunks() for name in table.column_names}
+        problem = (
+            f"{self._where} holds {type(item).__name__}; expected (tag, ts, payload), Event, Heartbeat, EventBatch, "
+            "a dictionary of columns or an Arrow table"
+        )
+        raise self._malformed(0, problem)
+
+    def _singles(self, items: list[Any]) -> Arrivals:
+        times: list[Any] = []
+        tags: dict[Tag, int] = {}
+        codes: list[int] = []
+        payload: list[Any] = []
+        before: list[int] = []
+        beats: list[Any] = []
+        for item in items:
+            if isinstance(item, Heartbeat):
+                before.append(len(times))
+                beats.append(item.ts)
+                continue
+            tag, ts, value = self._parts(item, len(times))
+            times.append(ts)
+            codes.append(tags.setdefault(self._tag(tag, len(times) - 1), len(tags)))
+            payload.append(value)
+        first, self._row = self._row, self._row + len(times)
+        found = self._mapping.heartbeats(Beats(tuple(before), beats), first)
+        if not times:
+            return Arrivals(first, np.empty(0, dtype=np.int64), beats=found)
+        which = None if len(tags) == 1 else np.array(codes, dtype=np.int32)
+        ts_column = self._mapping.clock.times(times, first=first)
+        return Arrivals(first, ts_column, tuple(tags), which, as_column(payload), found)
+
+    def _parts(self, item: Any, index: int) -> tuple[Any, Any, Any]:
+        if isinstance(item, Event):
+            return item.tag, item.ts, item.payload
+        if len(item) == ITEM_LENGTH:
+            tag, ts, value = item
+            return tag, ts, value
+        raise self._malformed(index, f"{item!r} is no event: expected (tag, ts, payload)")
+
+    def _tag(self, value: Any, index: int) -> Tag:
+        if isinstance(value, Tag):
+            return value
+        try:
+            return self._mapping.tagging.tag_of(value)
+        except TagValueError as problem:
+            raise self._malformed(index, str(problem)) from None
+
+    def _malformed(self, index: int, problem: str) -> MalformedRowError:
+        return MalformedRowError(stream=self._mapping.stream, row=self._row + index, problem=problem)
+
+
+def _plain(column: Any) -> Any:
+    return column if isinstance(column, pa.ChunkedArray) else list(column)

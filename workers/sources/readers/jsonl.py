@@ -1,0 +1,86 @@
+"""JSON lines, one object per line, read in blocks of lines.
+
+Lines are parsed one by one and their values kept as they are (Arrow's own JSON reader types payloads loosely). With
+`heartbeats: true`, a line `{"kind": "heartbeat", "ts": ...}` is a heartbeat. Heartbeats and blank lines take no row number. A
+field that a line does not have is null, unless the payload is the whole line: then each record has the fields of its line.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from dgs.errors import MalformedRowError
+from dgs.job.schema import JsonlSource
+from dgs.workers.sources.readers.files import open_text
+from dgs.workers.sources.rows import Beats, RawRows
+from dgs.workers.sources.shaping.mapping import PAYLOAD_COLUMN, Mapping
+
+HEARTBEAT = "heartbeat"
+Line = dict[str, Any]
+
+
+class JsonlReader:
+    """Reads the files of one stream one after the other."""
+
+    def __init__(self, config: JsonlSource, mapping: Mapping, paths: Iterable[Path], batch_rows: int) -> None:
+        self._heartbeats = config.heartbeats
+        self._mapping = mapping
+        self._paths = paths
+        self._batch_rows = batch_rows
+        self._row = 0
+        self._whole_lines: bool | None = None
+
+    def rows(self) -> Iterator[RawRows]:
+        """Yield the rows, at most `batch_rows` lines at a time. Raises MalformedRowError for a line that is no object."""
+        for path in self._paths:
+            lines: list[Line] = []
+            before: list[int] = []
+            beats: list[Any] = []
+            for line in self._lines(path):
+                if self._heartbeats and line.get("kind") == HEARTBEAT:
+                    before.append(len(lines))
+                    beats.append(line.get(self._mapping.ts_column))
+                else:
+                    lines.append(line)
+                    self._row += 1
+                if len(lines) + len(beats) >= self._batch_rows:
+                    yield self._block(lines, Beats(tuple(before), beats), path)
+                    lines, before, beats = [], [], []
+            if lines or beats:
+                yield self._block(lines, Beats(tuple(before), beats), path)
+
+    def _lines(self, path: Path) -> Iterator[Line]:
+        number = 0
+        try:
+            with open_text(path) as file:
+                for number, text in enumerate(file, start=1):
+                    if text.isspace():
+                        continue
+                    line = json.loads(text)
+                    if not isinstance(line, dict):
+                        raise self._broken(path, number, "the line is no JSON object")
+                    yield line
+        except json.JSONDecodeError as error:
+            raise self._broken(
+                path, number, f"the line is no JSON: {error.msg}, column {error.colno}"
+            ) from None
+        except (OSError, EOFError, UnicodeDecodeError) as error:
+            raise self._broken(path, number + 1, f"the file cannot be read on: {error}") from None
+
+    def _broken(self, path: Path, number: int, problem: str) -> MalformedRowError:
+        place = f" ({path.name}, line {number})"
+        return MalformedRowError(stream=self._mapping.stream, row=self._row, problem=problem + place)
+
+    def _block(self, lines: list[Line], beats: Beats, path: Path) -> RawRows:
+        columns: dict[str, list[Any]] = {
+            name: [line.get(name) for line in lines] for name in self._mapping.named
+        }
+        if lines and self._mapping.payload is None:
+            if self._whole_lines is None:
+                self._whole_lines = PAYLOAD_COLUMN not in lines[0]
+            payload = lines if self._whole_lines else [line.get(PAYLOAD_COLUMN) for line in lines]
+            columns[PAYLOAD_COLUMN] = payload
+        return RawRows(self._row - len(lines), len(lines), columns, str(path), beats)

@@ -1,0 +1,64 @@
+"""Parquet files, a batch of rows at a time, only the columns that are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dgs.errors import MalformedRowError
+from dgs.workers.sources.rows import RawRows
+from dgs.workers.sources.shaping.mapping import Mapping
+
+
+class ParquetReader:
+    """Reads the files of one stream one after the other."""
+
+    def __init__(self, mapping: Mapping, paths: Iterable[Path], batch_rows: int) -> None:
+        self._mapping = mapping
+        self._paths = paths
+        self._batch_rows = batch_rows
+        self._row = 0
+        self._needed_from = 0
+
+    def skip_to(self, row: int) -> None:
+        """Leave out whole row groups before a row, and the rows of its own group that come before it."""
+        self._needed_from = row
+
+    def rows(self) -> Iterator[RawRows]:
+        """Yield the rows, at most `batch_rows` at a time. Raises MalformedRowError, UnknownColumnError."""
+        for path in self._paths:
+            try:
+                yield from self._file(path)
+            except (pa.ArrowException, OSError) as error:
+                problem = f"{path.name} cannot be read as Parquet: {error}"
+                raise MalformedRowError(stream=self._mapping.stream, row=self._row, problem=problem) from None
+
+    def _file(self, path: Path) -> Iterator[RawRows]:
+        with pq.ParquetFile(path) as file:
+            wanted = self._mapping.needed(file.schema_arrow.names, str(path))
+            groups = self._groups_from(file)
+            for batch in file.iter_batches(
+                self._batch_rows, row_groups=groups, columns=wanted, use_threads=False
+            ):
+                before = min(max(self._needed_from - self._row, 0), batch.num_rows)
+                self._row += before
+                batch = batch.slice(before)  # noqa: PLW2901
+                if not batch.num_rows:
+                    continue
+                columns = {name: batch.column(name) for name in wanted}
+                yield RawRows(self._row, batch.num_rows, columns, str(path))
+                self._row += batch.num_rows
+
+    def _groups_from(self, file: pq.ParquetFile) -> list[int]:
+        """Return the row groups that have rows which are needed; count those before as read."""
+        groups = list(range(file.num_row_groups))
+        while groups:
+            rows = file.metadata.row_group(groups[0]).num_rows
+            if self._row + rows > self._needed_from:
+                break
+            self._row += rows
+            groups = groups[1:]
+        return groups

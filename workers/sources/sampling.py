@@ -1,0 +1,151 @@
+"""What the planner needs to know of the input: which tags arrive on which streams, and how often, from the first rows.
+
+Rates are events per second of event time (per unit, if the plan has no unit). They only guide the optimizer, so rows that
+cannot be read do not stop the planning: they show in the run. A source that is not there, or a plan file that does not fit its
+columns, does.
+
+>>> from dgs.model.program import Program
+>>> from dgs.model.tags import kind
+>>> clicks = StreamConfig(id="clicks", tags={"kind": "click"}, source={"memory": "clicks"}, split=2)
+>>> data = {"clicks": [("click", second, None) for second in range(11)]}
+>>> found = topology([clicks], [], SourceContext(Program(), "s", memory=data))
+>>> [(stream.id, dict(stream.rates)) for stream in found.streams]
+[('clicks/0', {click: 0.5}), ('clicks/1', {click: 0.5})]
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dgs.errors import PlanFileError, RunError, UserCodeError
+from dgs.job.schema import StreamConfig
+from dgs.job.stream_tags import declared_tags, literal_tag
+from dgs.job.units import NANOSECONDS, TimeUnit
+from dgs.model.order import MAX_TS, MIN_TS
+from dgs.model.tags import Tag
+from dgs.planner.topology import Machine, Stream, Topology
+from dgs.workers.sources.context import SourceContext
+from dgs.workers.sources.opening import open_arrivals
+from dgs.workers.sources.rows import Arrivals
+
+BATCH_ROWS = 4096
+
+
+@dataclass
+class Sample:
+    """The first rows of a stream: events per tag, the span of their times, whether that is all there is.
+
+    `is_calendar`: whether times are calendar times or bare numbers; None if there are none.
+    """
+
+    counts: Counter[Tag] = field(default_factory=Counter)
+    earliest: int = MAX_TS
+    latest: int = MIN_TS
+    is_whole: bool = False
+    is_calendar: bool | None = None
+
+    def add(self, arrivals: Arrivals) -> None:
+        """Count events."""
+        if not len(arrivals):
+            return
+        if arrivals.codes is None:
+            self.counts[arrivals.tags[0]] += len(arrivals)
+        else:
+            per_tag = np.bincount(arrivals.codes, minlength=len(arrivals.tags)).tolist()
+            self.counts.update(dict(zip(arrivals.tags, per_tag, strict=True)))
+        self.earliest = min(self.earliest, int(arrivals.ts.min()))
+        self.latest = max(self.latest, int(arrivals.ts.max()))
+
+    def total_rate(self, seconds_per_unit: float) -> float:
+        """Return events per second of event time; the mere count where all events carry the same time."""
+        events = self.counts.total()
+        span = (self.latest - self.earliest) * seconds_per_unit
+        return (events - 1) / span if events and span > 0 else float(events)
+
+    def unseen(self) -> float:
+        """Return the share of events whose tags the sample has not shown (Good and Turing: as many as tags seen once)."""
+        if self.is_whole or not self.counts:
+            return 0.0
+        return sum(1 for count in self.counts.values() if count == 1) / self.counts.total()
+
+
+def topology(
+    streams: Sequence[StreamConfig],
+    machines: Sequence[Machine],
+    context: SourceContext,
+    *,
+    rows: int = 10_000,
+) -> Topology:
+    """Return the streams as the planner sees them, one per split, with rates from the first `rows` rows of each.
+
+    `rate:` in plan.yaml wins as the total of a stream; splits share it equally.
+
+    Raises MissingInputError, UnknownColumnError, ProgramImportError, and PlanFileError where streams with calendar times and
+    streams of bare numbers meet in a plan without unit.
+    """
+    samples = {config.id: sampled(config, context, rows=rows) for config in streams}
+    if context.unit == "none":
+        _refuse_mixed_times(samples)
+    found = [s for config in streams for s in _streams(config, context, samples[config.id])]
+    return Topology(found, tuple(machines) or (Machine("local"),))
+
+
+def sampled(config: StreamConfig, context: SourceContext, *, rows: int) -> Sample:
+    """Return what the first `rows` rows of a stream show, in whatever order they are."""
+    sample = Sample()
+    mapping, arrivals = open_arrivals(config, context, max(1, min(rows, BATCH_ROWS)))
+    with closing(arrivals):
+        try:
+            sample.is_whole = _read(arrivals, sample, rows)
+        except (RunError, UserCodeError):  # a broken row, a generator that raises: the run will say so
+            sample.is_whole = False
+    sample.is_calendar = mapping.clock.is_calendar
+    return sample
+
+
+def _read(arrivals: Iterator[Arrivals], sample: Sample, rows: int) -> bool:
+    seen = 0
+    for part in arrivals:
+        sample.add(part)
+        seen += len(part) + len(part.beats.before)
+        if seen >= rows:
+            return False
+    return True
+
+
+def _streams(config: StreamConfig, context: SourceContext, sample: Sample) -> Iterator[Stream]:
+    program = context.program
+    tags = declared_tags(config, program)
+    total = sample.total_rate(_seconds_per_unit(context.unit, sample)) if config.rate is None else config.rate
+    counts = {tag: count for tag, count in sample.counts.items() if tag in tags}
+    literal = literal_tag(config, program)
+    if not counts and literal is not None:
+        counts = {literal: 1}
+    events = sum(counts.values())
+    unseen = 1.0 if not events else 0.0 if tags.is_finite else sample.unseen()
+    share = total / len(config.impl_streams)
+    rates = {tag: share * (1 - unseen) * count / events for tag, count in counts.items()}
+    for name in config.impl_streams:
+        yield Stream(name, tags, rates, other_rate=share * unseen, location=config.location)
+
+
+def _seconds_per_unit(unit: TimeUnit, sample: Sample) -> float:
+    if unit != "none":
+        return NANOSECONDS[unit] / NANOSECONDS["s"]
+    return 1 / NANOSECONDS["s"] if sample.is_calendar else 1.0
+
+
+def _refuse_mixed_times(samples: Mapping[str, Sample]) -> None:
+    calendar = [stream for stream, sample in samples.items() if sample.is_calendar is True]
+    bare = [stream for stream, sample in samples.items() if sample.is_calendar is False]
+    if calendar and bare:
+        problem = (
+            f"stream {calendar[0]!r} has calendar times and stream {bare[0]!r} bare numbers, which cannot be ordered "
+            "together: say `time: {unit: ...}`, and `ts: {column: ..., unit: ...}` where a stream differs from it"
+        )
+        raise PlanFileError(where="streams", problem=problem)

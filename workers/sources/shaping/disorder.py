@@ -1,0 +1,175 @@
+"""Disorder: each stream must be non-decreasing in time; what happens to an event that is not is the user's choice.
+
+All three policies rest on one number, the *floor*: the least timestamp that may still come. It is the latest timestamp so
+far minus the allowed delay (0, or the duration of `sort_within`), or one above the latest heartbeat if that is more. An event
+below the floor is disorder; the floor never sinks, so dropped events do not move it.
+
+>>> from dgs.workers.sources.rows import NO_BEATS
+>>> floors(np.array([5, 9, 7]), NO_BEATS, delay=3, floor=0)       # before each event, and after the last
+(array([0, 2, 6]), 6)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+
+from dgs.errors import MalformedRowError, OutOfOrderError
+from dgs.model.events import EventBatch, Int64s
+from dgs.model.order import END, MAX_TS, MIN_TS, OrderKey, after_event
+from dgs.workers.sources.rows import Arrivals, Beats
+from dgs.workers.sources.shaping.reorder import SortedChunks
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """Events of a stream in its order, and the frontier of the stream behind them."""
+
+    batch: EventBatch
+    frontier: OrderKey
+
+
+class Ordering(Protocol):
+    """A policy. `drops` counts the events left out so far.
+
+    Law: the batches of successive calls, one after the other, are in the order of their keys, and each is at or above the
+    frontier that came before it.
+    """
+
+    rank: int
+    drops: int
+
+    def accept(self, arrivals: Arrivals) -> Ordered:
+        """Take events as they arrived; return those whose turn has come."""
+
+    def finish(self) -> Ordered:
+        """Return what is left when the stream has ended."""
+
+
+def ordering(policy: Literal["error", "drop"] | int, *, stream: str, rank: int) -> Ordering:
+    """Return the policy of a stream: `error`, `drop`, or the delay within which to sort, in the plan's unit."""
+    if isinstance(policy, int):
+        return SortWithin(stream, rank, delay=policy)
+    return InOrder(stream, rank, drops_late=policy == "drop")
+
+
+def floors(ts: Int64s, beats: Beats, *, delay: int, floor: int) -> tuple[Int64s, int]:
+    """Return the floor before each event, and the floor after all of them."""
+    lifted = np.maximum(ts, MIN_TS + delay) - delay
+    if not beats.before:
+        running = np.maximum.accumulate(np.concatenate(([floor], lifted)))
+        return running[:-1], int(running[-1])
+    above = np.minimum(np.asarray(beats.ts, dtype=np.int64), MAX_TS - 1) + 1
+    values = np.insert(lifted, beats.before, above)
+    is_event = np.insert(np.ones(len(ts), dtype=bool), beats.before, False)
+    running = np.maximum.accumulate(np.concatenate(([floor], values)))
+    return running[:-1][is_event], int(running[-1])
+
+
+def below(floor: int, rank: int) -> OrderKey:
+    """Return the frontier of a stream whose floor is `floor`: END when no timestamp is left."""
+    return END if floor >= MAX_TS else OrderKey(floor, rank, 0)
+
+
+class _Checked:
+    """The part that all policies share: the floor, and the error that names row, timestamp and what it came after."""
+
+    def __init__(self, stream: str, rank: int, *, delay: int) -> None:
+        self.stream, self.rank, self.delay = stream, rank, delay
+        self.drops = 0
+        self.floor = MIN_TS
+        self._latest = MIN_TS
+
+    def late(self, arrivals: Arrivals) -> tuple[Int64s, Int64s]:
+        """Return the indices of the events in disorder, and the floor before each event; move the floor."""
+        if len(arrivals) and int(arrivals.ts.max()) == MAX_TS:
+            row = arrivals.first + int(arrivals.ts.argmax())
+            problem = f"timestamp {MAX_TS} is reserved for the end of a stream"
+            raise MalformedRowError(stream=self.stream, row=row, problem=problem)
+        before, self.floor = floors(arrivals.ts, arrivals.beats, delay=self.delay, floor=self.floor)
+        return np.flatnonzero(arrivals.ts < before), before
+
+    def refuse(self, arrivals: Arrivals, index: int, floor: int) -> OutOfOrderError:
+        """Return the error for an event: it came after a later event, or after a heartbeat that excludes it."""
+        latest = max(self._latest, int(arrivals.ts[:index].max(initial=MIN_TS)))
+        previous = latest if latest - self.delay >= floor else floor - 1
+        return OutOfOrderError(
+            stream=self.stream, row=arrivals.first + index, ts=int(arrivals.ts[index]), previous=previous
+        )
+
+    def passed(self, arrivals: Arrivals) -> None:
+        """Remember the latest timestamp."""
+        self._latest = max(self._latest, int(arrivals.ts.max(initial=MIN_TS)))
+
+    def batch(self, arrivals: Arrivals) -> EventBatch:
+        """Return the events as a batch of the declared stream."""
+        return EventBatch(
+            self.stream, self.rank, arrivals.ts, arrivals.seq, arrivals.tags, arrivals.codes, arrivals.payload
+        )
+
+
+class InOrder(_Checked):
+    """`error` and `drop`: events pass at once; the frontier is just above the last one, or above the last heartbeat."""
+
+    def __init__(self, stream: str, rank: int, *, drops_late: bool) -> None:
+        super().__init__(stream, rank, delay=0)
+        self._drops_late = drops_late
+        self._frontier = OrderKey(MIN_TS, rank, 0)
+
+    def accept(self, arrivals: Arrivals) -> Ordered:
+        """Check that the events are in order, or leave out those that are not."""
+        if not arrivals.beats.before and self._is_sorted(arrivals.ts):
+            return self._passed_whole(arrivals)
+        late, before = self.late(arrivals)
+        if len(late) and not self._drops_late:
+            raise self.refuse(arrivals, int(late[0]), int(before[late[0]]))
+        self.passed(arrivals)
+        batch = self.batch(arrivals)
+        if len(late):
+            self.drops += len(late)
+            batch = batch.take(np.delete(np.arange(len(batch)), late))
+        if len(batch):
+            self._frontier = max(self._frontier, after_event(batch.key(len(batch) - 1)))
+        if self.floor > self._frontier.ts:
+            self._frontier = below(self.floor, self.rank)
+        return Ordered(batch, self._frontier)
+
+    def _is_sorted(self, ts: Int64s) -> bool:
+        """Whether all is in order, the usual case: one comparison a row, and nothing is made."""
+        return len(ts) > 0 and bool(ts[0] >= self.floor) and bool((ts[1:] >= ts[:-1]).all())
+
+    def _passed_whole(self, arrivals: Arrivals) -> Ordered:
+        self.floor = self._latest = int(arrivals.ts[-1])
+        batch = self.batch(arrivals)
+        self._frontier = max(self._frontier, after_event(batch.key(len(batch) - 1)))
+        return Ordered(batch, self._frontier)
+
+    def finish(self) -> Ordered:
+        """Nothing is held back."""
+        return Ordered(EventBatch.of(self.stream, rank=self.rank, tags=(), ts=()), END)
+
+
+class SortWithin(_Checked):
+    """`sort_within: d`: events wait until the floor has passed them; one at the latest timestamp - d is still in time.
+
+    Ties keep their order of arrival. Later than d is disorder, and an error.
+    """
+
+    def __init__(self, stream: str, rank: int, *, delay: int) -> None:
+        super().__init__(stream, rank, delay=delay)
+        self._waiting = SortedChunks(stream, rank)
+
+    def accept(self, arrivals: Arrivals) -> Ordered:
+        """Put the events into the buffer; return those below the new floor."""
+        late, before = self.late(arrivals)
+        if len(late):
+            raise self.refuse(arrivals, int(late[0]), int(before[late[0]]))
+        self.passed(arrivals)
+        self._waiting.add(self.batch(arrivals))
+        return Ordered(self._waiting.below(self.floor), below(self.floor, self.rank))
+
+    def finish(self) -> Ordered:
+        """Return all that still waited."""
+        return Ordered(self._waiting.rest(), END)

@@ -1,0 +1,128 @@
+"""From named columns to events: which columns are the time, the tag and the payload of a stream.
+
+>>> from dgs.job.schema import StreamConfig
+>>> from dgs.model.program import Program
+>>> clicks = StreamConfig(id="clicks", tags={"kind": "click"}, source={"memory": "clicks"}, payload="page")
+>>> mapping = Mapping(clicks, Program(), plan_unit="none")
+>>> mapping.arrivals(RawRows(0, 2, {"ts": [5, 6], "page": ["home", "shop"]}, where="clicks")).payload
+['home', 'shop']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Iterable
+
+import numpy as np
+
+from dgs.errors import MalformedRowError, UnknownColumnError
+from dgs.job.schema import StreamConfig, TimeColumn
+from dgs.job.units import TimeUnit
+from dgs.model.columns import Column
+from dgs.model.events import EventBatch
+from dgs.model.program import Program
+from dgs.workers.sources.rows import NO_BEATS, Arrivals, Beats, RawRows
+from dgs.workers.sources.shaping.payloads import settled
+from dgs.workers.sources.shaping.tagging import Tagging
+from dgs.workers.sources.shaping.times import Clock, UntypableError, datetimes
+
+PAYLOAD_COLUMN = "payload"
+
+
+class Mapping:
+    """The time, tag and payload of the rows of one stream, as its section of plan.yaml says.
+
+    `payload:` a name gives that column bare, a list records of those columns, an empty list nothing; without it the
+    payload is the column named `payload` if there is one, else a record of all columns.
+    """
+
+    def __init__(self, config: StreamConfig, program: Program, *, plan_unit: TimeUnit) -> None:
+        ts = getattr(config.source.details, "ts", TimeColumn(column="ts"))
+        self.stream = config.id
+        self.ts_column: str = ts.column
+        self.payload = config.payload
+        self.tagging = Tagging(config, program)
+        self.clock = Clock(config.id, plan_unit=plan_unit, column_unit=ts.unit)
+
+    @property
+    def named(self) -> list[str]:
+        """The columns that plan.yaml names: for the time, the tag and the payload."""
+        payload = [self.payload] if isinstance(self.payload, str) else self.payload or []
+        return list(dict.fromkeys([self.ts_column, *self.tagging.columns, *payload]))
+
+    def payload_names(self, available: Iterable[str]) -> str | list[str]:
+        """Return the column, or the columns of the record, that make the payload."""
+        if self.payload is not None:
+            return self.payload
+        names = list(available)
+        return PAYLOAD_COLUMN if PAYLOAD_COLUMN in names else names
+
+    def needed(self, available: Collection[str], where: str) -> list[str]:
+        """Return the columns to read out of those there are. Raises UnknownColumnError for one that is not there."""
+        payload = self.payload_names(available)
+        payloads = [payload] if isinstance(payload, str) else payload
+        names = list(dict.fromkeys([self.ts_column, *self.tagging.columns, *payloads]))
+        for name in names:
+            if name not in available:
+                raise unknown_column(self.stream, name, available, where)
+        return names
+
+    def arrivals(self, rows: RawRows) -> Arrivals:
+        """Return the rows as events. Raises MalformedRowError for a row that is none."""
+        beats = self.heartbeats(rows.beats, rows.first)
+        if not rows.count:
+            return Arrivals(rows.first, np.empty(0, dtype=np.int64), beats=beats)
+        self.needed(rows.columns, rows.where)
+        ts = self.clock.times(rows.columns[self.ts_column], first=rows.first)
+        tags, codes = self.tagging.tags(rows)
+        return Arrivals(rows.first, ts, tags, codes, self._payload(rows), beats)
+
+    def heartbeats(self, beats: Beats, first: int) -> Beats:
+        """Return heartbeats with their times in the plan's unit."""
+        if not beats.before:
+            return NO_BEATS
+        return Beats(beats.before, self.clock.times(beats.ts, first=first + beats.before[0]))
+
+    def datetimes(self, column: Column, first: int) -> Column:
+        """Return a column of ISO-8601 text as datetimes in UTC; null stays null. Raises MalformedRowError."""
+        try:
+            return datetimes(column)
+        except UntypableError as problem:
+            raise MalformedRowError(stream=self.stream, row=first, problem=str(problem)) from None
+
+    def batch(self, first: int, batch: EventBatch) -> Arrivals:
+        """Return a batch that a program made itself: its tags and payload are taken as they are.
+
+        Raises MalformedRowError for a code that is none of its tags.
+        """
+        ts = self.clock.times(batch.ts, first=first)
+        codes, count = batch.codes, len(batch.tags)
+        if codes is not None and len(codes) and not 0 <= codes.min() <= codes.max() < count:
+            row = int(np.flatnonzero((codes < 0) | (codes >= count))[0])
+            problem = f"code {codes[row]} is none of the {count} tags of its batch"
+            raise MalformedRowError(stream=self.stream, row=first + row, problem=problem)
+        return Arrivals(first, ts, batch.tags, batch.codes, batch.payload)
+
+    def _payload(self, rows: RawRows) -> Column:
+        names = self.payload_names(rows.columns)
+        if isinstance(names, str):
+            return settled(rows.columns[names])
+        return {name: settled(rows.columns[name]) for name in names} or None
+
+
+def each_arrival(
+    mapping: Mapping, pieces: Iterable[RawRows | Arrivals], batch_rows: int
+) -> Generator[Arrivals]:
+    """Yield what a reader reads as events, at most `batch_rows` at a time."""
+    for piece in pieces:
+        if isinstance(piece, Arrivals):
+            yield piece
+            continue
+        for part in piece.pieces(batch_rows):
+            yield mapping.arrivals(part)
+
+
+def unknown_column(stream: str, column: str, available: Collection[str], where: str) -> UnknownColumnError:
+    """Return the error that says which columns there are."""
+    return UnknownColumnError(
+        stream=stream, column=column, where=where, columns=", ".join(available) or "none"
+    )

@@ -1,0 +1,149 @@
+"""The channel between the hosts of a run: frames as bytes, first in first out per sender, and how much is on its way.
+
+Three implementations: `transport_local` (Unix sockets, where all hosts are on one machine), `transport_direct` (the network) and
+`transport_ray` (calls of Ray actors, if asked for). None ever drops a frame or blocks a sender; what is on its way is bounded
+because hosts stop reading their sources: `Credits` counts, in both directions of every edge, bytes sent and bytes taken, and
+acknowledgements are cumulative and ride on frames.
+
+>>> ours, theirs = Credits(hosts=2, bound=1000), Credits(hosts=2, bound=1000)
+>>> ours.sent(1, 700)
+>>> theirs.received(0, 700)
+>>> ours.in_flight(1), theirs.owed()            # over a quarter of the bound: host 0 must hear of it at once
+(700, [0])
+>>> ours.acknowledged(1, theirs.acknowledge(0))
+>>> ours.in_flight(1), theirs.owed()
+(0, [])
+
+What all transports have in common: frames become bytes and are frames again, and both ends count the bytes on the way.
+
+How bytes get to another host is each transport's own: `_post`. What has come it hands to `_taken`, and after each look at what has
+come it calls `_acknowledge_owed`.
+
+>>> from dgs.model.order import BEGIN
+>>> class Echo(CountedTransport):
+...     def _post(self, host, acknowledged, body):
+...         print(f"to {host}: {acknowledged} taken, {len(body)} bytes")
+>>> zero, one = Echo(0, 2, bound=100), Echo(1, 2, bound=100)
+>>> zero.send(1, Frame(0, 0, 1, (), low=BEGIN, load=0))
+to 1: 0 taken, 18 bytes
+>>> [frame.sequence for frame in one._taken(0, 0, encoded(Frame(0, 0, 1, (), low=BEGIN, load=0)))]
+[1]
+>>> zero.in_flight(1), one._acknowledge_owed()         # not worth a message yet
+(18, None)
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Protocol
+
+from dgs.workers.protocol.messages import Frame
+from dgs.workers.transport.frames import decoded, encoded
+
+
+class Transport(Protocol):
+    """Carries frames between the hosts of a run, numbered from 0.
+
+    Laws: frames of one sender come out of `receive` in the order in which they were sent, each once. A stranger's bytes
+    never do. `send` neither blocks nor drops. All methods but `wake` and `close` belong to one thread.
+    """
+
+    address: str
+
+    def connect(self, addresses: Sequence[str]) -> None:
+        """Reach all hosts, given the addresses of all. Raises ChannelUnavailableError."""
+
+    def send(self, host: int, frame: Frame) -> None:
+        """Send a frame to another host."""
+
+    def receive(self, timeout: float) -> list[Frame]:
+        """Return what has arrived; if nothing has, wait for a frame, a `wake`, an acknowledgement, or `timeout` seconds.
+
+        Raises WorkerLostError if a host cannot be reached any more.
+        """
+
+    def in_flight(self, host: int) -> int:
+        """Return how many bytes were sent to a host and are not known to have been taken there."""
+
+    def wake(self) -> None:
+        """End the wait of `receive`, now or the next one; from any thread."""
+
+    def close(self) -> None:
+        """Close sockets; nothing may be sent or received after it. From any thread, while none is in another method."""
+
+
+class Credits:
+    """The bytes on the edges of one host, to and from each of the others.
+
+    `bound` is what a sender may have in flight before it stops reading. A receiver owes an acknowledgement once it took a
+    quarter of that since the last: so a sender at its bound always hears of it, without a message of its own per frame.
+    """
+
+    def __init__(self, *, hosts: int, bound: int) -> None:
+        self._owing = bound // 4
+        self._sent = [0] * hosts
+        self._acknowledged = [0] * hosts
+        self._received = [0] * hosts
+        self._told = [0] * hosts
+
+    def sent(self, host: int, size: int) -> None:
+        """Note that a frame of `size` bytes went to a host."""
+        self._sent[host] += size
+
+    def received(self, host: int, size: int) -> None:
+        """Note that a frame of `size` bytes of a host was taken."""
+        self._received[host] += size
+
+    def acknowledged(self, host: int, total: int) -> None:
+        """Note that a host has taken `total` bytes of ours so far. Acknowledgements may come late and out of order."""
+        self._acknowledged[host] = max(self._acknowledged[host], total)
+
+    def acknowledge(self, host: int) -> int:
+        """Return how many bytes of a host were taken so far; the caller tells it."""
+        self._told[host] = self._received[host]
+        return self._received[host]
+
+    def owed(self) -> list[int]:
+        """Return the hosts that must be told at once, with or without a frame."""
+        counts = enumerate(zip(self._received, self._told, strict=True))
+        return [host for host, (received, told) in counts if received - told > self._owing]
+
+    def in_flight(self, host: int) -> int:
+        """Return how many bytes sent to a host are not known to have been taken."""
+        return self._sent[host] - self._acknowledged[host]
+
+
+class CountedTransport(ABC):
+    """The part of a `Transport` of host `index` of `hosts` that counts. `bound`: bytes on the way to one host, see `Credits`."""
+
+    def __init__(self, index: int, hosts: int, *, bound: int) -> None:
+        self._index, self._hosts = index, hosts
+        self._credits = Credits(hosts=hosts, bound=bound)
+
+    @abstractmethod
+    def _post(self, host: int, acknowledged: int, body: bytes) -> None:
+        """Carry a frame to another host, with how many bytes of that host were taken here so far; empty: only this."""
+
+    def send(self, host: int, frame: Frame) -> None:
+        """Send a frame to another host. Raises CodecError naming a type that the codec does not carry."""
+        body = encoded(frame)
+        self._credits.sent(host, len(body))
+        self._post(host, self._credits.acknowledge(host), body)
+
+    def in_flight(self, host: int) -> int:
+        """Return how many bytes were sent to a host and are not known to have been taken there."""
+        return self._credits.in_flight(host)
+
+    def _taken(self, sender: int, acknowledged: int, body: bytes | memoryview) -> list[Frame]:
+        """Return the frame that came from a host, if one did. Raises CodecError for bytes that are none of its frames."""
+        self._credits.acknowledged(sender, acknowledged)
+        if not len(body):
+            return []
+        self._credits.received(sender, len(body))
+        return [decoded(body, sender)]
+
+    def _acknowledge_owed(self) -> None:
+        """Tell the hosts that must hear at once how much of theirs was taken."""
+        for host in self._credits.owed():
+            self._post(host, self._credits.acknowledge(host), b"")

@@ -1,0 +1,141 @@
+"""Frames as bytes: by position, without the names of classes and fields, since a frame a synchronisation is on the way.
+
+What is in the messages (states, keys, events) is the codec's; the frame around it has its own short form, which is checked as
+strictly: an unknown kind of message, a missing part or one of a wrong type is a CodecError.
+
+>>> from dgs.model.order import BEGIN
+>>> from dgs.workers.protocol.messages import Forked
+>>> data = encoded(Frame(0, 0, 1, (("w1", Forked((7, 40))),), low=BEGIN, load=0))
+>>> len(data), decoded(data, 0).messages
+(28, (('w1', Forked(state=(7, 40))),))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from dgs import codec
+from dgs.codec.trees import plain
+from dgs.errors import CodecError
+from dgs.model.events import EventBatch
+from dgs.model.order import OrderKey
+from dgs.workers.protocol.messages import Events, Forked, Frame, JoinAnswer, JoinRequest, Message, Progress
+
+EVENTS, PROGRESS, REQUEST, ANSWER, FORKED = range(5)
+
+_INTS = {int}
+
+
+def encoded(frame: Frame) -> bytes:
+    """Return the bytes of a frame. Raises CodecError naming the type that the codec does not carry."""
+    return codec.encode_as(_to_frame, frame)
+
+
+def decoded(data: bytes | memoryview, sender: int) -> Frame:
+    """Return the frame of the bytes that came from a host. Raises CodecError if they are none of its frames."""
+    content = codec.decode(data)
+    try:
+        frame = _from_frame(content)
+    except (TypeError, ValueError, KeyError) as error:
+        raise CodecError(problem=f"{len(data)} bytes from host {sender} are no frame: {error}") from error
+    if frame.sender != sender:
+        raise CodecError(problem=f"{len(data)} bytes from host {sender} are not a frame of that host")
+    return frame
+
+
+def _to_frame(frame: Frame) -> list[Any]:
+    messages = [_TO[type(message)](target, message) for target, message in frame.messages]
+    return [frame.sender, frame.generation, frame.sequence, messages, _to_key(frame.low), frame.load]
+
+
+def _from_frame(content: Any) -> Frame:
+    sender, generation, sequence, messages, low, load = _of(list, content)
+    if {type(sender), type(generation), type(sequence), type(load)} != _INTS:
+        raise TypeError("the numbers of a frame are integers")
+    found = tuple([(_of(str, target), _FROM[code](*parts)) for target, code, *parts in _of(list, messages)])
+    return Frame(sender, generation, sequence, found, _from_key(low), load)
+
+
+def _of(kind: type, part: Any) -> Any:
+    """Return a part of a frame, if it is of that type."""
+    if type(part) is not kind:
+        raise TypeError(f"{type(part).__name__} where {kind.__name__} belongs")
+    return part
+
+
+def _to_key(key: OrderKey) -> list[int]:
+    ts, rank, seq, path = key
+    return [ts, rank, seq, *path] if path else [ts, rank, seq]
+
+
+def _from_key(content: Any) -> OrderKey:
+    if type(content) is not list or set(map(type, content)) != _INTS:
+        raise TypeError("the parts of an order key are integers")
+    if len(content) == 3:  # noqa: PLR2004 - the parts of a key without a path, as nearly all are
+        return OrderKey(*content)
+    ts, rank, seq, *path = content
+    return OrderKey(ts, rank, seq, tuple(path))
+
+
+def _to_keys(keys: Iterable[tuple[int, OrderKey]]) -> list[Any]:
+    """Return lanes and keys, one after the other."""
+    return [part for lane, key in keys for part in (lane, _to_key(key))]
+
+
+def _from_keys(content: Any) -> Iterator[tuple[int, OrderKey]]:
+    lanes = _of(list, content)[::2]
+    if not set(map(type, lanes)) <= _INTS:
+        raise TypeError("lanes are integers")
+    return zip(lanes, map(_from_key, content[1::2]), strict=True)
+
+
+def _from_events(lane: Any, batch: Any) -> Events:
+    return Events(_of(int, lane), _of(EventBatch, batch))
+
+
+def _to_progress(target: str, message: Progress) -> list[Any]:
+    return [target, PROGRESS, _to_keys(message.frontiers)]
+
+
+def _from_progress(frontiers: Any) -> Progress:
+    return Progress(tuple(_from_keys(frontiers)))
+
+
+def _to_request(target: str, message: JoinRequest) -> list[Any]:
+    keys = None if message.keys is None else plain(message.keys)
+    return [target, REQUEST, message.number, message.lane, keys, message.is_final, message.epoch]
+
+
+def _from_request(number: Any, lane: Any, keys: Any, is_final: Any, epoch: Any) -> JoinRequest:
+    if lane is not None or keys is not None:
+        _of(int, lane)
+        _of(EventBatch, keys)
+    return JoinRequest(_of(int, number), lane, keys, _of(bool, is_final), _of(int, epoch))
+
+
+def _to_answer(target: str, message: JoinAnswer) -> list[Any]:
+    positions = _to_keys(message.positions.items())
+    return [target, ANSWER, message.child, message.number, plain(list(message.states)), positions]
+
+
+def _from_answer(child: Any, number: Any, states: Any, positions: Any) -> JoinAnswer:
+    found = dict(_from_keys(positions))
+    return JoinAnswer(_of(str, child), _of(int, number), _of(list, states), found)
+
+
+_TO: Mapping[type[Message], Callable[[str, Any], list[Any]]] = {
+    Events: lambda target, message: [target, EVENTS, message.lane, plain(message.batch)],
+    Progress: _to_progress,
+    JoinRequest: _to_request,
+    JoinAnswer: _to_answer,
+    Forked: lambda target, message: [target, FORKED, plain(message.state)],
+}
+
+_FROM: Mapping[int, Callable[..., Message]] = {
+    EVENTS: _from_events,
+    PROGRESS: _from_progress,
+    REQUEST: _from_request,
+    ANSWER: _from_answer,
+    FORKED: Forked,
+}
