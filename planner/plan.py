@@ -146,16 +146,6 @@ class Plan:
     def __len__(self) -> int:
         return len(self._by_id)
 
-    def __str__(self) -> str:
-        from dgs.planner.drawing.text import as_text
-
-        return as_text(self)
-
-    def _repr_html_(self) -> str:
-        from dgs.planner.drawing.text import as_svg
-
-        return as_svg(self)
-
 
 def rebuilt(root: PlanNode, visit: Callable[[PlanNode, tuple[PlanNode, ...]], PlanNode]) -> PlanNode:
     """Return `visit(node, its rebuilt children)` of the root, built from the leaves up, without recursion."""

@@ -15,5 +15,5 @@ __all__ = list(_HOME)
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
-        raise AttributeError(f"module 'spark_bridge' has no attribute {name!r}")
+        raise AttributeError(f"module 'dgs.spark_bridge' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)

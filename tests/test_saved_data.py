@@ -20,7 +20,7 @@ from dgs.model.identity import ProgramIdentity
 from dgs.model.order import OrderKey
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Tag
-from dgs.semantics.skipping import DeadLetter
+from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.checkpoints.saved import Committed, Manifest
 from dgs.workers.event_log import LogReader
 from dgs.workers.recovery.checkpoint import Checkpoint, Record, StagedFile

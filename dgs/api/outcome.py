@@ -21,7 +21,7 @@ from dgs.model import columns
 from dgs.model.outputs import OutputBatch
 
 if TYPE_CHECKING:
-    from dgs.semantics.skipping import DeadLetter
+    from dgs.semantics.skipped_events import DeadLetter
 
 
 class Run:

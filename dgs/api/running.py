@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from dgs.api.beginning import is_busy
 from dgs.api.known_runs import REFUSED, committed_in, held, later_than_all
-from dgs.api.merge_feeding import fed
 from dgs.api.outcome import Run
 from dgs.api.preparing import Prepared
 from dgs.api.reports import failure, report_of
 from dgs.api.resuming import configured_dir, was_edited
+from dgs.api.runtimes import fed
 from dgs.api.steering import Moves
 from dgs.api.verifying import check_readable, differences, file_differences
 from dgs.errors import OutputUnwritableError
@@ -53,8 +53,8 @@ def execute(
 
     CheckpointBusyError if another process runs in the directory.
     """
-    from dgs.api.run_job import run_job
-    from dgs.workers.runtime.job import NOBODY
+    from dgs.api.runtimes import run_job
+    from dgs.workers.runtime.job import Caller
 
     if options.verify and options.resumes:
         check_readable(sinks_of(prepared, directory))
@@ -65,7 +65,7 @@ def execute(
         job = job_of(prepared, directory, collect=options.collect or options.verify)
         job = replace(job, resumes=options.resumes, accepts_duplicates=options.accepts_duplicates)
         before = _events_in(job.checkpoint_dir) if options.resumes else 0
-        caller = caller or NOBODY
+        caller = caller or Caller()
         moves = Moves(prepared, directory)
         with noted(moves, job, started, notify=caller.notify):
             with fed(job, prepared.config, notify=caller.notify):

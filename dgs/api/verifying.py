@@ -139,7 +139,7 @@ def _lines(files: Iterable[Path]) -> Iterator[Any]:
 
 
 def _as_rows(values: Iterable[Any]) -> Iterator[Any]:
-    from dgs.workers.sinks.formats.tables import table_of
+    from dgs.workers.sinks.formats.arrow_tables import table_of
 
     return map(_without_nulls, table_of(list(values)).to_pylist())
 

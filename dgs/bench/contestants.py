@@ -20,7 +20,7 @@ from dgs.job.schema import ProgramConfig
 from dgs.model.columns import Column
 from dgs.model.program import Program
 from dgs.model.user_code import user_error
-from dgs.semantics.unvectorised import is_vectorised, without_batches
+from dgs.semantics.unvectorised import without_batches
 
 if TYPE_CHECKING:
     from dgs.model.events import Event, EventBatch
@@ -89,7 +89,7 @@ def contestants(
     """
     if "loop" in engines:
         yield Contestant(app, "loop", "scalar", expected=expects, run=lambda: sequential_loop(prepared))
-    modes = ("scalar", "vectorised") if is_vectorised(prepared.program) else ("scalar",)
+    modes = ("scalar", "vectorised") if prepared.program.is_vectorised else ("scalar",)
     places = [("local", 1)] if "local" in engines else []
     places += [("ray", count) for count in hosts] if "ray" in engines else []
     for engine, count in places:
@@ -101,7 +101,7 @@ def runtime(
     prepared: Prepared, app: str, *, engine: str, hosts: int, mode: str, expects: Expected
 ) -> Contestant:
     """Return the contestant that runs a job on one of the runtimes."""
-    from dgs.api.run_job import run_job
+    from dgs.api.runtimes import run_job
 
     job = measured_job(prepared, engine=engine, hosts=hosts, mode=mode)
 
@@ -136,7 +136,7 @@ def measured_job(prepared: Prepared, *, engine: str, hosts: int, mode: str) -> J
 
 def _scalar_ref(config: ProgramConfig, base_dir: Path) -> ProgramConfig:
     args: Mapping[str, Any] = {"ref": config.ref, "base_dir": str(base_dir), "args": config.args}
-    return ProgramConfig(ref="dgs.semantics.unvectorised:scalar", args=dict(args))
+    return ProgramConfig(ref="dgs.job.loading:load_scalar", args=dict(args))
 
 
 def _streams(prepared: Prepared) -> list[Iterator[EventBatch]]:

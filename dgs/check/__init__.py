@@ -86,7 +86,7 @@ def check(
 
 def save(report: CheckReport, target: str, path: str | os.PathLike[str]) -> None:
     """Write the counterexamples of a report to a file for `replay`. Raises OutputUnwritableError, CodecError."""
-    from dgs.check import saved
+    from dgs.check import counterexamples as saved
 
     saved.save(report, target, Path(path))
 
@@ -101,7 +101,7 @@ def replay(
 ) -> CheckReport:
     """Run saved counterexamples again, on the program they are of or another one. Raises UsageError."""
     _require_hypothesis()
-    from dgs.check import saved
+    from dgs.check import counterexamples as saved
     from dgs.check.options import made_options
 
     options = made_options(states_equal=states_equal, outputs_equal=outputs_equal, tolerance=tolerance)

@@ -8,10 +8,11 @@ from contextlib import closing
 from typing import Any
 
 from dgs.check import relation
-from dgs.check.drawing.payloads import any_ints, payload_strategies
+from dgs.check.drawing.sample_payloads import any_ints, payload_strategies
 from dgs.check.drawing.sample_tags import known_kinds, sample_tags
 from dgs.check.drawing.strategies import simplest
 from dgs.check.drawing.time_steps import passes
+from dgs.check.elsewhere.another_process import AnotherProcess
 from dgs.check.laws import LAWS, Finding, Law
 from dgs.check.options import Options
 from dgs.check.report import CheckReport, LawResult
@@ -61,6 +62,7 @@ def made_world(program: Program, options: Options) -> tuple[World, list[str]]:
         options.outputs_equal or default,
         any_ints(program, tags, given),
         passes(program, samples),
+        AnotherProcess,
     )
     return world, [*_notes(program, {*keys, *given}, guessed)]
 

@@ -55,7 +55,7 @@ def _explained(prepared: Prepared, shape: Format) -> str:
 
 def _dependence(prepared: Prepared, shape: Format) -> str:
     from dgs.errors import UsageError
-    from dgs.planner.drawing.dependence import dependence_dot, dependence_mermaid
+    from dgs.planner.drawing.dependence_graph import dependence_dot, dependence_mermaid
 
     draw = {Format.TEXT: dependence_mermaid, Format.MERMAID: dependence_mermaid, Format.DOT: dependence_dot}
     if shape not in draw:

@@ -25,19 +25,15 @@ from dgs.codec.forms import add_families, add_forms
 from dgs.codec.registered import register
 from dgs.codec.trees import add_text_type, pack, plain, too_deep, unpack
 from dgs.errors import CodecError
-from dgs.model import wire_forms
-from dgs.model.tags import Kind
 
-__all__ = ["decode", "encode", "encode_as", "register"]
+__all__ = ["add_forms", "add_text_type", "decode", "encode", "encode_as", "register"]
 
 Value = TypeVar("Value")
 
 add_forms(scalars.FORMS)
 add_forms(arrays.FORMS)
-add_forms(wire_forms.FORMS)
 add_forms(registered.FORMS)
 add_families(arrays.FAMILIES)
-add_text_type(Kind)
 
 
 def encode(value: Any) -> bytes:

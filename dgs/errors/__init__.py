@@ -22,6 +22,19 @@ stream 'flights', row 7: timestamp 10 comes after 12...
 
 from __future__ import annotations
 
+from dgs.errors.at_run_time import (
+    ClosedLogError,
+    CodecError,
+    FrameGapError,
+    MalformedRowError,
+    NoAnswerError,
+    OutOfOrderError,
+    ReplayMismatchError,
+    SparkQueryError,
+    StalledError,
+    UnownedTagError,
+    WorkerLostError,
+)
 from dgs.errors.families import (
     CheckpointError,
     DgsError,
@@ -63,19 +76,6 @@ from dgs.errors.resources import (
     RayUnavailableError,
     SparkUnavailableError,
     SparkUnreachableError,
-)
-from dgs.errors.running import (
-    ClosedLogError,
-    CodecError,
-    FrameGapError,
-    MalformedRowError,
-    NoAnswerError,
-    OutOfOrderError,
-    ReplayMismatchError,
-    SparkQueryError,
-    StalledError,
-    UnownedTagError,
-    WorkerLostError,
 )
 
 __all__ = [

@@ -23,6 +23,7 @@ from dgs.job.problems import did_you_mean
 from dgs.job.schema import ProgramConfig
 from dgs.model.program import Program
 from dgs.model.user_code import user_trace
+from dgs.semantics.unvectorised import without_batches
 
 SPELLING = 'Write "file.py:Name", relative to the plan file, or "package.module:Name"'
 
@@ -49,6 +50,11 @@ def load_program(config: ProgramConfig, base_dir: Path) -> Program:
     if not isinstance(program, Program):
         raise _failure(config.ref, f"it makes a {type(program).__name__}, not a dgs.Program")
     return program
+
+
+def load_scalar(ref: str, base_dir: str, args: dict[str, Any]) -> Program:
+    """Return the program that a plan file names without its vectorised methods: for another process to make the same."""
+    return without_batches(load_program(ProgramConfig(ref=ref, args=args), Path(base_dir)))
 
 
 def load_callable(ref: str, base_dir: Path) -> Any:

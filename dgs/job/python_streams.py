@@ -46,8 +46,6 @@ def _is_once(items: Any) -> bool:
 
 def _kinds(program: Program, items: Any) -> list[str]:
     """Return the kinds that occur; for tables of columns, all kinds of the program: they do not bring tags along."""
-    from dgs.job.stream_tags import program_kinds
-
     found: dict[str, None] = {}
     for item in items if isinstance(items, (list, tuple)) else [items]:
         if isinstance(item, EventBatch):
@@ -55,7 +53,7 @@ def _kinds(program: Program, items: Any) -> list[str]:
         elif isinstance(item, tuple) and not isinstance(item, Heartbeat) and len(item) >= ITEM_LENGTH:
             found[_kind(item[0])] = None
         elif not isinstance(item, tuple):
-            found.update(dict.fromkeys(program_kinds(program)))
+            found.update(dict.fromkeys(program.all_kinds()))
     return sorted(found)
 
 

@@ -37,14 +37,6 @@ def declared_tags(config: StreamConfig, program: Program) -> TagSet:
     return _described(config.tags, config, program)
 
 
-def program_kinds(program: Program) -> dict[str, Kind]:
-    """Return all kinds the program names, with what is known of their keys, in the order of their names."""
-    names = {str(k) for k in (*program.kinds, *program.accumulates)}
-    for rule in program.dependence.rules:
-        names |= {str(rule.left), str(rule.right)}
-    return {name: program.kind(name) for name in sorted(names)}
-
-
 def literal_tag(config: StreamConfig, program: Program) -> Tag | None:
     """Return the tag of every event of the stream where plan.yaml alone says it, else None: then the rows do."""
     if isinstance(config.tags, list):
@@ -70,7 +62,7 @@ def _listed(item: TagConfig | str, config: StreamConfig, program: Program) -> Ta
 
 def _described(item: TagConfig, config: StreamConfig, program: Program) -> TagSet:
     if isinstance(item.kind, ColumnRef):
-        names = item.kinds if item.kinds is not None else list(program_kinds(program))
+        names = item.kinds if item.kinds is not None else list(program.all_kinds())
         if not names:
             return TagSet.everything()
         return union(_of_kind(program.kind(name), item, config) for name in names)

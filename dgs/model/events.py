@@ -31,7 +31,7 @@ from dgs.model.order import OrderKey
 from dgs.model.row_numbers import RowNumbers
 from dgs.model.tags import Tag
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # `Event[int]` says what payloads are; at run time a tuple takes any parameter
     from typing import Generic
 
     from typing_extensions import TypeVar
@@ -43,10 +43,14 @@ if TYPE_CHECKING:
         stream: str
         ts: int
         payload: Payload
+
 else:
     Payload = Any
 
     class _Fields(NamedTuple):
+        tag: Tag
+        stream: str
+        ts: int
         payload: Any
 
 

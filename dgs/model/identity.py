@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dgs import codec
-from dgs.job.stream_tags import program_kinds
 from dgs.model.dependence import Rule, When
 from dgs.model.program import Program, State
 from dgs.model.tags import Kind, Tag
@@ -73,7 +72,7 @@ def identity_of(program: Program, streams: Sequence[str]) -> ProgramIdentity:
     parts |= {f"state type {state.name!r}": f"handles {state.handles!r}" for state in program.states()}
     for fork in program.fork_joins():
         parts[f"fork {fork.name!r}"] = f"{fork.parent} to {fork.left} and {fork.right}"
-    parts |= {f"kind {name!r}": _domain(kind) for name, kind in program_kinds(program).items()}
+    parts |= {f"kind {name!r}": _domain(kind) for name, kind in program.all_kinds().items()}
     parts["accumulating kinds"] = ", ".join(sorted(map(str, program.accumulates))) or "none"
     parts |= _dependence(program)
     return ProgramIdentity(

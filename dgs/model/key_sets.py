@@ -30,6 +30,7 @@ from math import gcd, isfinite, lcm
 from numbers import Number
 from typing import Any
 
+from dgs import codec
 from dgs.model.tags import Key
 
 LARGEST_EXPONENT = 1000
@@ -80,8 +81,6 @@ def key_class(key: Key) -> int:
 
     Equal keys (1 and 1.0) have one hash, as they are one key everywhere else.
     """
-    from dgs import codec
-
     data = codec.encode(representative(key))
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big")
 

@@ -202,6 +202,18 @@ class Program:
             not self.gives("fork") and type(self).fork_joins is Program.fork_joins and bool(self.accumulating)
         )
 
+    @property
+    def is_vectorised(self) -> bool:
+        """Whether any of its state types has an `update_batch`."""
+        return any(one.update_batch is not None for one in self.states())
+
+    def all_kinds(self) -> dict[str, Kind]:
+        """Return all kinds the program names, with what is known of their keys, in the order of their names."""
+        names = {str(k) for k in (*self.kinds, *self.accumulates)}
+        for rule in self.dependence.rules:
+            names |= {str(rule.left), str(rule.right)}
+        return {name: self.kind(name) for name in sorted(names)}
+
     def kind(self, name: str) -> Kind:
         """Return the declaration of a kind; a kind the program does not declare has no known key domain."""
         declared = {str(k): k for k in self.kinds}

@@ -30,9 +30,8 @@ from dgs.model.program import Program
 LONGEST_REPR = 200
 """Characters of a payload that an error message shows."""
 
-_HOME = Path(__file__).resolve().parent.parent
 _OURS = (
-    *(f"{_HOME / package}/" for package in ("dgs", "planner", "workers", "spark_bridge")),
+    f"{Path(__file__).parents[1]}/",
     "<frozen importlib",
     f"{Path(importlib.__file__).parent}/",
 )

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from dgs import codec
 from dgs.codec.arrays import viewed
 from dgs.codec.forms import Form
 from dgs.errors import CodecError
@@ -25,7 +26,7 @@ from dgs.model.order import Heartbeat, OrderKey
 from dgs.model.outputs import OutputBatch
 from dgs.model.row_numbers import RowNumbers
 from dgs.model.tag_sets import TagSet
-from dgs.model.tags import ImplTag, Tag
+from dgs.model.tags import ImplTag, Kind, Tag
 
 Word = TypeVar("Word")
 
@@ -189,15 +190,18 @@ def _to_keys(keys: KeySet) -> list[Any]:
     return [keys.modulus, keys.classes, keys.extra, keys.missing]
 
 
-FORMS = (
-    Form(50, (Tag,), lambda tag: [tag.kind, tag.key], _from_tag),
-    Form(51, (ImplTag,), lambda itag: [itag.tag, itag.stream], _from_itag),
-    Form(52, (KeySet,), _to_keys, _from_keys),
-    Form(53, (TagSet,), lambda tags: [tags.kinds, tags.others], _from_tags),
-    Form(54, (ImplTagSet,), lambda itags: itags.streams, _from_itags),
-    Form(55, (OrderKey,), _to_key, _from_key, is_raw=True),
-    Form(56, (Heartbeat,), list, _from_heartbeat, is_raw=True),
-    Form(57, (Event,), list, _from_event),
-    Form(58, (EventBatch,), _to_events, _from_events),
-    Form(59, (OutputBatch,), _to_outputs, _from_outputs),
+codec.add_text_type(Kind)
+codec.add_forms(
+    [
+        Form(50, (Tag,), lambda tag: [tag.kind, tag.key], _from_tag),
+        Form(51, (ImplTag,), lambda itag: [itag.tag, itag.stream], _from_itag),
+        Form(52, (KeySet,), _to_keys, _from_keys),
+        Form(53, (TagSet,), lambda tags: [tags.kinds, tags.others], _from_tags),
+        Form(54, (ImplTagSet,), lambda itags: itags.streams, _from_itags),
+        Form(55, (OrderKey,), _to_key, _from_key, is_raw=True),
+        Form(56, (Heartbeat,), list, _from_heartbeat, is_raw=True),
+        Form(57, (Event,), list, _from_event),
+        Form(58, (EventBatch,), _to_events, _from_events),
+        Form(59, (OutputBatch,), _to_outputs, _from_outputs),
+    ]
 )

@@ -33,7 +33,7 @@ from dgs.model.order import MIN_TS, OrderKey
 from dgs.model.program import Program, State
 from dgs.model.tags import Tag
 from dgs.model.user_code import user_error
-from dgs.semantics.skipping import DeadLetter, saved
+from dgs.semantics.skipped_events import DeadLetter, saved
 
 UNSET: Any = object()
 """No state was given: start from the program's initial one."""

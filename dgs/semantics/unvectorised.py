@@ -6,7 +6,7 @@
 ...     def update(self, state, event, emit): return state + 1
 ...     def update_batch(self, state, batch, emit_batch): return state + len(batch)
 >>> program = Count()
->>> is_vectorised(program), is_vectorised(without_batches(program)), without_batches(program).name
+>>> program.is_vectorised, without_batches(program).is_vectorised, without_batches(program).name
 (True, False, 'Count')
 """
 
@@ -22,11 +22,6 @@ VECTORISED = tuple(name for name in ("update_batch", "update_windows") if hasatt
 """The optional methods that take many events at a time."""
 
 
-def is_vectorised(program: Program) -> bool:
-    """Return whether any state type of the program has an `update_batch`."""
-    return any(state.update_batch is not None for state in program.states())
-
-
 def without_batches(program: Program) -> Program:
     """Return a copy of the program that is an instance of a subclass without the vectorised methods."""
     kind = type(program)
@@ -40,13 +35,3 @@ def without_batches(program: Program) -> Program:
         kind.__name__, (kind,), {**names, "states": states, "__module__": kind.__module__}
     )
     return slower
-
-
-def scalar(ref: str, base_dir: str, args: dict[str, Any]) -> Program:
-    """Load a program as a plan file names it, without its vectorised methods: for another process to make the same."""
-    from pathlib import Path
-
-    from dgs.job.loading import load_program
-    from dgs.job.schema import ProgramConfig
-
-    return without_batches(load_program(ProgramConfig(ref=ref, args=args), Path(base_dir)))

@@ -8,7 +8,6 @@ from typing import Any
 
 from dgs.bench.contestants import runtime
 from dgs.bench.measuring import Contestant
-from dgs.semantics.unvectorised import is_vectorised
 from experiments.bench.applications import Application
 from experiments.bench.baselines import by_hand, loops
 
@@ -30,7 +29,7 @@ def contestants(small: Application, large: Application, shapes: Shapes) -> Itera
     if "numpy" in shapes.engines:
         yield from by_hand(large)
     for app, mode in ((small, "scalar"), (large, "vectorised")):
-        if mode == "scalar" or is_vectorised(app.program):
+        if mode == "scalar" or app.program.is_vectorised:
             for leaves in shapes.leaves:
                 yield from runtimes(app, mode, leaves, shapes)
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from dgs.api.preparing import from_file, prepare
-from dgs.api.run_job import run_job
 from dgs.api.running import job_of
+from dgs.api.runtimes import run_job
 from dgs.workers.runtime.job import Caller
 
 STORY = "story.jsonl"

@@ -9,9 +9,9 @@ from typing import Any
 from dgs import codec
 from dgs.model.program import State
 from dgs.planner.plan import Plan, PlanNode
+from dgs.spark_bridge.batch.plan_units import Division, Unit
 from dgs.spark_bridge.batch.replay import Replay
 from dgs.spark_bridge.batch.tasks import Report, Task
-from dgs.spark_bridge.batch.units import Division, Unit
 from dgs.workers.checkpoints import ResumePoint
 from dgs.workers.runtime.job import Job
 

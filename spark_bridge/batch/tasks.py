@@ -26,7 +26,7 @@ from dgs.planner.plan import Plan, PlanNode
 from dgs.spark_bridge.batch.task_errors import error_row
 from dgs.spark_bridge.batch.task_inputs import Inputs
 from dgs.spark_bridge.batch.task_outputs import TaskOutputs
-from dgs.spark_bridge.batch.windows import chunks
+from dgs.spark_bridge.batch.window_states import chunks
 from dgs.workers.checkpoints import ResumePoint, StagedFile
 from dgs.workers.protocol.fold import NOTHING, Folder
 from dgs.workers.protocol.host import Host

@@ -19,7 +19,7 @@ from dgs.errors import DgsError
 from dgs.model.program import State
 from dgs.spark_bridge.batch.task_errors import error_row
 from dgs.spark_bridge.batch.tasks import ERROR, NO_CHUNK, SCHEMA, Answer, Work
-from dgs.spark_bridge.batch.windows import encoded, joined
+from dgs.spark_bridge.batch.window_states import encoded, joined
 from dgs.workers.protocol.forking import Forking
 
 Batches = Iterator[pa.RecordBatch]

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from dgs.errors import PlanFileError
+from dgs.spark_bridge.data_source.log_options import LogOptions
+from dgs.spark_bridge.data_source.log_writer import BATCH_WRITE
+from dgs.spark_bridge.data_source.query_owner import PREFIX
 from dgs.spark_bridge.ingest.failures import explained
-from dgs.spark_bridge.ingest.log_writer import BATCH_WRITE
-from dgs.spark_bridge.ingest.options import LogOptions
 from dgs.spark_bridge.ingest.queries import Query, frame, prepared
-from dgs.spark_bridge.ingest.query_owner import PREFIX
 from dgs.spark_bridge.session.session import activate
 from dgs.spark_bridge.session.settings_advice import tell, unknown_options
 from dgs.workers.event_log import LogWriter, close_stream, failure, owner, summary

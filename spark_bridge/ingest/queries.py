@@ -17,7 +17,7 @@ from typing import Any
 from dgs.errors import PlanFileError
 from dgs.job.schema import ColumnRef, SortWithin, SparkSource, StreamConfig, TagConfig
 from dgs.job.units import TimeUnit
-from dgs.spark_bridge.ingest.options import listed
+from dgs.spark_bridge.data_source.log_options import listed
 from dgs.spark_bridge.session.settings_advice import text
 
 FILES = frozenset(["parquet", "orc", "csv", "json", "text", "avro"])

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dgs.errors import SparkUnavailableError
-from dgs.spark_bridge.ingest.failures import is_of_lost_java, sentence
+from dgs.spark_bridge.session.java_errors import is_of_lost_java, sentence
 from dgs.workers.storage.whole_files import make_directory
 
 STOPS_WITHIN = 10.0

@@ -22,9 +22,9 @@ from typing import Any
 
 from dgs.errors import DgsError, MissingPackageError, SparkUnavailableError, UsageError
 from dgs.job.schema import SparkConfig
-from dgs.spark_bridge.ingest.failures import is_of_lost_java
 from dgs.spark_bridge.session.embedded import Embedded, end_of, why_java_ended
 from dgs.spark_bridge.session.java import find_java
+from dgs.spark_bridge.session.java_errors import first_line, is_of_lost_java
 from dgs.spark_bridge.session.logging_noise import tell_errors_once
 from dgs.spark_bridge.session.reachability import check_answers
 from dgs.spark_bridge.session.settings_advice import (
@@ -217,7 +217,7 @@ def _stop(current: _Current) -> None:
 
 def register(spark: Any) -> None:
     """Make `format("dgs")` known to a session; those of `session` know it already."""
-    from dgs.spark_bridge.data_source import DgsDataSource
+    from dgs.spark_bridge.data_source.format import DgsDataSource
 
     with _this_interpreter(spark):
         spark.dataSource.register(DgsDataSource)
@@ -278,10 +278,3 @@ def _is_there(module: str) -> bool:
         return find_spec(module) is not None
     except ModuleNotFoundError:
         return False
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of what an error, or the cause that Spark knows of it, says; its type, if it says nothing."""
-    while (cause := getattr(error, "_cause", None)) is not None:
-        error = cause
-    return next((line for line in str(error).strip().splitlines() if line.strip()), type(error).__name__)

@@ -228,7 +228,7 @@ def test_bug_in_dgs_exits_70_and_leaves_the_traceback(project, dgs, monkeypatch,
     def broken(job, caller):
         raise KeyError("lost")
 
-    monkeypatch.setattr("dgs.api.run_job.run_job", broken)
+    monkeypatch.setattr("dgs.api.runtimes.run_job", broken)
     done = dgs("run plan.yaml")
     assert done.code == 70
     assert (

@@ -1,7 +1,7 @@
 """Programs without their vectorised methods."""
 
 from dgs import Program, StateType, TagSet
-from dgs.semantics.unvectorised import is_vectorised, without_batches
+from dgs.semantics.unvectorised import without_batches
 
 
 class Scaled(Program):
@@ -32,11 +32,11 @@ def test_copy_keeps_what_the_program_was_made_with():
 def test_original_stays_vectorised():
     program = Scaled(3)
     without_batches(program)
-    assert is_vectorised(program)
+    assert program.is_vectorised
 
 
 def test_states_of_its_own_lose_their_batches_too():
-    assert is_vectorised(Typed(1))
+    assert Typed(1).is_vectorised
     (state,) = without_batches(Typed(1)).states()
     assert (state.name, state.update_batch) == ("own", None)
 

@@ -7,7 +7,7 @@ import pytest
 
 from dgs.errors import PlanFileError
 from dgs.job.schema import StreamConfig
-from dgs.job.stream_tags import declared_tags, literal_tag, program_kinds
+from dgs.job.stream_tags import declared_tags, literal_tag
 from dgs.model.dependence import ALWAYS, Dependence
 from dgs.model.key_sets import KeySet
 from dgs.model.program import Program
@@ -92,7 +92,7 @@ def test_literal_tag_is_the_one_that_the_plan_file_alone_says(tags, expected):
 
 
 def test_program_kinds_are_all_that_the_program_names():
-    found = program_kinds(Kinds())
+    found = Kinds().all_kinds()
     assert list(found) == ["barrier", "loose", "side", "view"]
     assert found["side"].domain == ("l", "r")
 

@@ -16,7 +16,7 @@ from dgs.model.impl_tags import ImplTagSet
 from dgs.model.program import Program
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Tag, kind
-from dgs.planner.drawing.dependence import dependence_dot, dependence_mermaid
+from dgs.planner.drawing.dependence_graph import dependence_dot, dependence_mermaid
 from dgs.planner.drawing.explain import as_explanation, explain
 from dgs.planner.drawing.svg import tidy
 from dgs.planner.drawing.text import as_dot, as_mermaid, as_svg, as_text

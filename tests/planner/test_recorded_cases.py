@@ -13,8 +13,7 @@ from dgs.planner.optimizers.matching import match
 from dgs.planner.optimizers.tag_tree import to_plan_node
 from dgs.planner.plan import Plan
 from dgs.planner.validity import violations
-
-from . import recorded
+from tests.planner import recorded
 
 pytestmark = pytest.mark.skipif(not recorded.NAMES, reason="the recorded cases are not beside the checkout")
 

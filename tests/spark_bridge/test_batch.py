@@ -18,8 +18,9 @@ from dgs import codec
 from dgs.errors import OutOfOrderError, UnownedTagError, UsageError, UserCodeError, WorkerLostError
 from dgs.model.impl_tags import ImplTagSet
 from dgs.semantics import sequential
-from dgs.spark_bridge.batch import driver as batch
-from dgs.spark_bridge.batch import replay, window_joins, windows
+from dgs.spark_bridge.batch import batch_driver as batch
+from dgs.spark_bridge.batch import replay, window_joins
+from dgs.spark_bridge.batch import window_states as windows
 from dgs.spark_bridge.batch.task_errors import error_of
 from dgs.spark_bridge.batch.tasks import ERROR, WINDOWS, Task, guarded
 from tests.programs import BARRIER, VALUE, EventWindow

@@ -11,9 +11,9 @@ from pyspark import TaskContext
 from pyspark.sql.types import StructType
 
 from dgs.errors import UsageError
-from dgs.spark_bridge.data_source import DgsDataSource
-from dgs.spark_bridge.ingest.log_writer import CONTINUOUS, LogWrite
-from dgs.spark_bridge.ingest.options import LogOptions, listed
+from dgs.spark_bridge.data_source.format import DgsDataSource
+from dgs.spark_bridge.data_source.log_options import LogOptions, listed
+from dgs.spark_bridge.data_source.log_writer import CONTINUOUS, LogWrite
 from dgs.spark_bridge.ingest.queries import prepared
 from dgs.spark_bridge.session.session import register
 from dgs.workers.event_log.segments import all_names, read_segment

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from dgs.errors import OwnedLogError, ReplayMismatchError
-from dgs.spark_bridge.ingest.delivery import Delivery
-from dgs.spark_bridge.ingest.query_owner import Query
+from dgs.spark_bridge.data_source.log_delivery import Delivery
+from dgs.spark_bridge.data_source.query_owner import Query
 from dgs.workers.event_log import LogReader, owner, summary
 from tests.spark_bridge.writing import batches_in
 

@@ -6,8 +6,9 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
 from dgs.job.schema import SparkSource, StreamConfig
-from dgs.spark_bridge.ingest.failures import explained, is_of_lost_java, sentence
+from dgs.spark_bridge.ingest.failures import explained
 from dgs.spark_bridge.ingest.queries import queries_of
+from dgs.spark_bridge.session.java_errors import is_of_lost_java, sentence
 
 RAISED = """[PYTHON_DATA_SOURCE_ERROR] Failed to initialize Python data source writer: Traceback (most recent call last):
   File "worker.py", line 7, in main

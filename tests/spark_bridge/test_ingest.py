@@ -19,10 +19,10 @@ from dgs.errors import JavaMissingError, MalformedRowError, PlanFileError, Spark
 from dgs.job.document import parse
 from dgs.job.run_directory import RunDirectory
 from dgs.job.schema import PlanFile, SparkSource, StreamConfig
+from dgs.spark_bridge.data_source.log_options import LogOptions
 from dgs.spark_bridge.ingest import ingest
 from dgs.spark_bridge.ingest.feed import Feed
 from dgs.spark_bridge.ingest.ingest import feeding
-from dgs.spark_bridge.ingest.options import LogOptions
 from dgs.spark_bridge.ingest.queries import queries_of
 from dgs.workers.event_log import failure, summary
 from tests.spark_bridge.writing import batches_in, put_file, rows_in

@@ -18,8 +18,8 @@ from dgs.errors import PlanFileError
 from dgs.job.schema import SinkConfig, SparkConfig
 from dgs.spark_bridge.session.session import settings
 from dgs.spark_bridge.tables import output_tables
+from dgs.spark_bridge.tables.epoch_table import create_table
 from dgs.spark_bridge.tables.output_tables import OutputTable, outlives_session
-from dgs.spark_bridge.tables.tables import create_table
 from dgs.workers.sinks.files.places import Place
 from tests.spark_bridge.using import BRIEF
 

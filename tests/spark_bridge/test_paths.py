@@ -7,9 +7,9 @@ import pytest
 
 from dgs.errors import OwnedLogError
 from dgs.job.schema import SortWithin, SparkSource, StreamConfig
+from dgs.spark_bridge.data_source.query_owner import Query, standing
 from dgs.spark_bridge.ingest.feed import Feed
 from dgs.spark_bridge.ingest.queries import queries_of, resolved
-from dgs.spark_bridge.ingest.query_owner import Query, standing
 from dgs.workers.event_log import failure, owner
 from tests.spark_bridge.writing import put_file, rows_in
 

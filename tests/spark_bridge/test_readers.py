@@ -12,8 +12,8 @@ from pyspark.sql.types import StructType
 
 import dgs
 from dgs.errors import CorruptFileError, NoSuchRunError, UsageError
-from dgs.spark_bridge.tables import readers
-from dgs.spark_bridge.tables.run_files import common_schema, last_epoch, output_files
+from dgs.spark_bridge.data_source import readers
+from dgs.spark_bridge.data_source.run_files import common_schema, last_epoch, output_files
 from dgs.workers.checkpoints import StagedFile
 from tests.workers.checkpoints.saving import checkpoint, open_store
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgs.spark_bridge.ingest.sorting import in_order, is_sorted, merged, pieces
+from dgs.spark_bridge.data_source.sorting import in_order, is_sorted, merged, pieces
 
 ROWS = st.lists(
     st.tuples(st.integers(0, 5), st.sampled_from(["a", "b", "c"]), st.integers(-2, 2)), max_size=30

@@ -10,9 +10,9 @@ import dgs
 from dgs import codec
 from dgs.errors import CheckpointFailedError, PlanFileError
 from dgs.job.schema import SparkTable
-from dgs.spark_bridge.tables.checkpoint_rows import row_of, table_of_rows
+from dgs.spark_bridge.data_source.checkpoint_rows import row_of, table_of_rows
 from dgs.spark_bridge.tables.checkpoint_table import Follower, SparkStore, TableAppend, told
-from dgs.spark_bridge.tables.tables import EpochTable
+from dgs.spark_bridge.tables.epoch_table import EpochTable
 from tests.spark_bridge.using import entered
 from tests.workers.checkpoints.saving import checkpoint, open_store
 

@@ -9,7 +9,7 @@ from dgs.job.schema import SinkConfig
 from dgs.model.outputs import OutputBatch
 from dgs.model.tags import Tag
 from dgs.model.user_code import shown
-from dgs.semantics.skipping import DeadLetter
+from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.sinks import open_sink
 from dgs.workers.sinks.dead_letters import dead_letters
 from dgs.workers.sinks.delivery import deliveries

@@ -22,9 +22,16 @@ from dgs.errors import (
 from dgs.model.columns import to_list
 from dgs.model.tags import Tag
 from dgs.workers.event_log import LogReader, LogWriter, close_stream, segments, summary
+from dgs.workers.event_log.event_tables import (
+    columns_of,
+    event_table,
+    events_of,
+    from_bytes,
+    row_table,
+    to_bytes,
+)
 from dgs.workers.event_log.row_order import digest, sorted_rows
 from dgs.workers.event_log.segments import SegmentName
-from dgs.workers.event_log.tables import columns_of, event_table, events_of, from_bytes, row_table, to_bytes
 
 ROOT = Path(__file__).parents[2]
 

@@ -18,9 +18,9 @@ from dgs.workers.sinks.files.places import PartNames, Place
 from dgs.workers.sinks.files.publishing import publish
 from dgs.workers.sinks.files.table_sinks import parquet_sink
 from dgs.workers.sinks.formats import json_columns
+from dgs.workers.sinks.formats.arrow_tables import table_of, table_of_parts
 from dgs.workers.sinks.formats.json_columns import json_lines
 from dgs.workers.sinks.formats.json_text import as_json
-from dgs.workers.sinks.formats.tables import table_of, table_of_parts
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=3) | st.sampled_from(
     ['"', "\\", "\n", "\u2028", "é"]

@@ -10,7 +10,7 @@ import pytest
 
 import dgs
 from dgs.errors import WorkerLostError
-from dgs.semantics.skipping import StateNotSavedError
+from dgs.semantics.skipped_events import StateNotSavedError
 from dgs.workers.runtime.engine import Engine
 from tests.programs import BARRIER, VALUE, EventWindow
 

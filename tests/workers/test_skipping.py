@@ -18,7 +18,7 @@ from dgs.model.outputs import OutputBatch
 from dgs.model.program import Program, StateType
 from dgs.model.tags import Tag
 from dgs.semantics import sequential
-from dgs.semantics.skipping import DeadLetter, StateNotSavedError
+from dgs.semantics.skipped_events import DeadLetter, StateNotSavedError
 from dgs.workers.protocol import fold, skipping
 from dgs.workers.protocol.fold import NOTHING
 from dgs.workers.protocol.messages import Skipped

@@ -13,7 +13,7 @@ from dgs.errors import CorruptFileError, MissingInputError, OutOfOrderError, Unk
 from dgs.model.order import END, OrderKey
 from dgs.model.tags import Tag
 from dgs.workers.event_log import LogWriter
-from dgs.workers.event_log.tables import event_table
+from dgs.workers.event_log.event_tables import event_table
 from dgs.workers.sources.live.waiting import LiveTime
 from tests.workers.reading import opened, readings, rows, stream
 

@@ -27,11 +27,11 @@ from dgs.errors import WorkerLostError
 from dgs.job.schema import SinkConfig, SourceConfig
 from dgs.job.settings import Given
 from dgs.workers.event_log import LogWriter
-from dgs.workers.event_log.tables import event_table
-from dgs.workers.ray_runtime import driver as ray_runtime
+from dgs.workers.event_log.event_tables import event_table
 from dgs.workers.ray_runtime import hosts as ray_hosts
-from dgs.workers.ray_runtime.driver import run_ray
+from dgs.workers.ray_runtime import ray_driver as ray_runtime
 from dgs.workers.ray_runtime.hosts import RayHosts
+from dgs.workers.ray_runtime.ray_driver import run_ray
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.transport import zeromq

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dgs import codec
-from dgs.workers.event_log.tables import one_chunk
+from dgs.workers.event_log.event_tables import one_chunk
 
 _INTEGERS = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from dgs import codec
 from dgs.errors import CodecError, CorruptFileError
-from dgs.workers.event_log.tables import from_bytes, to_bytes
+from dgs.workers.event_log.event_tables import from_bytes, to_bytes
 from dgs.workers.storage import sealed_file
 
 PER_FOLDER = 1000

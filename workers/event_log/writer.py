@@ -30,6 +30,7 @@ import pyarrow.compute as pc
 from dgs.errors import ClosedLogError, MalformedRowError, OwnedLogError, ReplayMismatchError
 from dgs.model.columns import Column
 from dgs.workers.event_log import owner
+from dgs.workers.event_log.event_tables import TS, one_chunk, row_table
 from dgs.workers.event_log.row_order import digest, sorted_rows
 from dgs.workers.event_log.segments import (
     END_MARK,
@@ -44,7 +45,6 @@ from dgs.workers.event_log.segments import (
     newest,
     read_segment,
 )
-from dgs.workers.event_log.tables import TS, one_chunk, row_table
 from dgs.workers.storage.disk import sync_directory
 from dgs.workers.storage.whole_files import make_directory, put_new
 

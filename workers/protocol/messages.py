@@ -15,7 +15,7 @@ from typing import Any
 from dgs.model.events import EventBatch
 from dgs.model.order import OrderKey
 from dgs.model.outputs import OutputBatch
-from dgs.semantics.skipping import DeadLetter
+from dgs.semantics.skipped_events import DeadLetter
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from dgs.model.order import OrderKey
 from dgs.model.outputs import OutputBatch
 from dgs.model.program import Program, State, StateType
 from dgs.model.user_code import user_error
-from dgs.semantics.skipping import DeadLetter, saved
+from dgs.semantics.skipped_events import DeadLetter, saved
 from dgs.workers.protocol.fold import NOTHING, Folder
 from dgs.workers.protocol.messages import Skipped
 from dgs.workers.protocol.releases import Run

@@ -16,7 +16,7 @@ from dgs import codec
 from dgs.errors import CodecError, DgsError, InternalError
 from dgs.model.outputs import OutputBatch
 from dgs.model.user_code import shown
-from dgs.semantics.skipping import DeadLetter
+from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.checkpoints import ResumePoint
 from dgs.workers.recovery.epochs import HostReport, RootReport
 from dgs.workers.runtime.allocator import keep_freed_memory

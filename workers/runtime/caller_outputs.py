@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dgs.model.outputs import OutputBatch
-from dgs.semantics.skipping import DeadLetter
+from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.checkpoints import Checkpoint
 from dgs.workers.runtime.job import Job
 from dgs.workers.sinks import Sink, is_central, open_sink

@@ -16,7 +16,7 @@ from dgs.errors import DgsError
 from dgs.job.loading import load_function
 from dgs.model.outputs import OutputBatch
 from dgs.model.user_code import user_error
-from dgs.semantics.skipping import DeadLetter
+from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.protocol.messages import Closed, Frame, Skipped, Snapshot
 from dgs.workers.recovery.epochs import HostReport, RootReport
 from dgs.workers.runtime.deployment import Deployment

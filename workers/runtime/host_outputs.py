@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from dgs.model.outputs import OutputBatch
-from dgs.semantics.skipping import DeadLetter
+from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.protocol.messages import Skipped
 from dgs.workers.protocol.worker import Worker
 from dgs.workers.recovery.epochs import Epochs, HostReport

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +23,8 @@ from dgs.model.outputs import OutputBatch
 from dgs.model.program import Program
 from dgs.model.tags import Tag
 from dgs.planner.plan import Plan
-from dgs.semantics.skipping import DeadLetter
+from dgs.semantics.skipped_events import DeadLetter
+from dgs.workers.recovery.checkpoint import CheckpointStore
 from dgs.workers.sources.context import SourceContext
 
 
@@ -116,9 +118,25 @@ def _on_stderr(sentence: str) -> None:
     print(sentence, file=sys.stderr, flush=True)  # noqa: T201 - for whoever watches
 
 
+def _same(store: CheckpointStore, _job: Job) -> CheckpointStore:
+    return store
+
+
+@dataclass(frozen=True)
+class Ports:
+    """What is attached to a run from outside, such as tables of Spark; by default nothing.
+
+    `store` wraps the store of checkpoints of a job; `outputs` is entered for as long as the run lasts, before anything is opened,
+    and may raise any DgsError.
+    """
+
+    store: Callable[[CheckpointStore, Job], CheckpointStore] = _same
+    outputs: Callable[[], AbstractContextManager[None]] = nullcontext
+
+
 @dataclass(frozen=True)
 class Caller:
-    """Whoever started a run, and what the runtime has to say to them.
+    """What a runtime calls while a run goes on; by default sentences worth reading go to stderr.
 
     `progress` is called now and then with the events read and the outputs written so far, `notify` with a sentence worth reading.
     `replanned` returns the job under the plan of another plan file, or raises InvalidError.
@@ -127,7 +145,4 @@ class Caller:
     progress: Callable[[int, int], None] = _silent
     notify: Callable[[str], None] = _on_stderr
     replanned: Callable[[Job, str], Job] | None = None
-
-
-NOBODY = Caller()
-"""A caller who asks for nothing: sentences worth reading go to stderr."""
+    ports: Ports = Ports()

@@ -8,7 +8,7 @@ from dgs.errors import StalledError
 from dgs.workers.runtime.caller_outputs import merged_figures
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.engine import Engine
-from dgs.workers.runtime.job import NOBODY, Caller, Job, JobResult
+from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.runtime.stall import Watchdog, sentence
 from dgs.workers.runtime.supervisor import Ended, Session, supervise
 from dgs.workers.sources.live.waiting import SECOND
@@ -17,7 +17,7 @@ PROGRESS_EVERY = 0.2
 """Seconds between two calls of the progress callback."""
 
 
-def run_local(job: Job, caller: Caller = NOBODY) -> JobResult:
+def run_local(job: Job, caller: Caller = Caller()) -> JobResult:
     """Run a job in this process and return its result. Raises any DgsError; outputs are then left as `.partial`."""
     return supervise(job, drive, lambda _: 1, caller)
 

@@ -12,7 +12,6 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from dgs.api.bridge import named_outputs, with_table
 from dgs.errors import DgsError, FrameGapError, WorkerLostError
 from dgs.workers.checkpoints import CheckpointStore, ResumePoint
 from dgs.workers.checkpoints.memory_store import MemoryStore
@@ -117,10 +116,10 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
             patience = job.runtime.stop_timeout / SECOND + STOP_GRACE
             stack.enter_context(control.listening(patience=patience))
         # First, since it refuses names: before the outputs of an earlier run are touched.
-        stack.enter_context(named_outputs(job, caller))
+        stack.enter_context(caller.ports.outputs())
         store = stack.enter_context(_opened(job))
         job = replace(job, run_id=run_id(job))
-        store = with_table(store, job, caller)
+        store = caller.ports.store(store, job)
         session = Session(job, Central(job), control, store, caller, stack)
         stack.callback(session.close)
         complete = False

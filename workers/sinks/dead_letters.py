@@ -22,7 +22,7 @@ from typing import Any
 
 from dgs.errors import CodecError
 from dgs.model.user_code import shown
-from dgs.semantics.skipping import DeadLetter
+from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.sinks.contract import Staged
 from dgs.workers.sinks.files.file_sink import FileSink
 from dgs.workers.sinks.files.jsonl_sink import JsonlWriter

@@ -49,8 +49,8 @@ from dgs.model.outputs import OutputBatch
 from dgs.workers.recovery.positions import declared
 from dgs.workers.sinks.contract import Staged
 from dgs.workers.sinks.files.part_file import refusing
+from dgs.workers.sinks.formats.arrow_tables import text_of
 from dgs.workers.sinks.formats.json_columns import json_lines
-from dgs.workers.sinks.formats.tables import text_of
 from dgs.workers.sinks.marks import Mark, MarkKey, accept
 from dgs.workers.storage.disk import sync_directory
 

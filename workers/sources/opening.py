@@ -10,7 +10,6 @@ from dgs.job.schema import GeneratorSource, SortWithin, StreamConfig
 from dgs.job.units import NANOSECONDS, TimeUnit
 from dgs.model.order import OrderKey
 from dgs.model.program import Program
-from dgs.semantics.unvectorised import is_vectorised
 from dgs.workers.sources.context import SourceContext
 from dgs.workers.sources.contract import Source
 from dgs.workers.sources.live.heartbeats import Heartbeats, Wall, delay_in
@@ -85,7 +84,7 @@ def rows_at_once_of(config: StreamConfig, program: Program) -> int:
     Columns in memory are views: for a program that takes events many at a time, a larger batch costs no memory. Event by
     event it would take a second until its first output.
     """
-    many = config.source.kind == "memory" and is_vectorised(program)
+    many = config.source.kind == "memory" and program.is_vectorised
     return VECTORISED_ROWS if many else ROWS_AT_ONCE[config.source.kind]
 
 

@@ -21,7 +21,7 @@ from dgs import codec
 from dgs.check.elsewhere.shifted_clock import move_clocks
 from dgs.check.scenarios.reachable import reached
 from dgs.check.scenarios.scenario import Scenario
-from dgs.check.scenarios.world import UserRaised, World
+from dgs.check.scenarios.world import NotThere, UserRaised, World
 from dgs.errors import CodecError, DgsError
 from dgs.job.loading import load_callable
 from dgs.model.program import Program
@@ -37,10 +37,6 @@ TIME_ZONE = "DGS-13:47"
 
 INSIDE = "DGS_CHECK_ANOTHER_PROCESS"
 """The variable that is set there: a module that checks its programs when it is imported must not start one process after the other."""
-
-
-class NotThere(Exception):  # noqa: N818 - an answer, not an error
-    """The program cannot be run in another process: why."""
 
 
 class AnotherProcess:

@@ -6,12 +6,11 @@ from typing import Any
 
 from dgs import codec
 from dgs.check.drawing.scenarios import Draws
-from dgs.check.elsewhere.another_process import NotThere
 from dgs.check.laws.contract import Finding, Law, compared
 from dgs.check.scenarios.equality import Symptom
 from dgs.check.scenarios.reachable import reached
 from dgs.check.scenarios.scenario import Scenario
-from dgs.check.scenarios.world import UserRaised, World
+from dgs.check.scenarios.world import NotThere, UserRaised, World
 
 HINT = (
     "update, fork and join must do the same in every process and at every time. Look in them for a clock or a date (take `event.ts`), "

@@ -18,10 +18,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from dgs.check.scenarios.equality import Equal, same
-from dgs.check.scenarios.scenario import Side, Sides
+from dgs.check.scenarios.scenario import Scenario, Side, Sides
 from dgs.errors import DgsError
 from dgs.model.dependence import Dependence
 from dgs.model.events import Event
@@ -29,8 +29,30 @@ from dgs.model.program import ForkJoin, Program, State, StateType
 from dgs.model.tags import Tag
 from dgs.model.user_code import user_trace
 
-if TYPE_CHECKING:
-    from dgs.check.elsewhere.another_process import AnotherProcess
+
+class NotThere(Exception):  # noqa: N818 - an answer, not an error
+    """The program cannot be run in another process: why."""
+
+
+class Elsewhere(Protocol):
+    """The program in another process."""
+
+    @property
+    def here(self) -> World:
+        """The same copy of the program in this process."""
+
+    def start(self) -> None:
+        """Start the process, if it does not run. Raises NotThere."""
+
+    def reached(self, scenario: Scenario) -> tuple[State, list[list[Any]]]:
+        """Return the state that the steps lead to there, and the outputs of each event. Raises NotThere, UserRaised."""
+
+    def close(self) -> None:
+        """End the process, if there is one."""
+
+
+def _nowhere(_program: Program) -> Elsewhere:
+    raise NotThere("no other process is wanted")
 
 
 class UserRaised(Exception):  # noqa: N818 - a finding on its way to the report, not an error of ours
@@ -49,7 +71,7 @@ class World:
 
     `tags`: a finite sample of its tags; `payloads`: a Hypothesis strategy by kind; `streams`: which streams a kind comes from
     (its own name where nothing is known); `any_ints`: kinds whose payloads may be large ints; `passes`: by how much time may pass
-    between two events.
+    between two events; `start_elsewhere`: makes the program in another process.
     """
 
     program: Program
@@ -60,6 +82,7 @@ class World:
     outputs_equal: Equal = same
     any_ints: frozenset[str] = frozenset()
     passes: tuple[int, ...] = (1,)
+    start_elsewhere: Callable[[Program], Elsewhere] = _nowhere
 
     @cached_property
     def types(self) -> dict[str, StateType]:
@@ -103,11 +126,9 @@ class World:
         return len(self.passes) > 1
 
     @cached_property
-    def elsewhere(self) -> AnotherProcess:
-        """Another process with the program, which starts when it is first asked."""
-        from dgs.check.elsewhere.another_process import AnotherProcess
-
-        return AnotherProcess(self.program)
+    def elsewhere(self) -> Elsewhere:
+        """Another process with the program, which starts when it is first asked. Raises NotThere if there can be none."""
+        return self.start_elsewhere(self.program)
 
     def close(self) -> None:
         """End what was started."""

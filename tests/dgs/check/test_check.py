@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import dgs
 from dgs.check import replay, save
-from dgs.check.drawing.payloads import payload_hint
+from dgs.check.drawing.sample_payloads import payload_hint
 from dgs.check.drawing.sample_tags import sample_tags
 from dgs.cli.app import app
 from dgs.errors import MissingPackageError, ProgramImportError, UsageError

@@ -18,8 +18,8 @@ from dgs.model.columns import Column
 from dgs.workers.sinks.files.buffer import Waiting
 from dgs.workers.sinks.files.file_sink import EpochParts, FileSink
 from dgs.workers.sinks.files.places import PartNames
+from dgs.workers.sinks.formats.arrow_tables import fitted, flat, table_of_parts
 from dgs.workers.sinks.formats.spark_columns import readable
-from dgs.workers.sinks.formats.tables import fitted, flat, table_of_parts
 
 ROWS_PER_BLOCK = 65_536
 

@@ -19,8 +19,8 @@ import numpy as np
 
 from dgs import codec
 from dgs.errors import CodecError, MalformedRowError
+from dgs.workers.event_log.event_tables import event_table
 from dgs.workers.event_log.segments import greatest
-from dgs.workers.event_log.tables import event_table
 from dgs.workers.event_log.writer import LogWriter
 from dgs.workers.sources.readers.jsonl import HEARTBEAT
 from dgs.workers.sources.rows import Arrivals, Beats, RawRows

@@ -32,8 +32,8 @@ from dgs.workers.checkpoints.directory import CheckpointDirectory
 from dgs.workers.checkpoints.file_paths import located
 from dgs.workers.checkpoints.saved import Committed
 from dgs.workers.sinks.files.places import FILE_KINDS, Place, sink_place
+from dgs.workers.sinks.formats.arrow_tables import table_of, text_of
 from dgs.workers.sinks.formats.spark_columns import readable
-from dgs.workers.sinks.formats.tables import table_of, text_of
 
 ROWS = 65_536
 """Rows read at a time."""

@@ -21,14 +21,14 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from dgs.errors import DgsError, MalformedRowError, UsageError
-from dgs.spark_bridge.ingest.delivery import Delivery
-from dgs.spark_bridge.ingest.options import LogOptions
-from dgs.spark_bridge.ingest.query_owner import Query, standing
-from dgs.spark_bridge.ingest.sorting import in_order
-from dgs.spark_bridge.ingest.staging import Run, Staging, read
+from dgs.spark_bridge.data_source.log_delivery import Delivery
+from dgs.spark_bridge.data_source.log_options import LogOptions
+from dgs.spark_bridge.data_source.query_owner import Query, standing
+from dgs.spark_bridge.data_source.sorting import in_order
+from dgs.spark_bridge.data_source.staging import Run, Staging, read
 from dgs.workers.event_log import failure, owner, summary
+from dgs.workers.event_log.event_tables import one_chunk
 from dgs.workers.event_log.segments import greatest
-from dgs.workers.event_log.tables import one_chunk
 
 QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
 """What Spark calls the streaming query and the micro-batch of a task; inside `foreachBatch`, too."""

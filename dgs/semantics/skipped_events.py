@@ -14,7 +14,7 @@
 ('clicks', 3, 0, 'ZeroDivisionError: float division by zero')
 >>> saved(Ratio(), print)
 Traceback (most recent call last):
-dgs.semantics.skipping.StateNotSavedError: `on_error: skip` needs a copy of every state of program Ratio, and ...
+dgs.semantics.skipped_events.StateNotSavedError: `on_error: skip` needs a copy of every state of program Ratio, and ...
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from dgs.errors import CorruptFileError, UsageError
 from dgs.job.paths import local_path
-from dgs.spark_bridge.tables.checkpoint_rows import SCHEMA, row_of_saved, table_of_rows
-from dgs.spark_bridge.tables.run_files import (
+from dgs.spark_bridge.data_source.checkpoint_rows import SCHEMA, row_of_saved, table_of_rows
+from dgs.spark_bridge.data_source.run_files import (
     OutputFile,
     committed,
     last_epoch,

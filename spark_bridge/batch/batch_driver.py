@@ -1,6 +1,6 @@
 """`runtime: {kind: spark}`: the same program and the same plan over bounded data, on Spark alone.
 
-The plan is cut into units that share nothing (`dgs.spark_bridge.batch.units`), each of which one task computes. Where all that is below a
+The plan is cut into units that share nothing (`dgs.spark_bridge.batch.plan_units`), each of which one task computes. Where all that is below a
 unit's root accumulates, its workers fold in tasks of their own, window by window, and the unit's events are replayed over the
 windows in the driver. The last states of the units are joined up the plan, and outputs and state are committed in one step, as an
 epoch like any other: so a run that failed has committed nothing, and one that was begun elsewhere can be finished here.
@@ -43,14 +43,14 @@ from dgs.spark_bridge.batch.tasks import (
     Work,
     batches_of,
 )
-from dgs.spark_bridge.session.session import first_line
+from dgs.spark_bridge.session.java_errors import first_line
 from dgs.spark_bridge.session.session import session as spark_session
 from dgs.workers.checkpoints import ResumePoint
 from dgs.workers.event_log import failure, summary
 from dgs.workers.recovery.epochs import HostReport, RootReport
 from dgs.workers.runtime.caller_outputs import Central, merged_figures
 from dgs.workers.runtime.deployment import Deployment
-from dgs.workers.runtime.job import NOBODY, Caller, Job, JobResult
+from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.runtime.supervisor import Ended, Session, supervise
 from dgs.workers.sources.live.logged import log_path
 
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def run_spark(job: Job, caller: Caller = NOBODY) -> JobResult:
+def run_spark(job: Job, caller: Caller = Caller()) -> JobResult:
     """Run a job on Spark and return its result. Raises UsageError if it is not bounded, and any other DgsError."""
     refuse_live(job.streams)
     if not job.is_kept:

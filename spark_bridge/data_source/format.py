@@ -20,7 +20,7 @@ KEPT = 'format("dgs"): an event log keeps the rows it has'
 
 
 class DgsDataSource(DataSource):
-    """`format("dgs")`. Options for writing are described in `dgs.spark_bridge.ingest.options`, those for reading in `dgs.spark_bridge.tables.readers`."""
+    """`format("dgs")`. Options for writing are described in `dgs.spark_bridge.data_source.log_options`, those for reading in `dgs.spark_bridge.data_source.readers`."""
 
     @classmethod
     def name(cls) -> str:
@@ -29,26 +29,26 @@ class DgsDataSource(DataSource):
 
     def schema(self) -> StructType | str:
         """Return the columns of what is read."""
-        from dgs.spark_bridge.tables import readers
+        from dgs.spark_bridge.data_source import readers
 
         found: StructType | str = readers.schema(self.options)
         return found
 
     def reader(self, schema: StructType) -> Any:
         """Read what a run has committed."""
-        from dgs.spark_bridge.tables import readers
+        from dgs.spark_bridge.data_source import readers
 
         return readers.reader(self.options, schema)
 
     def streamReader(self, schema: StructType) -> Any:  # noqa: N802 - Spark's name
         """Read what a run commits, as it does."""
-        from dgs.spark_bridge.tables import readers
+        from dgs.spark_bridge.data_source import readers
 
         return readers.stream_reader(self.options, schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> Any:  # noqa: N802 - Spark's name
         """Write an event log, one batch per micro-batch."""
-        from dgs.spark_bridge.ingest.log_writer import LogWrite, StreamWriter
+        from dgs.spark_bridge.data_source.log_writer import LogWrite, StreamWriter
 
         if overwrite:
             raise UsageError(message=f"{KEPT}: .outputMode('append'), not 'complete'")
@@ -56,7 +56,7 @@ class DgsDataSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> Any:
         """Write an event log, all rows as one batch."""
-        from dgs.spark_bridge.ingest.log_writer import BatchWriter, LogWrite
+        from dgs.spark_bridge.data_source.log_writer import BatchWriter, LogWrite
 
         if overwrite:
             raise UsageError(message=f"{KEPT}: .mode('append'), not 'overwrite'")

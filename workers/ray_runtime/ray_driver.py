@@ -22,7 +22,7 @@ from dgs.workers.runtime.caller_outputs import merged_figures
 from dgs.workers.runtime.checkpointing import Checkpointing
 from dgs.workers.runtime.control import Wish
 from dgs.workers.runtime.deployment import Deployment
-from dgs.workers.runtime.job import NOBODY, Caller, Job, JobResult
+from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.runtime.stall import Watchdog, sentence
 from dgs.workers.runtime.supervisor import LOSSES, Ended, Session, supervise
 from dgs.workers.sources.live.waiting import SECOND
@@ -36,7 +36,7 @@ REFILL_SECONDS = 10.0
 """How long a generation is at work before hosts for the next one are started: a short run should not pay for that."""
 
 
-def run_ray(job: Job, caller: Caller = NOBODY) -> JobResult:
+def run_ray(job: Job, caller: Caller = Caller()) -> JobResult:
     """Run a job on Ray and return its result.
 
     A host that dies ends its generation; the next one starts from the last checkpoint, on new hosts. Raises RayUnavailableError

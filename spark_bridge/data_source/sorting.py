@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dgs.workers.event_log.event_tables import one_chunk
 from dgs.workers.event_log.row_order import sort_keys, sorted_rows
-from dgs.workers.event_log.tables import one_chunk
 
 
 def in_order(table: pa.Table, first: Sequence[str]) -> pa.Table:

@@ -23,8 +23,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from dgs.errors import OwnedLogError, ReplayMismatchError
-from dgs.spark_bridge.ingest.query_owner import Query, note_repeated, repeated, standing
-from dgs.spark_bridge.ingest.sorting import merged, pieces
+from dgs.spark_bridge.data_source.query_owner import Query, note_repeated, repeated, standing
+from dgs.spark_bridge.data_source.sorting import merged, pieces
 from dgs.workers.event_log import LogWriter, Segment, owner
 from dgs.workers.event_log.segments import BatchId, greatest, newest
 

@@ -1,0 +1,1 @@
+"""To be written: what this folder is, and in which order to read it."""

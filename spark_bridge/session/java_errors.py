@@ -1,0 +1,58 @@
+"""What Java and Spark say of an error, as one sentence, and whether there is still a Java to say it.
+
+>>> text = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: [CAST_INVALID_INPUT] The value 'x' is no number. Correct it"
+>>> sentence(text)
+"[CAST_INVALID_INPUT] The value 'x' is no number. Correct it"
+"""
+
+from __future__ import annotations
+
+import re
+
+_WRAPPING = re.compile(r"^\[STREAM_FAILED\] Query \[id = [^\]]*\] terminated with exception: ")
+_NO_ANSWER = re.compile(r"Py4JNetworkError: .*|Py4JError: An error occurred while calling \S+\s*", re.DOTALL)
+"""Where Java has answered, it has said more than this."""
+
+LOST = (
+    "its Java process is gone: it was killed, or had too little memory (`spark: {conf: {spark.driver.memory: ...}}`); what it said "
+    "is in spark/spark.log in the directory of the run, which can go on"
+)
+_WRAPPINGS = ("Job aborted", "Writing job aborted", "FAILED_EXECUTE", "PYTHON_DATA_SOURCE_ERROR")
+_STATE = re.compile(r"\s*SQLSTATE: \w+.*$")
+_CLASS = re.compile(r"^(?:[a-z]\w*\.)+(\w+: )")
+_TRACEBACK = "Traceback (most recent call last):"
+_RAISED = re.compile(r"^((?:\w+\.)*\w*(?:Error|Exception)\b.*|(?:\w+\.)+[A-Z]\w*: .*)$", re.MULTILINE)
+_BY_WORKER = "An exception was thrown from the Python worker"
+_ROOT = re.compile(r"^\s*(?:Caused by|pyspark\.\S+|dgs\.errors\.\w+): (.*)$", re.MULTILINE)
+
+
+def is_of_lost_java(error: BaseException | None) -> bool:
+    """Whether an error, or what has led to it, is that nobody is at the other end any more."""
+    while error is not None:
+        if isinstance(error, ConnectionError) or _NO_ANSWER.fullmatch(f"{type(error).__name__}: {error}"):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def sentence(text: str) -> str:
+    """Return what Spark says, without what is around it: stack traces, plans, the ids of the query."""
+    lines = [line.strip() for line in _WRAPPING.sub("", text.strip()).splitlines()]
+    first = next((line for line in lines if line), "")
+    if first.startswith("An error occurred while calling") and len(lines) > 1:
+        first = lines[1].removeprefix(":").strip()
+    causes = [line for line in _ROOT.findall(text) if line]
+    if causes and any(wrapping in first for wrapping in _WRAPPINGS):
+        first = causes[-1]
+    elif (first.endswith(_TRACEBACK) or _BY_WORKER in first) and (raised := _RAISED.findall(text)):
+        first = f"{first.removesuffix(_TRACEBACK).rstrip()} {raised[-1]}"
+    said = _STATE.sub("", first).rstrip(" .")
+    bare = _CLASS.sub("", said)
+    return bare if " " in bare else _CLASS.sub(r"\1", said)  # the name of a host says nothing by itself
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error, or the cause that Spark knows of it, says; its type, if it says nothing."""
+    while (cause := getattr(error, "_cause", None)) is not None:
+        error = cause
+    return next((line for line in str(error).strip().splitlines() if line.strip()), type(error).__name__)
