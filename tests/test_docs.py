@@ -116,7 +116,8 @@ def all_errors(cls=errors.DgsError):
 def test_errors_page_lists_every_code_with_its_name_and_exit_code():
     for path in (path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
         if re.search(r'^ {4}code = "DGS', path.read_text(encoding="utf-8"), re.MULTILINE):
-            import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            import_module(f"dgs.{name.removeprefix('dgs.')}")
     text = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(DGS\d+)` \| `(\w+)` \| (\d+) \| .+ \|$", text, re.MULTILINE)
     assert rows == sorted({(cls.code, cls.__name__, str(cls.exit_code)) for cls in all_errors()})

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import dgs
 from dgs.errors import SparkUnavailableError
 from dgs.spark_bridge.session.java_errors import is_of_lost_java, sentence
 from dgs.workers.storage.whole_files import make_directory
@@ -134,7 +135,7 @@ def _with_logging(settings: Mapping[str, str], work_dir: Path) -> dict[str, str]
 
 def _here() -> dict[str, str]:
     """Return the environment of Spark: this interpreter, what it can import, and the loopback interface."""
-    root = str(Path(__file__).parents[1])
+    root = str(Path(dgs.__file__).parents[1])
     known = os.environ.get("PYTHONPATH", "")
     return {
         "PYSPARK_PYTHON": sys.executable,
