@@ -9,7 +9,7 @@ from dgs.semantics import sequential
 from dgs.workers.simulated.simulation import simulate
 from dgs.workers.simulated.store import KeptCheckpoints, KeptStore
 from tests.strategies import random_workload
-from tests.workers.test_crashes import random_layouts
+from tests.workers.simulated.test_crashes import random_layouts
 
 
 def check_grown_streams(seed: int) -> None:

@@ -16,7 +16,7 @@ from dgs.spark_bridge.session.embedded import end_of, end_quietly, home_of_links
 from dgs.spark_bridge.session.java import find_java
 from dgs.spark_bridge.session.session import CONNECT_PACKAGES, check_installed, session, settings
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def fake_java(directory, version):

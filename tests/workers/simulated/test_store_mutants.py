@@ -20,8 +20,8 @@ from dgs.workers.simulated.directory import DirectoryStorage
 from dgs.workers.simulated.disk import DiskFaults
 from dgs.workers.simulated.faults import Faults
 from dgs.workers.storage.disk import Disk
-from tests.workers import test_crashes
-from tests.workers.mutation import CRASHES, Mutant, assert_killed
+from tests.workers.simulated import test_crashes
+from tests.workers.simulated.mutation import CRASHES, Mutant, assert_killed
 
 
 def begins_without_saying_so(patch: pytest.MonkeyPatch) -> None:

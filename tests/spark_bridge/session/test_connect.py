@@ -10,7 +10,7 @@ from dgs.errors import ResourceError
 from dgs.job.schema import SparkConfig
 from tests.spark_bridge.writing import batches_in, put_file, rows_in
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 SCRIPT = """
 import sys

@@ -14,7 +14,7 @@ from dgs.model.tags import Tag, kind
 from dgs.planner.plan import Plan, PlanNode
 from dgs.workers.protocol.lanes import Lanes, Router
 from tests.strategies import random_workload
-from tests.workers.test_simulation import random_plan
+from tests.workers.simulated.test_simulation import random_plan
 
 VIEW, UPDATE, OTHER = kind("view", key=str), kind("update", key=str), kind("other")
 BY_KEY = Dependence((UPDATE, UPDATE, SAME_KEY), (UPDATE, VIEW, SAME_KEY))

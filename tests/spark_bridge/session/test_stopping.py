@@ -7,7 +7,7 @@ import pytest
 
 from dgs.spark_bridge.ingest.ingest import _run
 from dgs.spark_bridge.tables.checkpoint_table import SparkStore
-from tests.spark_bridge.test_ingest import waited_for
+from tests.spark_bridge.ingest.test_ingest import waited_for
 
 ENDLESS = "SELECT sum(hash(id)) FROM range(0, 1000000000000000, 1, 1)"
 

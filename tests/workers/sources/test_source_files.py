@@ -19,7 +19,7 @@ from dgs.workers.sources.readers import csv as csv_reader
 from tests.workers.reading import events, opened, read_all, readings, stream
 
 VALUE = Tag("value")
-RECORDED = Path(__file__).parents[2].parent / "shared"
+RECORDED = Path(__file__).parents[3].parent / "shared"
 
 
 def csv(path="data.csv", **options):

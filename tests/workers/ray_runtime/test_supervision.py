@@ -37,7 +37,7 @@ from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.transport import zeromq
 from dgs.workers.transport.unix_door import directories_of
 from tests.programs import BARRIER, VALUE, EchoWindow
-from tests.workers.test_sockets import family
+from tests.workers.transport.test_sockets import family
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_cluster")]
 

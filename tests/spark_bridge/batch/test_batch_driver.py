@@ -26,7 +26,7 @@ from dgs.spark_bridge.batch.tasks import ERROR, WINDOWS, Task, guarded
 from tests.programs import BARRIER, VALUE, EventWindow
 from tests.strategies import random_workload
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DATA = ROOT.parent / "shared" / "data" / "nycflights13"
 WINDOW = {
     "barriers": [(BARRIER(), 10, 0), (BARRIER(), 20, 0)],

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from dgs.model.key_sets import KeySet
 from dgs.model.tag_sets import TagSet, union
 from dgs.model.tags import Tag, kind
-from tests.dgs.test_keyset import key_sets
+from tests.dgs.model.test_key_sets import key_sets
 
 VIEW, UPDATE, BARRIER = kind("view", key=str), kind("update", key=("a", "b")), kind("barrier")
 TAGS = [Tag(name, key) for name in ("p", "q", "unnamed") for key in (None, 0, 1, 7, "a", "z")]

@@ -364,7 +364,7 @@ def test_rate_is_a_source_that_goes_on_until_the_run_is_stopped_and_then_resumed
 
 def documented(name):
     """Return a plan file of the page on Spark."""
-    page = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "spark.md").read_text()
     return next(
         block
         for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)

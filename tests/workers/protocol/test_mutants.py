@@ -22,8 +22,8 @@ from dgs.workers.protocol.releases import Run
 from dgs.workers.protocol.worker import Worker
 from dgs.workers.recovery.positions import Positions
 from dgs.workers.simulated.faults import Faults
-from tests.workers.mutation import CRASHES, Mutant, assert_killed, case_of
-from tests.workers.test_crashes import SEEDS_PER_WORKLOAD
+from tests.workers.simulated.mutation import CRASHES, Mutant, assert_killed, case_of
+from tests.workers.simulated.test_crashes import SEEDS_PER_WORKLOAD
 
 
 def relays_past_waiting_requests(patch: pytest.MonkeyPatch) -> None:

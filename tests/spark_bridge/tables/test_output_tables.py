@@ -253,7 +253,7 @@ from pathlib import Path
 import dgs
 from dgs.job.schema import SparkConfig
 from dgs.spark_bridge.session.session import session
-from tests.spark_bridge.test_output_tables import Total
+from tests.spark_bridge.tables.test_output_tables import Total
 
 here, conf = Path.cwd(), json.loads(sys.argv[1])
 settings = {"sinks": [{"spark": {"table": "clicks"}}], "spark": {"conf": conf}, "runtime.batch_rows": 10}
@@ -279,7 +279,7 @@ def test_later_session_of_a_catalog_of_hive_knows_outputs_and_checkpoints(tmp_pa
         "spark.hadoop.javax.jdo.option.ConnectionURL": metastore,
     }
     command = [sys.executable, "-c", HIVE_RUN, json.dumps(conf)]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     done = subprocess.run(
         command, check=False, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
     )

@@ -33,7 +33,7 @@ from dgs.workers.event_log.event_tables import (
 from dgs.workers.event_log.row_order import digest, sorted_rows
 from dgs.workers.event_log.segments import SegmentName
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 values = st.one_of(
     st.none(),

@@ -28,7 +28,7 @@ from dgs.workers.simulated.oracles import Truth, out_of_order, went_back, wrong_
 from dgs.workers.simulated.simulation import Layouts, Simulated
 from tests.strategies import Workload, random_workload
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SEEDS_PER_WORKLOAD = 8
 PROCESSES = 2
 BLOCK = 100
@@ -124,7 +124,7 @@ def digests(seeds: range) -> str:
 
 def test_faults_are_the_same_in_every_process_and_for_every_hash_seed():
     """A failing seed is worth nothing if it fails only here."""
-    code = "from tests.workers.test_crashes import digests; print(digests(range(100)))"
+    code = "from tests.workers.simulated.test_crashes import digests; print(digests(range(100)))"
     running = [
         subprocess.Popen(
             [sys.executable, "-c", code],

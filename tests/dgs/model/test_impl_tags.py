@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from dgs.model.impl_tags import ImplTagSet
 from dgs.model.tag_sets import TagSet, union
 from dgs.model.tags import ImplTag
-from tests.dgs.test_tagset import TAGS, tag_sets
+from tests.dgs.model.test_tag_sets import TAGS, tag_sets
 
 ITAGS = [ImplTag(tag, stream) for tag in TAGS for stream in ("s", "t", "unnamed")]
 itag_sets = st.builds(ImplTagSet.of, st.dictionaries(st.sampled_from("stu"), tag_sets, max_size=3))

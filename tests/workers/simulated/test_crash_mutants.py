@@ -26,7 +26,7 @@ from dgs.workers.recovery.positions import Layer, Positions, Rows
 from dgs.workers.simulated.outputs import Outputs
 from dgs.workers.simulated.store import KeptStore
 from dgs.workers.sinks import marks
-from tests.workers.mutation import CRASHES, Mutant, assert_killed
+from tests.workers.simulated.mutation import CRASHES, Mutant, assert_killed
 from tests.workers.test_growing_streams import check_grown_streams
 
 

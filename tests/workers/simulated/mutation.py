@@ -21,7 +21,7 @@ from dgs.workers.simulated import case as simulated_case
 from dgs.workers.simulated.case import Case, WrongRunError, faults_of
 from dgs.workers.simulated.simulation import Simulation
 from tests.strategies import random_workload
-from tests.workers import test_crashes, test_simulation
+from tests.workers.simulated import test_crashes, test_simulation
 
 MOST_SEEDS = 20_000
 MOST_STEPS = 40_000

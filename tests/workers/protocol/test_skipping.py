@@ -38,8 +38,8 @@ from tests.programs import (
     WindowsAtOnce,
 )
 from tests.strategies import Workload, random_workload
-from tests.workers.test_crashes import random_layouts
-from tests.workers.test_simulation import SMALL_BUFFER, events_below, random_plan
+from tests.workers.simulated.test_crashes import random_layouts
+from tests.workers.simulated.test_simulation import SMALL_BUFFER, events_below, random_plan
 
 
 class Poison(Exception):  # noqa: N818 - what a user's program would raise

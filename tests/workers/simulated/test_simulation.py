@@ -121,8 +121,8 @@ def digests(seeds: range) -> str:
 
 def test_simulated_run_is_the_same_in_every_process_and_for_every_hash_seed():
     """A failing seed is worth nothing if it fails only here."""
-    code = "from tests.workers.test_simulation import digests; print(digests(range(20)))"
-    root = Path(__file__).parents[2]
+    code = "from tests.workers.simulated.test_simulation import digests; print(digests(range(20)))"
+    root = Path(__file__).parents[3]
     elsewhere = {
         subprocess.run(
             [sys.executable, "-c", code],

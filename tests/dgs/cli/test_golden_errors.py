@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN = Path(__file__).parents[2] / "golden"
 RUN_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}")
 
 EVERYTHING_BELOW = """\
