@@ -1,1 +1,5 @@
-"""To be written: what this folder is, and in which order to read it."""
+"""Spark queries that write event logs, beside the run that reads them.
+
+- `ingest`: all queries of a run; `queries`: what a section `source: {spark: ...}` reads; `feed`: one query from start to end.
+- `failures`: why a query ended, with stream, file and row.
+"""
