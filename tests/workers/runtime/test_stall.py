@@ -48,19 +48,19 @@ def hold_values(workers, lanes, *ts):
 
 def test_worker_waits_for_the_stream_that_may_still_bring_something_earlier(workers, lanes):
     hold_values(workers, lanes, 7, 8)
-    assert waits_of(dgs.workers.values(), lanes) == (Wait("leaf0", "b", OrderKey(7, 1, 0)),)
+    assert waits_of(workers.values(), lanes) == (Wait("leaf0", "b", OrderKey(7, 1, 0)),)
     assert workers["leaf0"].mailbox.held == 2
 
 
 def test_worker_that_holds_nothing_back_waits_for_nothing(workers, lanes):
-    assert waits_of(dgs.workers.values(), lanes) == ()
+    assert waits_of(workers.values(), lanes) == ()
     hold_values(workers, lanes, 7, 8)
     workers["leaf0"].offer(Progress(((lane_of(lanes, "b"), OrderKey(7, 1, 1)),)))
     list(workers["leaf0"].work())
-    assert waits_of(dgs.workers.values(), lanes) == (Wait("leaf0", "b", OrderKey(8, 1, 1)),)
+    assert waits_of(workers.values(), lanes) == (Wait("leaf0", "b", OrderKey(8, 1, 1)),)
     workers["leaf0"].offer(Progress(((lane_of(lanes, "b"), END),)))
     list(workers["leaf0"].work())
-    assert waits_of(dgs.workers.values(), lanes) == ()
+    assert waits_of(workers.values(), lanes) == ()
 
 
 def test_sentence_names_the_stream_that_is_behind_not_the_one_a_parent_holds():
