@@ -138,8 +138,8 @@ def new_directory(request: Request, run_dir: Path | None) -> RunDirectory | None
 
 def _empty(place: Path) -> None:
     from dgs.workers.checkpoints.saved import RECORDS, epoch_of, is_leftover
-    from dgs.workers.sinks.files.part_file import refusing
     from dgs.workers.storage.disk import RealDisk
+    from dgs.workers.storage.whole_files import refusing
 
     disk = RealDisk()
     with refusing(place):

@@ -59,7 +59,7 @@ class KnownRun:
     @property
     def holder(self) -> str | None:
         """Who is running it, None if nobody is."""
-        from dgs.workers.storage.disk import holder_of
+        from dgs.workers.storage.locks import holder_of
 
         return holder_of(self.directory.path / LOCK)
 
@@ -172,10 +172,10 @@ def held(directory: Path) -> Iterator[None]:
 
     Raises CheckpointBusyError if one is there, OutputUnwritableError if the lock cannot be written.
     """
-    from dgs.workers.storage.disk import BusyError, RealDisk
+    from dgs.workers.storage.locks import BusyError, FileLock
 
     try:
-        lock = RealDisk().lock(directory / LOCK)
+        lock = FileLock(directory / LOCK)
     except BusyError as error:
         raise CheckpointBusyError(path=directory, holder=error.holder) from None
     except OSError as error:

@@ -34,7 +34,8 @@ from dgs.workers.checkpoints.saved import (
     read_state,
     state_name,
 )
-from dgs.workers.storage.disk import BusyError, Disk, Lock, RealDisk
+from dgs.workers.storage.disk import Disk, Lock, RealDisk
+from dgs.workers.storage.locks import BusyError
 
 LOCK = "lock"
 VERIFY = "Run `dgs checkpoint verify` to see which files are damaged"

@@ -12,7 +12,7 @@ from dgs.job.schema import CheckpointConfig
 from dgs.model.identity import identity_of, migration
 from dgs.workers.checkpoints.directory_store import DirectoryStore
 from dgs.workers.recovery.checkpoint import StagedFile
-from dgs.workers.sinks.files.part_file import refusing
+from dgs.workers.storage.whole_files import refusing
 
 if TYPE_CHECKING:
     from dgs.workers.runtime.job import Job

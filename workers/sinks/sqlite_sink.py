@@ -33,7 +33,6 @@ and a run that begins afresh takes the table over, without what earlier runs lef
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import time
 from collections import deque
@@ -48,11 +47,11 @@ from dgs.errors import FencedError, InternalError, OutputUnwritableError
 from dgs.model.outputs import OutputBatch
 from dgs.workers.recovery.positions import declared
 from dgs.workers.sinks.contract import Staged
-from dgs.workers.sinks.files.part_file import refusing
 from dgs.workers.sinks.formats.arrow_tables import text_of
 from dgs.workers.sinks.formats.json_columns import json_lines
 from dgs.workers.sinks.marks import Mark, MarkKey, accept
-from dgs.workers.storage.disk import sync_directory
+from dgs.workers.storage.disk import sync_directory, sync_file
+from dgs.workers.storage.whole_files import refusing
 
 COLUMNS = ("ts", "stream", "seq", "idx", "kind", "key", "value")
 _OUTPUTS = """
@@ -174,7 +173,7 @@ class SqliteSink:
             suppress(FileNotFoundError),
         ):  # without a log every transaction was made durable on its own
             with log.open("rb") as file:
-                os.fsync(file.fileno())
+                sync_file(file)
             sync_directory(log.parent)
         return Staged((), tuple(batch for of, batch in self._pending if of <= epoch))
 

@@ -1,4 +1,4 @@
-"""What checkpoints ask of a disk, and the one way in which they write: a file is there whole, and durable, or not at all.
+"""Durable files: what checkpoints ask of a disk, and the one way in which a file is written: whole and durable, or not at all.
 
 Every operation is one that can fail or be the last before a crash; `SimulatedDisk` has both. Operations raise OSError.
 
@@ -9,21 +9,27 @@ Every operation is one that can fail or be the last before a crash; `SimulatedDi
 >>> disk.write_new(folder / "one", b"second")
 >>> disk.names(folder), disk.read(folder / "one")
 (['one'], b'second')
-
-Directories whose names must survive a crash of the machine.
 """
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import secrets
-import socket
-import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol
+
+from dgs.workers.storage.locks import FileLock
+
+TEMPORARY = ".tmp"
+"""How names of unfinished files end. The owner of the directory may remove what a crash has left of them."""
+
+
+def sync_file(file: IO[bytes]) -> None:
+    """Make the content of an open file durable. Raises OSError; what a later call says of that file then means nothing."""
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def sync_directory(path: Path) -> None:
@@ -35,29 +41,11 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
-TEMPORARY = ".tmp"
-"""How names of unfinished files end. Whoever owns the directory may remove what a crash has left of them."""
-
-GLANCE = 0.25
-"""Seconds for which whoever takes a lock waits for one that has it for a moment only."""
-
-LONGEST_LOOK = 60.0
-"""Seconds for which it waits for those who only look at it, as far as can be told: a look shares the lock, for microseconds."""
-
-
 class Lock(Protocol):
     """A directory that nobody else has open."""
 
     def release(self) -> None:
         """Let others have it."""
-
-
-class BusyError(OSError):
-    """Somebody else holds the lock; `holder` says who."""
-
-    def __init__(self, holder: str) -> None:
-        super().__init__(errno.EWOULDBLOCK, f"locked by {holder}")
-        self.holder = holder
 
 
 class Disk(Protocol):
@@ -166,70 +154,8 @@ class RealDisk(Disk):
 
     def lock(self, path: Path) -> Lock:
         """Lock a file, which stays when it is released, and write into it who has it."""
-        return _FileLock(path)
+        return FileLock(path)
 
     def unique(self) -> str:
         """Return random text."""
         return secrets.token_hex(6)
-
-
-class _FileLock:
-    """A lock that ends with the process that holds it."""
-
-    def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            self._take()
-        except OSError:
-            os.close(self._descriptor)
-            raise
-
-    def _take(self) -> None:
-        began = time.monotonic()
-        while not _locked(self._descriptor, fcntl.LOCK_EX):
-            waited = time.monotonic() - began
-            if waited > LONGEST_LOOK or (waited > GLANCE and not self._is_shared()):
-                raise BusyError(_holder(self._descriptor))
-            time.sleep(GLANCE / 50)
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
-
-    def _is_shared(self) -> bool:
-        """Return whether those who have the lock only look at it, as this does then."""
-        try:
-            return _locked(self._descriptor, fcntl.LOCK_SH)
-        finally:
-            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
-
-    def release(self) -> None:
-        """Let others have it; again is nothing."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-
-
-def holder_of(path: Path) -> str | None:
-    """Return who holds the lock that a file stands for, None if nobody does; whoever wants it meanwhile still gets it.
-
-    Also None where the file is another user's: who may not look at the lock may not take it either.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except (FileNotFoundError, PermissionError):
-        return None
-    try:
-        return None if _locked(descriptor, fcntl.LOCK_SH) else _holder(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _locked(descriptor: int, how: int) -> bool:
-    try:
-        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _holder(descriptor: int) -> str:
-    return os.pread(descriptor, 200, 0).decode(errors="replace") or "another process"

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and stay: a temporary file, its fsync, its name, the fsync of the directory.
+"""Files on the disk of this machine that appear whole or not at all, and stay. A failure is OutputUnwritableError.
 
 >>> import tempfile
 >>> path = Path(tempfile.mkdtemp()) / "a" / "b"
@@ -11,14 +11,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dgs.errors import OutputUnwritableError
-from dgs.workers.storage.disk import sync_directory
+from dgs.workers.storage.disk import TEMPORARY, RealDisk
+
+_DISK = RealDisk()
+
+
+@contextmanager
+def refusing(path: Path) -> Iterator[None]:
+    """Turn errors of the operating system into OutputUnwritableError, which names `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputUnwritableError(path=path, problem=error.strerror or str(error)) from error
 
 
 def put_new(path: Path, data: bytes) -> bool:
@@ -26,50 +36,29 @@ def put_new(path: Path, data: bytes) -> bool:
 
     The name is given with a hard link, which fails where the name is taken: of two writers one wins, and the other knows.
     """
-    with _temporary(path, data) as temporary:
+    temporary = path.with_name(f"{path.name}.{_DISK.unique()}{TEMPORARY}")
+    with refusing(path):
+        _DISK.make_directory(path.parent)
         try:
-            os.link(temporary, path)
-        except FileExistsError:
+            _DISK.create(temporary, data)
+            with suppress(FileExistsError):
+                os.link(temporary, path)
+                _DISK.sync_directory(path.parent)
+                return True
             return False
-        sync_directory(path.parent)
-    return True
+        finally:
+            with suppress(OSError):  # an earlier error is the one that says what is wrong
+                temporary.unlink(missing_ok=True)
 
 
 def replace_with(path: Path, data: bytes) -> None:
     """Make a durable file, in the place of one that may be there. Raises OutputUnwritableError."""
-    with _temporary(path, data) as temporary:
-        temporary.rename(path)
-        sync_directory(path.parent)
+    with refusing(path):
+        _DISK.make_directory(path.parent)
+        _DISK.write_new(path, data)
 
 
 def make_directory(path: Path) -> None:
     """Make a directory and those above it, durable, for this user only. Raises OutputUnwritableError."""
-    if path.is_dir():
-        return
-    make_directory(path.parent)
-    try:
-        path.mkdir(mode=0o700, exist_ok=True)
-        sync_directory(path.parent)
-    except OSError as error:
-        raise OutputUnwritableError(path=path, problem=error.strerror or str(error)) from error
-
-
-@contextlib.contextmanager
-def _temporary(path: Path, data: bytes) -> Iterator[Path]:
-    """Write a temporary file beside `path`, durable; it is gone afterwards. A file whose fsync failed is never used again."""
-    temporary: Path | None = None
-    try:
-        make_directory(path.parent)
-        descriptor, name = tempfile.mkstemp(prefix=".", suffix=".temporary", dir=path.parent)
-        temporary = Path(name)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        yield temporary
-    except OSError as error:
-        raise OutputUnwritableError(path=path, problem=error.strerror or str(error)) from error
-    finally:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
+    with refusing(path):
+        _DISK.make_directory(path)

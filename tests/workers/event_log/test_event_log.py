@@ -395,7 +395,7 @@ def test_missing_segment_is_damage(tmp_path):
 
 def test_file_that_a_crash_left_behind_is_nothing(tmp_path):
     path = one_segment(tmp_path)
-    (path.parent / ".abc.temporary").write_bytes(b"torn")
+    path.with_name(f"{path.name}.1a2b3c.tmp").write_bytes(b"torn")
     assert len(read_all(tmp_path)) == 1
     assert LogWriter(tmp_path, "s", "w").append(2, ts(2)).number == 1
 

@@ -1,20 +1,14 @@
 """Disks: what `write_new` writes is whole and durable, and the simulated disk fails as real ones do."""
 
 import errno
-import fcntl
 import os
-import socket
-import subprocess
-import sys
-import threading
-import time
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from dgs.workers.simulated.disk import DiskFaults, SimulatedCrash, SimulatedDisk
-from dgs.workers.storage.disk import GLANCE, BusyError, RealDisk, holder_of
+from dgs.workers.storage.disk import RealDisk
 
 FILE = Path("/d/file")
 
@@ -80,72 +74,6 @@ def test_real_disk_goes_on_after_a_short_write(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:3]))
     RealDisk().write_new(tmp_path / "file", b"0123456789")
     assert RealDisk().read(tmp_path / "file") == b"0123456789"
-
-
-def test_real_lock_is_held_by_one_and_names_its_process(tmp_path):
-    disk = RealDisk()
-    lock = disk.lock(tmp_path / "lock")
-    with pytest.raises(BusyError, match=f"process {os.getpid()} on"):
-        disk.lock(tmp_path / "lock")
-    lock.release()
-    lock.release()
-    disk.lock(tmp_path / "lock").release()
-
-
-def test_who_looks_at_a_lock_keeps_nobody_from_taking_it(tmp_path):
-    path = tmp_path / "lock"
-    assert holder_of(path) is None
-    RealDisk().lock(path).release()
-    with path.open("rb") as looking:
-        fcntl.flock(looking, fcntl.LOCK_SH)
-        assert holder_of(path) is None
-        threading.Timer(2 * GLANCE, lambda: fcntl.flock(looking, fcntl.LOCK_UN)).start()  # it was held up
-        lock = RealDisk().lock(path)
-    assert holder_of(path) == f"process {os.getpid()} on {socket.gethostname()}"
-    lock.release()
-    assert holder_of(path) is None
-
-
-def test_of_several_that_wait_for_a_look_one_takes_the_lock(tmp_path):
-    path, taken = tmp_path / "lock", []
-    RealDisk().lock(path).release()
-
-    def take():
-        try:
-            taken.append(RealDisk().lock(path))
-        except BusyError:
-            taken.append(None)
-
-    with path.open("rb") as looking:
-        fcntl.flock(looking, fcntl.LOCK_SH)
-        threads = [threading.Thread(target=take) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        time.sleep(2 * GLANCE)
-    for thread in threads:
-        thread.join()
-    (lock,) = filter(None, taken)
-    lock.release()
-
-
-def test_real_lock_ends_with_its_process(tmp_path):
-    script = (
-        "import sys; from pathlib import Path; from dgs.workers.storage.disk import RealDisk\n"
-        "lock = RealDisk().lock(Path(sys.argv[1])); print('locked', flush=True); sys.stdin.read()"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", script, str(tmp_path / "lock")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        cwd=Path(__file__).parents[3],
-    ) as other:
-        assert other.stdout.readline() == b"locked\n"
-        with pytest.raises(BusyError) as caught:
-            RealDisk().lock(tmp_path / "lock")
-        assert f"process {other.pid} " in caught.value.holder
-        other.kill()
-        other.wait()
-    RealDisk().lock(tmp_path / "lock").release()
 
 
 def test_simulated_disk_keeps_what_was_synced_and_may_lose_the_rest():

@@ -14,9 +14,10 @@ from dgs.model.columns import Column
 from dgs.model.outputs import OutputBatch
 from dgs.workers.recovery.checkpoint import StagedFile
 from dgs.workers.sinks.contract import Staged
-from dgs.workers.sinks.files.part_file import PartFile, refusing
+from dgs.workers.sinks.files.part_file import PartFile
 from dgs.workers.sinks.files.places import PartNames
 from dgs.workers.sinks.files.publishing import EarlierRun
+from dgs.workers.storage.whole_files import refusing
 
 
 class EpochParts:

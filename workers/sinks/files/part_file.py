@@ -17,10 +17,8 @@ written by epochs the lock is held until the file has its final name, so that tw
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,7 +26,9 @@ from typing import IO
 
 from dgs.errors import OutputUnwritableError
 from dgs.workers.recovery.checkpoint import StagedFile
-from dgs.workers.storage.disk import GLANCE, sync_directory
+from dgs.workers.storage.disk import sync_directory, sync_file
+from dgs.workers.storage.locks import take, take_at_once
+from dgs.workers.storage.whole_files import refusing
 
 BUFFER_BYTES = 1 << 20
 DIGEST_BYTES = 32
@@ -58,8 +58,7 @@ class PartFile:
     def stage(self, *, rows: int, with_digest: bool) -> StagedFile:
         """Make the file and its name durable. The digest, if wanted, is that of what is read back."""
         with refusing(self._partial):
-            self.file.flush()
-            os.fsync(self.file.fileno())
+            sync_file(self.file)
             sync_directory(self._partial.parent)
             size = self.file.tell()
             digest = digest_of(self._partial) if with_digest else ""
@@ -75,15 +74,6 @@ class PartFile:
         """Close the file and leave it as it is."""
         with refusing(self._partial):
             self.file.close()
-
-
-@contextmanager
-def refusing(path: Path) -> Iterator[None]:
-    """Turn errors of the operating system into OutputUnwritableError."""
-    try:
-        yield
-    except OSError as error:
-        raise OutputUnwritableError(path=path, problem=error.strerror or str(error)) from error
 
 
 @contextmanager
@@ -112,7 +102,7 @@ def is_abandoned(partial: Path) -> bool:
     """Return whether no host writes this file; a leftover of a dead run is removed."""
     try:
         with partial.open("r+b") as file:
-            if not _has_lock(file):
+            if not take_at_once(file.fileno()):
                 return False
             partial.unlink(missing_ok=True)
     except FileNotFoundError:
@@ -121,18 +111,11 @@ def is_abandoned(partial: Path) -> bool:
 
 
 def _locked(partial: Path) -> IO[bytes]:
-    """Open a file and hold its lock. Whoever had it before may have removed or renamed the file meanwhile.
-
-    Whoever removes leftovers has the lock of each for a moment: that is waited for.
-    """
-    deadline = time.monotonic() + GLANCE
+    """Open a file and hold its lock. The one that had it before may have removed or renamed the file meanwhile."""
     while True:
         file = partial.open("ab", buffering=BUFFER_BYTES)
-        if not _has_lock(file):
+        if not take(file.fileno()):
             file.close()
-            if time.monotonic() < deadline:
-                time.sleep(GLANCE / 50)
-                continue
             raise OutputUnwritableError(path=partial, problem=ANOTHER_RUN)
         if _is_at(file, partial):
             return file
@@ -141,12 +124,3 @@ def _locked(partial: Path) -> IO[bytes]:
 
 def _is_at(file: IO[bytes], path: Path) -> bool:
     return path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno()))
-
-
-def _has_lock(file: IO[bytes]) -> bool:
-    """Return whether the lock of a file could be had; it is held until the file is closed."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -21,9 +21,10 @@ from pathlib import Path
 
 from dgs.errors import OutputUnwritableError
 from dgs.workers.recovery.checkpoint import StagedFile
-from dgs.workers.sinks.files.part_file import is_abandoned, locked, refusing
+from dgs.workers.sinks.files.part_file import is_abandoned, locked
 from dgs.workers.sinks.files.places import PartNames, Place
 from dgs.workers.storage.disk import sync_directory
+from dgs.workers.storage.whole_files import refusing
 
 Identity = tuple[int, int]
 
