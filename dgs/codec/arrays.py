@@ -29,6 +29,10 @@ _WIDEST = {"f": 8, "c": 16}
 """Bytes of the widest portable floating and complex types; wider ones have padding and differ between machines."""
 
 
+MOST_PADDING = 16
+"""How many times as large as its fields an item of a structured array may be: padding travels as a number, and is allocated."""
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """An array in a column of a batch: it comes back as a read-only view."""
@@ -76,7 +80,16 @@ def _from_array(content: Any) -> AnyArray:
     return _from_fields(content) if isinstance(content[0], dict) else _view(content).copy()
 
 
+def _check_padding(dtype: np.dtype[Any]) -> None:
+    if dtype.itemsize > MOST_PADDING * sum(dtype[name].itemsize for name in dtype.names or ()):
+        raise CodecError(
+            problem=f"an item of a structured array is mostly padding ({dtype.itemsize} bytes): use "
+            "`numpy.lib.recfunctions.repack_fields`"
+        )
+
+
 def _to_fields(array: AnyArray) -> Any:
+    _check_padding(array.dtype)
     descr = plain(np.lib.format.dtype_to_descr(array.dtype))
     parts = [_to_array(np.asarray(array[name])) for name in array.dtype.names or ()]
     return [{"descr": descr}, list(array.shape), parts]
@@ -85,6 +98,7 @@ def _to_fields(array: AnyArray) -> Any:
 def _from_fields(content: Any) -> AnyArray:
     described, shape, parts = content
     dtype = np.lib.format.descr_to_dtype(described["descr"])
+    _check_padding(dtype)
     columns = dict(zip(dtype.names or (), map(_from_array, parts), strict=True))
     if dtype.hasobject or any(part.shape != (*shape, *dtype[name].shape) for name, part in columns.items()):
         raise CodecError(problem=f"the fields of an array do not fit its shape {shape}")

@@ -30,6 +30,7 @@ from dgs.workers.event_log.segments import (
     Segment,
     SegmentName,
     all_names,
+    directory_of,
     folder,
     folders,
     names_in,
@@ -49,7 +50,7 @@ class LogReader:
         self.row = 0
         self.has_ended = False
         self.last: Segment | None = None
-        self._directory = path / stream
+        self._directory = directory_of(path, stream)
         self._number: int | None = None
         self._found: list[SegmentName] = []
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from dgs import codec
-from dgs.errors import CodecError, CorruptFileError
+from dgs.errors import CodecError, CorruptFileError, UsageError
 from dgs.workers.event_log.event_tables import from_bytes, to_bytes
 from dgs.workers.storage import sealed_file
 
@@ -182,6 +182,15 @@ def all_names(directory: Path) -> Iterator[SegmentName]:
     """Yield all segments of a stream, by number."""
     for folder_name in folders(directory):
         yield from names_in(directory, folder_name)
+
+
+def directory_of(log: Path, stream: str) -> Path:
+    """Return the directory of a stream of a log. Raises UsageError for a name that is no name of a directory inside of it."""
+    if stream in ("", ".", "..") or "/" in stream or "\0" in stream:
+        raise UsageError(
+            message=f"{stream!r} cannot name a stream of the event log {log}: use letters, digits, '_', '.', '-'"
+        )
+    return log / stream
 
 
 def newest(directory: Path) -> Segment | None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dgs.workers.event_log.owner import owner
-from dgs.workers.event_log.segments import Segment, all_names, read_segment
+from dgs.workers.event_log.segments import Segment, all_names, directory_of, read_segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,5 +67,5 @@ def streams(path: Path) -> Iterator[StreamSummary]:
 
 def segments(path: Path, stream: str) -> Iterator[Segment]:
     """Yield the headers of all segments of a stream, each read and checked. Raises CorruptFileError."""
-    for name in all_names(path / stream):
-        yield read_segment(path / stream, name)[0]
+    for name in all_names(directory_of(path, stream)):
+        yield read_segment(directory_of(path, stream), name)[0]

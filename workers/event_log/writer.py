@@ -39,6 +39,7 @@ from dgs.workers.event_log.segments import (
     SegmentName,
     all_names,
     batch_hash,
+    directory_of,
     encoded,
     folders,
     names_in,
@@ -63,7 +64,7 @@ class LogWriter:
         self.path = path
         self.stream = stream
         self.writer = writer
-        self._directory = path / stream
+        self._directory = directory_of(path, stream)
         self._ts = ts
         make_directory(self._directory)
         owner.claim(self._directory, writer, takeover=takeover)
@@ -254,7 +255,7 @@ def truncated(directory: Path, below: int) -> int:
 
 def close_stream(path: Path, stream: str) -> None:
     """Mark the end of a stream, whoever writes it. Raises OwnedLogError if it has no writer: there is no such stream."""
-    directory = path / stream
+    directory = directory_of(path, stream)
     writer = owner.owner(directory)
     if writer is None:
         raise OwnedLogError(path=path, stream=stream, owner="nobody", writer="dgs log close")

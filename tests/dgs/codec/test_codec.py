@@ -491,6 +491,21 @@ def test_decode_does_not_turn_a_number_into_memory(count):
             )
 
 
+@pytest.mark.parametrize(
+    "descr", [[["", "|V2000000000"], ["a", "|i1"]], [["", "|V2000000000"]], [["a", "|i1"], ["", "|V200"]]]
+)
+def test_decode_allocates_no_padding_that_the_data_only_names(descr):
+    parts = [["|i1", [3], b"abc"]] if ["a", "|i1"] in descr else []
+    with pytest.raises(CodecError, match="mostly padding"):
+        codec.decode(msgpack.packb({30: [{"descr": descr}, [3], parts]}))
+
+
+def test_encode_of_an_array_that_is_mostly_padding_says_what_to_do():
+    wide = np.zeros(2, [("a", "i1"), ("b", "S1000")])
+    with pytest.raises(CodecError, match="repack_fields"):
+        codec.encode(wide[["a"]])
+
+
 def test_decode_refuses_lengths_beyond_the_data():
     for head in (b"\xdd", b"\xdf", b"\xc6", b"\xdb", b"\xc9"):
         with pytest.raises(CodecError):

@@ -18,6 +18,7 @@ from dgs.errors import (
     OutputUnwritableError,
     OwnedLogError,
     ReplayMismatchError,
+    UsageError,
 )
 from dgs.model.columns import to_list
 from dgs.model.tags import Tag
@@ -448,3 +449,11 @@ def test_log_below_what_is_no_directory_cannot_be_written(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(OutputUnwritableError, match="file"):
         LogWriter(tmp_path / "file" / "log", "s", "w")
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../x", "/tmp/x", "a/b", "a\0b"])
+@pytest.mark.parametrize("use", [lambda log, name: LogWriter(log, name, "one"), LogReader, close_stream])
+def test_a_stream_has_its_directory_inside_of_the_log(tmp_path, name, use):
+    with pytest.raises(UsageError, match="cannot name a stream of the event log"):
+        use(tmp_path / "log", name)
+    assert not list(tmp_path.iterdir())

@@ -314,6 +314,11 @@ def test_jsonl_tags_are_read_from_the_lines_in_the_list_form(tmp_path):
         ),
         ('{"ts": 9223372036854775808}\n', "9223372036854775808 is not a timestamp"),
         ('{"ts": 3.5}\n', "timestamp 3.5 is not an integer"),
+        ("[" * 100_000 + "\n", "the line is nested too deeply (data.jsonl, line 4)"),
+        (
+            '{"ts": 3, "a": ' + "1" * 5000 + "}\n",
+            "the line holds a value that cannot be read: Exceeds the limit",
+        ),
     ],
 )
 def test_jsonl_broken_line_is_named(tmp_path, line, problem):
@@ -321,6 +326,21 @@ def test_jsonl_broken_line_is_named(tmp_path, line, problem):
         of_lines(tmp_path, [{"ts": 1}, "\n", {"ts": 2}, line, {"ts": 9}], stream(jsonl(), payload=[]))
     assert caught.value.row == 2
     assert str(caught.value).startswith(f"stream 's', row 2: {problem}")
+
+
+def test_jsonl_line_beyond_the_limit_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("dgs.workers.sources.readers.jsonl.LONGEST_LINE", 100)
+    with pytest.raises(MalformedRowError, match="row 1: the line is longer than 100 characters"):
+        of_lines(tmp_path, [{"ts": 1, "payload": "x" * 60}, {"ts": 2, "payload": "x" * 100}])
+
+
+@pytest.mark.parametrize(
+    "data", [b"plain text", gzip.compress(b'{"ts": 1}\n' * 99)[:-20], b"\x1f\x8b\x08" + b"\0" * 50]
+)
+def test_jsonl_damaged_gzip_is_named(tmp_path, data):
+    (tmp_path / "data.jsonl.gz").write_bytes(data)
+    with pytest.raises(MalformedRowError, match=r"data.jsonl.gz, line \d+"):
+        events(stream(jsonl("data.jsonl.gz"), payload=[]), base_dir=tmp_path)
 
 
 # -- Parquet -----------------------------------------------------------------------------------------------------------

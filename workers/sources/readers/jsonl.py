@@ -8,6 +8,7 @@ field that a line does not have is null, unless the payload is the whole line: t
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from dgs.workers.sources.rows import Beats, RawRows
 from dgs.workers.sources.shaping.mapping import PAYLOAD_COLUMN, Mapping
 
 HEARTBEAT = "heartbeat"
+LONGEST_LINE = 2**26
+"""Characters; a longer line is an error instead of a process that runs out of memory."""
 Line = dict[str, Any]
 
 
@@ -56,7 +59,11 @@ class JsonlReader:
         number = 0
         try:
             with open_text(path) as file:
-                for number, text in enumerate(file, start=1):
+                for number, text in enumerate(iter(lambda: file.readline(LONGEST_LINE), ""), start=1):
+                    if len(text) == LONGEST_LINE:
+                        raise self._broken(
+                            path, number, f"the line is longer than {LONGEST_LINE:,} characters"
+                        )
                     if text.isspace():
                         continue
                     line = json.loads(text)
@@ -67,8 +74,12 @@ class JsonlReader:
             raise self._broken(
                 path, number, f"the line is no JSON: {error.msg}, column {error.colno}"
             ) from None
-        except (OSError, EOFError, UnicodeDecodeError) as error:
-            raise self._broken(path, number + 1, f"the file cannot be read on: {error}") from None
+        except RecursionError:
+            raise self._broken(path, number, "the line is nested too deeply") from None
+        except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+            raise self._broken(path, number + 1, f"the file cannot be read any further: {error}") from None
+        except ValueError as error:  # a number of more digits than Python converts
+            raise self._broken(path, number, f"the line holds a value that cannot be read: {error}") from None
 
     def _broken(self, path: Path, number: int, problem: str) -> MalformedRowError:
         place = f" ({path.name}, line {number})"
