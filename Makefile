@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test test-all lint clean
+.PHONY: run test test-all lint pages clean
 
 # The main job, and the same job for machines without Java. --resume: a run that was stopped or killed goes on.
 PLAN ?= experiments/page_view_join/plan_spark.yaml
@@ -27,6 +27,9 @@ lint: $(VENV)/.installed-dev    ## style, format and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+
+pages: $(VENV)/.installed-dev    ## write anew what docs/ takes from the code: the picture of the rooms, the lines of definitions
+	@$(BIN)/python -m tests.pages_from_code
 
 clean:    ## remove everything that was made here
 	rm -rf $(VENV) build *.egg-info .dgs .mypy_cache .ruff_cache .hypothesis

@@ -16,9 +16,13 @@ from dgs import errors
 from dgs.cli.app import app
 from dgs.job.document import parse
 from dgs.job.schema import PlanFile
+from tests.pages_from_code import CODE_LINK, REFRESH, outdated_parts, refreshed, wrong_links
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "experiments" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "experiments/README.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 PACKAGES = ("dgs", "planner", "workers", "spark_bridge")
@@ -96,14 +100,50 @@ def test_page_links_lead_somewhere(page):
         file, _, heading = target.partition("#")
         linked = (page.parent / file).resolve() if file else page
         assert linked.exists(), target
-        if heading:
+        if heading and linked.suffix == ".md":
             headings = re.findall(r"^#+ (.*)$", linked.read_text(encoding="utf-8"), re.MULTILINE)
             assert heading in {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}, target
 
 
 @every_page
 def test_page_has_only_blocks_that_are_checked(page):
-    assert {block.language for block in blocks(page)} <= {"python", "yaml", "csv", "sh", ""}
+    assert {block.language for block in blocks(page)} <= {"python", "yaml", "csv", "sh", "mermaid", ""}
+
+
+@every_page
+def test_page_says_what_the_code_says(page):
+    text = page.read_text(encoding="utf-8")
+    assert not outdated_parts(text), REFRESH
+    assert not wrong_links(page, text), REFRESH
+    assert len(CODE_LINK.findall(text)) == text.count(".py#L"), "a link to a line has the name in `code`"
+
+
+@pytest.fixture
+def box(tmp_path):
+    """A page with a module beside it."""
+    text = "LIMIT = 3\n\n\nclass Box:\n    def open(self):\n        return 1\n"
+    (tmp_path / "box.py").write_text(text, encoding="utf-8")
+    return tmp_path / "page.md"
+
+
+@pytest.mark.parametrize(("name", "line"), [("Box.open", 5), ("Box.open", 6), ("Box", 4), ("LIMIT", 1)])
+def test_a_link_into_a_definition_is_right(box, name, line):
+    assert not wrong_links(box, f"[`{name}`](box.py#L{line})")
+
+
+@pytest.mark.parametrize(
+    ("name", "place"), [("Box.open", "box.py#L4"), ("Box.shut", "box.py#L5"), ("Box", "bag.py#L4")]
+)
+def test_a_link_to_what_is_not_there_is_wrong(box, name, place):
+    assert wrong_links(box, f"[`{name}`]({place})")
+
+
+def test_a_page_is_made_anew_from_the_code(box):
+    old = "<!-- made from the code: listing -->\n<!-- end -->\n[`Box.open`](box.py#L1)"
+    assert outdated_parts(old) == ["listing"]
+    new = refreshed(box, old)
+    assert not outdated_parts(new)
+    assert new.endswith("[`Box.open`](box.py#L5)")
 
 
 def all_errors(cls=errors.DgsError):
