@@ -70,7 +70,7 @@ class KnownRun:
 
     @property
     def is_listening(self) -> bool:
-        """Whether a process is running it and has come so far that it takes wishes."""
+        """Whether a process is running it and looks for requests."""
         about, by = self.directory.about(), self.holder
         return by is not None and by.startswith(f"{CLAIM}{about.get('process')} ")
 

@@ -173,11 +173,11 @@ def note_end(directory: RunDirectory, report: dict[str, Any], *, was_refused: bo
 
 
 def _note_beginning(prepared: Prepared, directory: RunDirectory, job: Job, started: float) -> None:
-    """Say in the run directory what is run from now on, and remove wishes meant for a process before this one."""
-    from dgs.workers.runtime.control import forget_wishes
+    """Say in the run directory what is run from now on, and remove requests that were posted for a process before this one."""
+    from dgs.workers.runtime.control import forget_requests
 
     request = prepared.request
-    forget_wishes(directory.control)
+    forget_requests(directory.control)
     directory.forget_results()
     directory.write_plan(prepared.config, prepared.plan_data, request.base_dir)
     here = directory.path.resolve()

@@ -87,11 +87,11 @@ def stop_run(run: KnownRun, *, timeout: float = 60.0) -> dict[str, Any]:
 
     Raises NoAnswerError if it has not ended in time: it still does when it can; OutputUnwritableError if it cannot be told.
     """
-    from dgs.workers.runtime.control import Wish, leave_wish
+    from dgs.workers.runtime.control import ControlRequest, post
 
     advice = "It stops at its next checkpoint: wait longer with `--timeout`, or end its process"
     if _is_listening(run, timeout):
-        leave_wish(run.directory.control, Wish("stop"))
+        post(run.directory.control, ControlRequest("stop"))
         _wait(run, lambda: not run.is_alive, timeout, "ended", advice)
     return run.directory.results()
 
@@ -104,12 +104,12 @@ def move_run(
     The plan is checked first. Raises any InvalidError, the run then goes on as it is; NoSuchRunError if it is not running;
     NoAnswerError if it has not moved in time: it still does when it comes to a checkpoint.
     """
-    from dgs.workers.runtime.control import Wish, leave_wish
+    from dgs.workers.runtime.control import ControlRequest, post
 
     if not _is_listening(run, timeout):
         raise _not_alive(run)
     path = _written(run, given, program)
-    leave_wish(run.directory.control, Wish("replan", "dgs replan", str(path)))
+    post(run.directory.control, ControlRequest("replan", "dgs replan", str(path)))
     advice = "It moves at its next checkpoint: look at its messages, or wait longer with `--timeout`"
     _wait(run, lambda: answer_to(path) is not None or not run.is_alive, timeout, "moved", advice)
     answer = answer_to(path)
@@ -149,7 +149,7 @@ def _written(run: KnownRun, given: Mapping[str, Given], program: Program | None)
 
 
 def _is_listening(run: KnownRun, timeout: float) -> bool:
-    """Return whether a run takes wishes; one that has only begun to be is waited for."""
+    """Return whether a run looks for requests; wait for one that has only begun."""
     deadline = time.monotonic() + timeout
     while run.is_alive and not run.is_listening and time.monotonic() < deadline:
         time.sleep(LOOK_EVERY)

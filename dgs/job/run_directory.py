@@ -73,7 +73,7 @@ class RunDirectory:
 
     @property
     def control(self) -> Path:
-        """Where wishes for the running job are left, and its answers."""
+        """Where requests to the running job are posted, and its answers."""
         return self.path / "control"
 
     @property

@@ -48,7 +48,7 @@ from dgs.spark_bridge.session.session import session as spark_session
 from dgs.workers.checkpoints import ResumePoint
 from dgs.workers.event_log import failure, summary
 from dgs.workers.recovery.epochs import HostReport, RootReport
-from dgs.workers.runtime.caller_outputs import Central, merged_figures
+from dgs.workers.runtime.caller_outputs import CallerOutputs, merged_figures
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.runtime.supervisor import Ended, Session, supervise
@@ -74,15 +74,15 @@ def drive(deployment: Deployment, session: Session) -> Ended:
     schedule = Schedule(job, point, _first_state(job.program, point))
     for sentence in schedule.notices():
         session.caller.notify(sentence)
-    answers = Answers(session.central, point.epoch + 1)
-    collects = Central.is_needed(job) or job.on_error == "skip"
+    answers = Answers(session.caller_outputs, point.epoch + 1)
+    collects = CallerOutputs.is_needed(job) or job.on_error == "skip"
     work_dir, notify = job.output_dir.absolute() / "spark", session.caller.notify
     with spark_session(job.spark, work_dir, notify=notify) as spark:
         answers.take(spark, Work.of(job, point, schedule.tasks, collects=collects))
     state, replayed = schedule.finished(answers.states, answers.windows, answers.show)
     reports = [*answers.reports, *replayed]
     session.caller.progress(sum(one.events for one in reports), sum(one.outputs for one in reports))
-    checkpoints.hear(_as_of_one_host(deployment, state, reports))
+    checkpoints.take_reports(_as_of_one_host(deployment, state, reports))
     seconds = time.time() - started
     hosts = [_figures(report) for report in reports]
     return Ended(state, merged_figures(hosts, checkpoints.last, seconds=seconds, started=started))
@@ -92,7 +92,7 @@ def drive(deployment: Deployment, session: Session) -> Ended:
 class Answers:
     """What tasks have answered: last states and partial states by the numbers of the tasks, reports, and outputs for the caller."""
 
-    central: Central
+    caller_outputs: CallerOutputs
     epoch: int
     states: dict[int, State] = field(default_factory=dict)
     windows: dict[int, list[tuple[int, State]]] = field(default_factory=dict)
@@ -117,7 +117,7 @@ class Answers:
 
     def show(self, output: Any) -> None:
         """Hand outputs, or the letter of an event that was left out, to the sinks of the caller."""
-        self.central.write([(self.epoch, output)])
+        self.caller_outputs.write([(self.epoch, output)])
 
 
 def rows_of(spark: SparkSession, work: Work) -> Iterator[tuple[int, str, bytes]]:

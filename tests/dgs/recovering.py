@@ -32,7 +32,7 @@ WAITING = Path(__file__).with_name("waiting")
 
 
 def dawdle(pause, ts):
-    """Take a moment for each value; from a certain time on, wait until somebody has left a wish, or `slow` has changed."""
+    """Take a moment for each value; from a certain time on, wait until a request is posted, or `slow` has changed."""
     if not pause or not SLOW.exists():
         return
     time.sleep(pause)
@@ -41,7 +41,7 @@ def dawdle(pause, ts):
         patience = time.monotonic() + 240
         while ts >= stands() and time.monotonic() < patience:
             time.sleep(pause)
-            if any(wish.suffix != ".draft" for wish in SLOW.parent.glob("**/control/wish-*")):
+            if any(request.suffix != ".draft" for request in SLOW.parent.glob("**/control/request-*")):
                 SLOW.write_text(SLOW.read_text().partition(" ")[2])
         WAITING.unlink(missing_ok=True)
 
@@ -70,7 +70,7 @@ CHECKPOINT = "checkpoint: {every: 50ms, dir: saved}\n"
 COUNT, WINDOW = 200, 10
 QUICK = "--set program.args.pause=0"
 EARLY = 30
-"""A time at which little is done: what is left takes more than a second, and a run looks for wishes every 0.2 s."""
+"""A time at which little is done: what is left takes more than a second, and a run looks for requests every 0.2 s."""
 
 
 def write_project(
@@ -83,19 +83,19 @@ def write_project(
 
 
 def let_wait(folder: Path, *times: int) -> None:
-    """Let runs wait at a time of values until somebody has left a wish in a control directory, and then at the next one."""
+    """Let runs wait at a time of values until a request is posted, and then at the next one."""
     draft = folder / "slow.draft"
     draft.write_text(" ".join(map(str, times)))
     draft.replace(folder / "slow")
 
 
-def has_wishes(run_dir: Path) -> bool:
-    """Return whether somebody has left a wish that the run has not taken."""
-    return any(wish.suffix != ".draft" for wish in run_dir.glob("control/wish-*"))
+def has_requests(run_dir: Path) -> bool:
+    """Return whether a request is posted that the run has not taken."""
+    return any(request.suffix != ".draft" for request in run_dir.glob("control/request-*"))
 
 
 def is_waiting(folder: Path) -> bool:
-    """Return whether a run waits for a wish."""
+    """Return whether a run waits for a request."""
     return (folder / "waiting").exists()
 
 
@@ -154,7 +154,7 @@ def meanwhile(
             told.append(error)
         finally:
             if (folder / "slow").exists():
-                let_wait(folder)  # no more: a signal is no wish that is seen in a directory
+                let_wait(folder)  # no more: a signal is no file in a directory
 
     thread = threading.Thread(target=wait_and_act)
     thread.start()

@@ -207,7 +207,7 @@ class HostActor:
 
     @ray.method(concurrency_group="control")
     def stop(self) -> None:
-        """End the loop: the root is done, or what was wished for is committed."""
+        """End the loop: the root is done, or a request ends the generation."""
         self._end_loop()
 
     def _end_loop(self) -> None:

@@ -20,7 +20,7 @@ from dgs.workers.ray_runtime.pool import HostPool
 from dgs.workers.recovery.epochs import HostReport, RootReport
 from dgs.workers.runtime.caller_outputs import merged_figures
 from dgs.workers.runtime.checkpointing import Checkpointing
-from dgs.workers.runtime.control import Wish
+from dgs.workers.runtime.control import ControlRequest
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.runtime.stall import Watchdog, sentence
@@ -93,7 +93,7 @@ class _Driver:
         self._hosts = RayHosts(ray, pool.take(deployment.hosts))
 
     def drive(self) -> Ended:
-        """Run until the end of all streams is committed, or a wish is, and let the hosts close. No host is left."""
+        """Run until the end of all streams is committed, or a request ends the generation; then close the hosts. No host is left."""
         try:
             try:
                 ended = self._run()
@@ -102,7 +102,7 @@ class _Driver:
             except BaseException:
                 self._hosts.close(complete=False)
                 raise
-            self._hosts.close(complete=ended.wish is None)
+            self._hosts.close(complete=ended.request is None)
         finally:
             self._pool.leave(self._hosts.end(), None if self._secret is None else self._secret.token)
         return ended
@@ -113,7 +113,7 @@ class _Driver:
         checkpoints = self._session.checkpointing(self._deployment)
         loops = {actor.run.remote(): index for index, actor in enumerate(self._hosts.actors)}
         final: bytes | None = None
-        wish: Wish | None = None
+        request: ControlRequest | None = None
         root = self._hosts.actors[self._deployment.root_host]
         while loops:
             done = self._hosts.answers(loops, timeout=POLL_SECONDS)
@@ -121,13 +121,13 @@ class _Driver:
             for reference, answer in done.items():
                 index = loops.pop(reference)
                 final = answer if index == self._deployment.root_host else final
-            if wish is None and final is None:
-                wish = checkpoints.attend(root.request_snapshot.remote)
-            if wish is not None or final is not None:
+            if request is None and final is None:
+                request = checkpoints.poll(root.request_snapshot.remote)
+            if request is not None or final is not None:
                 self._hosts.ask(lambda actor: actor.stop.remote())
             elif time.time() - started > REFILL_SECONDS:
                 self._pool.refill(self._deployment.hosts)
-        if wish is None:
+        if request is None:
             self._poll(checkpoints)
             if not checkpoints.is_over:
                 raise InternalError(problem="all hosts have stopped and the end is not committed")
@@ -139,7 +139,7 @@ class _Driver:
             started=started,
         )
         state = None if final is None else codec.decode(final)
-        return Ended(state, {**figures, "waited": self._watchdog.sentences}, wish)
+        return Ended(state, {**figures, "waited": self._watchdog.sentences}, request)
 
     def _open(self) -> None:
         """Open all hosts, then let them reach each other."""
@@ -159,9 +159,9 @@ class _Driver:
         reports: list[HostReport | RootReport] = []
         for read, written, batches, new in self._hosts.ask(lambda actor: actor.poll.remote()):
             events, outputs = events + read, outputs + written
-            self._session.central.write((epoch, codec.decode(batch)) for epoch, batch in batches)
+            self._session.caller_outputs.write((epoch, codec.decode(batch)) for epoch, batch in batches)
             reports += codec.decode(new)
-        checkpoints.hear(reports)
+        checkpoints.take_reports(reports)
         self._session.caller.progress(events, outputs)
         if self._watchdog.is_due(events + outputs, now=time.monotonic()):
             standings = [s for s in self._hosts.ask(lambda actor: actor.standing.remote()) if s is not None]

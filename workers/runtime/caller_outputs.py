@@ -12,7 +12,7 @@ from dgs.workers.runtime.job import Job
 from dgs.workers.sinks import Sink, is_central, open_sink
 
 
-class Central:
+class CallerOutputs:
     """Writes outputs to the sinks of the caller (stdout, memory), and keeps them when asked to (`outputs`).
 
     These sinks can neither take anything back nor tell repeats. So outputs wait here until their epoch is committed; but those for

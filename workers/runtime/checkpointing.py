@@ -15,8 +15,8 @@ from dgs.errors import CheckpointFailedError
 from dgs.workers.checkpoints import Checkpoint, CheckpointStore
 from dgs.workers.recovery.coordinator import Coordinator
 from dgs.workers.recovery.epochs import HostReport, RootReport
-from dgs.workers.runtime.caller_outputs import Central
-from dgs.workers.runtime.control import Control, Wish
+from dgs.workers.runtime.caller_outputs import CallerOutputs
+from dgs.workers.runtime.control import Control, ControlRequest
 from dgs.workers.runtime.deployment import Deployment
 
 MOST_FAILURES = 3
@@ -53,7 +53,7 @@ class Checkpointing:
         self,
         deployment: Deployment,
         store: CheckpointStore,
-        central: Central,
+        caller_outputs: CallerOutputs,
         figures: CheckpointFigures,
         control: Control,
         *,
@@ -63,13 +63,13 @@ class Checkpointing:
         job = deployment.job
         hosts = sorted(set(deployment.home.values()))
         self._coordinator = Coordinator(hosts, deployment.lanes.all, deployment.point, job.splits)
-        self._store, self._central, self._control = store, central, control
+        self._store, self._caller_outputs, self._control = store, caller_outputs, control
         self._durable, self._clock = durable, clock
         self._every = None if job.checkpoint is None else job.checkpoint.every / 1e9
         self._next = None if self._every is None else clock() + self._every
         self._stop_timeout = job.runtime.stop_timeout / 1e9
         self._is_asked = False
-        self._wish: Wish | None = None
+        self._request: ControlRequest | None = None
         self._deadline = 0.0
         self._events, self._had_outbox = deployment.point.events, bool(deployment.point.outbox)
         self.figures = figures
@@ -82,34 +82,34 @@ class Checkpointing:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether a wish waits for its checkpoint."""
-        return self._wish is not None
+        """Whether a request waits for its checkpoint."""
+        return self._request is not None
 
-    def attend(self, ask: Ask) -> Wish | None:
-        """Ask for a checkpoint if one is due or wanted. Return a wish once it is time to end the generation for it.
+    def poll(self, ask: Ask) -> ControlRequest | None:
+        """Ask for a checkpoint if one is due or wanted. Return the request for which the generation is to end now, None if it goes on.
 
-        A wish waits for a checkpoint; that to stop at most `stop_timeout`: it can be stuck behind a join that waits for a mute
-        stream.
+        A request waits for a checkpoint; a stop waits at most `stop_timeout`, since the checkpoint can be stuck behind a join that
+        waits for a mute stream.
         """
         now = self._clock()
-        wish = self._control.wish()
-        if wish is None:
+        request = self._control.pending()
+        if request is None:
             if self._next is not None and now >= self._next and not self._is_asked:
                 self._is_asked = True
                 ask(False)
             return None
-        if wish != self._wish:
-            self._wish = wish
+        if request != self._request:
+            self._request = request
             self._store = self._durable() or self._store
-            self._deadline = now + self._stop_timeout if wish.action == "stop" else math.inf
-        if self._control.granted is not None or now > self._deadline:
-            return wish
+            self._deadline = now + self._stop_timeout if request.action == "stop" else math.inf
+        if self._control.committed_epoch is not None or now > self._deadline:
+            return request
         if not self._is_asked:
             self._is_asked = True
             ask(True)
         return None
 
-    def hear(self, reports: Sequence[HostReport | RootReport]) -> None:
+    def take_reports(self, reports: Sequence[HostReport | RootReport]) -> None:
         """Take reports of hosts, and commit what is complete.
 
         Raises CheckpointFailedError if the last checkpoint of the run, or several one after the other, cannot be committed.
@@ -134,7 +134,7 @@ class Checkpointing:
         if checkpoint.is_final or checkpoint.state is None:
             return checkpoint.is_final
         has_outputs = checkpoint.files or checkpoint.outbox or self._had_outbox
-        return bool(has_outputs) or checkpoint.events != self._events or self._wish is not None
+        return bool(has_outputs) or checkpoint.events != self._events or self._request is not None
 
     def _commit(self, checkpoint: Checkpoint) -> None:
         try:
@@ -148,9 +148,9 @@ class Checkpointing:
         self.last = checkpoint
         self._events, self._had_outbox = checkpoint.events, bool(checkpoint.outbox)
         self.figures.epoch, self.figures.events = checkpoint.epoch, checkpoint.events
-        if self._wish is not None:
-            self._control.granted = checkpoint.epoch
-        self._central.commit(checkpoint.epoch)
+        if self._request is not None:
+            self._control.committed_epoch = checkpoint.epoch
+        self._caller_outputs.commit(checkpoint.epoch)
         self.figures.outputs += self._coordinator.committed()
         self.figures.committed += 1
         self.figures.state_bytes = len(checkpoint.state or b"")

@@ -1,19 +1,19 @@
-"""What a running job is told from outside: to stop at a checkpoint, or to move to another plan.
+"""Requests to a running job from outside: to stop at a checkpoint, or to move to another plan.
 
-Wishes come as signals (Ctrl-C, SIGTERM) or as a file in the control directory of the run, left by `dgs stop` and `dgs replan`.
-Drivers ask now and then; nothing interrupts user code half way, unless it does not come back for longer than a stop may take. A
+A request is a signal (Ctrl-C, SIGTERM), or a file that `dgs stop` or `dgs replan` posts into the control directory of the run.
+Drivers look now and then. Nothing interrupts user code half way, unless it runs for longer than a stop may take. A
 second Ctrl-C ends the run at once.
 
 >>> import itertools, tempfile
 >>> folder = Path(tempfile.mkdtemp())
 >>> control = Control(folder, clock=itertools.count().__next__)
->>> control.wish() is None
+>>> control.pending() is None
 True
->>> leave_wish(folder, Wish("stop"))
->>> control.wish()
-Wish(action='stop', by='dgs stop', plan=None)
->>> control.granted = 7                                    # the epoch that was committed for it
->>> control.take(), control.wish() is None
+>>> post(folder, ControlRequest("stop"))
+>>> control.pending()
+ControlRequest(action='stop', by='dgs stop', plan=None)
+>>> control.committed_epoch = 7                                    # the epoch that was committed for it
+>>> control.take(), control.pending() is None
 (7, True)
 """
 
@@ -38,8 +38,8 @@ LOOK_EVERY = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """`stop`: commit and end; `replan`: commit and go on under the plan of the plan file `plan`. `by`: who wants it."""
+class ControlRequest:
+    """`stop`: commit and end; `replan`: commit and go on under the plan of the plan file `plan`. `by`: who asks."""
 
     action: Literal["stop", "replan"]
     by: str = "dgs stop"
@@ -47,21 +47,21 @@ class Wish:
 
 
 class Control:
-    """The wishes of one run. Without a directory only signals count.
+    """The requests to one run. Without a directory only signals count.
 
-    A wish waits, over restarts too, until somebody takes it. `granted`: the epoch that was committed for it.
+    A request is pending, over restarts too, until `take`. `committed_epoch`: the epoch that was committed for it.
     """
 
     def __init__(self, directory: Path | None, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._directory = directory
         self._clock = clock
         self._next_look = 0.0
-        self._signal: Wish | None = None
-        self._waiting: Wish | None = None
-        self.granted: int | None = None
+        self._signal: ControlRequest | None = None
+        self._waiting: ControlRequest | None = None
+        self.committed_epoch: int | None = None
 
-    def wish(self) -> Wish | None:
-        """Return what is wanted, if anything is: a signal goes before a file, and to stop before anything else."""
+    def pending(self) -> ControlRequest | None:
+        """Return the request to act on next, None if there is none: a signal goes before a file, a stop before a move."""
         if self._signal is not None:
             return self._signal
         if self._directory is not None and self._clock() >= self._next_look:
@@ -73,13 +73,13 @@ class Control:
         return self._waiting
 
     def take(self) -> int | None:
-        """Take the wish away; return the epoch that was committed for it, None if none was."""
-        granted, self.granted, self._waiting = self.granted, None, None
-        return granted
+        """Remove the pending request; return the epoch that was committed for it, None if none was."""
+        epoch, self.committed_epoch, self._waiting = self.committed_epoch, None, None
+        return epoch
 
     @contextmanager
     def listening(self, *, patience: float) -> Iterator[None]:
-        """Take SIGINT and SIGTERM as the wish to stop while the context lasts; only the main thread can.
+        """Take SIGINT and SIGTERM as requests to stop while the context lasts; only the main thread can.
 
         The second signal does what it did before: it interrupts. So does the first, after `patience` seconds, if the run has not
         ended by then. One that was ignored stays so: Ctrl-C is not for a job that a script runs in the background.
@@ -91,7 +91,7 @@ class Control:
         before = {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}
 
         def note(number: int, _frame: FrameType | None) -> None:
-            self._signal = Wish("stop", signal.Signals(number).name)
+            self._signal = ControlRequest("stop", signal.Signals(number).name)
             restore()
             signal.signal(signal.SIGALRM, lambda _number, _frame: signal.raise_signal(number))
             signal.setitimer(signal.ITIMER_REAL, patience)
@@ -109,41 +109,41 @@ class Control:
             restore()
 
 
-def leave_wish(directory: Path, wish: Wish) -> None:
-    """Leave a wish for the run that looks into a directory, beside those that others leave. Raises OutputUnwritableError."""
-    name = f"wish-{time.time_ns():020}-{os.getpid()}.{wish.action}"
+def post(directory: Path, request: ControlRequest) -> None:
+    """Write a request into the control directory of a run, beside the requests of others. Raises OutputUnwritableError."""
+    name = f"request-{time.time_ns():020}-{os.getpid()}.{request.action}"
     try:
         directory.mkdir(parents=True, exist_ok=True)
         draft = directory / f"{name}.draft"
-        draft.write_text(json.dumps(asdict(wish)), encoding="utf-8")
+        draft.write_text(json.dumps(asdict(request)), encoding="utf-8")
         draft.replace(directory / name)
     except OSError as error:
         raise OutputUnwritableError(path=directory, problem=error.strerror or str(error)) from None
 
 
-def forget_wishes(directory: Path) -> None:
-    """Remove what was left for a run that ended before it looked."""
-    for path in directory.glob("wish-*"):
+def forget_requests(directory: Path) -> None:
+    """Remove requests that were posted for a run that ended before it looked."""
+    for path in directory.glob("request-*"):
         path.unlink(missing_ok=True)
 
 
-def _oldest(directory: Path, action: str) -> Wish | None:
-    """Take away the wish of its kind that was left first."""
-    for path in sorted(directory.glob(f"wish-*.{action}")):
-        wish = _taken(path)
-        if wish is not None:
-            return wish
+def _oldest(directory: Path, action: str) -> ControlRequest | None:
+    """Remove and return the oldest request of a kind."""
+    for path in sorted(directory.glob(f"request-*.{action}")):
+        request = _taken(path)
+        if request is not None:
+            return request
     return None
 
 
-def _taken(path: Path) -> Wish | None:
+def _taken(path: Path) -> ControlRequest | None:
     try:
         text = path.read_text(encoding="utf-8")
         path.unlink()
-        return Wish(**json.loads(text))
+        return ControlRequest(**json.loads(text))
     except (
         OSError,
         ValueError,
         TypeError,
-    ):  # it is gone with its directory, or nobody left it with `leave_wish`
+    ):  # it is gone with its directory, or `post` did not write it
         return None

@@ -146,7 +146,7 @@ class Engine:
             raise user_error(self._program, "checkpoint.when", error) from error
 
     def take_reports(self) -> list[HostReport | RootReport]:
-        """Remove and return what the coordinator should hear."""
+        """Remove and return the reports for the coordinator."""
         taken, self.reports = self.reports, []
         return taken
 

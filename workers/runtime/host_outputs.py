@@ -18,7 +18,7 @@ from dgs.workers.protocol.messages import Skipped
 from dgs.workers.protocol.worker import Worker
 from dgs.workers.recovery.epochs import Epochs, HostReport
 from dgs.workers.recovery.positions import declared
-from dgs.workers.runtime.caller_outputs import Central
+from dgs.workers.runtime.caller_outputs import CallerOutputs
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.sinks import Sink, is_central, open_sink
 from dgs.workers.sinks.dead_letters import DeadLetters, dead_letters
@@ -42,7 +42,7 @@ class HostOutputs:
         self._epochs = Epochs(workers, self._point.epoch)
         self._done = dict.fromkeys(workers, 0)  # events of each worker when it last closed an epoch
         self._of_epoch: Counter[int] = Counter()
-        self._keeps_outputs = Central.is_needed(job)
+        self._keeps_outputs = CallerOutputs.is_needed(job)
         self._keeps_payloads = job.collect
         self._seen: list[tuple[int, OutputBatch | DeadLetter]] = []
         self._sinks: list[tuple[Sink, bool]] = []
@@ -80,7 +80,7 @@ class HostOutputs:
     def write(self, worker: str, batch: OutputBatch) -> None:
         """Take outputs of a worker. Transactional sinks do not get what is committed already."""
         epoch = self._epochs.of(worker)
-        if self._is_in_vain(epoch):
+        if self._is_past_the_last_commit(epoch):
             return
         if self.first is None:
             self.first = time.time()
@@ -97,7 +97,7 @@ class HostOutputs:
     def leave_out(self, worker: str, skipped: Skipped) -> None:
         """Write the letter of an event that was left out, unless one of it is committed. The caller counts it then."""
         epoch, letter = self._epochs.of(worker), skipped.letter
-        if self._is_in_vain(epoch):
+        if self._is_past_the_last_commit(epoch):
             return
         if not len(self._point.committed.above(skipped.event, self._splits[letter.stream])):
             return
@@ -105,8 +105,8 @@ class HostOutputs:
             self._letters.write(letter, epoch)
         self._seen.append((epoch, letter if self._keeps_payloads else replace(letter, payload=None)))
 
-    def _is_in_vain(self, epoch: int) -> bool:
-        """Whether a run without checkpoints is being stopped: nothing after its one checkpoint will be committed."""
+    def _is_past_the_last_commit(self, epoch: int) -> bool:
+        """Whether a run without checkpoints stops and an epoch is after its one checkpoint: it will never be committed."""
         return not self._by_epoch and epoch > self._point.epoch + 1
 
     def close_epoch(self, worker: str, epoch: int, sources: Describe) -> HostReport | None:

@@ -40,7 +40,7 @@ class Job:
     `checkpoint`: when checkpoints are taken, None for never; `checkpoint_dir`: where one goes, also that of a clean stop (None:
     nowhere, the run cannot be resumed). `resumes`: go on from the newest checkpoint there; `accepts_duplicates`: also if the record of what is committed is lost. `run_id`: the same for all
     generations and resumed parts of a run, and for no other (the supervisor sets it). `control_dir`: where `dgs stop` and
-    `dgs replan` leave their wishes. `directory`: of the run, for the command that continues it.
+    `dgs replan` post requests. `directory`: of the run, for the command that continues it.
     """
 
     program: Program

@@ -30,16 +30,16 @@ def drive(deployment: Deployment, session: Session) -> Ended:
         after=job.runtime.stall_after / SECOND, now=time.monotonic(), notify=session.caller.notify
     )
     started = reported = time.time()
-    wish = None
+    request = None
     try:
-        while not checkpoints.is_over and wish is None:
-            wish = checkpoints.attend(lambda always: engine.request_snapshot(always=always))
+        while not checkpoints.is_over and request is None:
+            request = checkpoints.poll(lambda always: engine.request_snapshot(always=always))
             if not engine.step():
                 if engine.idle_seconds is None and not checkpoints.is_stopping:
                     raise StalledError(reason=sentence([engine.standing()], unit=job.unit))
                 time.sleep(min(engine.idle_seconds or 0.0, PROGRESS_EVERY))
-            session.central.write(engine.take_outputs())
-            checkpoints.hear(engine.take_reports())
+            session.caller_outputs.write(engine.take_outputs())
+            checkpoints.take_reports(engine.take_reports())
             if time.time() - reported > PROGRESS_EVERY:
                 reported = time.time()
                 events, outputs = engine.counts
@@ -51,5 +51,7 @@ def drive(deployment: Deployment, session: Session) -> Ended:
         engine.close(complete=checkpoints.is_over)
     figures = merged_figures([engine.figures()], checkpoints.last, seconds=seconds, started=started)
     return Ended(
-        None if engine.final is None else engine.final.state, {**figures, "waited": watchdog.sentences}, wish
+        None if engine.final is None else engine.final.state,
+        {**figures, "waited": watchdog.sentences},
+        request,
     )

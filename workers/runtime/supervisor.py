@@ -1,6 +1,6 @@
 """Supervision (R12): a run is as many generations as it takes, each a whole tree that starts from the last checkpoint.
 
-A generation ends because all streams have, because a host was lost, or because somebody wished: to stop, or to move to another
+A generation ends because all streams have ended, because a host is lost, or because of a request to stop or to move to another
 plan. Runtimes say how one generation is driven; everything else about restarts is here.
 """
 
@@ -17,9 +17,9 @@ from dgs.workers.checkpoints import CheckpointStore, ResumePoint
 from dgs.workers.checkpoints.memory_store import MemoryStore
 from dgs.workers.recovery.outbox import dealt_otherwise
 from dgs.workers.recovery.positions import declared
-from dgs.workers.runtime.caller_outputs import Central
+from dgs.workers.runtime.caller_outputs import CallerOutputs
 from dgs.workers.runtime.checkpointing import CheckpointFigures, Checkpointing
-from dgs.workers.runtime.control import Control, Wish
+from dgs.workers.runtime.control import Control, ControlRequest
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.runtime.store_opening import open_directory, remember, run_id
@@ -35,7 +35,7 @@ LONGEST_BACKOFF = 60.0
 """Seconds."""
 
 LOOK_SECONDS = 0.05
-"""How long a pause between generations goes on after somebody wishes something."""
+"""Seconds between two looks for a request during a pause between generations."""
 
 STOP_GRACE = 1.0
 """Seconds that a run may take to end after `stop_timeout` before user code is interrupted."""
@@ -43,11 +43,11 @@ STOP_GRACE = 1.0
 
 @dataclass(frozen=True)
 class Ended:
-    """How a generation ended: the final state and the figures of its hosts, or the wish for which it was ended."""
+    """How a generation ended: the final state and the figures of its hosts, or the request that ended it."""
 
     state: Any
     figures: dict[str, Any]
-    wish: Wish | None = None
+    request: ControlRequest | None = None
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Session:
     """
 
     job: Job
-    central: Central
+    caller_outputs: CallerOutputs
     control: Control
     store: CheckpointStore
     caller: Caller
@@ -71,7 +71,7 @@ class Session:
     def checkpointing(self, deployment: Deployment) -> Checkpointing:
         """Return the checkpoints of a generation."""
         return Checkpointing(
-            deployment, self.store, self.central, self.figures, self.control, durable=self.durable
+            deployment, self.store, self.caller_outputs, self.figures, self.control, durable=self.durable
         )
 
     def durable(self) -> CheckpointStore | None:
@@ -120,7 +120,7 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
         store = stack.enter_context(_opened(job))
         job = replace(job, run_id=run_id(job))
         store = caller.ports.store(store, job)
-        session = Session(job, Central(job), control, store, caller, stack)
+        session = Session(job, CallerOutputs(job), control, store, caller, stack)
         stack.callback(session.close)
         complete = False
         try:
@@ -129,7 +129,7 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
             if session.job.is_kept:
                 discard_unpublished(_places(job))
         finally:
-            session.central.close(complete=complete)
+            session.caller_outputs.close(complete=complete)
         return result
 
 
@@ -171,19 +171,19 @@ def _generations(session: Session, drive: Drive, hosts: Callable[[Job], int]) ->
                 session.restarts.clear()
             _pause(session, error)
             continue
-        wish, granted = ended.wish, control.take()
-        if wish is not None and wish.action == "replan":
-            session.central.discard()
+        request, epoch = ended.request, control.take()
+        if request is not None and request.action == "replan":
+            session.caller_outputs.discard()
             session.keep()
-            job = session.job = _replanned(session, wish.plan or "")
+            job = session.job = _replanned(session, request.plan or "")
             continue
         done = session.figures
-        central = session.central
-        figures = {**ended.figures, "outputs": done.outputs, "skipped": central.skipped}
+        made = session.caller_outputs
+        figures = {**ended.figures, "outputs": done.outputs, "skipped": made.skipped}
         figures["checkpoints"] = asdict(done)
         figures["restarts"] = session.restarted
-        by = None if wish is None else wish.by
-        return JobResult(ended.state, central.outputs, figures, by, granted, central.dead_letters)
+        by = None if request is None else request.by
+        return JobResult(ended.state, made.outputs, figures, by, epoch, made.dead_letters)
 
 
 def _clean(job: Job, point: ResumePoint) -> None:
@@ -229,17 +229,17 @@ def _pause(session: Session, error: DgsError) -> None:
     longer each time.
     """
     limits, before = session.job.runtime.restarts, len(session.restarts)
-    if before >= limits.max or not session.central.can_discard:
+    if before >= limits.max or not session.caller_outputs.can_discard:
         raise error
     seconds = min(limits.backoff / SECOND * 2 ** (before - 1), LONGEST_BACKOFF) if before else 0.0
     session.restarts.append(str(error))
     session.restarted += 1
-    session.central.discard()
+    session.caller_outputs.discard()
     origin = "from its last checkpoint" if session.figures.epoch else "from the beginning"
     at = f"in {seconds:g} s" if seconds else "now"
     session.caller.notify(f"{error}: the run starts again {origin}, {at}")
     until = time.monotonic() + seconds
-    while time.monotonic() < until and session.control.wish() is None:
+    while time.monotonic() < until and session.control.pending() is None:
         time.sleep(LOOK_SECONDS)
 
 

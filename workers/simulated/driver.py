@@ -1,4 +1,4 @@
-"""The driver of a simulated generation: hears what hosts report, in any order of hosts, and commits what is complete."""
+"""The driver of a simulated generation: takes the reports of hosts, in any order of hosts, and commits what is complete."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Driver:
         self._reports[host].append(report)
 
     def waiting(self) -> Iterator[int]:
-        """Yield the hosts with reports that can be heard now: none while a commit is under way."""
+        """Yield the hosts whose next report can be taken now: none while a commit is under way."""
         if self._underway is None:
             for host, reports in self._reports.items():
                 if reports and not self._slowness.is_busy(staging(host), self._world.now):
@@ -45,13 +45,13 @@ class Driver:
         return self._underway is not None and not self._slowness.is_busy(COMMIT, self._world.now)
 
     def finish(self) -> None:
-        """End a commit that took long. Raises CheckpointFailedError, as `hear` does."""
+        """End a commit that took long. Raises CheckpointFailedError, as `take_report` does."""
         underway, self._underway = self._underway, None
         if underway is not None:
             underway()
 
-    def hear(self, host: int) -> None:
-        """Let the coordinator hear the next report of a host, and commit what is complete."""
+    def take_report(self, host: int) -> None:
+        """Hand the next report of a host to the coordinator, and commit what is complete."""
         report = self._reports[host].popleft()
         if isinstance(report, RootReport):
             self._coordinator.root_reports(report)

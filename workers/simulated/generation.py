@@ -151,7 +151,7 @@ class Generation:
         elif action == "deliver":
             self._deliver(what, self.network.take(what))
         elif action == "report":
-            self.driver.hear(what)
+            self.driver.take_report(what)
         elif action == "accept":
             self.outputs.accept(what)
         elif action == "finish":

@@ -4,7 +4,7 @@ What a killed generation leaves behind: frames that arrive later, and zombies, w
 
 The generation that follows must drop the frames (R1), and stores and sinks must refuse the zombies (R10).
 
-Clean stops of a simulated run: somebody wishes that it stops, or moves to another plan, and it does at its next checkpoint.
+Clean stops of a simulated run: a request to stop, or to move to another plan, is met at its next checkpoint.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dgs.workers.simulated.network import Edge, some_of
 from dgs.workers.simulated.user_code import Fuse
 
 STOP_CHANCE = 0.02
-"""Of a wish, per step."""
+"""Of a request, per step."""
 
 
 class Stops:
@@ -26,27 +26,27 @@ class Stops:
 
     def __init__(self, rnd: random.Random, count: int) -> None:
         self._random, self._left = rnd, count
-        self._wished_at: int | None = None
+        self._asked_at: int | None = None
 
-    def forget_wish(self) -> None:
+    def forget_request(self) -> None:
         """Note that another generation begins."""
-        self._wished_at = None
+        self._asked_at = None
 
     def forget_all(self) -> None:
         """Let no stop follow."""
         self._left = 0
 
     def has_stopped(self, generation: Generation) -> bool:
-        """Let somebody wish for a stop, perhaps; return whether the generation has come to one, at a checkpoint."""
+        """Request a stop, perhaps; return whether the generation has stopped at a checkpoint."""
         if not self._left:
             return False
         driver = generation.driver
-        if self._wished_at is None:
+        if self._asked_at is None:
             if self._random.random() < STOP_CHANCE:
-                self._wished_at = driver.commits
+                self._asked_at = driver.commits
                 generation.request_snapshot()
             return False
-        if driver.commits == self._wished_at or driver.final is not None:
+        if driver.commits == self._asked_at or driver.final is not None:
             return False
         self._left -= 1
         return True

@@ -27,7 +27,7 @@ from tests.dgs.recovering import (
     THERE,
     committed,
     expected,
-    has_wishes,
+    has_requests,
     hasten,
     let_wait,
     meanwhile,
@@ -347,7 +347,7 @@ def test_python_program_is_stopped_and_resumed(tmp_path):
             time.sleep(self.pause)
             if self.pause and event.ts == 50:
                 is_under_way.set()
-                wait_until(lambda: has_wishes(place))
+                wait_until(lambda: has_requests(place))
             emit(event.payload)
             return state + event.payload
 

@@ -16,7 +16,7 @@ from dgs.errors import NoAnswerError, NoSuchRunError
 from dgs.job.document import read
 from dgs.job.run_directory import RunDirectory
 from dgs.workers.event_log import LogWriter
-from dgs.workers.runtime.control import Wish, leave_wish
+from dgs.workers.runtime.control import ControlRequest, post
 from tests.dgs.recovering import (
     CHECKPOINT,
     EARLY,
@@ -89,7 +89,7 @@ def test_stop_gives_up_waiting_and_says_what_then(slow, dgs):
 def test_wish_for_a_run_that_is_over_is_not_granted_to_the_next(slow, dgs):
     with meanwhile(THERE, lambda: library.stop(THERE)):
         dgs("run plan.yaml --run-dir there")
-    leave_wish(THERE / "control", Wish("stop"))
+    post(THERE / "control", ControlRequest("stop"))
     assert dgs(f"resume there {QUICK}").code == 0
     assert RunDirectory(THERE).results()["status"] == "done"
 

@@ -11,7 +11,7 @@ from dgs.model.outputs import OutputBatch
 from dgs.model.program import Program
 from dgs.model.tags import Tag
 from dgs.planner.plan import Plan, PlanNode
-from dgs.workers.runtime.caller_outputs import Central
+from dgs.workers.runtime.caller_outputs import CallerOutputs
 from dgs.workers.runtime.job import Job
 
 JOB = Job(
@@ -32,42 +32,42 @@ def batch(*values):
     return OutputBatch.of("s", rank=0, tags=[Tag("a")], ts=rows, seq=rows, index=rows, values=list(values))
 
 
-def collected(central):
-    return [value for one in central.outputs for value in one.to_list()]
+def collected(outputs):
+    return [value for one in outputs.outputs for value in one.to_list()]
 
 
 @pytest.mark.parametrize("job", [JOB, replace(CHECKPOINTED, delivery="at_least_once")])
 def test_outputs_are_printed_as_they_come_where_nothing_is_committed_exactly_once(job, capsys):
-    central = Central(job)
-    assert central.can_discard
-    central.write([(1, batch("x")), (1, batch("y"))])
-    assert (capsys.readouterr().out, collected(central)) == ('"x"\n"y"\n', [])
-    assert central.can_discard == (job.delivery == "at_least_once")
-    central.commit(1)
-    central.close(complete=True)
-    assert (capsys.readouterr().out, collected(central)) == ("", ["x", "y"])
+    outputs = CallerOutputs(job)
+    assert outputs.can_discard
+    outputs.write([(1, batch("x")), (1, batch("y"))])
+    assert (capsys.readouterr().out, collected(outputs)) == ('"x"\n"y"\n', [])
+    assert outputs.can_discard == (job.delivery == "at_least_once")
+    outputs.commit(1)
+    outputs.close(complete=True)
+    assert (capsys.readouterr().out, collected(outputs)) == ("", ["x", "y"])
 
 
 def test_outputs_of_a_checkpointed_run_wait_for_the_commit_of_their_epoch(capsys):
-    central = Central(CHECKPOINTED)
-    central.write([(3, batch("later")), (2, batch("second"))])
-    central.write([(1, batch("first", "too"))])
-    assert (capsys.readouterr().out, collected(central)) == ("", [])
-    central.commit(2)
+    outputs = CallerOutputs(CHECKPOINTED)
+    outputs.write([(3, batch("later")), (2, batch("second"))])
+    outputs.write([(1, batch("first", "too"))])
+    assert (capsys.readouterr().out, collected(outputs)) == ("", [])
+    outputs.commit(2)
     assert capsys.readouterr().out == '"first"\n"too"\n"second"\n'
-    central.commit(3)
+    outputs.commit(3)
     assert capsys.readouterr().out == '"later"\n'
-    assert collected(central) == ["first", "too", "second", "later"]
+    assert collected(outputs) == ["first", "too", "second", "later"]
 
 
 def test_discarded_outputs_are_never_seen(capsys):
-    central = Central(CHECKPOINTED)
-    central.write([(1, batch("committed")), (2, batch("lost"))])
-    central.commit(1)
-    central.discard()
-    central.write([(2, batch("made again"))])
-    central.commit(2)
-    central.write([(3, batch("uncommitted"))])
-    central.close(complete=False)
+    outputs = CallerOutputs(CHECKPOINTED)
+    outputs.write([(1, batch("committed")), (2, batch("lost"))])
+    outputs.commit(1)
+    outputs.discard()
+    outputs.write([(2, batch("made again"))])
+    outputs.commit(2)
+    outputs.write([(3, batch("uncommitted"))])
+    outputs.close(complete=False)
     assert capsys.readouterr().out == '"committed"\n"made again"\n'
-    assert collected(central) == ["committed", "made again"]
+    assert collected(outputs) == ["committed", "made again"]

@@ -12,7 +12,7 @@ from dgs.workers.checkpoints import Checkpoint, ResumePoint, StagedFile
 from dgs.workers.checkpoints.memory_store import MemoryStore
 from dgs.workers.recovery.epochs import HostReport, RootReport
 from dgs.workers.runtime.checkpointing import CheckpointFigures, Checkpointing
-from dgs.workers.runtime.control import Control, Wish
+from dgs.workers.runtime.control import Control, ControlRequest
 
 FILE = StagedFile(path="/out/1.partial", final="/out/1", size=1, digest="", rows=1)
 
@@ -30,16 +30,16 @@ class CountingStore(MemoryStore):
         self.epochs.append(checkpoint.epoch)
 
 
-class WishingControl(Control):
-    """A control whose wish is given by the test."""
+class GivenControl(Control):
+    """A control whose request the test gives."""
 
     def __init__(self) -> None:
         super().__init__(None)
-        self.wanted: Wish | None = None
+        self.given: ControlRequest | None = None
 
-    def wish(self) -> Wish | None:
-        """Return what the test wishes."""
-        return self.wanted
+    def pending(self) -> ControlRequest | None:
+        """Return what the test asks for."""
+        return self.given
 
 
 class Generation:
@@ -48,17 +48,19 @@ class Generation:
     def __init__(self, point: ResumePoint = ResumePoint(generation=1)) -> None:  # noqa: B008 - immutable
         job = SimpleNamespace(checkpoint=None, splits=None, runtime=RuntimeConfig())
         deployment: Any = SimpleNamespace(job=job, home={"w": 0}, lanes=SimpleNamespace(all=()), point=point)
-        central: Any = SimpleNamespace(commit=lambda epoch: None)
-        self.store, self.control = CountingStore(), WishingControl()
+        caller_outputs: Any = SimpleNamespace(commit=lambda epoch: None)
+        self.store, self.control = CountingStore(), GivenControl()
         self.store.begin()
-        self.checkpointing = Checkpointing(deployment, self.store, central, CheckpointFigures(), self.control)
+        self.checkpointing = Checkpointing(
+            deployment, self.store, caller_outputs, CheckpointFigures(), self.control
+        )
         self._epoch = point.epoch
 
     def epoch(self, *, state: bytes | None = b"state", is_final: bool = False, **said: Any) -> list[int]:
         """Report an epoch; return those that are committed."""
         self._epoch += 1
         root = RootReport(self._epoch, state, {}, is_final=is_final)
-        self.checkpointing.hear([root, HostReport(host=0, epoch=self._epoch, **said)])
+        self.checkpointing.take_reports([root, HostReport(host=0, epoch=self._epoch, **said)])
         return self.store.epochs
 
 
@@ -92,19 +94,19 @@ def test_end_is_committed_without_news():
     assert Generation().epoch(is_final=True) == [1]
 
 
-def test_wish_is_granted_without_news():
+def test_checkpoint_for_a_request_needs_no_news():
     generation = Generation()
-    generation.control.wanted = Wish("stop")
+    generation.control.given = ControlRequest("stop")
     asked: list[bool] = []
-    assert generation.checkpointing.attend(asked.append) is None
+    assert generation.checkpointing.poll(asked.append) is None
     assert asked == [True]
     assert generation.epoch() == [1]
-    assert generation.control.granted == 1
+    assert generation.control.committed_epoch == 1
 
 
-def test_epoch_without_state_grants_no_wish():
+def test_epoch_without_state_is_none_for_a_request():
     generation = Generation()
-    generation.control.wanted = Wish("stop")
-    generation.checkpointing.attend(lambda _: None)
+    generation.control.given = ControlRequest("stop")
+    generation.checkpointing.poll(lambda _: None)
     assert generation.epoch(state=None, events=1) == []
-    assert generation.control.granted is None
+    assert generation.control.committed_epoch is None
