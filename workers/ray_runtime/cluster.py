@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -47,19 +48,30 @@ def cluster(address: str, hosts: int) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
-    try:
-        _start(ray, address, hosts)
-    except Exception as error:
-        raise RayUnavailableError(
-            problem=f"it does not start: {str(error).strip().splitlines()[0]}"
-        ) from error
-    try:
-        yield ray
-    finally:
-        ray.shutdown()
+    with _private_directory() as directory:
+        try:
+            _start(ray, address, hosts, directory)
+        except Exception as error:
+            raise RayUnavailableError(
+                problem=f"it does not start: {str(error).strip().splitlines()[0]}"
+            ) from error
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
 
 
-def _start(ray: Any, address: str, hosts: int) -> None:
+@contextmanager
+def _private_directory() -> Iterator[str]:
+    """Give a directory that only this user may enter, for the sockets, logs and objects of a cluster of our own.
+
+    Ray's default is a directory below /tmp that every user may write to. Sockets need a short path, so it is below /tmp too.
+    """
+    with tempfile.TemporaryDirectory(prefix="dgs-ray-", dir="/tmp", ignore_cleanup_errors=True) as directory:
+        yield f"{directory}/r"  # Ray opens the mode of the directory that it is given
+
+
+def _start(ray: Any, address: str, hosts: int, directory: str) -> None:
     quiet = {"logging_level": "ERROR", "log_to_driver": False}
     if address != "local":
         ray.init(address=address, **quiet)
@@ -71,5 +83,6 @@ def _start(ray: Any, address: str, hosts: int) -> None:
         include_dashboard=False,
         _system_config=SETTINGS,
         _node_ip_address="127.0.0.1",
+        _temp_dir=directory,
         **quiet,
     )
