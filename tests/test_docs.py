@@ -146,6 +146,33 @@ def test_a_page_is_made_anew_from_the_code(box):
     assert new.endswith("[`Box.open`](box.py#L5)")
 
 
+REFERENCE = re.compile(
+    r"\b((?i:section|appendix|app\.|definition|theorem|lemma|figure)) ([1-9]\d*(?:\.\d+)*|[A-H](?:\.\d+)?)\b"
+)
+
+
+def references_in(text):
+    """Return the places of the DGS paper that a text names."""
+    words = ((word.lower().replace("app.", "appendix"), number) for word, number in REFERENCE.findall(text))
+    return {f"{word.capitalize()} {number}" for word, number in words}
+
+
+def test_references_are_found_however_they_are_written():
+    said = "as the paper's section 2 says (Section 3.4, App. D.2; Definition 2.1, clause 2), in the section of a file"
+    assert references_in(said) == {"Section 2", "Section 3.4", "Appendix D.2", "Definition 2.1"}
+
+
+def test_papers_page_lists_every_place_that_the_code_names():
+    folders = (*PACKAGES, "experiments", "tests")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*.py") if path != Path(__file__)]
+    named = {place for path in files for place in references_in(path.read_text(encoding="utf-8"))}
+    named |= {place for page in PAGES for place in references_in(page.read_text(encoding="utf-8"))}
+    text = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+    first_column = re.findall(r"^\| ([^|]+) \|", text, re.MULTILINE)
+    assert "Section 3.4" in named
+    assert named == {cell for cell in first_column if REFERENCE.fullmatch(cell)}
+
+
 def all_errors(cls=errors.DgsError):
     for sub in cls.__subclasses__():
         if sub.__module__.split(".")[0] in PACKAGES:

@@ -1,4 +1,4 @@
-"""Forking and joining at an n-ary node: the paper's binary forks along one fixed binary tree (2.1, 3.2).
+"""Forking and joining at an n-ary node: the paper's binary forks along one fixed binary tree (Section 2.1, Section 3.2).
 
 Joins undo the forks on the same tree: C2 cancels matching pairs only, and nobody promised associativity.
 """
