@@ -1,6 +1,6 @@
 """The bridge to Spark: source streams from Spark, checkpoints in Spark tables, outputs as a Spark data source.
 
-What a user calls is loaded when it is asked for: the Python processes of Spark import the writer of event logs and nothing more.
+The names a user calls are loaded on first use: Spark's Python processes import only the writer of event logs.
 """
 
 from __future__ import annotations

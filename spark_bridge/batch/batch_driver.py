@@ -1,11 +1,11 @@
 """`runtime: {kind: spark}`: the same program and the same plan over bounded data, on Spark alone.
 
-The plan is cut into units that share nothing (`dgs.spark_bridge.batch.plan_units`), each of which one task computes. Where all that is below a
-unit's root accumulates, its workers fold in tasks of their own, window by window, and the unit's events are replayed over the
-windows in the driver. The last states of the units are joined up the plan, and outputs and state are committed in one step, as an
-epoch like any other: so a run that failed has committed nothing, and one that was begun elsewhere can be finished here.
+The plan is cut into units that share nothing (`dgs.spark_bridge.batch.plan_units`), and one task computes each. If everything below
+a unit's root accumulates, the unit's workers fold in tasks of their own, window by window, and the driver replays the root's events
+over the windows. The last states of the units are joined up the plan. Outputs and state are committed in one step, as one epoch: so
+a failed run has committed nothing, and a run begun elsewhere can be finished here.
 
-What a batch run may read: streams that end. Those that Spark reads are waited for until their logs are closed.
+A batch run reads streams that end. For streams that Spark reads, it waits until their logs are closed.
 
 >>> from dgs.job.schema import StreamConfig
 >>> live = StreamConfig(id="s", tags=["a"], source={"socket": {"port": 0}})
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 
 def run_spark(job: Job, caller: Caller = Caller()) -> JobResult:
-    """Run a job on Spark and return its result. Raises UsageError if it is not bounded, and any other DgsError."""
+    """Run a job on Spark and return its result. Raises UsageError for a live stream, and any other DgsError."""
     refuse_live(job.streams)
     if not job.is_kept:
         job = replace(job, checkpoint=CheckpointConfig(), checkpoint_dir=None)
@@ -67,7 +67,7 @@ def run_spark(job: Job, caller: Caller = Caller()) -> JobResult:
 
 
 def drive(deployment: Deployment, session: Session) -> Ended:
-    """Compute everything above the point of a deployment, and commit it."""
+    """Process all events after the resume point of a deployment, and commit the result."""
     started, job, point = time.time(), deployment.job, deployment.point
     checkpoints = session.checkpointing(deployment)
     wait_for_queries(job)
@@ -90,7 +90,7 @@ def drive(deployment: Deployment, session: Session) -> Ended:
 
 @dataclass
 class Answers:
-    """What tasks have answered: last states and partial states by the numbers of the tasks, reports, and outputs for the caller."""
+    """The answers of tasks: last states and partial states by task number, and reports; outputs go to the caller."""
 
     caller_outputs: CallerOutputs
     epoch: int
@@ -99,7 +99,7 @@ class Answers:
     reports: list[Report] = field(default_factory=list)
 
     def take(self, spark: SparkSession, work: Work) -> None:
-        """Run the tasks and take their answers. Raises the first error of ours that a task ended with."""
+        """Run the tasks and take their answers. Raises the first DgsError that ended a task."""
         for number, what, data in rows_of(spark, work):
             if what == ERROR:
                 raise error_of(data)
@@ -116,14 +116,14 @@ class Answers:
             self.reports.append(answer)
 
     def show(self, output: Any) -> None:
-        """Hand outputs, or the letter of an event that was left out, to the sinks of the caller."""
+        """Hand outputs, or the dead letter of a skipped event, to the sinks of the caller."""
         self.caller_outputs.write([(self.epoch, output)])
 
 
 def rows_of(spark: SparkSession, work: Work) -> Iterator[tuple[int, str, bytes]]:
-    """Run one Spark task for each of ours, and yield their rows; partial states of windows are joined before they come here.
+    """Run one Spark task for each of ours, and yield their rows, with the partial states of windows already joined.
 
-    Raises WorkerLostError if Spark loses one for good: the run then begins again, from what is committed.
+    Raises WorkerLostError if Spark gives a task up: the run then restarts from its last commit.
     """
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException, PythonException
@@ -146,7 +146,7 @@ def rows_of(spark: SparkSession, work: Work) -> Iterator[tuple[int, str, bytes]]
 
 
 def _cause(error: Exception) -> str:
-    """Return the line of a Java trace that says most: the last cause."""
+    """Return Spark's outermost cause in a Java trace; the error's first line without one."""
     causes = [line for line in str(error).splitlines() if line.startswith("Caused by: org.apache.spark")]
     return causes[0].removeprefix("Caused by: ") if causes else first_line(error)
 
@@ -154,7 +154,7 @@ def _cause(error: Exception) -> str:
 def _as_of_one_host(
     deployment: Deployment, state: State, reports: Sequence[Report]
 ) -> tuple[HostReport, RootReport]:
-    """Return the reports with which one host would have ended the run."""
+    """Return the reports that a single host would send at the end of this run."""
     epoch = deployment.point.epoch + 1
     sources: dict[str, Mapping[str, Any]] = {}
     for report in reports:
@@ -198,7 +198,7 @@ def _first_state(program: Program, point: ResumePoint) -> State:
 
 
 LOOK_EVERY = 0.1
-"""Seconds between two looks at a log."""
+"""Seconds between two checks of a log."""
 
 
 def refuse_live(streams: Iterable[StreamConfig]) -> None:
@@ -212,7 +212,7 @@ def refuse_live(streams: Iterable[StreamConfig]) -> None:
 
 
 def wait_for_queries(job: Job, *, pause: Callable[[float], None] = time.sleep) -> None:
-    """Wait until everything that Spark reads for a job is in the logs. Raises what ended a query."""
+    """Wait until the logs of all streams that Spark reads are complete. Raises the error that ended a query."""
     for config in job.streams:
         if config.source.kind == "spark":
             path = log_path(config, base_dir=job.base_dir, log_dir=job.log_dir)

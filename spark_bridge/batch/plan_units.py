@@ -1,10 +1,11 @@
-"""A plan cut into units that share nothing: what one Spark task can compute by itself, from the events alone.
+"""Plan units: subtrees that share nothing, so that one Spark task can compute each from the events alone.
 
 A worker that owns no events forks its state once, at the beginning, and joins it once, at the end. So the subtrees below such
-workers are independent of each other: the keys of a page-view join, say. Below them, workers synchronise, and a unit begins.
+workers are independent of each other (the keys of a page-view join, say). A unit begins at the first worker below them that
+owns events or has no children.
 
-A unit whose root has one stream of its own, above children that all accumulate, is computed in *windows*: the children's events
-fold to partial states, one per window between two events of the root, in as many tasks as there are children that own events.
+A unit whose root owns one stream, above children that all accumulate, is computed in *windows*: one task per child that owns
+events folds them to partial states, one per window between two events of the root.
 
 >>> from dgs.model.dependence import ALWAYS, Dependence
 >>> from dgs.model.impl_tags import ImplTagSet
@@ -38,7 +39,7 @@ from dgs.workers.protocol.worker import is_accumulating
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A subtree that shares nothing with others. `folds`: where it is computed in windows, the nodes below that own events."""
+    """A subtree that shares nothing with others. `folds`: the nodes below its root that own events, if it is computed in windows."""
 
     number: int
     node: PlanNode
@@ -46,12 +47,12 @@ class Unit:
 
     @property
     def stream(self) -> str:
-        """Where it is computed in windows, the one implementation stream of its root's events."""
+        """The one implementation stream of its root's events, if it is computed in windows."""
         return self.node.tags.streams[0][0]
 
 
 class Division:
-    """The units of a plan, the fork of a state among them and the join of their states. `in_windows`: whether any may be."""
+    """The units of a plan, with fork and join of a state over them. `in_windows`: whether windows are allowed."""
 
     def __init__(self, program: Program, plan: Plan, *, in_windows: bool = True) -> None:
         self._program, self._plan, self._in_windows = program, plan, in_windows
@@ -64,7 +65,7 @@ class Division:
         return tuple(self._units.values())
 
     def fork(self, state: State) -> tuple[dict[str, State], dict[str, State]]:
-        """Return the first states of the units by the ids of their roots, and the states that workers above keep meanwhile.
+        """Return the first states of the units by the ids of their roots, and the states that workers above them keep.
 
         A worker above children that all accumulate keeps its own. The state given is not used again.
         """
@@ -74,7 +75,7 @@ class Division:
         return parts, kept
 
     def join(self, parts: dict[str, State], kept: dict[str, State]) -> State:
-        """Return the whole of the last states of the units. They are not used again."""
+        """Return the whole state, joined from the last states of the units. The states given are not used again."""
         return self._join(self._plan.root, parts, kept)
 
     def _divide(self, node: PlanNode) -> None:

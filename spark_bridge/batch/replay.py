@@ -1,6 +1,6 @@
-"""A unit in windows: the events of its root, replayed in the driver over the partial states that tasks have folded between them.
+"""Replay of a unit in windows: the driver applies the events of the unit's root between the partial states that tasks have folded.
 
-Law: the state and the outputs are those of the sequential program, since for kinds that accumulate
+Law: the state and the outputs are those of the sequential program, because kinds that accumulate satisfy
 `update(s, e) == join(s, update(identity(), e))`, with the same outputs for every s.
 """
 
@@ -28,11 +28,11 @@ from dgs.workers.protocol.forking import Forking
 from dgs.workers.runtime.job import Job
 
 MOST_WINDOWS = 65_536
-"""With more windows the partial states would be as many as events: then the unit is computed in one task instead."""
+"""Most windows of a unit. With more, partial states would be about as many as events, so one task computes the unit."""
 
 
 class Replay:
-    """Reads the events of a unit's root at once. `keeps`: the streams of which nobody else tells how far they were read."""
+    """Reads all events of a unit's root in advance. `keeps`: the streams whose read positions only this replay reports."""
 
     def __init__(self, job: Job, node: PlanNode, point: ResumePoint, *, keeps: frozenset[str]) -> None:
         self._job, self._node, self._point, self.keeps = job, node, point, keeps
@@ -53,12 +53,12 @@ class Replay:
 
     @property
     def is_possible(self) -> bool:
-        """Whether there are not too many windows."""
+        """Whether the unit has at most MOST_WINDOWS root events."""
         return self._events <= MOST_WINDOWS
 
     @property
     def keys(self) -> bytes | None:
-        """The places of the events in the order, encoded; None if there are no events."""
+        """The order keys of the events, encoded; None if there are no events."""
         if not self._batches:
             return None
         first = self._batches[0]
@@ -75,10 +75,10 @@ class Replay:
     ) -> tuple[State, Report]:
         """Return the last state and a report.
 
-        `folds`: the partial states of each task with the numbers of their windows; `number`: by which files are called; `show` is
-        given the outputs.
+        `folds`: the partial states of each task with the numbers of their windows; `number`: the number in the names of output
+        files; `show` gets the outputs.
         """
-        windows = [self._in_order(fold) for fold in folds or [()]]  # of one at least, if all are empty
+        windows = [self._in_order(fold) for fold in folds or [()]]  # at least one fold, if all are empty
         types = {state_type.name: state_type for state_type in self._job.program.states()}
         folder = Folder(self._job.program, types[self._node.state_type], self._node.id)
         with TaskOutputs(self._job, self._point, number) as outputs:

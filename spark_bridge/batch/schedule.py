@@ -1,4 +1,4 @@
-"""Which tasks a batch run has, and what becomes of their answers: windows are replayed, last states are joined up the plan."""
+"""The schedule of a batch run: its tasks, then the replay of windows and the join of last states up the plan."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Windows = Mapping[int, Sequence[tuple[int, State]]]
 
 
 class Schedule:
-    """The tasks of a job from a point on. `state`: the whole state there, which is not used again."""
+    """The tasks of a job from a resume point on. `state`: the whole state there, which is not used again."""
 
     def __init__(self, job: Job, point: ResumePoint, state: State) -> None:
         self._job, self._point = job, point
@@ -32,7 +32,7 @@ class Schedule:
         self.tasks = self._kept_by(found)
 
     def notices(self) -> Iterator[str]:
-        """Yield what is to be said of the plan: which of its workers do not work in parallel here."""
+        """Yield a notice for each group of the plan's workers that cannot work in parallel on Spark."""
         for unit in self._division.units:
             count = sum(1 for _ in unit.node.walk())
             if count > 1 and unit.node.id not in self._replays:
@@ -47,7 +47,7 @@ class Schedule:
         windows: Windows,
         show: Callable[[Any], None],
     ) -> tuple[State, list[Report]]:
-        """Return the last state, and a report for each unit that was replayed here; `show` is given its outputs."""
+        """Return the last state, and a report for each replayed unit; `show` gets its outputs."""
         last: dict[str, State] = {}
         reports: list[Report] = []
         for task, unit in zip(self.tasks, self._owners, strict=True):
@@ -67,7 +67,7 @@ class Schedule:
         if replay is None:
             node = unit.node
             tags = node.subtree_tags()
-            alone = PlanNode(node.id, tags, node.state_type)  # what the workers would do, one after the other
+            alone = PlanNode(node.id, tags, node.state_type)  # one worker does sequentially the work of all
             plan = Plan(alone if has_one_type else node)
             tasks = [Task(0, tags, plan=plan, state=codec.encode(self._parts[node.id]))]
         else:
@@ -87,7 +87,7 @@ class Schedule:
         return replay if replay.is_possible else None
 
     def _kept_by(self, tasks: Sequence[Task]) -> tuple[Task, ...]:
-        """Let every stream be kept by the first task that reads it; one that nobody reads by the first of all."""
+        """Return the tasks, with each stream kept by the first task that reads it; the first task keeps streams that none reads."""
         keeps: list[set[str]] = [set() for _ in tasks]
         replayed = {stream for replay in self._replays.values() for stream in replay.keeps}
         for stream in (name for config in self._job.streams for name in config.impl_streams):

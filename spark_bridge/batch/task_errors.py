@@ -1,4 +1,4 @@
-"""Errors of ours on their way from a task to the driver, without pickle: the name of the class, and its facts.
+"""Errors of dgs as bytes, from a task to the driver without pickle: the name of the class and its facts.
 
 >>> from dgs.errors import OutOfOrderError
 >>> error = error_of(error_row(OutOfOrderError(stream="a", row=7, ts=1, previous=2)))
@@ -15,14 +15,14 @@ from dgs.errors import CodecError, DgsError, InternalError
 
 
 def error_row(error: DgsError) -> bytes:
-    """Return an error as bytes; facts that the codec does not carry as their texts."""
+    """Return an error as bytes; facts that the codec cannot encode become text."""
     return codec.encode(
         [type(error).__qualname__, {name: _plain(fact) for name, fact in error.facts.items()}]
     )
 
 
 def error_of(data: bytes) -> DgsError:
-    """Return the error of the bytes."""
+    """Return the error encoded in bytes."""
     name, facts = codec.decode(data)
     found = _classes(DgsError).get(name)
     if found is None:

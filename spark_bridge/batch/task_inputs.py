@@ -1,7 +1,7 @@
-"""The events of one task: the streams it needs, read by our own readers, and of those the events whose tags are its own.
+"""The events of one task: it reads the streams it needs with our own readers, and keeps the events with its tags.
 
-Every task reads its streams from their beginning: so nothing is shuffled, and events come in their order. One of the readers of a
-stream *keeps* it: it counts the rows that were dropped, says where the stream ended, and looks for tags that no worker owns.
+Every task reads its streams from their beginning, so nothing is shuffled and events come in order. One reader of each stream
+*keeps* it: this one counts dropped rows, reports where the stream ended, and refuses tags that no worker owns.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dgs.workers.sources.contract import Reading
 
 
 class Inputs:
-    """The sources that have events of `tags`. `keeps`: the implementation streams that are kept here. Close it in the end."""
+    """The sources with events of `tags`. `keeps`: the implementation streams kept here. Must be closed."""
 
     def __init__(self, job: Job, tags: ImplTagSet, keeps: frozenset[str], point: ResumePoint) -> None:
         self._job, self._tags, self._keeps, self._point = job, tags, keeps, point
@@ -56,7 +56,7 @@ class Inputs:
         return source
 
     def read(self, name: str) -> Reading:
-        """Read from a declared stream. Raises UnownedTagError, and what its source raises."""
+        """Read from a declared stream. Raises UnownedTagError, and the errors of its source."""
         reading = self._sources[name].read()
         batches = tuple(self._mine(name, reading.batches))
         self.events += sum(map(len, batches))
@@ -72,11 +72,11 @@ class Inputs:
                 yield from reading.batches
 
     def described(self) -> dict[str, Any]:
-        """Return what the sources of the streams kept here are, and how far they were read, as a checkpoint has it."""
+        """Return descriptions of the sources of the streams kept here, with their read positions, in the form of a checkpoint."""
         return {name: self._sources[name].description for name in self._kept()}
 
     def drops(self) -> dict[str, int]:
-        """Return how many events were dropped of the streams kept here."""
+        """Return the number of dropped events of each stream kept here."""
         return {name: self._sources[name].drops for name in self._kept()}
 
     def close(self) -> None:
@@ -105,7 +105,7 @@ class Inputs:
             raise UnownedTagError(stream=batch.stream, row=int(batch.seq[row]), tag=tag)
 
     def _chosen(self, batch: EventBatch, tags: ImplTagSet, why: str) -> EventBatch:
-        """Return the events whose tags are in a set; answers are remembered under `why`."""
+        """Return the events whose tags are in a set; the answer for each tag is cached under `why`."""
         some = tags.stream(batch.stream)
         keeps = []
         for tag in batch.tags:

@@ -1,4 +1,4 @@
-"""Where the outputs of one task go: the sinks of the plan file, opened as a host does, staged and left to the driver to commit."""
+"""The outputs of one task: it opens the plan file's sinks as a host does and stages its outputs; the driver commits them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dgs.workers.sinks.files.places import FILE_KINDS
 
 
 class TaskOutputs:
-    """The sinks of task `number`. Leaving the context without `stage` leaves what was written as `.partial`."""
+    """The sinks of task `number`. Without `stage`, leaving the context leaves the written files as `.partial`."""
 
     def __init__(self, job: Job, point: ResumePoint, number: int) -> None:
         self._job, self._point = job, point
@@ -61,7 +61,7 @@ class TaskOutputs:
         return new
 
     def leave_out(self, skipped: Skipped) -> bool:
-        """Write the letter of an event that was left out. Return whether it is news: one that is committed is not."""
+        """Write the dead letter of a skipped event. Return whether it is new, not committed before."""
         letter = skipped.letter
         if self._point.epoch:
             splits = self._job.splits[letter.stream]

@@ -1,8 +1,8 @@
-"""What a Spark task does in a batch run: it computes a unit of the plan, or folds what accumulates below one into windows.
+"""The Spark tasks of a batch run: a task computes a unit of the plan, or folds accumulating events below a unit into windows.
 
-A task is given its number and answers with rows: outputs where the caller wants them, partial states, its
-last state, and a report; or one row with the error that ended it. Its outputs go to sinks of its own, as those of a host do, and
-wait there for the driver to commit them; a task that is tried again writes the same files again.
+A task gets its number and answers with rows: outputs if the caller wants them, partial states, its last state, and a report; or
+one row with the error that ended it. Its outputs go to sinks of its own, as a host's do, and wait there for the driver's commit. A
+repeated task writes the same files again.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ DDL = "unit bigint, chunk bigint, task bigint, number bigint, what string, data 
 OUTPUTS, LETTER, WINDOWS, STATE, REPORT, ERROR = "outputs", "letter", "windows", "state", "report", "error"
 
 NO_CHUNK = -1
-"""In place of the number of a chunk, in rows that have no partial states."""
+"""Stands for the chunk number in rows without partial states."""
 
 
 class Row(NamedTuple):
-    """What a task has to say. `chunk`: of the windows whose partial states it has."""
+    """One row of a task's answer. `chunk`: the number of its chunk of windows, if it holds partial states."""
 
     what: str
     data: bytes
@@ -59,7 +59,7 @@ class Row(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A row with the task that says it, and the unit of that. `number` counts the rows of a task."""
+    """A row with its task and the task's unit. `number` counts the rows of a task."""
 
     unit: int
     chunk: int
@@ -71,11 +71,11 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What one task computes, of the events with `tags`.
+    """The work of one task on the events with `tags`.
 
-    `unit`: the number of the unit for which it works. A unit: `plan` is that of its workers, `state` its first state, encoded. A fold:
-    `node` is a worker below the unit, `keys` the events of the unit's root between which the windows are, encoded without payload,
-    None if there are none.
+    `unit`: the number of its unit. If it computes the whole unit, `plan` is the plan of the unit's workers and `state` the encoded first
+    state. If it folds, `node` is a worker below the unit's root, and `keys` are the encoded order keys of the root's events, which
+    separate the windows; None if there are none.
     """
 
     number: int
@@ -90,7 +90,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a task has to say when it is done: what it staged, and figures. `ended`: seconds since 1970."""
+    """A task's report at its end: staged files and figures. `began`, `ended`, `first_output`: seconds since 1970."""
 
     files: tuple[StagedFile, ...]
     unaccepted: tuple[OutputBatch, ...]
@@ -106,7 +106,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What all tasks of a run share. Spark carries it to them. `collects`: whether outputs come back as rows."""
+    """The data that all tasks of a run share; Spark ships it to them. `collects`: whether outputs come back as rows."""
 
     job: Job
     point: ResumePoint
@@ -115,7 +115,7 @@ class Work:
 
     @classmethod
     def of(cls, job: Job, point: ResumePoint, tasks: tuple[Task, ...], *, collects: bool) -> Work:
-        """Return the work as it travels: without the program where tasks can load it, and without the state."""
+        """Return the work as it is shipped: without the state, and without the program if tasks can load it."""
         shipped = replace(job, program=None) if job.program_ref is not None else job  # type: ignore[arg-type]
         return cls(shipped, replace(point, state=None, outbox=()), tasks, collects)
 
@@ -140,7 +140,7 @@ def batches_of(work: Work) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.R
 
 
 def guarded(work: Work, task: Task) -> Iterator[Answer]:
-    """Run a task; errors of ours become answers, so that they reach the driver whole."""
+    """Run a task; a DgsError becomes an answer, so that it reaches the driver whole."""
     for number, row in enumerate(_caught(work, task)):
         yield Answer(task.unit, row.chunk, task.number, number, row.what, row.data)
 
@@ -203,7 +203,7 @@ def _made(
 def _unit(
     job: Job, plan: Plan, task: Task, inputs: Inputs, figures: dict[str, dict[str, int]]
 ) -> Iterator[OutputBatch | Skipped | Row]:
-    """Run the workers of a unit, the same as everywhere, on one host."""
+    """Run the workers of a unit on one host, as every runtime does."""
     lanes = Lanes(plan, job.program.dependence)
     skips = job.on_error == "skip"
     workers = [make_worker(node.id, job.program, lanes, skips=skips) for node in plan.nodes()]
@@ -234,7 +234,7 @@ def _unit(
 
 
 def _windows(program: Program, node: PlanNode, task: Task, inputs: Inputs) -> Iterator[OutputBatch | Row]:
-    """Fold events that accumulate into partial states: one per window, the last one behind all keys."""
+    """Fold accumulating events into partial states: one per window; the last window lies after all keys."""
     keys: EventBatch | None = None if task.keys is None else codec.decode(task.keys)
     count = 0 if keys is None else len(keys)
     types = {state_type.name: state_type for state_type in program.states()}

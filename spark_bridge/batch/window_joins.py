@@ -1,7 +1,7 @@
-"""The second step of a batch run in windows: the partial states of all leaves below a unit are joined, chunk by chunk, in tasks.
+"""The second step of a batch run in windows: tasks join the partial states of all leaves below a unit, chunk by chunk.
 
-So the driver gets one state per window, however many leaves there are, and does not compute the joins. A task is given the rows of
-its chunks in the order of the leaves; of all other rows it is given, it changes nothing.
+So the driver gets one state per window, whatever the number of leaves, and computes no joins. A task gets the rows of its chunks in
+the order of the leaves, and passes all other rows on unchanged.
 
 Law: `join(s, join(p, q)) == join(join(s, p), q)` for partial states p, q of kinds that accumulate, as at a worker inside a plan.
 """
@@ -32,7 +32,7 @@ def are_needed(work: Work) -> bool:
 
 
 def joining(work: Work) -> Callable[[Batches], Batches]:
-    """Return the function for `mapInArrow` over answers of tasks, all of a chunk together, and in their order."""
+    """Return the function for `mapInArrow` over answers of tasks, which come chunk by chunk and in order."""
 
     def run(batches: Batches) -> Batches:
         rows = (Answer(**row) for batch in batches for row in batch.to_pylist())
@@ -43,7 +43,7 @@ def joining(work: Work) -> Callable[[Batches], Batches]:
 
 
 def joined_answers(work: Work, answers: Iterable[Answer]) -> Iterator[Answer]:
-    """Yield answers, in the order of units and chunks, with those of one chunk joined; errors of ours as answers, too."""
+    """Yield answers in the order of units and chunks, with the answers of each chunk joined; a DgsError becomes an answer."""
     join = _join(work)
     for (_, chunk), group in groupby(answers, key=lambda answer: (answer.unit, answer.chunk)):
         if chunk == NO_CHUNK:
@@ -61,7 +61,7 @@ def joined_answers(work: Work, answers: Iterable[Answer]) -> Iterator[Answer]:
 
 
 def _join(work: Work) -> Callable[[State, State], State]:
-    """Return the join of partial states; the program is loaded when it is first needed."""
+    """Return the join of partial states, which loads the program on first use."""
 
     @cache
     def forking() -> Forking:

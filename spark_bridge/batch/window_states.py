@@ -1,4 +1,4 @@
-"""Partial states of windows, encoded for the way from the tasks to the driver: in chunks of the same windows at all leaves.
+"""Partial states of windows, encoded for the way from tasks to driver, in chunks of the same windows at all leaves.
 
 >>> rows = list(chunks([(0, "a"), (1, "b"), (WINDOWS_A_CHUNK, "c")]))
 >>> [(chunk, codec.decode(data)) for chunk, data in rows]
@@ -19,24 +19,24 @@ Window = tuple[int, State]
 """The number of a window, and its partial state."""
 
 WINDOWS_A_CHUNK = 256
-"""Windows that are joined at once: as many states are in memory then."""
+"""Windows in a chunk: a join holds this many states in memory."""
 
 LARGEST_ROW = 8 * 2**20
-"""Bytes that a row of states has about at most, unless a single one is larger."""
+"""Approximate limit on the bytes of a row of states; a single state may exceed it."""
 
 FIRST = 16
-"""States in the first row of a chunk, before anything is known of their size."""
+"""States in the first row of a chunk, while their size is unknown."""
 
 
 def chunks(windows: Iterable[Window]) -> Iterator[tuple[int, bytes]]:
-    """Yield windows, in the order of their numbers, as rows: each with the number of its chunk."""
+    """Yield windows, sorted by number, as rows: the number of a chunk and encoded windows of it."""
     for chunk, part in groupby(windows, key=lambda window: window[0] // WINDOWS_A_CHUNK):
         for data in encoded(list(part)):
             yield chunk, data
 
 
 def encoded(windows: Sequence[Window]) -> Iterator[bytes]:
-    """Yield windows in rows that are not too large."""
+    """Yield windows as encoded rows of limited size."""
     start, count = 0, FIRST
     while start < len(windows):
         data = codec.encode(list(windows[start : start + count]))
@@ -46,7 +46,7 @@ def encoded(windows: Sequence[Window]) -> Iterator[bytes]:
 
 
 def joined(parts: Iterable[Iterable[Window]], join: Callable[[State, State], State]) -> dict[int, State]:
-    """Return one state for each window, joined from the left to the right. The states given are not used again."""
+    """Return one state for each window, joined from left to right. The states given are not used again."""
     states: dict[int, State] = {}
     for part in parts:
         for number, state in part:

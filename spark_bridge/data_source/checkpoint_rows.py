@@ -1,4 +1,4 @@
-"""A checkpoint as a row of a table: what `SELECT ... FROM dgs_checkpoints` and the data source `dgs` show of it.
+"""Checkpoints as rows of a table, for `SELECT ... FROM dgs_checkpoints` and the data source `dgs`.
 
 >>> from dgs.workers.checkpoints import StagedFile
 >>> from dgs.workers.recovery.positions import Positions
@@ -45,12 +45,13 @@ SCHEMA = pa.schema(
         ("positions", pa.string()),
     ]
 )
-"""`run`: its id, the same after it was resumed; (run, epoch) is unique. `watermark`: every event with a smaller ts is in the state, null if that cannot be said. `events`: in the state. `outputs`: in
-the files of this epoch, null where outputs do not go to files. `state`, `positions`: JSON, the state null unless it is plain data
-of at most LARGEST_STATE bytes."""
+"""`run`: its id, the same after a resume; (run, epoch) is unique. `watermark`: every event with a smaller ts is in the state,
+null if there is no such bound. `events`: number of events in the state. `outputs`: number of outputs in the files of this epoch,
+null if outputs do not go to files. `state`, `positions`: JSON, the state null unless it is plain data of at most LARGEST_STATE
+bytes."""
 
 LARGEST_STATE = 2**20
-"""Bytes of a state, encoded, up to which a row shows it."""
+"""Most bytes of an encoded state that a row shows."""
 
 
 def row_of(checkpoint: Checkpoint, *, run: str, generation: int, created_at: int, state: bytes) -> Row:
@@ -71,7 +72,7 @@ def row_of(checkpoint: Checkpoint, *, run: str, generation: int, created_at: int
 
 
 def row_of_saved(saved: Saved, run: str) -> Row:
-    """Return the row of a state file that was read."""
+    """Return the row of a checkpoint read from a file."""
     told = saved.manifest
     return row_of(
         told.checkpoint, run=run, generation=told.generation, created_at=told.created_at, state=saved.state
@@ -104,7 +105,7 @@ def positions_text(positions: Positions) -> str:
 
 
 def outputs_in(files: Iterable[StagedFile]) -> int | None:
-    """Return how many outputs are in files; where several sinks wrote the same ones, of one of them."""
+    """Return the number of outputs in files, of one sink if several wrote the same ones; None without files."""
     counts: dict[Path, int] = {}
     for file in files:
         place = Path(file.final)

@@ -1,4 +1,4 @@
-"""The Spark data source `dgs`: it writes event logs, and reads what runs have left.
+"""The Spark data source `dgs`: it writes event logs, and reads outputs and checkpoints of runs.
 
     events.writeStream.format("dgs").option("log", directory).option("stream", "clicks").option("ts", "at").start()
     spark.read.format("dgs").option("run", run_directory).load()
@@ -20,7 +20,7 @@ KEPT = 'format("dgs"): an event log keeps the rows it has'
 
 
 class DgsDataSource(DataSource):
-    """`format("dgs")`. Options for writing are described in `dgs.spark_bridge.data_source.log_options`, those for reading in `dgs.spark_bridge.data_source.readers`."""
+    """`format("dgs")`. Options for writing: `dgs.spark_bridge.data_source.log_options`; for reading: `dgs.spark_bridge.data_source.readers`."""
 
     @classmethod
     def name(cls) -> str:
@@ -28,26 +28,26 @@ class DgsDataSource(DataSource):
         return "dgs"
 
     def schema(self) -> StructType | str:
-        """Return the columns of what is read."""
+        """Return the columns of the rows read."""
         from dgs.spark_bridge.data_source import readers
 
         found: StructType | str = readers.schema(self.options)
         return found
 
     def reader(self, schema: StructType) -> Any:
-        """Read what a run has committed."""
+        """Return a reader of the committed outputs or checkpoints of a run."""
         from dgs.spark_bridge.data_source import readers
 
         return readers.reader(self.options, schema)
 
     def streamReader(self, schema: StructType) -> Any:  # noqa: N802 - Spark's name
-        """Read what a run commits, as it does."""
+        """Return a reader that follows a run's commits."""
         from dgs.spark_bridge.data_source import readers
 
         return readers.stream_reader(self.options, schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> Any:  # noqa: N802 - Spark's name
-        """Write an event log, one batch per micro-batch."""
+        """Return a writer of an event log, one batch per micro-batch."""
         from dgs.spark_bridge.data_source.log_writer import LogWrite, StreamWriter
 
         if overwrite:
@@ -55,7 +55,7 @@ class DgsDataSource(DataSource):
         return StreamWriter(LogWrite.of(self.options, schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> Any:
-        """Write an event log, all rows as one batch."""
+        """Return a writer of an event log, all rows as one batch."""
         from dgs.spark_bridge.data_source.log_writer import BatchWriter, LogWrite
 
         if overwrite:

@@ -1,8 +1,8 @@
-"""From the sorted runs of a micro-batch to segments of the event log: each stream's rows once, under the id of the batch.
+"""Delivery of a micro-batch's sorted runs as segments of the event log: each stream's rows once, under the batch's id.
 
-A large batch becomes several segments, so that neither side ever holds more than one in memory. They are cut at fixed numbers of
-rows, and only the last one carries the frontier; so a batch that was cut off by a crash is completed when Spark repeats it, and a
-batch that is repeated with more or fewer rows is told from one that is complete.
+A large batch becomes several segments, so that neither side holds more than one in memory. Segments are cut at fixed numbers of
+rows, and only the last one carries the frontier. So when Spark repeats a batch that a crash cut off, the batch is completed; and a
+repeat with more or fewer rows than a complete batch is detected.
 
 >>> import tempfile
 >>> log = Path(tempfile.mkdtemp())
@@ -29,14 +29,14 @@ from dgs.workers.event_log import LogWriter, Segment, owner
 from dgs.workers.event_log.segments import BatchId, greatest, newest
 
 SEGMENT_ROWS = 1 << 20
-"""Rows in a segment at most."""
+"""Most rows in a segment."""
 
 
 class Delivery:
     """Writes the batches of one query into a log.
 
-    `ts`, `order_by`: the order of rows of a batch. `delay`: how much earlier than the greatest time so far a row of a later batch
-    may be, in the unit of `ts`.
+    `ts`, `order_by`: the order of a batch's rows. `delay`: the most that a row of a later batch may be earlier than the greatest
+    time so far, in the unit of `ts`.
     """
 
     def __init__(
@@ -57,12 +57,12 @@ class Delivery:
         self._rows = rows
 
     def latest(self, streams: Sequence[str]) -> int | None:
-        """Return the greatest time of the streams of the query so far."""
+        """Return the greatest time so far in the streams of the query."""
         found = (newest(self.log / stream) for stream in streams)
         return greatest(*(last.latest_so_far for last in found if last is not None))
 
     def deliver(self, stream: str, batch: int, runs: Sequence[pa.Table], *, high: int | None) -> None:
-        """Make the rows of a batch durable, once. `high`: the greatest time of all streams of the query so far.
+        """Make the rows of a batch durable, once. `high`: the greatest time so far in all streams of the query.
 
         Raises ReplayMismatchError, OwnedLogError, ClosedLogError, MalformedRowError, OutputUnwritableError.
         """
@@ -76,7 +76,7 @@ class Delivery:
             and writer.find(batch) is None
             and _number(writer.last) >= batch
         ):
-            return  # the stream was not known yet when the batch was written
+            return  # the batch was written before the stream was known
         for part, (table, is_last) in enumerate(self._parts(runs)):
             frontier = None if high is None or not is_last else high - self._delay - 1
             before = writer.find(_batch_id(batch, part))
@@ -94,7 +94,7 @@ class Delivery:
             note_repeated(directory, self.query, batch + 1)
 
     def _parts(self, runs: Sequence[pa.Table]) -> Iterator[tuple[pa.Table, bool]]:
-        """Yield the segments, and whether each is the last."""
+        """Yield the segments, each with whether it is the last."""
         waiting = None
         for piece in pieces(merged(runs, self._order, rows=self._rows), self._rows):
             if waiting is not None:
@@ -105,10 +105,10 @@ class Delivery:
     def _writer_for_new(
         self, writer: LogWriter, stream: str, batch: int, part: int, *, is_owner: bool
     ) -> LogWriter:
-        """Return the writer for rows that are not in the log: that of a successor, if it has repeated all there is."""
+        """Return the writer for rows that are not in the log; a successor gets one once it has repeated the whole log."""
         last = _number(writer.last)
         if batch < last:
-            raise self._mismatch(stream, batch, f"it is not there any more, and batch {last} is")
+            raise self._mismatch(stream, batch, f"it is not in the log, and the later batch {last} is")
         if is_owner:
             return writer
         if repeated(self.log / stream, self.query) < (batch if part else last + 1):
@@ -124,5 +124,5 @@ def _batch_id(batch: int, part: int) -> BatchId:
 
 
 def _number(segment: Segment | None) -> int:
-    """Return the number of the batch that a segment is of; -1 if there is none."""
+    """Return the number of a segment's batch; -1 without a segment, or for the end mark."""
     return -1 if segment is None or segment.is_end else int(str(segment.batch).partition(".")[0])

@@ -1,4 +1,4 @@
-"""The options of `format("dgs")` where it writes an event log, as Spark hands them over: text by case-insensitive names.
+"""The options of `format("dgs")` for writing an event log; Spark passes them as text by case-insensitive names.
 
 >>> found = LogOptions.parsed({"log": "/logs", "stream": "clicks", "order_by": "page, user", "max_delay": "5"})
 >>> found.streams, found.order_by, found.delay(None)
@@ -24,27 +24,26 @@ from dgs.job.paths import local_path
 from dgs.job.units import NANOSECONDS, parse_duration
 
 STREAM_ID = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-"""What a stream may be called, as in plan.yaml: a directory of the log has its name."""
+"""Valid names of streams, as in plan.yaml: each is also the name of a directory of the log."""
 
 KNOWN = frozenset(("log", "stream", "key", "streams", "ts", "order_by", "max_delay", "unit", "batch"))
-"""What users give."""
+"""Options from users."""
 
 OURS = frozenset(("required", "query", "errors"))
-"""What `dgs` gives besides, for the query of a plan file."""
+"""Further options from `dgs`, for the query of a plan file."""
 
 SPARKS = frozenset(("path", "checkpointlocation"))
-"""What Spark gives besides: the path is that of `start(PATH)` and `save(PATH)`."""
+"""Further options from Spark: the path of `start(PATH)` and `save(PATH)`, and the checkpoint directory."""
 
 
 @dataclass(frozen=True)
 class LogOptions:
-    """Where rows go and in which order.
+    """The destination of rows and their order.
 
-    `log`: the directory. `stream`: the stream all rows belong to; or `key`: the column that says which. `streams`: those there are;
-    they hear of the time though they may have no rows. Without a list there are those that rows belong to. `ts`: the column of times.
-    `max_delay`: as written; `unit`: that of a column of integers. `required`: columns that may not be null. `query`: who writes, where
-    it is no streaming query. `batch`: the number of the batch, where there is no micro-batch that has one. `errors`: a directory for
-    what goes wrong.
+    `log`: the directory. `stream`: the stream of all rows; or `key`: the column with the stream of each. `streams`: all streams, whose
+    frontiers advance even without rows; empty: the streams that rows name. `ts`: the time column. `max_delay`: as written. `unit`: of a
+    time column of integers. `required`: columns that may not be null. `query`: the writer's id, if it is no streaming query. `batch`:
+    the number of the batch, if Spark gives none. `errors`: a directory for errors. `checkpoint`: Spark's checkpoint directory.
     """
 
     log: Path
@@ -95,7 +94,7 @@ class LogOptions:
         return found
 
     def delay(self, column_unit: str | None) -> int:
-        """Return `max_delay` in the unit of the column of times: its own, if it has one. Raises UsageError."""
+        """Return `max_delay` in the unit of the time column: the column type's own unit if it has one. Raises UsageError."""
         if self.max_delay.strip().isdigit():
             return int(self.max_delay)
         unit = column_unit or self.unit
@@ -109,7 +108,7 @@ class LogOptions:
             raise _wrong(f"max_delay: {error}") from None
 
     def checked(self, types: Mapping[str, Any]) -> LogOptions:
-        """Return the options after a look at the columns there are and their Spark types. Raises UsageError."""
+        """Return the options, checked against the columns and their Spark types. Raises UsageError."""
         needed = [self.ts, *self.order_by, *self.required, *([self.key] if self.key else [])]
         for name in needed:
             if name not in types:
@@ -124,7 +123,7 @@ class LogOptions:
         return self
 
     def check_stream(self, name: str) -> None:
-        """Look whether rows may belong to a stream that their column `key` names. Raises UsageError."""
+        """Raise UsageError if rows may not belong to a stream that their column `key` names."""
         if self.streams and name not in self.streams:
             raise _wrong(
                 f"column {self.key!r} says {name!r} in some row, and the streams are {', '.join(self.streams)}: "
@@ -143,7 +142,7 @@ _LETTERS = "it must start with a letter or _ and go on with letters, digits, '_'
 
 
 def _casts(kind: str) -> tuple[str, ...]:
-    """Return the types that times of another type may be cast to."""
+    """Return the types to which a time column of another type may be cast."""
     if kind == "date":
         return ("TIMESTAMP",)
     return ("TIMESTAMP", "BIGINT") if kind == "string" else ("BIGINT",)
@@ -166,12 +165,12 @@ def _number(name: str, text: str) -> int:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return the text of a list, in which names may have commas."""
+    """Return a list as text; names may contain commas."""
     return json.dumps(list(names))
 
 
 def _listed(text: str) -> tuple[str, ...]:
-    """Return the names of a list: those between commas, or a list in JSON."""
+    """Return the names in a text: separated by commas, or a JSON list."""
     if text.startswith("["):
         with suppress(ValueError):
             return tuple(map(str, json.loads(text)))

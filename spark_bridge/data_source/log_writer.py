@@ -1,7 +1,7 @@
-"""The writers behind `format("dgs")`: tasks sort their rows and stage them, the commit puts them into the event log.
+"""The writers behind `format("dgs")`: tasks sort and stage their rows, the commit puts them into the event log.
 
-Rows arrive as Arrow batches and stay Arrow. `write` runs in the tasks; `commit` in a Python process of its own, which knows only what
-the tasks' messages say.
+Rows arrive as Arrow batches and stay Arrow. `write` runs in the tasks; `commit` in a Python process of its own, which knows only
+the tasks' messages.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from dgs.workers.event_log.event_tables import one_chunk
 from dgs.workers.event_log.segments import greatest
 
 QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
-"""What Spark calls the streaming query and the micro-batch of a task; inside `foreachBatch`, too."""
+"""Spark's properties with the streaming query and the micro-batch of a task, set inside `foreachBatch` too."""
 
 CONTINUOUS = "__is_continuous_processing"
 ENDLESS = 'format("dgs"): with the trigger `continuous` Spark has no micro-batches: .trigger(processingTime="1 second")'
-"""Spark would commit epochs, and never have the rows of one written."""
+"""Spark would commit epochs and never write the rows of one."""
 
 AT_ONCE = 8
-"""Streams whose rows are made durable at the same time: it is the disk that they wait for."""
+"""Streams made durable at the same time: each waits for the disk."""
 
 BATCH_WRITE = "batch"
-"""The id of a query that is no streaming query and has not been given a name."""
+"""The id of a batch query without a name."""
 
 _ARROW_UNITS = {"s": "s", "ms": "ms", "us": "us", "ns": "ns"}
 
 
 @dataclass
 class Staged(WriterCommitMessage):
-    """What a task has staged, for which query, and of which of its micro-batches: None if there are none."""
+    """The staged runs of a task. `query`: the query's id; `batch`: the number of the micro-batch, None for a batch query."""
 
     query: str
     runs: tuple[Run, ...]
@@ -57,11 +57,11 @@ class Staged(WriterCommitMessage):
 
 @dataclass
 class LogWrite:
-    """What both writers do. It travels to the tasks: plain data."""
+    """The work of both writers, as plain data that travels to the tasks."""
 
     options: LogOptions
     schema: Any
-    """The columns of rows, as an Arrow schema: batches without rows do not tell."""
+    """The columns as an Arrow schema, needed where there are no batches."""
 
     @classmethod
     def of(cls, options: Any, schema: StructType) -> LogWrite:
@@ -80,7 +80,7 @@ class LogWrite:
             raise UsageError(message=ENDLESS)
         id_, batch = (context and context.getLocalProperty(name) for name in (QUERY_ID, BATCH_ID))
         query = Query(id_ or self.options.query or BATCH_WRITE)
-        with _telling(self.options.errors):
+        with _saving_errors(self.options.errors):
             table = self._table(list(batches))
             staging = Staging(self.options.log, query.id)
             runs = [
@@ -89,7 +89,7 @@ class LogWrite:
         return Staged(query.id, tuple(runs), int(batch) if id_ and batch else None)
 
     def deliver(self, messages: Iterable[WriterCommitMessage | None], batch: int | None = None) -> None:
-        """Put what the tasks have staged into the log. `batch`: its number, if Spark has told it."""
+        """Put the staged runs of the tasks into the log. `batch`: its number, if Spark has given one."""
         staged = [message for message in messages if isinstance(message, Staged)]
         if not staged:
             return
@@ -97,7 +97,7 @@ class LogWrite:
             batch = self.options.batch if staged[0].batch is None else staged[0].batch
         query = Query(staged[0].query, self.options.checkpoint)
         runs = [run for message in staged for run in message.runs]
-        with _telling(self.options.errors):
+        with _saving_errors(self.options.errors):
             streams = sorted({*self.options.streams, *(run.stream for run in runs), *self._known(query)})
             delivery = Delivery(
                 self.options.log,
@@ -117,7 +117,7 @@ class LogWrite:
         Staging(self.options.log, query.id).clear()
 
     def _table(self, batches: Sequence[pa.RecordBatch]) -> pa.Table:
-        """Return the rows with the types of the schema: the zone that a session shows times in is not theirs."""
+        """Return the rows with the types of the schema: batches carry the session's time zone instead."""
         if not batches:
             return self.schema.empty_table()
         table = pa.Table.from_batches(batches)
@@ -127,13 +127,13 @@ class LogWrite:
         )
 
     def _known(self, query: Query) -> Iterator[str]:
-        """Yield the streams that the query has written before: time passes for them too."""
+        """Yield the streams that the query has written before: their frontiers advance too."""
         for name in summary.stream_names(self.options.log) if self.options.key else ():
             if owner.owner(self.options.log / name) == query.writer:
                 yield name
 
     def _by_stream(self, table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-        """Yield the rows of each stream, none where there are none."""
+        """Yield each stream that has rows, with its rows."""
         self._refuse_nulls(table)
         if not table.num_rows:
             return
@@ -165,13 +165,13 @@ class LogWrite:
                 )
 
     def _unit(self) -> str | None:
-        """Return the unit of the column of times, if its type has one."""
+        """Return the unit of the time column, if its type has one."""
         kind = self.schema.field(self.options.ts).type
         return _ARROW_UNITS[kind.unit] if pa.types.is_timestamp(kind) else None
 
 
 def _nullable(field: pa.Field) -> pa.Field:
-    """Return a column that may have nulls all the way down: where a record is null, Arrow has nulls for its parts, too."""
+    """Return a column that is nullable at every level: if a record is null, Arrow makes its parts null too."""
     kind = field.type
     if pa.types.is_struct(kind):
         kind = pa.struct([_nullable(part) for part in kind])
@@ -183,8 +183,8 @@ def _nullable(field: pa.Field) -> pa.Field:
 
 
 @contextmanager
-def _telling(directory: Path | None) -> Iterator[None]:
-    """Leave errors of dgs where whoever started the query finds them as they are: Spark makes text of them."""
+def _saving_errors(directory: Path | None) -> Iterator[None]:
+    """Save errors of dgs in a directory for the run that started the query: Spark turns them into text."""
     try:
         yield
     except DgsError as error:
@@ -209,7 +209,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """The writer of a query that is no stream: all its rows are one batch. Inside `foreachBatch` it is the micro-batch."""
+    """The writer of a batch query: all its rows are one batch. Inside `foreachBatch` that is the micro-batch."""
 
     def __init__(self, write: LogWrite) -> None:
         self._write = write

@@ -1,8 +1,8 @@
-"""Which query may write a stream of a log: the one that began it, as long as its Spark checkpoint directory is there.
+"""The owner of a log's stream: the query that began it, as long as its Spark checkpoint directory exists.
 
-Spark knows a query by an id in its checkpoint directory. A query with another id is another writer, and refused. If the first one's
-directory is lost it will never come back; then a new query may go on, provided that it repeats every batch there is with the same
-rows: those are not written again, and from the first new batch on the stream is its own.
+Spark identifies a query by an id in its checkpoint directory. A query with another id is another writer, and refused. If the
+owner's directory is lost, the owner cannot return, and a new query may succeed it, provided that it repeats every batch of the log
+with the same rows: these are not written again, and the stream becomes its own from the first new batch on.
 
 >>> import tempfile
 >>> directory = Path(tempfile.mkdtemp()) / "clicks"
@@ -28,34 +28,34 @@ from dgs.workers.storage.whole_files import make_directory, replace_with
 
 PREFIX = "spark:"
 _PLACE = re.compile(r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?://[^/]*)?)?(?P<path>.*)", re.DOTALL)
-"""A path as Hadoop reads it: nothing in it is escaped."""
+"""A path in Hadoop's form, without escapes."""
 
 NOTE, REPEATED = "query.json", "repeated.json"
 
 
 @dataclass(frozen=True)
 class Query:
-    """A query by its id. `checkpoint`: its checkpoint directory, as far as it has told."""
+    """A query by its id. `checkpoint`: its checkpoint directory, None if unknown."""
 
     id: str
     checkpoint: str | None = None
 
     @property
     def writer(self) -> str:
-        """Its name as the writer of a log."""
+        """The query's name as the writer of a log."""
         return f"{PREFIX}{self.id}"
 
     def note(self, directory: Path) -> None:
-        """Leave word in the directory of a stream of who writes it, for `standing`."""
+        """Record this query in the directory of a stream as its writer, for `standing`."""
         data = {"query": self.id, "checkpoint": self.checkpoint}
         if _json(directory / NOTE) != data:
             replace_with(directory / NOTE, json.dumps(data).encode())
 
 
 def standing(directory: Path, query: Query) -> Literal["owner", "successor"]:
-    """Return what a query is to a stream: its owner, perhaps from now on, or one that may succeed a lost one.
+    """Return the role of a query for a stream: the owner (also of a stream without one), or the possible successor of a lost owner.
 
-    Raises OwnedLogError if the stream is another's.
+    Raises OwnedLogError if the stream belongs to another query.
     """
     found = owner.owner(directory)
     if found is None or found == query.writer:
@@ -68,18 +68,18 @@ def standing(directory: Path, query: Query) -> Literal["owner", "successor"]:
 
 
 def repeated(directory: Path, query: Query) -> int:
-    """Return how many batches of a log a successor has repeated so far."""
+    """Return the number of batches that a successor has repeated so far."""
     data = _json(directory / REPEATED)
     return int(data["batches"]) if data.get("query") == query.id else 0
 
 
 def note_repeated(directory: Path, query: Query, batches: int) -> None:
-    """Remember how many batches a successor has repeated."""
+    """Record the number of batches that a successor has repeated."""
     replace_with(directory / REPEATED, json.dumps({"query": query.id, "batches": batches}).encode())
 
 
 def _is_lost(query: str, checkpoint: str | None) -> bool:
-    """Whether the checkpoint directory of a query is gone, or another query's. Where it cannot be seen from here it is not."""
+    """Whether the checkpoint directory of a query is gone, or another query's. A directory elsewhere than on this file system counts as there."""
     if checkpoint is None:
         return False
     place = _PLACE.fullmatch(checkpoint)

@@ -1,8 +1,8 @@
-"""Runs as data frames: the batch and the stream reader of the data source `dgs`.
+"""Readers of runs as data frames: the batch and the stream reader of the data source `dgs`.
 
-`spark.read.format("dgs").option("run", directory)` gives the committed outputs of a run, `.option("what", "checkpoints")` its
-checkpoints: those that are kept. As a stream, the offset is the epoch: a micro-batch is the epochs committed since the one before,
-whole. Rows are Arrow from the file to Spark.
+`spark.read.format("dgs").option("run", directory)` gives the committed outputs of a run, `.option("what", "checkpoints")` the
+checkpoints that are kept. As a stream, the offset is the epoch: a micro-batch holds whole epochs, all committed since the one
+before. Rows are Arrow from the file to Spark.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 OUTPUTS, CHECKPOINTS = "outputs", "checkpoints"
 EPOCH = "epoch"
 KNOWN = frozenset(("run", "what", "path", "checkpointlocation"))
-"""Options: what users give, and what Spark does, of which the path is that of `load(PATH)`."""
+"""Options from users and from Spark; the path is that of `load(PATH)`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be read: `outputs` or `checkpoints` of a run."""
+    """The data to read: `outputs` or `checkpoints` (`what`) of a run."""
 
     run: str
     what: str
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Wanted:
-        """Return what the options of a reader say. Raises UsageError."""
+        """Return the data that the options of a reader ask for. Raises UsageError."""
         unknown = sorted(name for name in options if name.lower() not in KNOWN)
         if unknown:
             message = (
@@ -87,7 +87,7 @@ class EpochPartition(InputPartition):
 
 
 def schema(options: Mapping[str, str]) -> StructType:
-    """Return the schema of what the options ask for. Raises UsageError, also where a run has no outputs that would tell."""
+    """Return the schema of the data that the options ask for. Raises UsageError, also if a run has no outputs yet to show it."""
     wanted = Wanted.of(options)
     if wanted.what == CHECKPOINTS:
         return from_arrow_schema(SCHEMA)
@@ -99,17 +99,17 @@ def schema(options: Mapping[str, str]) -> StructType:
 
 
 def reader(options: Mapping[str, str], schema: StructType) -> RunReader:
-    """Return a reader of what is committed now. Raises UsageError."""
+    """Return a reader of the data committed so far. Raises UsageError."""
     return RunReader(options, schema)
 
 
 def stream_reader(options: Mapping[str, str], schema: StructType) -> RunStreamReader:
-    """Return a reader of what will be committed, too. Raises UsageError."""
+    """Return a reader of the data committed so far and later. Raises UsageError."""
     return RunStreamReader(options, schema)
 
 
 class _Reading:
-    """What both readers do. `schema`: of the data frame."""
+    """The common part of both readers. `schema`: of the data frame."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         self._wanted = Wanted.of(options)
@@ -120,7 +120,7 @@ class _Reading:
             raise UsageError(message=message)
 
     def _parts(self, after: int, last: int) -> list[InputPartition]:
-        """Return the parts of the epochs above `after` up to `last`; none without epochs in between."""
+        """Return the parts of the epochs above `after` up to `last`; an empty list without any."""
         if self._wanted.what == OUTPUTS:
             files = output_files(self._wanted.path)
             return [FilePartition(file) for file in files if after < file.epoch <= last]
@@ -138,7 +138,7 @@ class _Reading:
 
 
 class RunReader(_Reading, DataSourceReader):
-    """Reads all that is committed when the query is planned."""
+    """Reads the data that is committed when the query is planned."""
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return a part per file, or per checkpoint."""
@@ -146,14 +146,14 @@ class RunReader(_Reading, DataSourceReader):
 
 
 class RunStreamReader(_Reading, DataSourceStreamReader):
-    """Reads what is committed, epoch by epoch, while the run goes on."""
+    """Reads epoch after epoch as it is committed."""
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
         """Return the offset before the first epoch."""
         return {EPOCH: 0}
 
     def latestOffset(self, start: dict[str, int] | None = None, limit: Any = None) -> dict[str, int]:  # noqa: ARG002, N802 - Spark's
-        """Return the last epoch that is committed."""
+        """Return the last committed epoch."""
         last = last_epoch(self._wanted.path)
         return {EPOCH: last if start is None else max(last, start[EPOCH])}
 
@@ -172,7 +172,7 @@ def _checkpoint(run: Path, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordB
     except CorruptFileError:
         if (record := committed(run)) is None or epoch in record.states:
             raise
-        return  # it was kept no longer when its turn came
+        return  # the run has deleted it since the query was planned
     row = row_of_saved(saved, name.read_text(encoding="utf-8") if name.exists() else "")
     table = table_of_rows([row])
     yield from pa.table({field.name: table[field.name].cast(field.type) for field in schema}).to_batches()

@@ -1,7 +1,7 @@
-"""The committed outputs of a run, as files by epoch, and as tables of one schema. No Spark is needed to look.
+"""The committed outputs of a run, as files by epoch and as tables of one schema. Needs no Spark.
 
-What a file sink publishes is committed, and what the record of the run names is, whether it has its final name yet or not. Files of
-a run without checkpoints count as epoch 1.
+A file is committed if its sink has published it, or if the record of the run names it, even before it gets its final name. Files
+of a run without checkpoints count as epoch 1.
 
 >>> epoch_of(Path("part-000007-3.parquet")), epoch_of(Path("part-3-1.parquet"))
 (7, 1)
@@ -39,14 +39,14 @@ ROWS = 65_536
 """Rows read at a time."""
 
 PREFERRED = ("spark", "parquet", "jsonl", "csv")
-"""Of several sinks, the one that says most of its types is read."""
+"""Kinds of sinks, in the order of preference: the first ones record types best."""
 
 _NAME = re.compile(r"part-(?:(\d{6,})-)?\d+(?:-\d+)?\.\w+")
 
 
 @dataclass(frozen=True, slots=True)
 class OutputFile:
-    """A committed file. `staged`: what it is called until it is published. Absolute paths."""
+    """A committed file. `staged`: its name until it is published. Absolute paths."""
 
     epoch: int
     final: str
@@ -54,7 +54,7 @@ class OutputFile:
 
     @property
     def path(self) -> Path:
-        """Where it is now."""
+        """The file's current path."""
         final = Path(self.final)
         return final if self.staged is None or final.exists() else Path(self.staged)
 
@@ -66,12 +66,12 @@ def epoch_of(path: Path) -> int:
 
 
 def committed(run: Path) -> Committed | None:
-    """Return what the record of a run says, None if it keeps none. Raises NoSuchRunError."""
+    """Return the record of a run's commits, None if it keeps none. Raises NoSuchRunError."""
     return CheckpointDirectory(_directory(run).checkpoints).committed()
 
 
 def last_epoch(run: Path) -> int:
-    """Return the last committed epoch of a run, 0 if there is none yet."""
+    """Return the last committed epoch of a run, 0 before the first."""
     record = committed(run)
     if record is not None and record.checkpoint.epoch:
         return record.checkpoint.epoch
@@ -79,7 +79,7 @@ def last_epoch(run: Path) -> int:
 
 
 def output_files(run: Path) -> list[OutputFile]:
-    """Return the committed files of a run, by epoch and name. Raises NoSuchRunError, UsageError if it has no sink of files."""
+    """Return the committed files of a run, sorted by epoch and name. Raises NoSuchRunError, UsageError if it has no file sink."""
     place, record = output_place(run), committed(run)
     there = {str(path): OutputFile(epoch_of(path), str(path)) for path in place.finals()}
     named = () if record is None else record.checkpoint.files
@@ -91,7 +91,7 @@ def output_files(run: Path) -> list[OutputFile]:
 
 
 def output_place(run: Path) -> Place:
-    """Return where a run publishes its outputs. Raises NoSuchRunError, UsageError if it has no sink of files."""
+    """Return the place where a run publishes its outputs. Raises NoSuchRunError, UsageError if it has no file sink."""
     directory = _directory(run)
     written = read(directory.plan_file).data.get("sinks") or []
     sinks = [SinkConfig.model_validate(sink) for sink in written]
@@ -101,21 +101,23 @@ def output_place(run: Path) -> Place:
         (sink for sink in sinks if sink.kind in FILE_KINDS), key=lambda sink: PREFERRED.index(sink.kind)
     )
     if not files:
-        raise UsageError(message=f"the outputs of run {run} are not in files: it has no sink of files")
+        raise UsageError(message=f"the outputs of run {run} are not in files: it has no file sink")
     base = directory.path
-    if files[0].kind == "spark" and files[0].details.table is not None:  # a name is not moved as paths are
+    if (
+        files[0].kind == "spark" and files[0].details.table is not None
+    ):  # unlike a path, a table's place stays when a run moves
         base = directory.base_dir
     found = sink_place(files[0], output_dir=directory.path, base_dir=base)
     return Place(found.directory.resolve(), found.suffix, mark=found.mark)
 
 
 def schema_of(files: Iterable[OutputFile]) -> pa.Schema:
-    """Return the schema that all files have in common. Parquet says its own; text is read for it."""
+    """Return a common schema of all files. Parquet states its own; text is read to find it."""
     return common_schema(_schema(file.path) for file in files)
 
 
 def common_schema(schemas: Iterable[pa.Schema]) -> pa.Schema:
-    """Return all columns of the schemas: numbers of two types as the wider one, other types that differ as text."""
+    """Return all columns of the schemas: numbers of two types get the wider type, other differing types become text."""
     types: dict[str, pa.DataType] = {}
     for schema in schemas:
         for field in schema:
@@ -124,7 +126,7 @@ def common_schema(schemas: Iterable[pa.Schema]) -> pa.Schema:
 
 
 def tables(file: OutputFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file in the given schema: absent columns are null, what is text there becomes JSON."""
+    """Yield the rows of a file in the given schema: absent columns are null; values in a text column are JSON."""
     for table in _tables(file.path):
         for batch in pa.table([_fitted(table, field) for field in schema], schema=schema).to_batches(
             max_chunksize=ROWS
@@ -151,10 +153,10 @@ def _schema(path: Path) -> pa.Schema:
 
 @contextmanager
 def _whole(path: Path) -> Iterator[None]:
-    """Say which file it is that cannot be read."""
+    """Raise CorruptFileError with the path if a file cannot be read."""
     try:
         yield
-    except (OSError, ValueError) as error:  # those of Arrow and JSON are among them
+    except (OSError, ValueError) as error:  # includes errors of Arrow and JSON
         raise CorruptFileError(path=path, problem=str(error)) from error
 
 

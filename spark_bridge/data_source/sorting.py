@@ -1,7 +1,7 @@
-"""Sorted runs: what each task of Spark makes of its rows, and what becomes of them together.
+"""Sorted runs: each Spark task sorts its rows into one, and the commit merges them.
 
-The order is that of the event log: by time, then by the columns asked for, then by all others. So it depends only on the rows, not
-on how Spark has dealt them, and pieces cut off the merged runs at fixed lengths are the same whenever the batch is repeated.
+The order is that of the event log: by time, then by the given columns, then by all others. So it depends only on the rows, not
+on their distribution over tasks, and pieces of fixed length cut from the merged runs are the same at every repeat of the batch.
 
 >>> low, high = pa.table({"ts": [1, 5, 9], "v": [0, 0, 0]}), pa.table({"ts": [2, 5, 7], "v": [0, -1, 0]})
 >>> [piece.column("ts").to_pylist() for piece in pieces(merged([low, high], ["ts"], rows=2), 4)]
@@ -22,12 +22,12 @@ from dgs.workers.event_log.row_order import sort_keys, sorted_rows
 
 
 def in_order(table: pa.Table, first: Sequence[str]) -> pa.Table:
-    """Return the rows in order; as they are, where a look at neighbours shows that they are in order already."""
+    """Return the rows in order; unchanged if a comparison of neighbours shows that they are."""
     return table if is_sorted(table, first) else sorted_rows(table, first)
 
 
 def is_sorted(table: pa.Table, first: Sequence[str]) -> bool:
-    """Whether the rows are in order. May say no of rows that are, if some columns are hard to compare."""
+    """Whether the rows are in order. May be False for ordered rows if some columns are hard to compare."""
     tied: Any = None
     for name in dict.fromkeys([*first, *table.column_names]):
         for key in sort_keys(one_chunk(table.column(name))):
@@ -47,9 +47,9 @@ def is_sorted(table: pa.Table, first: Sequence[str]) -> bool:
 
 
 def merged(runs: Sequence[pa.Table], first: Sequence[str], *, rows: int) -> Iterator[pa.Table]:
-    """Yield the rows of sorted runs in order, about so many at a time. Rows of equal time come together.
+    """Yield the rows of sorted runs in order, about `rows` at a time. Rows of equal time come together.
 
-    Only what is yielded is copied: runs may be files mapped into memory.
+    Only the rows yielded are copied: runs may be files mapped into memory.
     """
     runs = [run for run in runs if run.num_rows]
     times = [_integers(run.column(first[0])) for run in runs]
@@ -69,7 +69,7 @@ def merged(runs: Sequence[pa.Table], first: Sequence[str], *, rows: int) -> Iter
 
 
 def pieces(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
-    """Yield the same rows as tables of exactly `rows` rows, the last one of fewer (and one of none if there are none at all)."""
+    """Yield the same rows as tables of exactly `rows` rows; the last one may have fewer. Without rows nothing is yielded."""
     waiting: list[pa.Table] = []
     have = 0
     for table in tables:

@@ -1,7 +1,6 @@
-"""Staged runs: the sorted rows of one task and one stream as a file, and the message that tells the commit of it.
+"""Staged runs: the sorted rows of one task and one stream as a file, which a message announces to the commit.
 
-Staged files are not durable and belong to nobody before the commit has read them; those of a batch that failed are deleted with the
-next one of the query.
+Staged files are not durable and not part of the log. Files of a failed batch are deleted with those of the query's next batch.
 
 >>> import tempfile
 >>> place = Staging(Path(tempfile.mkdtemp()), "query-1")
@@ -47,7 +46,7 @@ class Staging:
         self.directory = log / DIRECTORY / name
 
     def put(self, partition: int, table: pa.Table) -> Path:
-        """Write a table and return where it is. The name is new: a task that is tried again does not disturb the first."""
+        """Write a table under a new name and return its path: a repeated task does not disturb the first attempt."""
         make_directory(self.directory)
         path = self.directory / f"{partition}-{os.getpid()}-{secrets.token_hex(4)}.arrow"
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:

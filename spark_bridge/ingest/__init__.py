@@ -1,5 +1,5 @@
-"""Spark queries that write event logs, beside the run that reads them.
+"""Spark queries that write event logs while a run reads them.
 
-- `ingest`: all queries of a run; `queries`: what a section `source: {spark: ...}` reads; `feed`: one query from start to end.
-- `failures`: why a query ended, with stream, file and row.
+- `ingest`: all queries of a run; `queries`: a section `source: {spark: ...}` as a query; `feed`: one query from start to end.
+- `failures`: the error that ended a query, with stream, file and row.
 """

@@ -1,4 +1,4 @@
-"""What went wrong in a Spark query, in words of dgs: what, in which stream, and in which file and row as far as Spark knows."""
+"""Failures of Spark queries as errors of dgs: problem and stream, with file and row as far as Spark knows them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dgs.spark_bridge.session.java_errors import LOST, is_of_lost_java, sentence
 def explained(
     error: BaseException, stream: str, query: Query, *, spark: Any = None, base_dir: Path | None = None
 ) -> DgsError:
-    """Return the error of dgs for what ended the query of a stream."""
+    """Return the error of dgs for the error that ended the query of a stream."""
     if isinstance(error, MalformedRowError) and "column" in error.facts:
         return _located(error, stream, query, spark, base_dir)
     if isinstance(error, UsageError):
@@ -30,11 +30,11 @@ def explained(
 
 
 def _advice(said: str, query: Query, base_dir: Path | None) -> str:
-    """Return what to do about an error of Spark that does not say so itself, as the end of its sentence."""
+    """Return advice on an error of Spark that gives none, as the end of its sentence."""
     if "UNABLE_TO_INFER_SCHEMA" in said:
         path = query.source.path
         place = path if path is None or "://" in path or base_dir is None else base_dir / path
-        return f": there must be a file in {place or 'the directory'} that tells the columns; or say them under `columns:`"
+        return f": put a file into {place or 'the directory'} that has the columns, or name them under `columns:`"
     return ""
 
 
@@ -66,6 +66,6 @@ def _place(column: str, query: Query, spark: Any, base_dir: Path | None) -> tupl
             *(source.select or ["*"]), "_metadata.file_path AS __file", f"{number} AS __row"
         )
         found = selected.where(f"{quoted(column)} IS NULL").select("__file", "__row").take(1)
-    except Exception:  # noqa: BLE001 - this only tells where; that it is wrong is known
+    except Exception:  # noqa: BLE001 - the error is known; only its place is missing
         return None
     return (str(found[0][0]), found[0][1]) if found else None

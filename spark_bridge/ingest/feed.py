@@ -1,4 +1,4 @@
-"""One Spark query as the source of streams: from its start to the end marks, or the error, in the log."""
+"""One Spark query as the source of streams: from its start to the end marks, or its error, in the log."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from dgs.workers.event_log import LogWriter, close_stream, failure, owner, summa
 from dgs.workers.storage.whole_files import make_directory, replace_with
 
 PLACE = ".spark"
-"""The directory in a log for what Spark keeps beside it: a directory per query, with its checkpoints."""
+"""The directory in a log with a directory per query for Spark's own checkpoints."""
 
 DESCRIPTION = "query.json"
-"""The file in it that says what the query is."""
+"""The file in a query's directory that describes the query."""
 
 LOOKS_EVERY = 0.05
-"""Seconds between two looks whether a query has ended."""
+"""Seconds between two checks whether a query has ended."""
 
 
 class Feed:
-    """A query and the log that it writes. `base_dir`: where relative paths start. `notify`: is told of options without effect."""
+    """A query and the log it writes. `base_dir`: the base of relative paths. `notify` gets a sentence for each option without effect."""
 
     def __init__(
         self, query: Query, log: Path, *, base_dir: Path, notify: Callable[[str], None] = lambda _: None
@@ -45,11 +45,11 @@ class Feed:
 
     @property
     def checkpoint(self) -> Path:
-        """Where Spark keeps what it has to know to go on."""
+        """Spark's checkpoint directory, from which it resumes the query."""
         return self._place / "checkpoint"
 
     def begin(self) -> bool:
-        """Make the log ready for its readers; return whether the query has anything left to do: not if it has ended before.
+        """Make the log ready for its readers; return whether the query still has to run: not if it ended in an earlier run.
 
         Raises PlanFileError if the log has rows of another query.
         """
@@ -62,7 +62,7 @@ class Feed:
         closed = {found.stream for found in summary.streams(self.log) if found.is_closed}
         if not closed & set(self.query.stream_ids):
             return True
-        self._close(f"{PREFIX}{BATCH_WRITE}-{self.query.name}")  # a crash came between the marks
+        self._close(f"{PREFIX}{BATCH_WRITE}-{self.query.name}")  # a crash may have left some streams unclosed
         return False
 
     def _check_description(self) -> None:
@@ -74,27 +74,27 @@ class Feed:
                 return
             if any(owner.owner(self.log / stream) for stream in before["streams"]):
                 problem = (
-                    f"`{differing[0]}:` is not what it was when the event log {self.log} was begun; rows that are there are "
-                    "not read anew: name another `log:`, or remove that one"
+                    f"`{differing[0]}:` has changed since the event log {self.log} was begun, and its rows are "
+                    "not read again: name another `log:`, or remove that one"
                 )
                 raise PlanFileError(where=f"stream {self.query.stream_ids[0]!r}", problem=problem)
-            # It had brought nothing, and was corrected: what Spark has planned for it is of no use.
+            # The earlier query wrote nothing and was corrected: Spark's plan of it is useless.
             shutil.rmtree(self.checkpoint, ignore_errors=True)
         replace_with(file, json.dumps(now).encode())
 
     def run(self, spark: Any, stop: threading.Event) -> None:
-        """Run the query to its end, or until `stop`; errors are left in the log, and nothing is raised."""
+        """Run the query to its end, or until `stop`. Raises nothing: errors go to the log."""
         try:
             activate(spark)
             writer = self._write(spark, stop)
             if writer is not None:
                 self._close(writer)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the readers must hear of it
+        except Exception as error:  # noqa: BLE001 - the readers must see any error
             if not stop.is_set():
                 self.fail(error, spark)
 
     def fail(self, error: BaseException, spark: Any = None) -> None:
-        """Leave an error where the streams are read, in words of dgs."""
+        """Write an error, as one of dgs, to the streams' directories, where their readers find it."""
         for stream in self.query.stream_ids:
             told = failure.found(self._place) or error
             failure.leave(
@@ -102,7 +102,7 @@ class Feed:
             )
 
     def _write(self, spark: Any, stop: threading.Event) -> str | None:
-        """Write all rows; return who has written them, None if that was stopped. Raises errors of Spark and of dgs."""
+        """Write all rows; return the writer's name, None if it was stopped. Raises errors of Spark and of dgs."""
         source = self.query.source
         tell(self._notify, unknown_options(spark, source))
         rows = prepared(
@@ -113,7 +113,7 @@ class Feed:
         if not rows.isStreaming:
             rows.write.format("dgs").options(**options).mode("append").save()
             return f"{PREFIX}{options['query']}"
-        # No URI: Hadoop takes what it is given as it is written, per cent signs included.
+        # No URI escapes: Hadoop takes the path literally, per cent signs included.
         writer = rows.writeStream.format("dgs").options(
             **options, checkpointLocation=f"file://{self.checkpoint}"
         )
@@ -130,7 +130,7 @@ class Feed:
             return f"{PREFIX}{running.id}"
 
     def _close(self, writer: str) -> None:
-        """Mark the end of all streams; `writer` is who has written those that nobody has."""
+        """Mark the end of all streams; `writer` closes those that have no owner."""
         for stream in self.query.stream_ids:
             if owner.owner(self.log / stream) is None:
                 LogWriter(self.log, stream, writer).close()

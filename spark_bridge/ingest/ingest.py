@@ -1,11 +1,11 @@
-"""Spark as the source of a run: its queries write the event logs that the workers read, beside the run.
+"""Spark as the source of a run: its queries write the event logs that the workers read meanwhile.
 
     with feeding(job, config):
         run_job(job)
 
-Spark starts in a thread of its own while the workers start. When a query has come to its end, the streams of its log are closed; when
-it has failed, the error is left in the log, and ends the run where the stream is read. A run that goes on later finds the log and
-Spark's checkpoint directory where they were, and Spark goes on where it was.
+Spark starts in a thread of its own while the workers start. A query that ends closes the streams of its log. A query that fails
+leaves its error in the log, and the error ends the run when the stream is read. A resumed run finds the log and Spark's checkpoint
+directory in place, and Spark resumes the query.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from dgs.workers.runtime.job import Job
 from dgs.workers.sources.live.logged import log_path
 
 INTERRUPTS_EVERY = 0.2
-"""Seconds between two interruptions of what is to be stopped: the first one may come before there is anything to interrupt."""
+"""Seconds between two interruptions of a query: the first may come before the query has begun."""
 
 
 def _unheard(_sentence: str) -> None:
-    """Tell nobody."""
+    """Ignore a sentence."""
 
 
 @contextmanager
 def feeding(
     job: Job, config: SparkConfig, *, verbose: bool = False, notify: Callable[[str], None] = _unheard
 ) -> Iterator[None]:
-    """Run the Spark queries of a job while the block runs; at its end they are stopped. `notify` is told that Spark starts.
+    """Run the Spark queries of a job while the block runs, and stop them at its end.
 
-    It is told of settings and options that have no effect, too.
+    `notify` gets a sentence when Spark starts, and one for each setting or option without effect.
 
     Raises PlanFileError, MissingPackageError, JavaMissingError, SparkUnreachableError at once; other errors end the run through its streams.
     """
@@ -71,7 +71,7 @@ def _thread(feeds: Sequence[Feed], entered: Callable[[], AbstractContextManager[
         try:
             with entered() as spark:
                 _run(feeds, spark, stop)
-        except Exception as error:  # noqa: BLE001 - there is no Spark, which the readers must hear
+        except Exception as error:  # noqa: BLE001 - Spark did not start, which the readers must see
             for feed in feeds:
                 feed.fail(error)
 
@@ -85,12 +85,12 @@ def _thread(feeds: Sequence[Feed], entered: Callable[[], AbstractContextManager[
 
 
 def _run(feeds: Sequence[Feed], spark: object, stop: threading.Event) -> None:
-    """Run all queries until they have ended or are to be stopped; what else the session has to do goes on."""
+    """Run all queries until they end or `stop` is set; other work of the session continues."""
     tag = f"dgs-{secrets.token_hex(8)}"
     mark, interrupt = _tagging(spark)
 
     def run(feed: Feed) -> None:
-        with contextlib.suppress(Exception):  # Spark may be gone, which the feed says
+        with contextlib.suppress(Exception):  # if Spark is gone, the feed reports it
             mark(tag)
         feed.run(spark, stop)
 
@@ -102,14 +102,14 @@ def _run(feeds: Sequence[Feed], spark: object, stop: threading.Event) -> None:
             continue
         with contextlib.suppress(
             Exception
-        ):  # queries that are no streams know of no stop; and Spark may be gone
+        ):  # batch queries cannot be stopped in another way; Spark may be gone
             interrupt(tag)
         alive[0].join(INTERRUPTS_EVERY)
 
 
 def _tagging(spark: Any) -> tuple[Callable[[str], None], Callable[[str], object]]:
-    """Return what gives a tag to the jobs of a thread, and what ends the jobs that have it."""
+    """Return two functions: one tags the jobs of the calling thread, the other ends the jobs with a tag."""
     if getattr(spark, "_jsparkSession", None) is None:  # of Spark Connect
         return spark.addTag, spark.interruptTag
-    # The tags of such a session are another one's in each thread, even by the same name.
+    # A classic session keeps its tags per thread, so the tags go to the context.
     return spark.sparkContext.addJobTag, spark.sparkContext.cancelJobsWithTag

@@ -1,4 +1,4 @@
-"""The queries that plan.yaml describes: which streams share one, what it reads, and the DataFrame of it.
+"""The Spark queries that plan.yaml describes: the streams of each, its settings, and its DataFrame.
 
 >>> one = {"spark": {"format": "parquet", "path": "in/*.parquet", "query": "q", "key": "stream"}}
 >>> streams = [StreamConfig(id=i, tags={"kind": "n"}, source=one) for i in ("a", "b")]
@@ -21,15 +21,15 @@ from dgs.spark_bridge.data_source.log_options import listed
 from dgs.spark_bridge.session.settings_advice import text
 
 FILES = frozenset(["parquet", "orc", "csv", "json", "text", "avro"])
-"""Formats whose streams must be told their columns, which a look at the files tells."""
+"""File formats: Spark needs the columns of their streams in advance, and a batch read finds them."""
 
 STREAMS = frozenset(["kafka", "delta", "iceberg", "rate", "rate-micro-batch"])
-"""Formats that are read as streams also where only what is there is wanted."""
+"""Formats that are read as streams even if only the existing data is wanted."""
 
 
 @dataclass(frozen=True)
 class Query:
-    """One query of Spark and the streams that its rows go to. `unit`: that of integers in its column of times."""
+    """One query of Spark and the streams that its rows go to. `unit`: of integers in its time column."""
 
     name: str
     source: SparkSource
@@ -38,36 +38,36 @@ class Query:
 
     @property
     def stream_ids(self) -> tuple[str, ...]:
-        """The streams by name."""
+        """The names of the streams."""
         return tuple(stream.id for stream in self.streams)
 
     @property
     def is_bounded(self) -> bool:
-        """Whether it reads what is there and ends."""
+        """Whether it reads the existing data and ends."""
         return self.source.trigger == "available_now"
 
     @property
     def is_stream(self) -> bool:
-        """Whether Spark reads it as a stream, and remembers how far."""
+        """Whether Spark reads it as a stream and remembers its position."""
         return not self.is_bounded or self.source.format in FILES | STREAMS
 
     @property
     def required(self) -> tuple[str, ...]:
-        """The columns that tags are made of: they may not be null."""
+        """The columns that tags are made of, which may not be null."""
         tags = [stream.tags for stream in self.streams if isinstance(stream.tags, TagConfig)]
         parts = [part for tag in tags for part in (tag.kind, tag.key) if isinstance(part, ColumnRef)]
         return tuple(dict.fromkeys(part.column for part in parts))
 
     @property
     def max_delay(self) -> int:
-        """How late rows of later micro-batches may be, in nanoseconds: as late as they are put in order, if it is not said."""
+        """The most that rows of later micro-batches may be late, in nanoseconds; by default the range that `sort_within` reorders."""
         policies = [stream.on_disorder for stream in self.streams]
         sorted_within = [policy.sort_within for policy in policies if isinstance(policy, SortWithin)]
         return self.source.max_delay or max(sorted_within, default=0)
 
     @property
     def description(self) -> dict[str, Any]:
-        """What says which rows come, in which order: a log that was begun with one query does not go on with another."""
+        """The settings that decide the rows and their order: a log takes rows of one description only."""
         said = self.source.model_dump(mode="json", exclude={"trigger", "max_delay", "log", "query"})
         return {"streams": list(self.stream_ids), **said}
 
@@ -90,7 +90,7 @@ class Query:
 
 
 def queries_of(streams: Sequence[StreamConfig], *, unit: TimeUnit) -> list[Query]:
-    """Return the queries that the streams of a plan file need, checked. Raises PlanFileError."""
+    """Return the queries of the streams of a plan file, checked. Raises PlanFileError."""
     found: dict[str, list[StreamConfig]] = {}
     for stream in streams:
         if stream.source.kind == "spark":
@@ -99,7 +99,7 @@ def queries_of(streams: Sequence[StreamConfig], *, unit: TimeUnit) -> list[Query
 
 
 def frame(spark: Any, query: Query, *, base_dir: Path) -> Any:
-    """Return the rows of a query as a DataFrame, streaming if it is read as a stream. Raises errors of Spark."""
+    """Return the rows of a query as a DataFrame, streaming if the query is a stream. Raises errors of Spark."""
     source = query.source
     rows = spark.sql(source.sql) if source.sql is not None else _loaded(spark, query, base_dir)
     if source.where is not None:
@@ -108,7 +108,7 @@ def frame(spark: Any, query: Query, *, base_dir: Path) -> Any:
 
 
 def told(reader: Any, source: SparkSource) -> Any:
-    """Return a reader of Spark that knows format, options and columns."""
+    """Return a reader of Spark with the source's format, options and columns."""
     reader = reader.format(source.format).options(
         **{name: text(value) for name, value in source.options.items()}
     )
@@ -130,19 +130,18 @@ def _loaded(spark: Any, query: Query, base_dir: Path) -> Any:
 
 
 def prepared(rows: Any, *, key: str | None = None, streams: int = 0) -> Any:
-    """Return the DataFrame as the writer likes it: the rows of a stream in one task, if rows belong to several streams.
+    """Return the DataFrame with the rows of each stream in one task, if its `key` column names several streams.
 
-    `streams`: how many there are, if that is known. Without a `key` nothing is moved: the tasks sort what they have, and the commit
-    merges it.
+    `streams`: their number, 0 if unknown. Without a `key` no row moves: the tasks sort their own rows, and the commit merges them.
     """
     if key is None:
         return rows
-    column = quoted(key)  # a dot would mean a part of a record
+    column = quoted(key)  # unquoted, a dot would select a field of a record
     return rows.repartition(streams, column) if streams else rows.repartition(column)
 
 
 def resolved(path: str, base_dir: Path) -> str:
-    """Return a path as Spark will understand it: relative ones are relative to the plan file; what is there is no pattern."""
+    """Return a path for Spark: a relative path starts at the plan file's directory; the path of an existing file is no pattern."""
     if "://" in path:
         return path
     whole = base_dir / path
@@ -152,7 +151,7 @@ def resolved(path: str, base_dir: Path) -> str:
 
 
 def quoted(column: str) -> str:
-    """Return the name of a column as SQL has it.
+    """Return the name of a column, quoted for SQL.
 
     >>> quoted("the.stream")
     '`the.stream`'
@@ -161,7 +160,7 @@ def quoted(column: str) -> str:
 
 
 def escaped(path: str) -> str:
-    r"""Return a path as a pattern that matches nothing else.
+    r"""Return a pattern that matches only this path.
 
     >>> print(escaped("/data/[old]"))
     /data/\[old\]
@@ -170,7 +169,7 @@ def escaped(path: str) -> str:
 
 
 def _as_glob(path: str) -> str:
-    """Return a pattern for a single file, which Spark's streams of files take for a directory otherwise."""
+    """Return a pattern for a single file: Spark's file streams would take its plain path for a directory."""
     file = Path(re.sub(r"\\(.)", r"\1", path))
     return f"{escaped(str(file.parent))}/{{{escaped(file.name)}}}" if file.is_file() else path
 
@@ -183,7 +182,7 @@ def _source(stream: StreamConfig) -> SparkSource:
 
 
 def _query(name: str, streams: Sequence[StreamConfig], unit: TimeUnit) -> Query:
-    """Return the query that these streams describe together: the first says what it is, the others the same or nothing."""
+    """Return the query that these streams share: the first one describes it, the others repeat its settings or omit them."""
     first, source = streams[0], _source(streams[0])
     for problem in _contradictions(source, unit):
         raise PlanFileError(where=f"stream {first.id!r}", problem=problem)
@@ -193,7 +192,7 @@ def _query(name: str, streams: Sequence[StreamConfig], unit: TimeUnit) -> Query:
         )
     for stream in streams[1:]:
         other = _source(stream)
-        # Not what was written: the plan file of a run that goes on has the defaults written out.
+        # The plan file of a resumed run spells the defaults out, so a default counts as omitted.
         said = {
             part
             for part, field in SparkSource.model_fields.items()
@@ -218,7 +217,7 @@ def _query(name: str, streams: Sequence[StreamConfig], unit: TimeUnit) -> Query:
 
 
 def _contradictions(source: SparkSource, unit: TimeUnit) -> Iterator[str]:
-    """Yield what is wrong with a Spark source by itself."""
+    """Yield the problems of a single Spark source."""
     if (source.format is None) == (source.sql is None):
         yield "a Spark source needs either `format:` or `sql:`"
     if source.sql is not None and (source.path is not None or source.options):
@@ -228,6 +227,6 @@ def _contradictions(source: SparkSource, unit: TimeUnit) -> Iterator[str]:
     if source.columns and source.format not in FILES:
         yield f"`columns:` are those of files ({', '.join(sorted(FILES))})"
     if source.sql is not None and source.trigger != "available_now":
-        yield "a query in `sql:` is read once (`trigger: available_now`); what goes on needs a `format:`"
+        yield "a query in `sql:` is read once (`trigger: available_now`); a live query needs a `format:`"
     if source.max_delay and unit == "none" and source.ts.unit is None:
         yield "`max_delay` compares a duration with timestamps: say `time: {unit: ...}`"

@@ -1,7 +1,7 @@
-"""One Spark session: found, started, advised on, stopped.
+"""The Spark session of this process: finding, checking, starting and stopping it.
 
-- `session`: the session of this process, and who uses it.
-- `embedded`: a JVM of our own; `java`, `spark_home`: what it is started with.
-- `reachability`, `connectors`, `settings_advice`: what is checked before and said afterwards.
-- `java_errors`, `logging_noise`: errors of Java in one sentence, once.
+- `session`: the session of this process, shared by its users.
+- `embedded`: Spark in a JVM of our own; `java`, `spark_home`: the Java and the Spark it starts from.
+- `reachability`, `connectors`, `settings_advice`: checks before the start and advice after it.
+- `java_errors`, `logging_noise`: a Java error is reported once, as one sentence.
 """

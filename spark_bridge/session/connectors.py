@@ -1,4 +1,4 @@
-"""Formats that Spark reads with a package of its own: what to put into the plan file where it is absent.
+"""Data sources that need a package besides Spark: advice on the plan file if the package is missing.
 
 >>> print(absent("Failed to find data source: kafka. Please deploy the application as ...", version="4.3.0"))
 this Spark has no data source 'kafka': put `spark.jars.packages: org.apache.spark:spark-sql-kafka-0-10_2.13:4.3.0` under `spark: conf:`
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 SCALA = "2.13"
-"""What Spark 4 is built with."""
+"""The Scala version Spark 4 is built with."""
 
 PACKAGES = {
     "kafka": "org.apache.spark:spark-sql-kafka-0-10_{scala}:{version}",
@@ -17,7 +17,7 @@ PACKAGES = {
     "delta": "io.delta:delta-spark_{scala}:VERSION",
     "iceberg": "org.apache.iceberg:iceberg-spark-runtime-{minor}_{scala}:VERSION",
 }
-"""By format, as Maven calls them. VERSION is one that its project has made for this Spark."""
+"""Maven coordinates by format. VERSION stands for a version that the project has released for this Spark."""
 
 SETTINGS = {
     "delta": {
@@ -25,19 +25,19 @@ SETTINGS = {
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     }
 }
-"""What a format needs besides."""
+"""Further settings by format."""
 
 _NOT_FOUND = re.compile(r"Failed to find (?:the )?data source: ([\w.-]*\w)")
 
 
 def absent(text: str, *, version: str | None = None) -> str | None:
-    """Return what to do about an error of Spark if it says that a data source is not there; None if it says something else."""
+    """Return advice if an error text of Spark says that a data source is missing; None for other errors."""
     found = _NOT_FOUND.search(text)
     return None if found is None else without(found[1], version=version)
 
 
 def without(source: str, *, version: str | None = None) -> str:
-    """Return what to do where Spark lacks a data source. `version`: of Spark, by default of the PySpark that is installed."""
+    """Return advice for a data source that Spark lacks. `version`: Spark's, by default that of the installed PySpark."""
     from pyspark import __version__ as installed
 
     version = version or installed

@@ -1,6 +1,6 @@
-"""A Spark of our own: one JVM, started as a child of this process, quiet, and gone when it is stopped.
+"""A Spark of our own: one JVM, a quiet child of this process that ends when it is stopped.
 
-PySpark by itself lets the JVM write to our stderr from its first moment on, and keeps it until the interpreter ends.
+PySpark alone lets the JVM write to our stderr from the start, and keeps it running until the interpreter ends.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _WHY = re.compile(
 
 
 class Embedded:
-    """A running Spark. `spark`: its session. `log`: where what it says goes, None for stderr."""
+    """A running Spark. `spark`: its session. `log`: the file for its output, None for stderr."""
 
     def __init__(self, master: str, settings: Mapping[str, str], work_dir: Path, *, log: Path | None) -> None:
         from pyspark import SparkConf, SparkContext
@@ -58,7 +58,7 @@ class Embedded:
                 end_quietly(self._context._accumulatorServer)  # noqa: SLF001 - it has no public name
                 self.spark: Any = SparkSession(self._context)
             except Exception as error:
-                problem = sentence(str(error))  # now: errors of Java know what they say while there is a Java
+                problem = sentence(str(error))  # now: a Java error asks the JVM for its text
                 self._end()
                 if is_of_lost_java(error):
                     raise
@@ -99,12 +99,12 @@ class Embedded:
 
 
 def end_of(log: Path) -> int:
-    """Return where a log ends now: runs that go on append to theirs."""
+    """Return the current length of a log in bytes: a resumed run appends to its own."""
     return log.stat().st_size if log.exists() else 0
 
 
 def why_java_ended(log: Path, *, since: int = 0) -> str | None:
-    """Return the sentence in the log, from byte `since` on, that says why Java ended before there was a session; None without one."""
+    """Return the line of the log, from byte `since` on, that says why Java ended before a session existed; None without one."""
     try:
         lines = log.read_bytes()[since:].decode(errors="replace").splitlines()
     except OSError:
@@ -114,18 +114,18 @@ def why_java_ended(log: Path, *, since: int = 0) -> str | None:
 
 
 def end_quietly(server: Any) -> None:
-    """Keep PySpark's server of accumulators from printing a traceback when the JVM, which is told to end, hangs up first."""
-    tell = server.handle_error
+    """Keep PySpark's accumulator server from printing a traceback when the JVM, which we stop, hangs up first."""
+    report = server.handle_error
 
     def handle_error(request: Any, client: Any) -> None:
         if not isinstance(sys.exception(), (EOFError, ConnectionError)):
-            tell(request, client)
+            report(request, client)
 
     server.handle_error = handle_error
 
 
 def _with_logging(settings: Mapping[str, str], work_dir: Path) -> dict[str, str]:
-    """Return the settings with those of the logger, which must be known before the first class is loaded."""
+    """Return the settings with the logger's, which Java must know before it loads its first class."""
     properties = work_dir / "log4j2.properties"
     properties.write_text(LOGGING, encoding="utf-8")
     name = "spark.driver.extraJavaOptions"
@@ -134,7 +134,7 @@ def _with_logging(settings: Mapping[str, str], work_dir: Path) -> dict[str, str]
 
 
 def _here() -> dict[str, str]:
-    """Return the environment of Spark: this interpreter, what it can import, and the loopback interface."""
+    """Return Spark's environment variables: this interpreter, its import path, and the loopback interface."""
     root = str(Path(dgs.__file__).parents[1])
     known = os.environ.get("PYTHONPATH", "")
     return {
@@ -146,9 +146,9 @@ def _here() -> dict[str, str]:
 
 
 def home_of_links(master: str, work_dir: Path) -> dict[str, str]:
-    """Return a home of Spark that lacks its archive of PySpark, so that Python workers import what is installed here.
+    """Return a Spark home without Spark's PySpark archive, so that Python workers import the installed PySpark.
 
-    Python compiles what it imports from an archive anew each time: half a second for each of the five processes of a first query.
+    Python recompiles modules from an archive in every process: half a second for each of the five processes of a first query.
     """
     import pyspark
 
@@ -158,14 +158,14 @@ def home_of_links(master: str, work_dir: Path) -> dict[str, str]:
     make_directory(home)
     try:
         for name in ("bin", "jars"):
-            _lead(home / name, Path(pyspark.__file__).parent / name)
+            _link(home / name, Path(pyspark.__file__).parent / name)
     except OSError:  # a file system without links: Spark finds its own home
         return {}
     return {"SPARK_HOME": str(home)}
 
 
-def _lead(link: Path, place: Path) -> None:
-    """Make a link to a place; one of an earlier start may lead to a PySpark that is another, or gone."""
+def _link(link: Path, place: Path) -> None:
+    """Make a link to a place. A link of an earlier start may point to another PySpark, or to none."""
     if not (link.is_symlink() and link.readlink() == place):
         link.unlink(missing_ok=True)
         link.symlink_to(place)
@@ -173,7 +173,7 @@ def _lead(link: Path, place: Path) -> None:
 
 @contextlib.contextmanager
 def _environment(values: Mapping[str, str]) -> Any:
-    """Set variables for a while: Spark reads them while it starts."""
+    """Set environment variables while the block runs: Spark reads them when it starts."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:

@@ -15,11 +15,11 @@ from pathlib import Path
 from dgs.errors import JavaMissingError
 
 OLDEST = 17
-"""Spark 4 does not run on older ones."""
+"""The oldest Java that Spark 4 runs on."""
 
 
 def find_java() -> Path:
-    """Return the `java` that Spark will run. Raises JavaMissingError saying where was looked and what was found."""
+    """Return the `java` that Spark will run. Raises JavaMissingError with the place searched and what was found there."""
     home = os.environ.get("JAVA_HOME")
     if home:
         java, where = Path(home) / "bin" / "java", f"JAVA_HOME is {home}"
@@ -38,19 +38,19 @@ def find_java() -> Path:
 
 
 def describe_java() -> str:
-    """Return where the `java` that Spark will run is, and what it says its version is. Raises JavaMissingError."""
+    """Return the path and the version line of the `java` that Spark will run. Raises JavaMissingError."""
     java = find_java()
     return f"{java}, {_version(java)}"
 
 
 def major(text: str) -> int | None:
-    """Return the major version in what `java -version` or a file `release` says (1.8 is 8); None if there is none."""
+    """Return the major version in the output of `java -version` or in a file `release` (1.8 is 8); None if there is none."""
     match = re.search(r'version "(?:1\.)?(\d+)', text, re.IGNORECASE)
     return int(match[1]) if match else None
 
 
 def _version(java: Path) -> str:
-    """Return the line that tells the version: of the file beside the binaries, which costs nothing, else of Java itself."""
+    """Return the version line: from the file beside the binaries, which costs nothing, else from Java itself."""
     release = java.resolve().parent.parent / "release"
     try:
         for line in release.read_text(encoding="utf-8").splitlines():

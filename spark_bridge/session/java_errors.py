@@ -1,4 +1,4 @@
-"""What Java and Spark say of an error, as one sentence, and whether there is still a Java to say it.
+"""Errors of Java and Spark as one sentence each, and the test for a lost JVM.
 
 >>> text = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: [CAST_INVALID_INPUT] The value 'x' is no number. Correct it"
 >>> sentence(text)
@@ -11,11 +11,11 @@ import re
 
 _WRAPPING = re.compile(r"^\[STREAM_FAILED\] Query \[id = [^\]]*\] terminated with exception: ")
 _NO_ANSWER = re.compile(r"Py4JNetworkError: .*|Py4JError: An error occurred while calling \S+\s*", re.DOTALL)
-"""Where Java has answered, it has said more than this."""
+"""Errors without a message from Java: it did not answer."""
 
 LOST = (
-    "its Java process is gone: it was killed, or had too little memory (`spark: {conf: {spark.driver.memory: ...}}`); what it said "
-    "is in spark/spark.log in the directory of the run, which can go on"
+    "its Java process is gone: it was killed, or had too little memory (`spark: {conf: {spark.driver.memory: ...}}`); its log "
+    "is spark/spark.log in the directory of the run, which can be resumed"
 )
 _WRAPPINGS = ("Job aborted", "Writing job aborted", "FAILED_EXECUTE", "PYTHON_DATA_SOURCE_ERROR")
 _STATE = re.compile(r"\s*SQLSTATE: \w+.*$")
@@ -27,7 +27,7 @@ _ROOT = re.compile(r"^\s*(?:Caused by|pyspark\.\S+|dgs\.errors\.\w+): (.*)$", re
 
 
 def is_of_lost_java(error: BaseException | None) -> bool:
-    """Whether an error, or what has led to it, is that nobody is at the other end any more."""
+    """Whether an error, or one of its causes, says that the JVM has gone."""
     while error is not None:
         if isinstance(error, ConnectionError) or _NO_ANSWER.fullmatch(f"{type(error).__name__}: {error}"):
             return True
@@ -36,7 +36,7 @@ def is_of_lost_java(error: BaseException | None) -> bool:
 
 
 def sentence(text: str) -> str:
-    """Return what Spark says, without what is around it: stack traces, plans, the ids of the query."""
+    """Return the message of Spark without stack traces, plans and query ids."""
     lines = [line.strip() for line in _WRAPPING.sub("", text.strip()).splitlines()]
     first = next((line for line in lines if line), "")
     if first.startswith("An error occurred while calling") and len(lines) > 1:
@@ -48,11 +48,11 @@ def sentence(text: str) -> str:
         first = f"{first.removesuffix(_TRACEBACK).rstrip()} {raised[-1]}"
     said = _STATE.sub("", first).rstrip(" .")
     bare = _CLASS.sub("", said)
-    return bare if " " in bare else _CLASS.sub(r"\1", said)  # the name of a host says nothing by itself
+    return bare if " " in bare else _CLASS.sub(r"\1", said)  # a bare host name says nothing
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of what an error, or the cause that Spark knows of it, says; its type, if it says nothing."""
+    """Return the first line of an error's message, or of the cause that Spark keeps for it; its type if the message is empty."""
     while (cause := getattr(error, "_cause", None)) is not None:
         error = cause
     return next((line for line in str(error).strip().splitlines() if line.strip()), type(error).__name__)

@@ -1,9 +1,9 @@
-"""Errors of Spark are told once, by whoever has them: PySpark and Py4J write them to stderr too, with all their stack traces.
+"""Log filters that stop PySpark and Py4J from repeating on stderr, with stack traces, the errors they raise.
 
->>> tell_errors_once(is_told=True)
+>>> silence_loggers(is_silent=True)
 >>> logging.getLogger("SQLQueryContextLogger").isEnabledFor(logging.ERROR)
 False
->>> tell_errors_once(is_told=False)
+>>> silence_loggers(is_silent=False)
 >>> logging.getLogger("SQLQueryContextLogger").isEnabledFor(logging.ERROR)
 True
 """
@@ -14,17 +14,17 @@ import logging
 from pathlib import PurePath
 
 ERROR_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-"""Where PySpark logs the errors of queries, which it raises too."""
+"""Loggers of PySpark for errors of queries, which it raises too."""
 
 
-def tell_errors_once(*, is_told: bool) -> None:
-    """Keep PySpark and Py4J from writing errors to stderr, if they are told elsewhere; or let them again."""
+def silence_loggers(*, is_silent: bool) -> None:
+    """Keep PySpark and Py4J from writing errors to stderr if `is_silent`, because dgs reports them; else allow it again."""
     from pyspark.logger import PySparkLogger
 
     for name in ERROR_LOGGERS:
-        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL if is_told else logging.WARNING)
-    root = logging.getLogger()  # where Py4J logs that Java is gone
-    if is_told:
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL if is_silent else logging.WARNING)
+    root = logging.getLogger()  # Py4J logs here that Java is gone
+    if is_silent:
         root.addFilter(is_of_others)
     else:
         root.removeFilter(is_of_others)

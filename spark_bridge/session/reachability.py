@@ -1,4 +1,4 @@
-"""Whether anybody listens where a plan file says that Spark is: Spark itself would try for minutes before it says no.
+"""A quick check that Spark's address in a plan file accepts connections: Spark itself would try for minutes.
 
 >>> hosts("spark://one:7077,two:7078"), hosts("sc://server/;user_id=me"), hosts("local[*]")
 ([('one', 7077), ('two', 7078)], [('server', 15002)], [])
@@ -14,17 +14,17 @@ from dgs.errors import SparkUnreachableError
 from dgs.job.schema import SparkConfig
 
 PORTS = {"spark": 7077, "sc": 15002}
-"""The ports of clusters and of servers of Spark Connect, where none is said."""
+"""Default ports of clusters and of Spark Connect servers."""
 
 PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
-"""Variables that name one for Spark Connect."""
+"""Environment variables that name a proxy for Spark Connect."""
 
 ANSWERS_WITHIN = 5.0
 """Seconds that a host has to accept a connection."""
 
 
 def check_answers(config: SparkConfig) -> None:
-    """Raise SparkUnreachableError if nobody listens at the address of the master or the server."""
+    """Raise SparkUnreachableError if no host of the master's or the server's address accepts a connection."""
     setting = "spark.master" if config.remote is None else "spark.remote"
     address = config.master if config.remote is None else config.remote
     problem: OSError | None = None
@@ -41,7 +41,7 @@ def check_answers(config: SparkConfig) -> None:
 
 
 def hosts(address: str) -> list[tuple[str, int]]:
-    """Return the hosts and ports in an address; none if it is of another kind, or behind a proxy: then Spark has to find out."""
+    """Return the hosts and ports in an address; none for an address of another kind or behind a proxy, which only Spark can try."""
     scheme, _, rest = address.partition("://")
     if scheme not in PORTS or (scheme == "sc" and any(os.environ.get(name) for name in PROXIES)):
         return []

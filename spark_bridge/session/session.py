@@ -1,7 +1,7 @@
-"""The Spark session: one for this process, started when somebody needs it, stopped when the last one is done with it.
+"""The Spark session of this process: started for its first user, stopped after its last.
 
-Embedded (`local[*]`) unless the plan file names a master, or the address of a Spark Connect server. What it starts listens on the
-loopback interface only, keeps its files in the directory it is given, and says what it has to say in `spark.log` there.
+Spark is embedded (`local[*]`) unless the plan file names a master, or the address of a Spark Connect server. An embedded Spark
+listens on the loopback interface only, and keeps its files and its log `spark.log` in the given directory.
 
 >>> config = SparkConfig(conf={"spark.driver.memory": "2g"})
 >>> dict(settings(config, Path("/runs/7")))["spark.driver.memory"], settings(config, Path("/runs/7"))["spark.driver.host"]
@@ -25,7 +25,7 @@ from dgs.job.schema import SparkConfig
 from dgs.spark_bridge.session.embedded import Embedded, end_of, why_java_ended
 from dgs.spark_bridge.session.java import find_java
 from dgs.spark_bridge.session.java_errors import first_line, is_of_lost_java
-from dgs.spark_bridge.session.logging_noise import tell_errors_once
+from dgs.spark_bridge.session.logging_noise import silence_loggers
 from dgs.spark_bridge.session.reachability import check_answers
 from dgs.spark_bridge.session.settings_advice import (
     check_settings,
@@ -50,12 +50,12 @@ Notify = Callable[[str], None]
 
 
 def _unheard(_sentence: str) -> None:
-    """Tell nobody."""
+    """Ignore a sentence."""
 
 
 @dataclass
 class _Current:
-    """The session of this process. `users`: how many are inside `session(...)`; `embedded`: the JVM, if it is ours."""
+    """The session of this process. `users`: open blocks of `session(...)`; `embedded`: the JVM, if it is ours."""
 
     spark: Any
     config: SparkConfig
@@ -69,7 +69,7 @@ _current: _Current | None = None
 
 
 def check_installed(config: SparkConfig) -> None:
-    """Look for what a session needs, without starting anything.
+    """Check that a session can start, without starting anything.
 
     Raises MissingPackageError, JavaMissingError, SparkUnavailableError, SparkUnreachableError, PlanFileError.
     """
@@ -93,12 +93,12 @@ def session(
 ) -> Iterator[Any]:
     """Give the SparkSession of this process, with the data source `dgs` registered; start it if there is none.
 
-    `work_dir`: where temporary files, the warehouse and the log of a session go that is started here; absolute.
-    `verbose`: let Spark talk on stderr. A session that the user of this process has started is used as it is, and not stopped.
-    `notify`: is told of settings that have no effect.
+    `work_dir`: absolute directory for temporary files, warehouse and log of a session started here.
+    `verbose`: let Spark write to stderr. A session that the user of this process has started is used as it is, and not stopped.
+    `notify` gets a sentence for each setting without effect.
 
-    Raises MissingPackageError, JavaMissingError, SparkUnavailableError, PlanFileError; UsageError if there is a session of another
-    master.
+    Raises MissingPackageError, JavaMissingError, SparkUnavailableError, PlanFileError; UsageError if a session with another
+    master runs.
     """
     current = _entered(config, work_dir, verbose=verbose, notify=notify)
     try:
@@ -109,7 +109,7 @@ def session(
 
 
 def is_given() -> bool:
-    """Return whether the user of this process has started a session: it is used as it is, and stays."""
+    """Return whether the session of this process is the user's own, which outlives our use of it."""
     with _lock:
         if _current is not None:
             return not _current.is_ours
@@ -117,13 +117,13 @@ def is_given() -> bool:
 
 
 def activate(spark: Any) -> None:
-    """Make a session known to the thread that calls: in another one, Spark would not find the data source `dgs`."""
+    """Make a session the active one of the calling thread: in other threads Spark does not find the data source `dgs`."""
     if (java := getattr(spark, "_jsparkSession", None)) is not None:
         spark._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(java)  # noqa: SLF001 - PySpark does so inside
 
 
 def settings(config: SparkConfig, work_dir: Path) -> dict[str, str]:
-    """Return the settings of an embedded session: ours, and over them those of the plan file."""
+    """Return the settings of an embedded session: ours, overridden by the plan file's."""
     cores = os.cpu_count() or 1
     ours = {
         "spark.app.name": "dgs",
@@ -139,13 +139,13 @@ def settings(config: SparkConfig, work_dir: Path) -> dict[str, str]:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.sql.streaming.metricsEnabled": "false",
     }
-    if is_hive(config):  # it remembers where its own tables go: that is no directory of a run
+    if is_hive(config):  # Hive keeps its own warehouse, which outlives a run
         del ours["spark.sql.warehouse.dir"]
     return ours | {name: text(value) for name, value in config.conf.items()}
 
 
 def is_hive(config: SparkConfig) -> bool:
-    """Return whether the catalog of an embedded session is one of Hive, which outlives it."""
+    """Return whether an embedded session uses a Hive catalog, which outlives it."""
     return config.conf.get("spark.sql.catalogImplementation") == "hive"
 
 
@@ -174,7 +174,7 @@ def _left(current: _Current) -> None:
             return
         _current = None
         if current.is_ours:
-            tell_errors_once(is_told=False)
+            silence_loggers(is_silent=False)
         _stop(current)
 
 
@@ -185,7 +185,7 @@ def _started(config: SparkConfig, work_dir: Path, *, verbose: bool) -> _Current:
         found = _found(config, work_dir, log=None if verbose else log)
         register(found.spark)
     except Exception as error:
-        problem = first_line(error).rstrip(".")  # now: errors of Java know it only while there is a Java
+        problem = first_line(error).rstrip(".")  # now: a Java error asks the JVM for its text
         if found is not None:
             _stop(found)
         if isinstance(error, DgsError):
@@ -194,12 +194,12 @@ def _started(config: SparkConfig, work_dir: Path, *, verbose: bool) -> _Current:
             problem = why_java_ended(log, since=since) or problem
         raise SparkUnavailableError(problem=problem, log=log) from error
     if found.is_ours and not verbose:
-        tell_errors_once(is_told=True)
+        silence_loggers(is_silent=True)
     return found
 
 
 def _found(config: SparkConfig, work_dir: Path, *, log: Path | None) -> _Current:
-    """Return the session that is wanted, started if it is not there."""
+    """Return the session for these settings, started unless it runs."""
     if config.remote is not None:
         return _Current(_remote(config, config.remote, work_dir), config, 0, None, is_ours=True)
     if (running := _running()) is not None:
@@ -216,7 +216,7 @@ def _stop(current: _Current) -> None:
 
 
 def register(spark: Any) -> None:
-    """Make `format("dgs")` known to a session; those of `session` know it already."""
+    """Make `format("dgs")` known to a session. A session from `session(...)` knows it already."""
     from dgs.spark_bridge.data_source.format import DgsDataSource
 
     with _this_interpreter(spark):
@@ -225,9 +225,10 @@ def register(spark: Any) -> None:
 
 @contextmanager
 def _this_interpreter(spark: Any) -> Iterator[None]:
-    """Let what is registered run in this interpreter, if Spark runs on this machine and PYSPARK_PYTHON does not say in which.
+    """Register with this interpreter, if Spark runs on this machine and PYSPARK_PYTHON names none.
 
-    Else it is the `python3` of the PATH, which need not have our packages: that of a virtual environment only where it is activated.
+    Otherwise Spark runs the data source in the `python3` of the PATH, which may lack our packages in a virtual environment that
+    is not activated.
     """
     is_classic = getattr(spark, "_jsparkSession", None) is not None
     if not is_classic or not spark.sparkContext.master.startswith("local") or "PYSPARK_PYTHON" in os.environ:
@@ -242,7 +243,7 @@ def _this_interpreter(spark: Any) -> Iterator[None]:
 
 
 def _running() -> Any:
-    """Return the session that the user of this process has started, if there is one."""
+    """Return the session that the user of this process has started; None without one."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -264,7 +265,7 @@ def _remote(config: SparkConfig, address: str, work_dir: Path) -> Any:
 
 
 def secure_environment() -> None:
-    """Make what Spark starts run this interpreter, and listen on the loopback interface."""
+    """Make Spark's processes run this interpreter and listen on the loopback interface."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
 

@@ -1,7 +1,7 @@
-"""Names in a plan file that Spark would ignore in silence: settings of the session, options of files. They are told, not refused.
+"""Settings and file options in a plan file that Spark would silently ignore: a warning, with a suggestion.
 
-Spark knows the names of what it reads itself; what a package of somebody else reads, nobody can list. So of settings those are told
-that look misspelt, or that stand among settings of Spark as if they were one.
+Spark lists the settings it reads itself; settings of third-party packages cannot be listed. So only two kinds of settings draw a
+warning: a name close to a known one, and an unknown name in a family of Spark's own.
 
 >>> known = frozenset({"spark.driver.memory", "spark.driver.cores", "spark.sql.shuffle.partitions"})
 >>> for name in ("spark.driver.memroy", "spark.driver.heap", "spark.sql.catalog.mine", "spark.mongodb.uri", "spark.driver.memory"):
@@ -27,7 +27,7 @@ from dgs.job.schema import SparkConfig, SparkSource
 PREFIX = "spark."
 
 REMOTES = ("sc://", "local[")
-"""How addresses of Spark Connect begin; `local` and `local[2]` start a server here."""
+"""Prefixes of Spark Connect addresses; `local` and `local[2]` start a server on this machine."""
 
 OF_OTHERS = (
     "spark.app.",
@@ -40,13 +40,13 @@ OF_OTHERS = (
     "spark.sql.catalog.",
     "spark.yarn.",
 )
-"""Settings whose names users make up, or that Spark knows only where they are used."""
+"""Families of settings with names that users make up, or that Spark does not list."""
 
 WIDE = ("spark", "spark.sql")
-"""Among these settings there are those of many packages."""
+"""Families that many packages add settings to."""
 
 LIKE = 0.9
-"""How like a known name one has to be that is taken for misspelt."""
+"""The least similarity to a known name that counts as a misspelling, from 0 to 1."""
 
 OPTIONS = {
     "csv": "org.apache.spark.sql.catalyst.csv.CSVOptions",
@@ -75,11 +75,11 @@ OF_FILES = frozenset(
         "sourceArchiveDir",
     )
 )
-"""Options of files, and of streams of files, that no such class lists."""
+"""Options of files, and of streams of files, that none of these classes lists."""
 
 
 def check_settings(config: SparkConfig) -> None:
-    """Raise PlanFileError for a setting that an embedded Spark never hears of, and for what is no address of a server."""
+    """Raise PlanFileError for a setting that an embedded Spark would not receive, and for an invalid server address."""
     if config.remote is not None and not (config.remote == "local" or config.remote.startswith(REMOTES)):
         problem = f"{config.remote!r} is no address of a server of Spark Connect, which begins with `sc://`: `sc://HOST:15002`"
         raise PlanFileError(where="`spark: remote:`", problem=problem)
@@ -93,7 +93,7 @@ def check_settings(config: SparkConfig) -> None:
 
 
 def unknown_settings(spark: Any, config: SparkConfig) -> Iterator[str]:
-    """Yield a sentence for each setting of a plan file that a session which was started with them does not know."""
+    """Yield a sentence for each setting of a plan file that a session started with it does not know."""
     known = known_settings(spark) if config.conf else frozenset()
     for name in config.conf if known else ():
         if (said := remark(name, known)) is not None:
@@ -101,7 +101,7 @@ def unknown_settings(spark: Any, config: SparkConfig) -> Iterator[str]:
 
 
 def ignored_settings(spark: Any, config: SparkConfig) -> Iterator[str]:
-    """Yield a sentence on the settings of a plan file that differ from those of a session that was there before."""
+    """Yield a sentence on the settings of a plan file that differ from those of a session already running."""
     differing = [name for name, value in config.conf.items() if spark.conf.get(name, None) != text(value)]
     if differing:
         names = ", ".join(f"`{name}`" for name in differing)
@@ -109,7 +109,7 @@ def ignored_settings(spark: Any, config: SparkConfig) -> Iterator[str]:
 
 
 def unknown_options(spark: Any, source: SparkSource) -> Iterator[str]:
-    """Yield a sentence for each option of files that Spark does not know. Names with dots are those of Hadoop."""
+    """Yield a sentence for each file option that Spark does not know. Names with dots are Hadoop's."""
     name = OPTIONS.get(source.format or "")
     if name is None or not source.options:
         return
@@ -127,13 +127,13 @@ def unknown_options(spark: Any, source: SparkSource) -> Iterator[str]:
 
 
 def known_settings(spark: Any) -> frozenset[str]:
-    """Return the names of Spark's own settings, none where they cannot be looked up."""
+    """Return the names of Spark's own settings. Raises if Spark does not list them (see `tell`)."""
     entries = _companion(spark, "org.apache.spark.internal.config.ConfigEntry")
     return frozenset(map(str, entries.knownConfigs().keySet()))
 
 
 def remark(name: str, known: Iterable[str]) -> str | None:
-    """Return what to say of a setting that is none of the known ones; None if there is nothing to say."""
+    """Return a remark on a setting that is not known; None if none is due."""
     known = frozenset(known)
     if name in known or name.startswith(OF_OTHERS):
         return None
@@ -147,7 +147,7 @@ def remark(name: str, known: Iterable[str]) -> str | None:
 
 
 def text(value: Any) -> str:
-    """Return a value of a plan file as Spark takes it.
+    """Return a value of a plan file as text in Spark's form.
 
     >>> text(True), text(8)
     ('true', '8')
@@ -156,7 +156,7 @@ def text(value: Any) -> str:
 
 
 def _begin_alike(one: str, other: str) -> int:
-    """Return with how many letters both begin: people know best how a word begins."""
+    """Return the length of the common prefix, case ignored: misspellings seldom start with a word's first letters."""
     return sum(accumulate((a == b for a, b in zip(one.lower(), other.lower(), strict=False)), min))
 
 
@@ -175,7 +175,7 @@ def _companion(spark: Any, name: str) -> Any:
 
 
 def tell(notify: Callable[[str], None], sentences: Iterable[str]) -> None:
-    """Tell somebody all sentences; none, if Spark is one that does not say what it knows: a server, or a later version."""
+    """Pass on all sentences; none if Spark does not list what it knows, as a server or a later version may not."""
     found: list[str] = []
     with suppress(Exception):
         found.extend(sentences)

@@ -1,4 +1,4 @@
-"""SPARK_HOME, where somebody has set it: the Spark there must be the one that PySpark here talks to.
+"""The check of SPARK_HOME, if it is set: the Spark there must match the installed PySpark.
 
 >>> is_same("4.3.0", "4.3.1"), is_same("3.5.1", "4.3.0")
 (True, False)
@@ -16,7 +16,7 @@ _CORE = re.compile(r"spark-core_[\d.]+-(\d+\.\d+[\w.-]*)\.jar")
 
 
 def check_home() -> None:
-    """Look whether Spark can start from SPARK_HOME, if that is set. Raises SparkUnavailableError."""
+    """Raise SparkUnavailableError if SPARK_HOME is set and Spark cannot start from there."""
     home = os.environ.get("SPARK_HOME")
     if home is None:
         return
@@ -30,13 +30,13 @@ def check_home() -> None:
 
 
 def version_in(home: Path) -> str | None:
-    """Return which Spark is in a directory, None if its files do not tell."""
+    """Return the version of the Spark in a directory; None if its files do not tell."""
     names = (_CORE.fullmatch(path.name) for path in (home / "jars").glob("spark-core_*.jar"))
     return next((name[1] for name in names if name), None)
 
 
 def is_same(one: str, other: str) -> bool:
-    """Whether two versions understand each other: all but the last number is the same."""
+    """Whether two versions work together: all but the last number is the same."""
     return one.split(".")[:2] == other.split(".")[:2]
 
 

@@ -1,8 +1,8 @@
-"""Checkpoints kept as ever, and told to a table that Spark writes: one row for every committed epoch.
+"""The checkpoint table: Spark writes one row for every committed epoch, beside the usual checkpoint store.
 
-The directory of checkpoints stays the truth: a commit is atomic there, and a run resumes from there. The table follows behind. One
-thread appends what is committed, in order, while the run goes on; the end of the run waits for it. After a crash, the epochs that
-the table lacks are appended from the directory, which keeps every one that may be missing: a commit waits while `keep` rows wait.
+The store stays the truth: a commit is atomic there, and a run resumes from there. The table follows behind. A thread appends
+committed epochs in order while the run continues, and the end of the run waits for it. After a crash, the epochs that the table
+lacks are appended from the checkpoint directory, which keeps every one that may be missing: a commit waits while `keep` rows wait.
 
 >>> from dgs.workers.checkpoints.memory_store import MemoryStore
 >>> from dgs.workers.recovery.positions import Positions
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from dgs.workers.runtime.job import Job
 
 Append = Callable[[Sequence[Row]], None]
-"""Appends rows in their order. May raise anything; is then given the same rows again, and leaves out what is there."""
+"""Appends rows in order. May raise anything; then it gets the same rows again, and skips rows that are in the table."""
 
 OpenSession = Callable[[], "AbstractContextManager[SparkSession]"]
 
@@ -50,7 +50,7 @@ PATIENCE = 120.0
 """Seconds that the end of a run waits for Spark."""
 
 PAUSE = 1.0
-"""Seconds before what could not be appended is tried again."""
+"""Seconds before a failed append is repeated."""
 
 
 def _silent(_sentence: str) -> None:
@@ -58,9 +58,9 @@ def _silent(_sentence: str) -> None:
 
 
 class TableAppend:
-    """An Append to a table of Spark: it leaves out the epochs of its run that are there.
+    """An Append to a table of Spark: it skips the epochs of its run that are in the table.
 
-    `session` is entered when something is to be appended first, and left at `close`.
+    `session` is entered at the first append, and left at `close`.
     """
 
     def __init__(self, table: EpochTable, session: OpenSession, run: str) -> None:
@@ -78,7 +78,7 @@ class TableAppend:
         missing = missing_from(rows, self._known)
         if not missing:
             return
-        known, self._known = self._known, None  # if this fails, who knows what is there
+        known, self._known = self._known, None  # after a failure the table must be read again
         self._table.append(self._spark, table_of_rows(missing))
         self._known = known.union(int(row["epoch"]) for row in missing)
 
@@ -88,7 +88,7 @@ class TableAppend:
 
 
 class Follower:
-    """Rows on their way to a table, appended by a thread of its own. What fails is tried again for as long as rows come."""
+    """A queue of rows that a thread appends to a table. A failed append is repeated until it succeeds or the run ends."""
 
     def __init__(self, append: Append, *, notify: Notify = _silent) -> None:
         self._append, self._notify = append, notify
@@ -99,7 +99,7 @@ class Follower:
         self._thread: threading.Thread | None = None
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Let rows follow."""
+        """Add rows to the queue."""
         with self._changed:
             self._rows += rows
             self._changed.notify_all()
@@ -108,14 +108,14 @@ class Follower:
                 self._thread.start()
 
     def wait_below(self, count: int) -> None:
-        """Wait until fewer rows wait. Raises what keeps them from being appended."""
+        """Wait until fewer than `count` rows wait. Raises the error that keeps them from being appended."""
         with self._changed:
             self._changed.wait_for(lambda: len(self._rows) < count or self._problem is not None)
             if len(self._rows) >= count and self._problem is not None:
                 raise self._problem
 
     def close(self) -> Exception | None:
-        """Wait until everything is appended, or has been tried once more; return why something is not."""
+        """Wait until all rows are appended, or one more attempt has failed; return the error of a failure."""
         with self._changed:
             self._ending = True
             self._changed.notify_all()
@@ -129,7 +129,7 @@ class Follower:
         while (rows := self._taken()) is not None:
             try:
                 self._append(rows)
-            except Exception as error:  # noqa: BLE001 - whatever it is: the run waits for nobody until it must
+            except Exception as error:  # noqa: BLE001 - no error here may stop the run before a commit has to wait
                 self._failed(error)
                 if self._ending:
                     return
@@ -140,7 +140,7 @@ class Follower:
                     self._changed.notify_all()
 
     def _taken(self) -> list[Row] | None:
-        """Return the rows that wait, when there are any; None at the end."""
+        """Wait for rows and return them; None at the end."""
         with self._changed:
             if self._problem is not None and not self._ending:
                 self._changed.wait(PAUSE)
@@ -152,14 +152,14 @@ class Follower:
             is_news, self._problem = self._problem is None, error
             self._changed.notify_all()
         if is_news:
-            self._notify(f"the table of checkpoints falls behind, the run goes on: {told(error)}")
+            self._notify(f"the table of checkpoints falls behind, the run continues: {told(error)}")
 
 
 class SparkStore:
-    """A CheckpointStore around another one, whose commits it tells to a table. `closing` is called in the end.
+    """A CheckpointStore around another one that copies each commit to a table. `closing` is called by `close`.
 
-    Law: after `close` of a run that ended well, and after the first row of the next one otherwise, the table has exactly one row
-    for every epoch that was committed with a state. A table that cannot be written makes commits fail once `keep` rows wait.
+    Law: the table has exactly one row for every epoch that was committed with a state: after `close` if the run ended well, otherwise
+    after the first row of the next run. A table that cannot be written makes commits fail once `keep` rows wait.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class SparkStore:
         self._told: set[int] = set()
 
     def begin(self) -> ResumePoint:
-        """Begin a generation; the epochs in the store that may not be in the table follow."""
+        """Begin a generation, and queue the epochs of the store that the table may lack."""
         point = self._store.begin()
         self._generation = point.generation
         if isinstance(self._store, DirectoryStore):
@@ -189,7 +189,7 @@ class SparkStore:
         return point
 
     def commit(self, checkpoint: Checkpoint) -> None:
-        """Commit, and let the row follow. Waits while too many rows wait: the store keeps only so many states."""
+        """Commit, and queue the row. Waits while `keep` rows wait, because the store keeps only `keep` states."""
         try:
             self._follower.wait_below(self._keep)
         except Exception as error:
@@ -208,7 +208,7 @@ class SparkStore:
             self._tell(checkpoint.epoch, row)
 
     def close(self) -> None:
-        """Wait for the table, then let others open the store, also if whoever stops the run does not wait that long."""
+        """Wait for the table, then close the store, even if the wait is interrupted."""
         try:
             problem = self._follower.close()
             if problem is not None:
@@ -226,7 +226,7 @@ class SparkStore:
         committed = store.committed()
         for epoch in sorted({} if committed is None else committed.states):
             if epoch not in self._told:
-                with suppress(CorruptFileError):  # `begin` has told of it
+                with suppress(CorruptFileError):  # `begin` has reported it
                     self._tell(epoch, row_of_saved(store.load(epoch), self._run))
 
     def _tell(self, epoch: int, row: Row) -> None:
@@ -235,12 +235,12 @@ class SparkStore:
 
 
 def told(error: Exception) -> str:
-    """Return what to do about an error, or the first line of what it says: those of Spark go on for pages."""
+    """Return advice on an error, or the first line of its message: messages of Spark fill pages."""
     return absent(str(error)) or first_line(error)
 
 
 def following(store: CheckpointStore, job: Job, notify: Notify = _silent) -> CheckpointStore:
-    """Return a store whose commits are told to the table under `checkpoint: {spark: ...}`; the store itself without one."""
+    """Return a store that copies its commits to the table under `checkpoint: {spark: ...}`; without that section, the store itself."""
     config = job.checkpoint or CheckpointConfig()
     if config.spark is None:
         return store

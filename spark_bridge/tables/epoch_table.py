@@ -1,8 +1,8 @@
-"""Tables that Spark writes: where they are, which epochs of a run they hold, and appending those that they do not hold yet.
+"""Epoch tables: tables that Spark writes, to which the epochs of runs are appended, each once.
 
-A table is a directory of files; one with a name is also known to Spark's catalog. Spark's default is a catalog in memory, which
-forgets names with the session: the name is then given again to the files, in `spark-warehouse/NAME` beside the plan file. Where
-the catalog knows the name, the table is where the catalog says. Needs no Spark until a table is used.
+A table is a directory of files; a table with a name is also in Spark's catalog. By default the catalog is in memory and forgets
+names with the session: then the name is created again over the files, in `spark-warehouse/NAME` beside the plan file. If the
+catalog knows the name, it also decides the place. Needs no Spark until a table is used.
 
 >>> from dgs.job.schema import SparkTable
 >>> EpochTable.of(SparkTable(path="progress"), Path("/data"))
@@ -38,7 +38,7 @@ NOTHING_THERE = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
 
 @dataclass(frozen=True, slots=True)
 class EpochTable:
-    """A table with the columns `run` and `epoch`, to which whole epochs are appended. `name`: in the catalog; `location`: of the files."""
+    """A table with columns `run` and `epoch`, to which whole epochs are appended. `name`: in the catalog; `location`: of the files."""
 
     name: str | None
     location: str
@@ -47,7 +47,7 @@ class EpochTable:
     @classmethod
     def of(cls, config: SparkTable, base_dir: Path) -> EpochTable:
         """Return the table of a section of the plan file."""
-        if config.path is not None and "://" in config.path:  # of an object store: as it is
+        if config.path is not None and "://" in config.path:  # an object store: used unchanged
             return cls(None, config.path, config.format)
         return cls(config.table, str(table_place(config, base_dir)), config.format)
 
@@ -55,7 +55,7 @@ class EpochTable:
         return self.name or self.location
 
     def epochs(self, spark: SparkSession, schema: pa.Schema, run: str) -> frozenset[int]:
-        """Return the epochs of a run that are in the table; with a name, it is made if there is none.
+        """Return the epochs of a run that are in the table; a table with a name is created if it does not exist.
 
         Raises PlanFileError if the catalog knows something else by that name.
         """
@@ -74,10 +74,10 @@ class EpochTable:
         return frozenset(int(row[EPOCH]) for row in rows)
 
     def append(self, spark: SparkSession, rows: pa.Table) -> None:
-        """Append rows as one file, which is there as a whole or not at all.
+        """Append rows as one file, whole or not at all.
 
-        The caller appends rows of one run at a time, in the order of epochs, and none that is there. Delta tells repeats by itself,
-        too: the last epoch is the version of the transaction of the run.
+        The caller appends rows of one run at a time, in the order of epochs, and only rows that the table lacks. Delta also detects
+        repeats by itself: the last epoch is the version of the run's transaction.
         """
         frame = spark.createDataFrame(rows).coalesce(1)
         writing = frame.write.format(self.format).mode("append").options(**self._transaction(rows))
@@ -99,7 +99,7 @@ class EpochTable:
         if known is None:
             columns = spark.createDataFrame(schema.empty_table()).schema.toDDL()
             create_table(spark, name, columns, self.location, self.format)
-        elif list(known.columns) != schema.names:  # rows are appended by the places of columns
+        elif list(known.columns) != schema.names:  # Spark appends columns by position
             problem = (
                 f"{name!r} is in Spark's catalog already, with other columns ({', '.join(known.columns)})"
             )
@@ -119,7 +119,7 @@ class EpochTable:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What the catalog says of a name: columns with their types, where the files are (None: it is a view), and their format."""
+    """A table or view in the catalog: column types by name, location of the files (None: it is a view), and their format."""
 
     columns: Mapping[str, str]
     location: str | None
@@ -127,7 +127,7 @@ class Described:
 
 
 def described(spark: SparkSession, name: str) -> Described | None:
-    """Return what the catalog knows of a table or view, None if nothing."""
+    """Return the catalog's description of a table or view, None if it does not exist."""
     if not spark.catalog.tableExists(name):
         return None
     columns = {field.name: field.dataType.simpleString() for field in spark.table(name).schema}
@@ -138,13 +138,13 @@ def described(spark: SparkSession, name: str) -> Described | None:
 
 
 def create_table(spark: SparkSession, name: str, columns: str, location: str, kind: str = "parquet") -> None:
-    """Give a name in the catalog to files at a place. `columns`: as in DDL."""
+    """Create a table in the catalog over files at a location. `columns`: in DDL."""
     place = location.replace("\\", "\\\\").replace("'", "\\'")
     spark.sql(f"CREATE TABLE IF NOT EXISTS {quoted(name)} ({columns}) USING {kind} LOCATION '{place}'")
 
 
 def quoted(name: str) -> str:
-    """Return a name as SQL has it.
+    """Return a name, quoted for SQL.
 
     >>> quoted("sales.my-clicks")
     '`sales`.`my-clicks`'
@@ -153,7 +153,7 @@ def quoted(name: str) -> str:
 
 
 def same_place(one: str, other: str) -> bool:
-    """Return whether two locations are one directory.
+    """Return whether two locations are the same directory.
 
     >>> same_place("file:/data/out", "/data/./out/"), same_place("file:///data/out", "/data/out"), same_place("s3://data/out", "/data/out")
     (True, True, False)

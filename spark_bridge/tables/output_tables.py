@@ -1,8 +1,8 @@
-"""Outputs under a name of Spark's catalog: `sinks: [{spark: {table: NAME}}]`, where the catalog outlives the session.
+"""Output tables: names in Spark's catalog for outputs (`sinks: [{spark: {table: NAME}}]`), if the catalog outlives the session.
 
-The hosts write and publish the files, whatever the catalog knows; here the name is given to them. Before anything is computed, a
-name that belongs to something else is refused. As soon as there are outputs, and so columns, the table is created; at the end it is
-told of columns that came later. What fails after the beginning is said, and does not fail the run: its outputs are committed.
+The hosts write and publish the files without the catalog; this module gives them the name. A name that belongs to something else
+is refused before anything is computed. The table is created once there are outputs, and so columns; later columns are added at the
+end. A failure after the start is reported and does not fail the run, whose outputs are committed.
 
 >>> outlives_session(SparkConfig()), outlives_session(SparkConfig(conf={"spark.sql.catalogImplementation": "hive"}))
 (False, True)
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOOKS_EVERY = 1.0
-"""Seconds between two looks whether there are outputs yet."""
+"""Seconds between two checks for first outputs."""
 
 FORMATS = ("parquet", "hive", None)
-"""Of tables that read the files: Spark's own, those of Hive over Parquet, and where the catalog does not say."""
+"""Formats of tables that can read the files: Spark's own, Hive's over Parquet, and unknown."""
 
 Notify = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class OutputTable:
-    """A name in the catalog, and where the files of its outputs are."""
+    """A name in the catalog and the place of the output files."""
 
     name: str
     place: Place
@@ -54,7 +54,7 @@ class OutputTable:
         return str(self.place.directory)
 
     def check(self, spark: SparkSession) -> None:
-        """Raise PlanFileError if the name is not free for these files, or in no schema that there is."""
+        """Raise PlanFileError if the name is taken by something else, or its schema does not exist."""
         schema, _, _ = self.name.rpartition(".")
         if schema and not spark.catalog.databaseExists(schema):
             self._refuse(
@@ -72,12 +72,12 @@ class OutputTable:
             )
         if known.format not in FORMATS:
             self._refuse(
-                f"table {self.name!r} is one of {known.format} in Spark's catalog, and the outputs are Parquet: choose another name, "
-                "or a catalog that has tables of Parquet"
+                f"table {self.name!r} has format {known.format} in Spark's catalog, and the outputs are Parquet: choose another name, "
+                "or a catalog with Parquet tables"
             )
 
     def register(self, spark: SparkSession) -> bool:
-        """Give the name to the files, and columns that are new to the table; return whether there are files yet.
+        """Create the table over the files, or add their new columns to it; return whether files exist yet.
 
         Raises PlanFileError if columns have other types than those of the table, and errors of Spark.
         """
@@ -87,7 +87,7 @@ class OutputTable:
         known = described(spark, self.name)
         if known is None:
             create_table(spark, self.name, there.toDDL(), self.location)
-            self.check(spark)  # some catalogs make a table of their own kind of it, which is empty
+            self.check(spark)  # some catalogs create an empty table of their own format instead
             return True
         types = {column.lower(): kind for column, kind in known.columns.items()}
         for column in there:
@@ -95,8 +95,8 @@ class OutputTable:
             if kind not in (None, column.dataType.simpleString()):
                 self._refuse(
                     f"column {column.name!r} of table {self.name!r} is {kind} in Spark's catalog, and "
-                    f"{column.dataType.simpleString()} in the files: `DROP TABLE {quoted(self.name)}` forgets the name and keeps "
-                    "the files, and the next run gives it to them again"
+                    f"{column.dataType.simpleString()} in the files: `DROP TABLE {quoted(self.name)}` removes the name and keeps "
+                    "the files, and the next run creates the table again"
                 )
         new = type(there)([column for column in there if column.name.lower() not in types])
         if len(new):
@@ -109,7 +109,7 @@ class OutputTable:
 
 
 def tables_of(sinks: Iterable[SinkConfig], base_dir: Path) -> list[OutputTable]:
-    """Return the tables with a name that sinks write."""
+    """Return the named tables that sinks write."""
     return [
         OutputTable(sink.details.table, sink_place(sink, output_dir=base_dir, base_dir=base_dir))
         for sink in sinks
@@ -118,10 +118,9 @@ def tables_of(sinks: Iterable[SinkConfig], base_dir: Path) -> list[OutputTable]:
 
 
 def outlives_session(config: SparkConfig) -> bool:
-    """Return whether what the catalog is told is known when the session of the run is over: Spark's own is in memory.
+    """Return whether the catalog keeps its tables after the run's session: Spark's default catalog is in memory and does not.
 
-    That is so for a catalog of Hive or another one that is configured, for a server's, and for that of a session which the user
-    of this process has.
+    Catalogs that do: Hive's or another configured one, a server's, and that of a session which the user of this process started.
     """
     if config.remote is not None:
         return not config.remote.startswith("local")
@@ -130,17 +129,17 @@ def outlives_session(config: SparkConfig) -> bool:
 
 @contextmanager
 def registering(job: Job, notify: Notify) -> Iterator[None]:
-    """Keep the names of a job's output tables known to the catalog while the block runs, and at its end.
+    """Keep a job's output tables in the catalog up to date while the block runs, and at its end.
 
-    Nothing is done where the catalog forgets. Entering raises PlanFileError if a name belongs to something else, ResourceError
-    if Spark is not to be had.
+    Does nothing if the catalog ends with the session. Entering raises PlanFileError if a name belongs to something else,
+    ResourceError if Spark is not available.
     """
     tables = tables_of(job.sinks, job.base_dir.absolute())
     if not tables or not outlives_session(job.spark):
         yield
         return
     work_dir = job.output_dir.absolute() / "spark"
-    notify(f"Spark starts, for its catalog to know {', '.join(table.name for table in tables)}")
+    notify(f"Spark starts, to put {', '.join(table.name for table in tables)} into its catalog")
     with session(job.spark, work_dir, notify=notify) as spark:
         try:
             for table in tables:
@@ -155,7 +154,7 @@ def registering(job: Job, notify: Notify) -> Iterator[None]:
 
 @contextmanager
 def _registrar(tables: Sequence[OutputTable], spark: SparkSession, notify: Notify) -> Iterator[None]:
-    """Register each table once it has outputs, from a thread, and all of them in the end."""
+    """Register each table once it has outputs, from a thread, and all tables again at the end."""
     ended = threading.Event()
 
     def follow() -> None:
@@ -164,7 +163,7 @@ def _registrar(tables: Sequence[OutputTable], spark: SparkSession, notify: Notif
         while waiting and not ended.wait(LOOKS_EVERY):
             found = [table for table in waiting if table.place.finals()]
             waiting = [table for table in waiting if table not in found]
-            _register(found, spark, lambda _: None)  # what goes wrong is said once, in the end
+            _register(found, spark, lambda _: None)  # errors are reported once, at the end
 
     thread = threading.Thread(target=follow, name="output-tables", daemon=True)
     thread.start()
@@ -175,19 +174,19 @@ def _registrar(tables: Sequence[OutputTable], spark: SparkSession, notify: Notif
         thread.join()
         for name in _register(tables, spark, notify):
             notify(
-                f"the run has no outputs, so that table {name!r} has no columns yet: Spark's catalog does not know it"
+                f"the run has no outputs, so table {name!r} has no columns yet and is not in Spark's catalog"
             )
 
 
 def _register(tables: Iterable[OutputTable], spark: SparkSession, notify: Notify) -> list[str]:
-    """Register tables; return the names that have no files and that the catalog does not know."""
+    """Register tables; return the names without files that the catalog does not know."""
     unknown = []
     for table in tables:
         try:
             if not table.register(spark) and described(spark, table.name) is None:
                 unknown.append(table.name)
-        except Exception as error:  # noqa: BLE001 - the outputs are there, with a name or without
+        except Exception as error:  # noqa: BLE001 - the outputs are committed, with a name or without
             notify(
-                f"outputs are committed to {table.location}, but not known to Spark's catalog: {first_line(error)}"
+                f"outputs are committed to {table.location}, but are not in Spark's catalog: {first_line(error)}"
             )
     return unknown

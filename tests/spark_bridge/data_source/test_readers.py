@@ -181,7 +181,7 @@ def test_columns_that_checkpoints_do_not_have_are_named():
 
 def test_run_without_files_says_so(tmp_path):
     run = finished(tmp_path, sinks=["none"])
-    with pytest.raises(UsageError, match="no sink of files"):
+    with pytest.raises(UsageError, match="no file sink"):
         output_files(run)
 
 

@@ -60,11 +60,11 @@ def test_names_of_java_classes_are_left_out_where_that_leaves_a_sentence(text, s
 @pytest.mark.parametrize(
     ("path", "place"), [("in", "/plans/in"), ("s3://b/in", "s3://b/in"), (None, "the directory")]
 )
-def test_no_file_that_tells_the_columns_is_said_with_its_place(path, place):
+def test_missing_schema_advises_a_file_at_the_path_or_columns(path, place):
     text = "[UNABLE_TO_INFER_SCHEMA] Unable to infer schema for Parquet."
     options = {"path": "in"} if path is None else {}
     said = said_of(text, format="parquet", path=path, options=options)
-    assert f"a file in {place} that tells the columns; or say them under `columns:`" in said
+    assert f"a file into {place} that has the columns, or name them under `columns:`" in said
 
 
 def test_java_that_is_gone_is_said_to_be():

@@ -98,7 +98,7 @@ def test_name_of_other_files_is_refused(spark, table, tmp_path):
 
 def test_name_of_a_table_of_another_format_is_refused(spark, table):
     spark.sql(f'CREATE TABLE clicks (n BIGINT) USING csv LOCATION "{table.location}"')
-    with pytest.raises(PlanFileError, match="one of csv in Spark's catalog"):
+    with pytest.raises(PlanFileError, match="format csv in Spark's catalog"):
         table.check(spark)
 
 
@@ -108,7 +108,7 @@ def test_catalog_that_makes_a_table_of_its_own_kind_is_said(spark, table, monkey
 
     monkeypatch.setattr(output_tables, "create_table", create_another)
     put(table, 1, n=[1])
-    with pytest.raises(PlanFileError, match="one of orc"):
+    with pytest.raises(PlanFileError, match="format orc"):
         table.register(spark)
 
 
