@@ -1,4 +1,4 @@
-"""Placing workers: on machines near their inputs, and on host processes of about equal load.
+"""Placement of workers on machines near their inputs, and on host processes of about equal load.
 
 >>> from dgs.model.impl_tags import ImplTagSet
 >>> from dgs.model.tags import kind
@@ -13,10 +13,8 @@
 >>> assign_hosts(plan, 2, {"w1": {"v0": 5.0}, "w2": {"v1": 9.0}})
 {'w0': 1, 'w1': 0, 'w2': 1}
 
-What goes between host processes, in events per second: the cost of spreading the workers of a plan in one way or another.
-
-A stream is read by the host that owns most of it, and the rest of it goes to the others. And a synchronisation crosses every
-edge between two hosts in the subtree of its worker.
+The cost of a placement is the traffic between host processes, in events per second. A stream is read by the host that owns most
+of it, which sends the rest to the others; and a synchronisation crosses every edge between two hosts in the subtree of its worker.
 
 >>> from dgs.model.impl_tags import ImplTagSet
 >>> from dgs.planner.plan import PlanNode
@@ -38,14 +36,14 @@ from dgs.planner.rates import node_rates, subtree_totals, totals
 from dgs.planner.topology import Topology
 
 SPREAD = 1.1
-"""Neighbouring leaves stay on one host as long as no host gets this much more than the best spread would give it."""
+"""The largest peak load of a placement that is considered, as a multiple of the least peak load found."""
 
 
 def placed(plan: Plan, topology: Topology) -> Plan:
     """Return the plan with a machine for every worker.
 
-    Leaves go where most of their events arrive, as long as a machine has CPUs for them in proportion; a node with
-    children goes with the heaviest of them. With a single machine there is nothing to choose, and none is named.
+    A leaf goes to the machine where most of its events arrive, as long as that has CPUs left in proportion; a node with
+    children goes with the heaviest of them. With a single machine the plan stays unchanged.
     """
     machines = topology.machines
     if len(machines) < 2:  # noqa: PLR2004 - nothing to choose
@@ -76,8 +74,8 @@ def assign_hosts(
 ) -> dict[str, int]:
     """Return the host process (0 to hosts - 1) of every node: leaves balanced by `rates`, by node id and stream.
 
-    Of the ways to balance them, the one in which least crosses hosts: neighbours in the tree stay together, or leaves that
-    share streams do. A node with children is with the heaviest of them. Without rates, all leaves count the same.
+    Of several balanced placements it is the one with the least traffic between hosts: neighbours in the tree stay together, or
+    leaves that share streams. A node with children goes with the heaviest of them. Without rates, all leaves count the same.
     """
     known = rates or {}
     own = {node: sum(streams.values()) for node, streams in known.items()}
@@ -98,7 +96,7 @@ def assign_hosts(
 
 
 def _follow_heaviest(plan: Plan, whole: Mapping[str, float], chosen: dict[str, str] | dict[str, int]) -> None:
-    """Put every node with children where its heaviest child is."""
+    """Put every node with children on the place of its heaviest child."""
     for node in reversed(list(plan.nodes())):
         if node.children:
             heaviest = max(node.children, key=lambda child: whole[child.id])
@@ -106,7 +104,7 @@ def _follow_heaviest(plan: Plan, whole: Mapping[str, float], chosen: dict[str, s
 
 
 def _in_order(leaves: Sequence[str], weights: Mapping[str, float], hosts: int) -> dict[str, int]:
-    """Cut the leaves, as they come in the tree, into runs of about equal weight."""
+    """Cut the leaves, in tree order, into runs of about equal weight."""
     total, before, chosen = sum(weights.values()), 0.0, {}
     for leaf in leaves:
         middle = before + weights[leaf] / 2
@@ -133,7 +131,7 @@ def _peak(chosen: Mapping[str, int], weights: Mapping[str, float]) -> float:
 
 
 SYNCHRONISATION = 2000.0
-"""So many events of a batch cost as much to send as the messages of a synchronisation: 0.1 ms."""
+"""Number of events in a batch that cost as much to send as the messages of one synchronisation: 0.1 ms."""
 
 
 def crossing(plan: Plan, home: Mapping[str, int], rates: Mapping[str, Mapping[str, float]]) -> float:
@@ -151,7 +149,7 @@ def _events(home: Mapping[str, int], rates: Mapping[str, Mapping[str, float]]) -
 
 
 def _synchronisations(plan: Plan, home: Mapping[str, int], rates: Mapping[str, Mapping[str, float]]) -> float:
-    """Return how often an edge between two hosts is crossed: all the events of workers above count."""
+    """Return the edge crossings between hosts per second: an edge is crossed by every event of the workers above it."""
     total, above = 0.0, dict.fromkeys(home, 0.0)
     for node in plan.nodes():
         events = above[node.id] + sum(rates.get(node.id, {}).values())

@@ -26,7 +26,7 @@ DEFAULT_FORK = "fork"
 
 @dataclass(frozen=True, slots=True)
 class ForkStep:
-    """One binary fork inside an n-ary node: the name of the ForkJoin, and per side a child's position or another step."""
+    """One binary fork inside an n-ary node: the name of the ForkJoin, and for each side a child's position or another step."""
 
     fork: str
     left: int | ForkStep
@@ -49,7 +49,7 @@ class ForkStep:
 
 
 def balanced(count: int, fork: str = DEFAULT_FORK, first: int = 0) -> int | ForkStep:
-    """Return the balanced fork tree over `count` children in their order; a position if there is only one."""
+    """Return the balanced fork tree over `count` children in order; for a single child its position."""
     if count == 1:
         return first
     half = (count + 1) // 2
@@ -97,7 +97,7 @@ class PlanNode:
 class Plan:
     """A tree of workers. Immutable; equal when the trees are.
 
-    `optimizer` says who made it (None: by hand).
+    `optimizer`: the name of its optimizer, None for a plan written by hand.
     """
 
     root: PlanNode
@@ -148,7 +148,7 @@ class Plan:
 
 
 def rebuilt(root: PlanNode, visit: Callable[[PlanNode, tuple[PlanNode, ...]], PlanNode]) -> PlanNode:
-    """Return `visit(node, its rebuilt children)` of the root, built from the leaves up, without recursion."""
+    """Return `visit(node, its rebuilt children)` of the root, built from the leaves up without recursion."""
     finished: list[PlanNode] = []
     for node in reversed(list(root.walk())):
         count = len(node.children)
@@ -159,6 +159,6 @@ def rebuilt(root: PlanNode, visit: Callable[[PlanNode, tuple[PlanNode, ...]], Pl
 
 
 def renumbered(root: PlanNode) -> PlanNode:
-    """Return the tree with ids w0, w1, ... in the order of `walk`: what optimizers give out."""
+    """Return the tree with ids w0, w1, ... in the order of `walk`, as optimizers number it."""
     numbers = iter(range(sum(1 for _ in root.walk()) - 1, -1, -1))
     return rebuilt(root, lambda node, below: replace(node, id=f"w{next(numbers)}", children=below))

@@ -1,7 +1,7 @@
-"""The `plan:` section of plan.yaml as plain data: nested nodes, pleasant to read and to write by hand.
+"""The `plan:` section of plan.yaml as plain data: nested nodes, easy to read and write by hand.
 
-A node is `{id, tags: {stream: tags}, state, node, forks, children}`, all of it optional. What is not written is filled in:
-ids are numbered, forks are balanced over the order of children, and with several state types the planner matches them.
+A node is `{id, tags: {stream: tags}, state, node, forks, children}`, every field optional. Defaults: ids are numbered, forks are
+balanced over the children in order, and with several state types the planner matches them.
 `forks` is the name of one fork, used throughout, or a tree `{fork: NAME, left: CHILD, right: CHILD}`.
 
 >>> from dgs.model.tags import kind
@@ -32,7 +32,7 @@ FIELDS = ("id", "tags", "state", "node", "forks", "children")
 
 
 class PlanSectionError(InvalidError):
-    """The `plan:` section cannot be read. `node` is the id, or the path from the root, of the node at fault."""
+    """The `plan:` section is not readable. `node` is the id, or the path from the root, of the faulty node."""
 
     code = "DGS320"
     template = "plan, {node}: {problem}"
@@ -42,7 +42,7 @@ class PlanSectionError(InvalidError):
 def to_data(plan: Plan, program: Program | None = None, *, streams: Sequence[str] = ()) -> dict[str, Any]:
     """Return the plan as dictionaries, lists and scalars; `streams` gives the order in which a node lists its tags.
 
-    With a program, what follows from it (whole kinds, its only state type, its only fork) is left out.
+    With a program, parts that follow from it (whole kinds, its only state type, its only fork) are left out.
     """
     rank = {stream: i for i, stream in enumerate(streams)}
     data: dict[int, dict[str, Any]] = {}
@@ -67,7 +67,7 @@ def to_data(plan: Plan, program: Program | None = None, *, streams: Sequence[str
 
 
 def _defaults(program: Program | None) -> tuple[str | None, str | None]:
-    """Return the state type and the fork that go without saying."""
+    """Return the state type and the fork that may be left out; None if they may not."""
     if program is None:
         return None, None
     types, forks = program.states(), program.fork_joins()
@@ -89,7 +89,7 @@ def _forks_to_data(node: PlanNode) -> Any:
 
 @dataclass(slots=True, eq=False)
 class _Draft:
-    """A node while it is read."""
+    """A node that is being read."""
 
     data: Mapping[str, Any]
     path: str
@@ -105,12 +105,12 @@ class _Draft:
 
 
 def from_data(data: Any, program: Program, everything: ImplTagSet | None = None) -> Plan:
-    """Return the plan that the data describes. It is not checked for validity: `dgs.planner.validity.check` does that.
+    """Return the plan that the data describes. Its validity is not checked here, but by `dgs.planner.validity.check`.
 
-    `everything`: all implementation tags of the streams. With it a stream that is split may be named as a whole, and a
-    kind (or `*`) means as much of it as the stream carries.
+    `everything`: all implementation tags of the streams. With it the name of a split stream stands for all of its splits, and a
+    kind (or `*`) for the part of it that the stream carries.
 
-    Raises PlanSectionError for what cannot be read, NoPlanError if the program has several state types and none fit.
+    Raises PlanSectionError for unreadable data, NoPlanError if the program has several state types and none fit.
     """
     root = _drafted(data)
     reader = _Reader(program, everything or ImplTagSet())
@@ -158,7 +158,7 @@ _WORDS: Mapping[type, str] = {str: "text", Mapping: "mapping from stream to tags
 
 
 class _Reader:
-    """Reads single nodes; remembers what was said about state types and forks."""
+    """Reads single nodes, and collects the state types and forks that they name."""
 
     def __init__(self, program: Program, everything: ImplTagSet) -> None:
         self._program = program
@@ -187,7 +187,7 @@ class _Reader:
         )
 
     def known_types(self, plan: Plan) -> dict[str, str]:
-        """Return the state types that are given, or that follow from forks that are."""
+        """Return the state types that are given, or that follow from given forks, by node id."""
         known = dict(self._given)
         made = {fork.name: fork for fork in self._program.fork_joins()}
         for node in plan.nodes():
@@ -218,7 +218,7 @@ class _Reader:
         return ImplTagSet.of(found)
 
     def _streams(self, name: str) -> list[str]:
-        """Return the implementation streams of a stream that may be split."""
+        """Return the implementation streams of a stream, which may be split."""
         parts = [stream for stream in self._carried if stream.rpartition("/")[0] == name]
         return parts if parts and name not in self._carried else [name]
 
@@ -244,7 +244,7 @@ class _Reader:
 
 
 def _restored(root: PlanNode, forks: Mapping[str, ForkStep]) -> PlanNode:
-    """Put the forks that were written by hand in place of those that the matching chose."""
+    """Replace the forks that the matching chose by those written by hand."""
 
     def visit(node: PlanNode, below: tuple[PlanNode, ...]) -> PlanNode:
         return replace(node, children=below, fork_tree=forks.get(node.id, node.fork_tree))

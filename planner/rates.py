@@ -1,4 +1,4 @@
-"""How much traffic each worker of a plan gets, and from which streams.
+"""The traffic of each worker of a plan, by stream.
 
 >>> from dgs.model.impl_tags import ImplTagSet
 >>> from dgs.model.tags import kind
@@ -25,11 +25,11 @@ from dgs.planner.topology import Stream
 
 Owner = TypeVar("Owner", bound=Hashable)
 NodeRates = dict[str, dict[str, float]]
-"""Events per second by node id and stream; streams that bring nothing are left out."""
+"""Events per second by node id and stream, without streams of rate 0."""
 
 
 def node_rates(plan: Plan, streams: Iterable[Stream]) -> NodeRates:
-    """Return what each node owns of the rate of each stream; `other_rate` is shared among the tags without known rate."""
+    """Return each node's part of the rate of each stream; tags without a known rate share `other_rate`."""
     rates: NodeRates = {node.id: {} for node in plan.nodes()}
     for stream in streams:
         owned = {node.id: node.tags.stream(stream.id) for node in plan.nodes()}
@@ -44,7 +44,7 @@ def totals(rates: NodeRates) -> dict[str, float]:
 
 
 def subtree_totals(plan: Plan, own: Mapping[str, float]) -> dict[str, float]:
-    """Return for each node its own rate and that of all below it."""
+    """Return the rate of each node's subtree."""
     whole = {node.id: own.get(node.id, 0.0) for node in plan.nodes()}
     for node in reversed(list(plan.nodes())):
         whole[node.id] += sum(whole[child.id] for child in node.children)
@@ -52,7 +52,7 @@ def subtree_totals(plan: Plan, own: Mapping[str, float]) -> dict[str, float]:
 
 
 def shares(stream: Stream, owners: Mapping[Owner, TagSet]) -> Iterator[tuple[Owner, float]]:
-    """Yield what the disjoint tag sets of the owners bring, known rates and parts of `other_rate`."""
+    """Yield owners with rates of their disjoint tag sets: known rates and parts of `other_rate`."""
     listed = {tag: owner for owner, tags in owners.items() for tag in tags.tags()}
     infinite = [(owner, tags) for owner, tags in owners.items() if not tags.is_finite]
     for tag, rate in stream.rates.items():
@@ -68,7 +68,7 @@ def shares(stream: Stream, owners: Mapping[Owner, TagSet]) -> Iterator[tuple[Own
 
 
 def _unlisted(tags: TagSet, stream: Stream) -> float:
-    """Return how much of the stream's tags without known rate is in `tags`, in parts of a kind."""
+    """Return the part of the stream's tags without known rate that is in `tags`; a whole kind counts 1."""
     if tags.others:
         return 1.0
     return sum(_part(kind, keys, stream) for kind, keys in tags.kinds)

@@ -1,4 +1,4 @@
-"""Tags of a plan as plain data, written the way one would write them by hand.
+"""Tags of a plan as plain data, in the form that people write by hand.
 
 `barrier` and `{kind: view}` are whole kinds, `{kind: view, key: EWR}` is one tag, `{kind: view, keys: [EWR, JFK]}` several,
 `{kind: view, classes: [3, 7], of: 16, except: [JFK]}` keys by their hash classes, and `"*"` is everything.
@@ -33,7 +33,7 @@ SHAPES = (
 
 
 class TagDataError(InvalidError):
-    """A tag in the `plan:` section cannot be read as one."""
+    """A tag in the `plan:` section is not readable."""
 
     code = "DGS321"
     template = "{item!r} is not a tag: {problem}"
@@ -41,7 +41,7 @@ class TagDataError(InvalidError):
 
 
 def tags_to_data(tags: TagSet, program: Program | None = None) -> Any:
-    """Return a tag set as plain data. With a program, kinds that are owned as a whole are written by name only."""
+    """Return a tag set as plain data. With a program, whole kinds are written by name only."""
     if tags == TagSet.everything():
         return EVERYTHING
     items: list[Any] = []
@@ -53,9 +53,9 @@ def tags_to_data(tags: TagSet, program: Program | None = None) -> Any:
 
 
 def tags_from_data(data: Any, program: Program, carried: TagSet | None = None) -> TagSet:
-    """Return the tag set that data describes; a whole kind is what the stream carries of it, if `carried` is given.
+    """Return the tag set that data describes; if `carried` is given, a whole kind means the part of it that the stream carries.
 
-    Raises TagDataError naming the item.
+    Raises TagDataError with the item.
     """
     items = data if isinstance(data, list) else [data]
     return union(_item_from_data(item, program, carried) for item in items)
@@ -88,7 +88,7 @@ def _sorted(keys: Iterable[Key]) -> list[Any]:
 
 
 def _key_to_data(key: Key) -> Any:
-    """Scalars are themselves, tuples lists; any other key is what the codec makes of it."""
+    """Return a scalar as it is, a tuple as a list, and any other key as encoded by the codec."""
     if key is None or type(key) in (str, int, float, bool):
         return key
     if type(key) is tuple:

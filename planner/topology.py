@@ -1,4 +1,4 @@
-"""What the planner knows of the world: input streams with their tags and rates, and machines.
+"""The planner's view of the world: input streams with their tags and rates, and machines.
 
 >>> from dgs.model.tags import kind
 >>> VIEW = kind("view", key=("a", "b"))
@@ -21,8 +21,8 @@ from dgs.model.tags import Tag
 class Stream:
     """An input stream as the planner sees it.
 
-    `tags`: what may arrive on it. `rates`: events per second (any one unit) of the tags known; of the others together
-    `other_rate`. `location`: the machine it arrives at, None for anywhere. Split streams appear as `flights/0`, ....
+    `tags`: the tags that may arrive on it. `rates`: events per second (any one unit) of single tags; `other_rate`: of all other
+    tags together. `location`: the machine it arrives at, None for anywhere. Split streams appear as `flights/0`, ....
     """
 
     id: str
@@ -52,7 +52,7 @@ class Topology:
     machines: Sequence[Machine] = (Machine("local"),)
 
     def impl_tags(self) -> ImplTagSet:
-        """Return all implementation tags there are: what a plan must own exactly once."""
+        """Return the implementation tags of all streams; a plan must own each exactly once."""
         return ImplTagSet.of({stream.id: stream.tags for stream in self.streams})
 
     @property

@@ -1,4 +1,4 @@
-"""Drawing the dependence graph, for `dgs explain`: what must stay in order with what.
+"""Drawings of the dependence graph, for `dgs explain`: an edge joins tags whose events must stay in order.
 
 >>> from dgs.model.dependence import ALWAYS, Dependence
 >>> from dgs.model.tags import kind
@@ -27,13 +27,13 @@ from dgs.planner.optimizers.graph import DependenceGraph
 from dgs.planner.topology import Topology
 
 MAX_VERTICES = 400
-"""Beyond this nobody can read the drawing."""
+"""Most vertices of a readable drawing."""
 
 
 def dependence_mermaid(program: Program, tags: Sequence[Atom] | Topology) -> str:
-    """Return the dependence graph of atoms, or of those of a topology, in Mermaid. A loop: the tag depends on itself.
+    """Return the dependence graph of atoms, or of a topology's, in Mermaid. A loop: the tag depends on itself.
 
-    Raises UsageError if there are too many to be drawn.
+    Raises UsageError if there are too many atoms to draw.
     """
     tags = _atoms(program, tags)
     rows = [f'  t{i}["{mermaid_text([_name(atom)])}"]' for i, atom in enumerate(tags)]
@@ -42,7 +42,7 @@ def dependence_mermaid(program: Program, tags: Sequence[Atom] | Topology) -> str
 
 
 def dependence_dot(program: Program, tags: Sequence[Atom] | Topology) -> str:
-    """Return the dependence graph of atoms, or of a topology's, in Graphviz's language. Raises UsageError if there are too many to be drawn."""
+    """Return the dependence graph of atoms, or of a topology's, in Graphviz's language. Raises UsageError if there are too many atoms to draw."""
     tags = _atoms(program, tags)
     rows = ["graph dependence {", "  node [shape=box, style=rounded, fontname=sans];"]
     rows += [f'  t{i} [label="{dot_text([_name(atom)])}"];' for i, atom in enumerate(tags)]
@@ -55,7 +55,7 @@ def _atoms(program: Program, tags: Sequence[Atom] | Topology) -> Sequence[Atom]:
 
 
 def _edges(program: Program, tags: Sequence[Atom]) -> list[tuple[int, int]]:
-    """Return the edges in order, with a loop for what depends on itself."""
+    """Return the edges in order, with a loop for each atom that depends on itself."""
     if len(tags) > MAX_VERTICES:
         message = f"the dependence graph of {len(tags)} implementation tags cannot be drawn readably (at most {MAX_VERTICES})"
         raise UsageError(message=message)

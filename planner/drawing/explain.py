@@ -1,4 +1,4 @@
-"""Why each implementation tag is where it is: how often it comes, whom it joins, whom it waits for, what runs beside it.
+"""Explanations of a plan: for each implementation tag its rate, the workers it joins and waits for, and those it runs beside.
 
 >>> from dgs.model.dependence import ALWAYS
 >>> from dgs.model.tags import kind
@@ -38,11 +38,11 @@ from dgs.planner.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The tags of one kind from one stream at one worker. Node ids with what there depends on these tags.
+    """The explanation of the tags of one kind from one stream at one worker.
 
-    `joins`: all children, which every event of the tags joins; `because`: those of them with dependent tags below;
-    `waits_for`: nodes above with dependent tags; `beside`: nodes side by side with this one; `rate` in events per second,
-    `share` of the rate of all streams; `accumulates`: the program lets these events run ahead of joins.
+    `joins`: all children, which every event of the tags joins; `because`: children with dependent tags in their subtree;
+    `waits_for`: nodes above with dependent tags; both map node ids to the dependent tags. `beside`: siblings of the node; `rate`
+    in events per second, `share` of the rate of all streams; `accumulates`: the program lets these events run ahead of joins.
     """
 
     node: str
@@ -150,7 +150,7 @@ def _by_kind(tags: TagSet) -> Iterator[tuple[TagSet, str | None]]:
 def _dependents(
     tags: TagSet, nodes: Sequence[PlanNode], whole: Mapping[str, ImplTagSet] | None, dependence: Dependence
 ) -> dict[str, str]:
-    """Return which nodes (with all below them, if `whole` is given) own tags that depend on `tags`, and these tags."""
+    """Return the nodes (with their subtrees, if `whole` is given) that own tags depending on `tags`, each with those tags."""
     found = {}
     for node in nodes:
         theirs = (whole[node.id] if whole else node.tags).tags()

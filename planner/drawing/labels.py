@@ -1,4 +1,4 @@
-"""What a drawing says of a worker: its id, its tags, its state type where there are several, its machine.
+"""Labels of workers in drawings: id, tags, machine, and state type if the plan has several.
 
 >>> from dgs.model.impl_tags import ImplTagSet
 >>> from dgs.model.tags import kind
@@ -14,11 +14,11 @@ from dgs.model.tag_sets import TagSet
 from dgs.planner.plan import Plan, PlanNode
 
 MAX_NAMES = 6
-"""Of more names than this in one list, some are left out."""
+"""Most entries of a list in a label; a longer list is cut."""
 
 
 def lines(node: PlanNode, plan: Plan, *, max_names: int = MAX_NAMES) -> list[str]:
-    """Return the lines of a worker's label: first its name, then what it owns, tags of several streams together."""
+    """Return the lines of a worker's label: first its name, then its tags, with equal tags of several streams on one line."""
     types = {other.state_type for other in plan.nodes()}
     head = node.id + (f" : {node.state_type}" if len(types) > 1 else "")
     streams: dict[TagSet, list[str]] = {}
@@ -29,7 +29,7 @@ def lines(node: PlanNode, plan: Plan, *, max_names: int = MAX_NAMES) -> list[str
 
 
 def tag_text(tags: TagSet, max_names: int = MAX_NAMES) -> str:
-    """Return the tags of one stream; of many tags the first and how many more there are."""
+    """Return the tags of one stream as text; of many tags the first ones and the number of the rest."""
     if tags == TagSet.everything():
         return "everything"
     if not tags.is_finite:
@@ -38,7 +38,7 @@ def tag_text(tags: TagSet, max_names: int = MAX_NAMES) -> str:
 
 
 def some(names: list[str], bound: int = MAX_NAMES) -> str:
-    """Return a list in words; of a long one the first and how many more there are."""
+    """Return a list as text; of a long one the first entries and the number of the rest."""
     if len(names) <= bound:
         return ", ".join(names)
     return ", ".join(names[: bound - 1]) + f" and {len(names) - bound + 1} more"

@@ -1,4 +1,4 @@
-"""Plans as SVG, laid out by ourselves: boxes with lines, readable on light and dark backgrounds.
+"""Plans as SVG, with a layout of our own: boxes with lines, readable on light and dark backgrounds.
 
 >>> from dgs.model.impl_tags import ImplTagSet
 >>> drawn = as_svg(Plan(PlanNode("<w0>", ImplTagSet())))
@@ -25,7 +25,7 @@ from dgs.planner.drawing.labels import lines
 from dgs.planner.plan import Plan, PlanNode
 
 CHARACTER, LINE, PADDING, GAP, DROP = 6.7, 16, 8, 18, 36
-"""Sizes in pixels: a character's width, a line's height, around text, between boxes, between levels."""
+"""Sizes in pixels: width of a character, height of a line, margin around text, gaps between boxes and between levels."""
 
 STYLE = (
     "<style>rect{fill:#eef3fb;stroke:#4a6fa5}.leaf rect{fill:#e9f6ec;stroke:#3d8b57}"
@@ -92,7 +92,7 @@ def _printable(text: str) -> str:
 
 @dataclass(slots=True)
 class _Block:
-    """A subtree: its extent per level relative to its root's centre, and where its children's centres are."""
+    """A subtree: its extent per level and the centres of its children, relative to its root's centre."""
 
     left: list[float]
     right: list[float]

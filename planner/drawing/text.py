@@ -1,4 +1,4 @@
-"""Drawing plans: as a text tree, in Mermaid and DOT, and as SVG.
+"""Drawings of plans: as a text tree, in Mermaid and DOT, and as SVG.
 
 >>> from dgs.model.impl_tags import ImplTagSet
 >>> from dgs.model.tags import kind
@@ -65,14 +65,14 @@ def as_dot(plan: Plan) -> str:
 
 
 def mermaid_text(label: Iterable[str]) -> str:
-    """Return the lines of a label so that Mermaid shows them as they are: special characters as numbered entities."""
+    """Return the lines of a label, escaped for Mermaid: special characters become numbered entities."""
     return "<br/>".join(
         "".join(c if c.isalnum() or c in " .,:_-/" else f"#{ord(c)};" for c in line) for line in label
     )
 
 
 def dot_text(label: Iterable[str]) -> str:
-    """Return the lines of a label so that Graphviz shows them as they are."""
+    """Return the lines of a label, escaped for Graphviz."""
     return "\\n".join(line.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") for line in label)
 
 

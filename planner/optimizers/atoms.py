@@ -1,8 +1,8 @@
 """Atoms: the smallest sets of implementation tags that optimizers place.
 
-An atom is one tag of one stream or, where the keys are unbounded, one hash class of the keys of one kind of one stream.
-All kinds use the same number of classes, so equal keys meet in equal classes; keys that carry much of the traffic are
-pulled out of their class, for every kind and stream whose keys they must line up with.
+An atom is one tag of one stream or, if the keys are unbounded, one hash class of the keys of one kind of one stream.
+All kinds use the same number of classes, so equal keys meet in equal classes. Keys with much of the traffic become atoms of their
+own, in every kind and stream whose keys must line up.
 
 >>> from dgs.model.tags import kind
 >>> from dgs.planner.topology import Stream
@@ -37,15 +37,15 @@ CLASSES_PER_LEAF = 4
 """Hash classes per leaf: enough to balance leaves by rate, few enough to read in a plan."""
 
 MAX_CLASSES = 4096
-"""More than any plan needs."""
+"""Most hash classes: no plan needs more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Atom:
     """A part of one stream that no plan divides.
 
-    With a `kind`, either the one tag (`kind`, `key`), or, if `domain` is given, the keys of `domain` in class `hash_class`
-    of `modulus`. Without a kind it is everything that arrives on a stream of unknown kinds, `domain` is not used then.
+    With a `kind`: the one tag (`kind`, `key`), or, if `domain` is given, the keys of `domain` in class `hash_class` of
+    `modulus`. Without a kind: `rest`, the tags of a stream of unknown kinds.
     """
 
     stream: str
@@ -76,7 +76,7 @@ class Atom:
 
     @property
     def order(self) -> tuple[str, str, bool, int, str]:
-        """Where the atom stands among others of equal rate: by stream, then tag."""
+        """The sort key among atoms of equal rate: by stream, then tag."""
         key = f"{self.key:020}" if isinstance(self.key, int) and self.key >= 0 else repr(self.key)
         return self.stream, self.kind or "", not self.is_single, self.hash_class, key
 
@@ -86,7 +86,7 @@ class Atom:
 
 
 def impl_tags(items: Iterable[Atom]) -> ImplTagSet:
-    """Return the implementation tags of many atoms, in one go per stream and kind."""
+    """Return the implementation tags of many atoms, built once per stream and kind."""
     groups: dict[str, dict[str, list[Atom]]] = {}
     whole: dict[str, TagSet] = {}
     for atom in items:
@@ -113,7 +113,7 @@ def _keys(same: list[Atom]) -> KeySet:
 
 
 def atoms(topology: Topology, program: Program, *, classes: int | None = None) -> list[Atom]:
-    """Return the atoms of all streams, in the order of the streams; unbounded keys in `classes` hash classes."""
+    """Return the atoms of all streams, in stream order; unbounded keys are divided into `classes` hash classes."""
     modulus = classes or CLASSES_PER_LEAF * topology.cpus
     hot = _hot_keys(topology, program.dependence, modulus)
     found: list[Atom] = []
@@ -144,14 +144,14 @@ def _of_stream(stream: Stream, hot: dict[str, list[Key]], modulus: int) -> Itera
 
 
 def _classes_in(hashed: KeySet, modulus: int) -> list[int]:
-    """Return which of `modulus` classes hold keys of a set without keys outside of its own classes."""
+    """Return the numbers of those of `modulus` classes that hold keys of a set made of whole classes."""
     step = gcd(hashed.modulus, modulus)
     residues = {c % step for c in hashed.classes}
     return [c for c in range(modulus) if c % step in residues]
 
 
 def _class_rates(listed: dict[Key, float], single: Collection[Key], modulus: int) -> dict[int, float]:
-    """Return what the listed keys that stay inside of their class bring to it."""
+    """Return the rate of each class from the listed keys that are not atoms of their own."""
     rates: dict[int, float] = {}
     alone = set(single)
     for key, rate in listed.items():
@@ -162,7 +162,7 @@ def _class_rates(listed: dict[Key, float], single: Collection[Key], modulus: int
 
 
 def key_groups(dependence: Dependence) -> dict[str, frozenset[str]]:
-    """Return for each kind under a SAME_KEY rule the kinds whose keys it must line up with, directly or over others."""
+    """Return for each kind under a SAME_KEY rule the kinds whose keys must line up with its own, directly or through others."""
     groups: dict[str, frozenset[str]] = {}
     for rule in dependence.rules:
         if rule.when is SAME_KEY:
@@ -173,7 +173,7 @@ def key_groups(dependence: Dependence) -> dict[str, frozenset[str]]:
 
 
 def _hot_keys(topology: Topology, dependence: Dependence, modulus: int) -> dict[str, list[Key]]:
-    """Return for each kind the keys with at least the share of an average class in the traffic of its group."""
+    """Return for each kind the keys with at least an average class's share of the traffic of its group."""
     groups = key_groups(dependence)
     rates: dict[frozenset[str], dict[Key, float]] = {}
     for stream in topology.streams:

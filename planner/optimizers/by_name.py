@@ -40,7 +40,7 @@ from dgs.planner.validity.violations import listing
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the user may ask of an optimizer."""
+    """The user's options for an optimizer."""
 
     seed: int
     max_leaves: int
@@ -48,7 +48,7 @@ class Options:
 
 
 Optimizer = Callable[[DependenceGraph, Program, Options], TagTree]
-"""From the dependence graph of the atoms to a tag tree: nodes side by side must be independent."""
+"""Turns the dependence graph of the atoms into a tag tree whose sibling subtrees are independent."""
 
 
 def _sequential(graph: DependenceGraph, *_: object) -> TagTree:
@@ -57,13 +57,13 @@ def _sequential(graph: DependenceGraph, *_: object) -> TagTree:
 
 
 def _greedy(graph: DependenceGraph, program: Program, options: Options) -> TagTree:
-    """Appendix B, then as many leaves as there are CPUs, then a bounded fan-out."""
+    """Appendix B, then leaves merged down to the number of CPUs, then a bounded fan-out."""
     tree = merge_leaves(one_sided(greedy_tree(graph), program), options.max_leaves)
     return bound_fan_out(tree, options.max_fan_out)
 
 
 def _random(graph: DependenceGraph, program: Program, options: Options) -> TagTree:
-    """Return any shape at all."""
+    """Return a random tree."""
     bounds = {"max_leaves": options.max_leaves, "max_fan_out": options.max_fan_out}
     tree = merge_leaves(
         one_sided(random_tree(graph, seed=options.seed, **bounds), program), options.max_leaves
@@ -74,7 +74,7 @@ def _random(graph: DependenceGraph, program: Program, options: Options) -> TagTr
 OPTIMIZERS: Mapping[str, Optimizer] = {"greedy": _greedy, "random": _random, "sequential": _sequential}
 DEFAULT = "greedy"
 RANDOM_LEAVES = 16
-"""Leaves of random plans when no bound is given: their shapes should not depend on the machine."""
+"""Default bound on the leaves of random plans: their shapes should not depend on the machine."""
 
 
 def plan(

@@ -1,7 +1,7 @@
-"""Making a tag tree fit the state types of a program, at the price of some parallelism.
+"""Fitting a tag tree to the state types of a program, at the cost of some parallelism.
 
-Where no sequence of forks leads from a node to its children, the node gives way: groupings are opened, two children become
-one leaf, a child is absorbed by its parent, until the node can be served. In the end one worker holds everything.
+If no sequence of forks leads from a node to its children, the node changes until one does: groupings are opened, two children
+become one leaf, or the parent absorbs a child. The last resort is one worker that owns everything.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dgs.planner.optimizers.tag_tree import TagTree, branch, collapse, fold
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """A subtree that has been fitted (or, with no possible type, one that its parent has to absorb)."""
+    """A fitted subtree; without a possible type, its parent has to absorb it."""
 
     tree: TagTree
     tags: TagSet
@@ -29,9 +29,9 @@ class _Part:
 
 
 def fitted(tree: TagTree, program: Program) -> TagTree:
-    """Return the tree, degraded as little as found necessary, so that it matches the program's state types.
+    """Return the tree, changed no more than found necessary, so that it matches the program's state types.
 
-    Raises NoPlanError if not even one worker does: the initial state type does not handle all tags.
+    Raises NoPlanError if not even a single worker matches, because the initial state type does not handle all tags.
     """
     matcher = Matcher(program)
     if not matcher.forks:
@@ -66,7 +66,7 @@ class _Fitting:
             own, children = self._reduced(node is self._root, part)
 
     def _part(self, is_root: bool, own: tuple[Atom, ...], children: list[_Part]) -> _Part:
-        """Return the node over these children; one that is left alone is absorbed."""
+        """Return the node over these children; an only child is absorbed."""
         if len(children) == 1:
             own, children = own + children[0].tree.own, list(children[0].below)
         tags = impl_tags(own).tags() | union(child.tags for child in children)
@@ -76,7 +76,7 @@ class _Fitting:
         return _Part(branch(own, [child.tree for child in children]), tags, options, tuple(children))
 
     def _reduced(self, is_root: bool, part: _Part) -> tuple[tuple[Atom, ...], list[_Part]]:
-        """Return the node's own tags and children after the first change that helps, or after the cheapest one."""
+        """Return the node's own tags and children after the first change that gives it a type, or after the cheapest change."""
         first = None
         for own, children in self._changes(part):
             if self._part(is_root, own, children).options.possible:

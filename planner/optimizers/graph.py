@@ -1,7 +1,7 @@
-"""The dependence graph of atoms, symbolic: cliques and complete bipartite parts are hubs, never edges.
+"""The dependence graph of atoms, in symbolic form: cliques and complete bipartite parts are hubs instead of edges.
 
 Ten thousand mutually dependent tags would be fifty million edges. Here an atom *belongs to* a few hubs and *asks* a few;
-its neighbours are all members of the hubs it asks. Only predicates are asked pair by pair.
+its neighbours are all members of the hubs it asks. Only predicates are evaluated pair by pair.
 
 >>> from dgs.model.tags import kind
 >>> from dgs.model.dependence import ALWAYS
@@ -28,9 +28,9 @@ Hub = Hashable
 
 
 class DependenceGraph:
-    """Which atoms depend on which, by their positions. May have edges too many, never too few.
+    """The dependences between atoms, by position. It may have too many edges, never too few.
 
-    (A predicate over an infinite set cannot be asked for all of it: then everything in it depends.)
+    (A predicate cannot be evaluated on all of an infinite set: then everything in the set counts as dependent.)
     """
 
     def __init__(self, vertices: Sequence[Atom], dependence: Dependence) -> None:
@@ -55,7 +55,7 @@ class DependenceGraph:
 
     @property
     def hub_count(self) -> int:
-        """How many hubs there are."""
+        """Number of hubs."""
         return len(self._numbers)
 
     def neighbours(self, i: int) -> set[int]:
@@ -65,7 +65,7 @@ class DependenceGraph:
         return (found | self.pairs[i]) - {i}
 
     def degrees(self) -> list[int]:
-        """Return about how many neighbours each atom has (an atom met over two rules counts twice)."""
+        """Return the approximate number of neighbours of each atom (a neighbour by two rules counts twice)."""
         sizes = [0] * self.hub_count
         for hubs in self.belongs:
             for hub in hubs:
@@ -76,7 +76,7 @@ class DependenceGraph:
         ]
 
     def components(self, subset: Iterable[int]) -> list[list[int]]:
-        """Return the connected components of the part of the graph induced by `subset`, in order of first members."""
+        """Return the connected components of the subgraph induced by `subset`, in order of first members."""
         chosen = list(subset)
         parts = Components(self)
         for i in chosen:
@@ -87,7 +87,7 @@ class DependenceGraph:
         return list(groups.values())
 
     def to_networkx(self) -> nx.Graph:
-        """Return the explicit graph, for small instances: drawing, reference algorithms."""
+        """Return the explicit graph, for drawings and reference algorithms on small instances."""
         graph: nx.Graph = nx.Graph()
         graph.add_nodes_from((i, {"atom": atom}) for i, atom in enumerate(self.atoms))
         graph.add_edges_from((i, j) for i in range(len(self.atoms)) for j in self.neighbours(i) if i < j)
@@ -111,7 +111,7 @@ class DependenceGraph:
                 self._add_same_key(some, others, (id(rule), asking))
             elif isinstance(rule.when, When):
                 self._connect(some, others, (id(rule), asking))
-            # What arrives on a stream of unknown kinds may be of any kind and key: it meets all of the other side.
+            # Events on a stream of unknown kinds may have any kind and key, so they depend on all of the other side.
             rest = [i for i in self._rest if asking in (self.atoms[i].rest or ())]
             met = [i for i in self._rest if asked in (self.atoms[i].rest or ())]
             self._connect(rest, others, (id(rule), asking, "rest asks"))
@@ -120,7 +120,7 @@ class DependenceGraph:
             self._add_pairs(rule, self._by_kind.get(left, []), self._by_kind.get(right, []))
 
     def _add_same_key(self, asking: list[int], members: list[int], name: Hub) -> None:
-        """Equal keys meet; a key and a class meet if the key is in it; equal classes meet."""
+        """Connect equal keys, equal classes, and each key with its class."""
         for i in members:
             self.belongs[i] += [self._hub((name, hub)) for hub in self._key_hubs(i, mine=True)]
         for i in asking:
@@ -149,8 +149,8 @@ class DependenceGraph:
 class Components:
     """Connected components of a growing set of atoms: union-find, with one representative per component in each hub.
 
-    Whoever asks a hub merges all components in it, after which one representative stands for all: every member is looked
-    at once, so adding n atoms costs about n steps however many edges the hubs stand for.
+    An atom that asks a hub merges all components in it, and one representative then stands for all. So every member is visited
+    once, and adding n atoms costs about n steps, whatever the number of edges behind the hubs.
     """
 
     def __init__(self, graph: DependenceGraph) -> None:
@@ -170,7 +170,7 @@ class Components:
         return root
 
     def add(self, i: int) -> list[int]:
-        """Add atom i; return the former representatives of the components that it connects. It is their new one."""
+        """Add atom i as the representative of all components that it connects; return their former representatives."""
         self._parent[i] = i
         merged: list[int] = []
         for hub in self._graph.asks[i]:

@@ -1,9 +1,9 @@
-"""The greedy optimizer (Appendix B): synchronise on what is rare, so that what is frequent runs in leaves.
+"""The greedy optimizer (Appendix B): synchronise on rare tags, so that frequent tags run in leaves.
 
-The recursion: remove the tags of lowest rate until the dependence graph falls apart into at least two components; the
-removed tags make the node, the components its children; a graph already apart gives a node without tags, a part that never
-falls apart a leaf. Read backwards this is one union-find pass: insert tags from the highest rate down. A tag that connects
-k >= 2 components is the last one removed at a node with k children; one that connects a single component belongs to the
+The recursion: remove the tags of lowest rate until the dependence graph has at least two components. The removed tags make the
+node, the components its children. A graph that is disconnected from the start gives a node without tags; a graph that never
+disconnects gives a leaf. Read backwards this is one union-find pass: insert tags from the highest rate down. A tag that connects
+k >= 2 components is the last one removed at a node with k children; a tag that connects a single component belongs to the
 same node as that component's last tag. So the whole recursion costs one pass, near-linear in tags and rules.
 
 >>> from dgs.model.dependence import ALWAYS, Dependence
@@ -25,7 +25,7 @@ from dgs.planner.optimizers.tag_tree import TagTree, branch
 
 @dataclass(slots=True)
 class _Part:
-    """A component while it grows: the atoms of its top node so far, and the parts below."""
+    """A growing component: the atoms of its top node so far, and the parts below."""
 
     own: list[int]
     children: list[_Part] = field(default_factory=list)
@@ -38,7 +38,7 @@ def greedy_tree(graph: DependenceGraph) -> TagTree:
         return _tree(graph, _Part([], _insert(graph, later_removals(graph))))
     root = parts[0]
     if root.children:
-        # Below the first level ties are broken in another order, so the rest is inserted anew.
+        # Below the first level ties break in another order, so the rest is inserted again.
         removed = set(root.own)
         root.children = _insert(graph, [i for i in later_removals(graph) if i not in removed])
     return _tree(graph, root)
@@ -47,7 +47,7 @@ def greedy_tree(graph: DependenceGraph) -> TagTree:
 def first_removals(graph: DependenceGraph) -> list[int]:
     """Return the order of removal at the first level: by rate; equal rates by (stream, tag).
 
-    Where no rate at all is known, what depends on most is taken to be rare: it is what separates the others.
+    If no rate is known, atoms with the most dependences count as rare, because they separate the others.
     """
     if not any(atom.rate for atom in graph.atoms):
         return _by_degree(graph)

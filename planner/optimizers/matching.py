@@ -1,7 +1,7 @@
-"""Matching a tag tree to state types: which type each worker holds, and which fork goes where (Definition 3.2, V1).
+"""Matching a tag tree to state types: a type for each worker, and a tree of forks for each parent (Definition 3.2, V1).
 
-From the leaves up, every node gets the set of types it may have; children with the same possibilities are interchangeable,
-so what a node asks is whether a type can be forked into a multiset of children, remembered per type and multiset.
+From the leaves up, every node gets the set of types it may have. Children with the same possibilities are interchangeable, so the
+question at a node is whether a type can be forked into a multiset of children; answers are cached by type and multiset.
 
 >>> from dgs.model.dependence import ALWAYS, Dependence
 >>> from dgs.model.impl_tags import ImplTagSet
@@ -36,22 +36,22 @@ Types = frozenset[str]
 Counts = tuple[int, ...]
 
 SEARCH_LIMIT = 200_000
-"""Steps after which the search for one node's fork tree gives up."""
+"""Most steps of the search for one node's fork tree."""
 
 ENUMERATED_SPLITS = 4096
-"""Up to this many ways to divide the children of a node, all are tried."""
+"""Most ways to divide a node's children that are all tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is known of a subtree: the types its root may have, and the types that handle all of its tags."""
+    """The types that the root of a subtree may have, and the types that handle all tags of the subtree."""
 
     possible: Types
     handling: Types
 
 
 class Matcher:
-    """The search, for one program. Remembers what it has found out."""
+    """The search for one program. Caches its results."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -68,7 +68,7 @@ class Matcher:
 
     @cached_property
     def is_uniform(self) -> bool:
-        """Whether there is one state type which forks into itself: then any tree matches."""
+        """Whether the program has a single state type that forks into itself: then any tree matches."""
         return len(self.types) == 1 and bool(self.forks)
 
     def handling(self, tags: TagSet) -> Types:
@@ -78,7 +78,7 @@ class Matcher:
         return self._handling[tags]
 
     def options(self, tags: TagSet, children: Sequence[Options]) -> Options:
-        """Return what a node can be whose whole subtree has `tags` and whose children have these options."""
+        """Return the options of a node whose whole subtree has `tags` and whose children have the options `children`."""
         handling = self.handling(tags)
         if not children:
             return Options(handling, handling)
@@ -113,7 +113,7 @@ class Matcher:
     def _search(
         self, classes: tuple[Options, ...], name: str, counts: Counts
     ) -> tuple[ForkJoin, Counts] | None:
-        """Return the first fork of type `name`, and the children of its left side, that serves them all."""
+        """Return the first fork of type `name` that serves all children, and the counts of those on its left side."""
         key = (classes, name, counts)
         if key in self._found:
             return self._found[key]
@@ -146,7 +146,7 @@ class Matcher:
 def match(root: PlanNode, program: Program, *, fixed: Mapping[str, str] | None = None) -> PlanNode:
     """Return the tree with state types and fork trees; `fixed` gives the types of some nodes by id.
 
-    Raises NoPlanError naming the lowest node that cannot be served, and why.
+    Raises NoPlanError with the lowest node that cannot be served, and the reason.
     """
     matcher, given = Matcher(program), fixed or {}
     if matcher.is_uniform and not given and matcher.handling(root.subtree_tags().tags()):
@@ -202,7 +202,7 @@ def _assigned(root: PlanNode, matcher: Matcher, options: Mapping[int, Options]) 
 
 
 def explain_failure(matcher: Matcher, node_id: str, tags: TagSet, found: Options, wanted: Types) -> str:
-    """Return why a node cannot be served: no type for its tags, no fork to its children, or the wrong type."""
+    """Return the reason that a node cannot be served: no type for its tags, no fork to its children, or the wrong type."""
     if not found.handling:
         return f"no state type handles {tags!r}, the tags of node {node_id!r} and all below it"
     if not matcher.forks and not found.possible:
@@ -219,15 +219,15 @@ def _covers(handles: TagSet, tags: TagSet) -> bool:
 
 
 def _classes(children: Sequence[Options]) -> tuple[tuple[Options, ...], Counts]:
-    """Return the distinct options in order of first appearance, and how many children have each."""
+    """Return the distinct options in order of first appearance, and the number of children with each."""
     counted = Counter(children)
     return tuple(counted), tuple(counted.values())
 
 
 def _splits(counts: Counts) -> Iterator[Counts]:
-    """Yield ways to choose a non-empty, proper part of a multiset: all of them, the most balanced first.
+    """Yield the non-empty, proper parts of a multiset, the most balanced first.
 
-    Where there are very many, only halves and single children against the rest.
+    If there are very many, yield only a half, and each single child and its rest.
     """
     total = sum(counts)
     if prod(count + 1 for count in counts) <= ENUMERATED_SPLITS:

@@ -1,8 +1,8 @@
-"""Random valid tag trees from a seed: what runtime tests run instead of the few shapes an optimizer would choose.
+"""Random valid tag trees from a seed, for runtime tests: optimizers choose only a few shapes.
 
-A node keeps a random part of its atoms: it need not be what separates the others. What remains falls into components; they
-are put together at random into groups, and each group is a child. So roots own several independent tags, nodes own tags
-that nothing below depends on, groupings own none, and sometimes everything ends in one leaf.
+A node keeps a random part of its atoms, which need not separate the others. The components of the rest are put at random into
+groups, and each group is a child. So roots own several independent tags, nodes own tags that nothing below depends on, groupings
+own none, and sometimes one leaf owns everything.
 
 >>> from dgs.model.dependence import Dependence
 >>> from dgs.planner.optimizers.atoms import Atom
@@ -21,7 +21,7 @@ from dgs.planner.optimizers.graph import DependenceGraph
 from dgs.planner.optimizers.tag_tree import TagTree, branch
 
 STOP = 0.12
-"""How often a node owns all of its atoms although they could be divided."""
+"""Probability that a node keeps all of its atoms although they could be divided."""
 
 
 @dataclass(slots=True, eq=False)
@@ -31,7 +31,7 @@ class _Node:
 
 
 def random_tree(graph: DependenceGraph, *, seed: int, max_leaves: int, max_fan_out: int) -> TagTree:
-    """Return a random tag tree: nodes side by side are independent. The same seed gives the same tree, anywhere."""
+    """Return a random tag tree whose sibling subtrees are independent. The same seed gives the same tree everywhere."""
     draw = Random(seed)  # noqa: S311 - reproducible on purpose
     root = _Node(list(range(len(graph.atoms))))
     waiting, order = [(root, max_leaves)], []
@@ -50,7 +50,7 @@ def random_tree(graph: DependenceGraph, *, seed: int, max_leaves: int, max_fan_o
 
 
 def _divide(graph: DependenceGraph, node: _Node, draw: Random, bound: int) -> list[_Node]:
-    """Take a random part of the atoms for the node; return children for the others, none if it stays a leaf."""
+    """Keep a random part of the atoms at the node; return children for the others, none if the node stays a leaf."""
     if bound < 2 or draw.random() < STOP:  # noqa: PLR2004 - a fork has two sides
         return []
     order = draw.sample(node.own, len(node.own))

@@ -1,7 +1,8 @@
-"""Merging leaves: as many as there are CPUs, of about equal rate.
+"""Shaping tag trees: merged leaves, trees that the derived fork can serve, a bounded fan-out.
 
-Merging sibling subtrees into one leaf never breaks V2: a union of siblings is as independent of the rest as each of them
-was. The leaves to have are shared out from the root down, by rate; what gets one leaf is collapsed.
+`merge_leaves` leaves at most as many leaves as there are CPUs, of about equal rate. Merging sibling subtrees into one leaf never
+breaks V2: a union of siblings is as independent of the rest as each of them was. The number of leaves is divided from the root
+down, by rate; a subtree that gets one leaf is collapsed.
 
 >>> from dgs.planner.optimizers.atoms import Atom
 >>> from dgs.planner.optimizers.tag_tree import leaf
@@ -9,16 +10,13 @@ was. The leaves to have are shared out from the root down, by rate; what gets on
 >>> [[atom.key for atom in child.own] for child in merge_leaves(tree, 2).children]
 [[0, 3], [1, 2]]
 
-The derived fork serves one side only: shaping trees of accumulating programs that give no fork of their own.
+`one_sided` shapes trees for accumulating programs without a fork of their own. The fork derived from `accumulates` hands the
+whole state to the one side that holds kinds which do not accumulate. So at most one child of a node may hold such kinds. If several
+do, all but the busiest are opened: their tags that do not accumulate move up to the node, and their other tags, all independent,
+become its children.
 
-The fork derived from `accumulates` hands the whole state to the one side that holds kinds which do not accumulate. So at
-most one child of a node may hold such kinds. Where several do, all but the busiest are opened: their tags that do not
-accumulate move up to the node, and what remains of them, all of it independent, become its children.
-
-Bounding the fan-out: a flat tree becomes a balanced one, with inner nodes that own no tags.
-
-Synchronising k children costs the parent k messages; a tree over them costs each node at most `max_fan_out`, and its depth
-is logarithmic.
+`bound_fan_out` turns a flat tree into a balanced one, with inner nodes that own no tags. Synchronising k children costs the parent
+k messages; a tree over them costs each node at most `max_fan_out`, and its depth is logarithmic.
 
 >>> from dgs.planner.optimizers.atoms import Atom
 >>> from dgs.planner.optimizers.tag_tree import leaf
@@ -61,9 +59,9 @@ def merge_leaves(tree: TagTree, max_leaves: int) -> TagTree:
 
 
 def _share(node: TagTree, budget: int) -> list[tuple[TagTree, int]]:
-    """Return the children that remain, each with the number of leaves it may have; together `budget` at most.
+    """Return the remaining children, each with its number of leaves; together at most `budget`.
 
-    A child worth two leaves or more keeps its tree; all others share the remaining leaves in groups of equal rate.
+    A child worth two leaves or more keeps its tree; all others share the remaining leaves in groups of about equal rate.
     """
     total = sum(_weight(child) for child in node.children)
     worth = {id(child): int(_weight(child) * budget / total) for child in node.children}
@@ -87,7 +85,7 @@ def _share(node: TagTree, budget: int) -> list[tuple[TagTree, int]]:
 
 
 def _weight(tree: TagTree) -> float:
-    """Return the rate of a subtree; where rates are unknown every leaf weighs a little."""
+    """Return the rate of a subtree, plus a little for every leaf in case rates are unknown."""
     return tree.rate + 1e-9 * tree.leaf_count
 
 
@@ -103,7 +101,7 @@ def one_sided(tree: TagTree, program: Program) -> TagTree:
     accumulating = program.accumulating
 
     def visit(node: TagTree, below: list[tuple[TagTree, float | None]]) -> tuple[TagTree, float | None]:
-        """Return the tree and the rate of what does not accumulate in it, None if all of it does."""
+        """Return the tree and the rate of its tags that do not accumulate, None without such tags."""
         busy = sorted((pair for pair in below if pair[1] is not None), key=lambda pair: -(pair[1] or 0.0))
         opened = {id(child) for child, _ in busy[1:]}
         up, down = list(node.own), []
@@ -132,7 +130,7 @@ def bound_fan_out(tree: TagTree, max_fan_out: int) -> TagTree:
 
 
 def _grouped(children: Sequence[TagTree], bound: int) -> list[TagTree]:
-    """Return at most `bound` trees over the children in their order, as shallow as can be, of about equal size."""
+    """Return at most `bound` trees over the children in order, as shallow as possible and of about equal size."""
     if len(children) <= bound:
         return list(children)
     below = 1

@@ -1,4 +1,4 @@
-"""Tag trees: what optimizers shape before state types, machines and ids are chosen.
+"""Tag trees: the trees that optimizers shape before state types, machines and ids are chosen.
 
 >>> leaves = [leaf([Atom("values", "value", i, rate=10.0 * i)]) for i in (1, 2)]
 >>> tree = branch([Atom("barriers", "barrier", rate=1.0)], leaves)
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TagTree:
-    """A node with its own atoms and children. `rate` and `leaf_count` are of the whole subtree; make it with `branch`."""
+    """A node with its own atoms and children, made by `branch`. `rate` and `leaf_count` are those of the whole subtree."""
 
     own: tuple[Atom, ...]
     children: tuple[TagTree, ...]
@@ -57,14 +57,14 @@ def branch(own: Iterable[Atom], children: Iterable[TagTree]) -> TagTree:
 
 
 def collapse(*trees: TagTree) -> TagTree:
-    """Return one leaf that owns everything the trees own. Always valid: one worker keeps all dependences."""
+    """Return one leaf that owns all tags of the trees. Always valid: one worker keeps all dependences."""
     if len(trees) == 1 and not trees[0].children:
         return trees[0]
     return leaf(atom for tree in trees for atom in tree.atoms())
 
 
 def fold(tree: TagTree, visit: Callable[[TagTree, list[T]], T]) -> T:
-    """Return `visit(node, results of its children)` for the root, computed from the leaves up, without recursion."""
+    """Return `visit(node, results of its children)` for the root, computed from the leaves up without recursion."""
     results: dict[int, T] = {}
     for node in reversed(list(tree.walk())):
         results[id(node)] = visit(node, [results.pop(id(child)) for child in node.children])
@@ -72,7 +72,7 @@ def fold(tree: TagTree, visit: Callable[[TagTree, list[T]], T]) -> T:
 
 
 def balanced_groups(trees: Sequence[TagTree], count: int) -> list[list[TagTree]]:
-    """Return the trees in at most `count` non-empty groups of about equal rate: the heaviest goes to the lightest group."""
+    """Return the trees in at most `count` non-empty groups of about equal rate, each tree added to the lightest group, heaviest first."""
     groups: list[list[TagTree]] = [[] for _ in range(min(count, len(trees)))]
     loads = [(0.0, 0, number) for number in range(len(groups))]
     for tree in sorted(trees, key=lambda t: -t.rate):
@@ -83,7 +83,7 @@ def balanced_groups(trees: Sequence[TagTree], count: int) -> list[list[TagTree]]
 
 
 def to_plan_node(tree: TagTree) -> PlanNode:
-    """Return the tree as plan nodes with ids w0, w1, ...; state types and forks are still the defaults."""
+    """Return the tree as plan nodes with ids w0, w1, ...; state types and forks are the defaults."""
     return renumbered(
         fold(tree, lambda node, below: PlanNode("", impl_tags(node.own), children=tuple(below)))
     )

@@ -1,7 +1,7 @@
-"""Is a plan valid for a program and its streams? Checked for every plan before anything runs (Definition 3.2).
+"""Validity of a plan for a program and its streams, checked for every plan before anything runs (Definition 3.2).
 
-Structure, V1 (state types, forks), V2 (workers side by side own independent, disjoint tags) and coverage (every
-implementation tag has exactly one owner); all violations are found, not only the first.
+The rules: structure, V1 (state types, forks), V2 (workers side by side own independent, disjoint tags) and coverage (every
+implementation tag has exactly one owner). All violations are reported, not only the first.
 
 >>> from dgs.model.tags import kind
 >>> from dgs.model.tag_sets import TagSet
@@ -32,9 +32,9 @@ __all__ = ["Violation", "check", "violations"]
 
 
 def violations(plan: Plan, program: Program, streams: Topology | ImplTagSet) -> list[Violation]:
-    """Return everything that is wrong with the plan; an empty list if it is valid.
+    """Return all violations of a plan; an empty list if it is valid.
 
-    `streams`: the topology, or all implementation tags there are.
+    `streams`: the topology, or all implementation tags of the streams.
     """
     everything = streams.impl_tags() if isinstance(streams, Topology) else streams
     found = structure_violations(plan)
@@ -45,7 +45,7 @@ def violations(plan: Plan, program: Program, streams: Topology | ImplTagSet) -> 
 
 
 def check(plan: Plan, program: Program, streams: Topology | ImplTagSet) -> None:
-    """Raise InvalidPlanError listing all violations if there are any; they are its attribute `violations`."""
+    """Raise InvalidPlanError if there are violations; its message lists them, and its attribute `violations` holds them."""
     found = violations(plan, program, streams)
     if found:
         raise InvalidPlanError(program=program.name, listing=listing(found), violations=found)

@@ -1,7 +1,7 @@
 """V2: workers side by side own independent and disjoint implementation tags.
 
-Subtrees are compared before nodes: where the union of many workers is independent of the union of many others, none of
-their pairs is looked at. So a valid plan of n workers costs about n comparisons of sets, not n squared.
+Subtrees are compared before nodes: if the union of many workers is independent of the union of many others, none of their
+pairs is compared. So a valid plan of n workers costs about n comparisons of sets, not n squared.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dgs.planner.plan import Plan, PlanNode
 from dgs.planner.validity.violations import Violation
 
 LIMIT = 1000
-"""Violations after which no more pairs are looked for."""
+"""Most violations found before the search stops."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Group:
-    """All that some workers own: a single worker (`owner`), or the two or more parts it is made of."""
+    """The tags of a group of workers: a single worker (`owner`), or two or more `parts`."""
 
     itags: ImplTagSet
     tags: TagSet
@@ -53,7 +53,7 @@ def _joined(*parts: _Group) -> _Group:
 
 
 def _clashes(above: PlanNode, left: _Group, right: _Group, dependence: Dependence) -> Iterator[Violation]:
-    """Yield the violations between the workers of two groups below `above`: descend only where the groups clash."""
+    """Yield the violations between the workers of two groups below `above`, descending only into groups that clash."""
     stack = [(left, right)]
     while stack:
         a, b = stack.pop()
@@ -68,7 +68,7 @@ def _clashes(above: PlanNode, left: _Group, right: _Group, dependence: Dependenc
 
 
 def _overlap(left: ImplTagSet, right: ImplTagSet) -> bool:
-    """Return whether the two share an implementation tag: only streams that both have are looked at."""
+    """Return whether the two share an implementation tag; only common streams are compared."""
     few, many = sorted((dict(left.streams), dict(right.streams)), key=len)
     return any(stream in many and not tags.isdisjoint(many[stream]) for stream, tags in few.items())
 

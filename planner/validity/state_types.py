@@ -11,7 +11,7 @@ from dgs.planner.validity.violations import Violation
 
 
 def typing_violations(plan: Plan, program: Program) -> list[Violation]:
-    """Return where state types or forks do not fit."""
+    """Return the violations by state types or forks that do not fit."""
     rules = _TypingRules(program)
     found: list[list[Violation]] = []
     tags: dict[int, TagSet] = {}
@@ -35,7 +35,7 @@ class _TypingRules:
         self._accumulating = TagSet.of(*program.accumulating)
 
     def of_node(self, node: PlanNode, whole: TagSet) -> Iterator[Violation]:
-        """Yield what is wrong with the state type of a node with `whole` the tags of its subtree."""
+        """Yield violations by the state type of a node; `whole`: the tags of its subtree."""
         state = self.types.get(node.state_type)
         if state is None:
             message = f"{node.id} has state type {node.state_type!r}, which program {self._program.name} does not have"
@@ -48,7 +48,7 @@ class _TypingRules:
             yield Violation("V1", (node.id,), (repr(unhandled),), message, fix)
 
     def of_forks(self, node: PlanNode, below: Sequence[TagSet]) -> Iterator[Violation]:
-        """Yield what is wrong with the fork tree of a node over children whose subtrees have the tags `below`."""
+        """Yield violations by the fork tree of a node; `below`: the tags of its children's subtrees."""
         if not node.children:
             return
         if not self._forks:
@@ -57,7 +57,7 @@ class _TypingRules:
             yield Violation("V1", (node.id,), (), message, fix)
             return
         if node.fork_tree is None or any(not 0 <= i < len(below) for i in node.fork_tree.leaves()):
-            return  # structure says so
+            return  # a violation of structure
         stack: list[tuple[ForkStep, str]] = [(node.fork_tree, node.state_type)]
         while stack:
             step, name = stack.pop()
@@ -103,7 +103,7 @@ class _TypingRules:
     def _of_derived_fork(
         self, node: PlanNode, step: ForkStep, below: Sequence[TagSet]
     ) -> Iterator[Violation]:
-        """Yield where the fork derived from `accumulates`, which gives the state to one side, has two to serve."""
+        """Yield violations by the fork derived from `accumulates`: it can give the state to one side only."""
         if not self._program.has_derived_fork:
             return
         both = [

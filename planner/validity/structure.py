@@ -12,7 +12,7 @@ from dgs.planner.validity.violations import Violation
 
 
 def structure_violations(plan: Plan) -> list[Violation]:
-    """Return duplicate ids, nodes with one child, fork trees that do not reach each child exactly once, leaves without tags."""
+    """Return violations: duplicate ids, nodes with one child, fork trees that miss or repeat a child, leaves without tags."""
     counted = Counter(node.id for node in plan.nodes())
     found = [
         Violation(
@@ -27,7 +27,7 @@ def structure_violations(plan: Plan) -> list[Violation]:
 
 
 def _idle(leaf: PlanNode) -> Violation:
-    message = f"{leaf.id} has neither tags nor children: nothing would ever happen there"
+    message = f"{leaf.id} has neither tags nor children: it would do nothing"
     return Violation("structure", (leaf.id,), (), message, "Remove it, or give it tags")
 
 
@@ -47,7 +47,7 @@ def _of_node(node: PlanNode) -> Iterator[Violation]:
 
 
 def coverage_violations(plan: Plan, everything: ImplTagSet) -> list[Violation]:
-    """Return tags without owner, tags no stream carries, and tags owned both by a node and by one above it."""
+    """Return violations: tags without an owner, tags that no stream carries, tags owned both by a node and by one above it."""
     found: list[Violation] = []
     totals: dict[int, ImplTagSet] = {}
     for node in reversed(list(plan.nodes())):

@@ -1,4 +1,4 @@
-"""What can be wrong with a plan, as values: the rule, where, which tags, and what would fix it.
+"""Violations of a plan as values: the rule, the nodes, the tags, and a fix.
 
 >>> print(Violation("V1", ("w1",), (), "node w1 has state type 'sum', which the program does not have", "Use one of: state"))
 V1 at w1: node w1 has state type 'sum', which the program does not have. Use one of: state
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 SHOWN = 50
-"""How many violations a listing spells out."""
+"""Most violations that a listing spells out."""
 
 RuleName = Literal["V1", "V2", "coverage", "structure"]
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A rule of Definition 3.2 (`V1`, `V2`), of coverage or of structure that a plan breaks."""
+    """A rule that a plan breaks: of Definition 3.2 (`V1`, `V2`), coverage or structure."""
 
     rule: RuleName
     nodes: tuple[str, ...]
@@ -32,7 +32,7 @@ class Violation:
 
 
 def listing(violations: Sequence[Violation]) -> str:
-    """Return the violations one per line; of very many the first, and how many more there are."""
+    """Return the violations, one per line; of very many the first ones and the number of the rest."""
     lines = [f"  {violation}" for violation in violations[:SHOWN]]
     if len(violations) > SHOWN:
         lines.append(f"  ... and {len(violations) - SHOWN} more")
