@@ -1,13 +1,13 @@
-"""The codec: values as bytes and back, for frames between hosts, checkpoints, and stable hashes of keys.
+"""The codec: values to bytes and back, for frames between hosts, checkpoints, and stable hashes of keys.
 
 It carries None, bool, int of any size, float, str, bytes, list, tuple, set, frozenset, dict with any hashable keys, date and
 time types, Decimal, Fraction, complex, UUID, the containers of `collections`, NumPy scalars and arrays without objects,
-Arrow arrays and tables, the words of the model (tags, sets, keys, batches), and what users `register`.
+Arrow arrays and tables, the types of the model (tags, sets, keys, batches), and types that users `register`.
 
 Laws. `decode(encode(v))` equals v and has its types. Equal values of equal types have equal bytes: sets and dictionaries
-are sorted (so a dictionary comes back sorted), all NaN are one. But True, 1 and 1.0 are three values, and so are 0.0 and
--0.0, Decimal("1") and Decimal("1.0"), and one instant in two time zones: they come back as they were. For any bytes, `decode`
-returns a value or raises CodecError; it imports nothing, runs nothing of the data, and allocates in proportion to it.
+are sorted (so a dictionary comes back sorted), and all NaN have the same bytes. But True, 1 and 1.0 are three values, and so are
+0.0 and -0.0, Decimal("1") and Decimal("1.0"), and one instant in two time zones: each comes back unchanged. For any bytes,
+`decode` returns a value or raises CodecError; it imports nothing, executes nothing of the data, and allocates in proportion to it.
 
 >>> decode(encode({"when": (1, 2.5), "who": {"ann", "bob"}})) == {"when": (1, 2.5), "who": {"bob", "ann"}}
 True
@@ -37,12 +37,12 @@ add_families(arrays.FAMILIES)
 
 
 def encode(value: Any) -> bytes:
-    """Return the bytes of a value. Raises CodecError naming the type that it does not carry."""
+    """Return the bytes of a value. Raises CodecError with the type that it does not carry."""
     return encode_as(plain, value)
 
 
 def encode_as(tree: Callable[[Value], Any], value: Value) -> bytes:
-    """Return the bytes of a value in a form of the caller's, who makes a list of what `plain` returns. Raises CodecError."""
+    """Return the bytes of a value whose tree the caller's function makes, from lists and results of `plain`. Raises CodecError."""
     try:
         return pack(tree(value))
     except RecursionError as error:
@@ -52,7 +52,7 @@ def encode_as(tree: Callable[[Value], Any], value: Value) -> bytes:
 
 
 def decode(data: bytes | bytearray | memoryview) -> Any:
-    """Return the value of the bytes. Arrays are writable copies, those in batches views of `data`. Raises CodecError."""
+    """Return the value of the bytes. Arrays are writable copies; arrays in batches are views of `data`. Raises CodecError."""
     try:
         return unpack(data)
     except CodecError:

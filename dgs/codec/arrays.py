@@ -1,9 +1,9 @@
-"""Forms of NumPy and Arrow: raw buffers, never objects.
+"""Forms of NumPy and Arrow data: raw buffers, never objects.
 
 An array travels as (dtype, shape, buffer in C order) and comes back as a writable copy, because states may be mutated; the
 columns of a batch (`View`) come back as read-only views of the bytes received. Structured arrays travel field by field,
-without their padding. NaN is always the same NaN. Arrow data travels as an IPC stream, in one chunk and uncompressed, and is
-validated in full before anyone sees it.
+without padding. Every NaN becomes the same NaN. Arrow data travels as an IPC stream, in one chunk and uncompressed, and is
+fully validated on receipt.
 
 >>> from dgs import codec
 >>> codec.decode(codec.encode(np.arange(3, dtype="<i2")))
@@ -133,11 +133,11 @@ def _read(data: bytes) -> pa.Table:
 
 
 def _tidy(data: Any) -> Any:
-    """Return equal data in fresh buffers: nothing left under nulls or beyond the ends of a slice."""
+    """Return equal data in new buffers, without bytes under nulls or outside a slice."""
     rows = data.num_rows if isinstance(data, (pa.Table, pa.RecordBatch)) else len(data)
     try:
         return data.take(pa.array(np.arange(rows)))
-    except pa.ArrowNotImplementedError:  # unions; they are written as they are
+    except pa.ArrowNotImplementedError:  # unions: written unchanged
         return data
 
 
@@ -181,4 +181,4 @@ FAMILIES = (
         is_raw=True,
     ),
 )
-"""Forms that hold for all subclasses: the scalar and array classes of either library are many."""
+"""Forms that also apply to subclasses: both libraries have many scalar and array classes."""

@@ -1,6 +1,6 @@
-"""The closed table of forms: how values of each type travel, and what stands for them in the data.
+"""The closed table of forms: a form says how values of some types are encoded.
 
-A form has a code, the types it is for, and two functions. Types are looked up exactly; only the forms of a *family* hold for
+A form has a code, its types, and two functions. Types are looked up exactly; only the form of a *family* also applies to
 subclasses (the many array classes of Arrow). Data can name a code of this table and nothing else.
 
 >>> from dgs import codec
@@ -21,10 +21,10 @@ from dgs.errors import CodecError
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How values of some types travel. Law: `from_(to(value))` equals `value` and has its type.
+    """The encoding of values of some types. Law: `from_(to(value))` equals `value` and has its type.
 
-    `to` gives the content: any value that the codec carries, or, if `is_raw`, a tree for the packer as it is. `from_` gets
-    the decoded content, which may be anything: it may raise any exception.
+    `to` returns the content: any value that the codec carries, or, if `is_raw`, a finished tree for the packer. `from_` gets
+    the decoded content, which may be anything, and may raise any exception.
     """
 
     code: int
@@ -40,7 +40,7 @@ _FAMILIES: dict[type, Form] = {}
 
 
 def add_forms(forms: Iterable[Form]) -> None:
-    """Put forms into the closed table; values of subclasses are not meant."""
+    """Put forms into the closed table. They do not apply to subclasses."""
     for form in forms:
         if form.code in _FROM:
             raise ValueError(f"code {form.code} is taken")
@@ -50,19 +50,19 @@ def add_forms(forms: Iterable[Form]) -> None:
 
 
 def set_form(one: type, form: Form) -> None:
-    """Say that values of exactly this type travel in `form`."""
+    """Encode values of exactly this type in `form`."""
     _BY_TYPE[one] = form
 
 
 def add_families(forms: Iterable[Form]) -> None:
-    """Put forms into the table that hold for all subclasses of their types (the many array classes of Arrow)."""
+    """Put forms into the table that also apply to all subclasses of their types (the many array classes of Arrow)."""
     for form in forms:
         add_forms([form])
         _FAMILIES.update(dict.fromkeys(form.types, form))
 
 
 def form_of(one: type) -> Form:
-    """Return the form of a type: its own, or that of the family it belongs to. Raises CodecError if there is none."""
+    """Return the form of a type: its own, or its family's. Raises CodecError if there is none."""
     form = _BY_TYPE.get(one)
     if form is None:
         form = next((_FAMILIES[base] for base in one.__mro__ if base in _FAMILIES), None)
@@ -73,19 +73,19 @@ def form_of(one: type) -> Form:
 
 
 def value_of(code: int, content: Any) -> Any:
-    """Return the value that stands in the data as `{code: content}`; raises anything if it is none."""
+    """Return the value that the data writes as `{code: content}`. May raise anything for invalid data."""
     return _FROM[code](content)
 
 
 def require(content: Any, one: type) -> Any:
-    """Return decoded content if it is of that type: so that no number in the data becomes so many bytes or digits."""
+    """Return decoded content of the given type. Raises CodecError for another: `bytes(n)` of a number would allocate n bytes."""
     if type(content) is not one:
         raise CodecError(problem=f"expected {one.__name__} in the data, found {type(content).__name__}")
     return content
 
 
 def unknown(one: type) -> CodecError:
-    """Return the error for values of a type that has no form."""
+    """Return the error for a type without a form."""
     name = f"{one.__module__}.{one.__qualname__}"
     by_itself = is_dataclass(one) or issubclass(one, Enum) or hasattr(one, "_fields")
     how = one.__qualname__ if by_itself else f"{one.__qualname__}, to=..., from_=..."

@@ -1,4 +1,4 @@
-"""The users' own types: registered under a name, carried by fields, by member name, or by functions of theirs.
+"""Users' own types: registered under a name, encoded by their fields, by member name, or by functions that the user gives.
 
 Data never names a class to import: it names an entry of this registry, and an unknown name is an error.
 
@@ -56,10 +56,10 @@ def register(
 ) -> Any:
     """Make the codec carry values of exactly the class `cls`; usable as a decorator. Returns the class.
 
-    A dataclass or NamedTuple travels by its fields and an Enum by its members' names; for any other class give `to`, which
-    returns a value the codec carries, and `from_`, its inverse. `name` is what stands in the data (default: the qualified
-    name of the class): it must be the same wherever the data is read. Values saved under the name `formerly` are read too.
-    Raises CodecError if another class has one of the names. The names of our own classes begin with `dgs.`.
+    A dataclass or NamedTuple is encoded by its fields and an Enum by its members' names; for any other class give `to`, which
+    returns a value the codec carries, and `from_`, its inverse. `name` is the class's name in the data (default: its qualified
+    name), and must be the same everywhere the data is read. Values saved under the name `formerly` are read too.
+    Raises CodecError if another class has one of the names. The names of dgs's own classes begin with `dgs.`.
     """
     if cls is None:
         return lambda decorated: register(decorated, to=to, from_=from_, name=name, formerly=formerly)
@@ -96,7 +96,7 @@ def _by_kind(cls: type) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
 
 
 def _dataclass_forms(cls: type) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
-    """Return how instances become their fields and come back, without running `__init__` or `__post_init__`."""
+    """Return the functions from instances to their fields and back, which skip `__init__` and `__post_init__`."""
     fields: tuple[dataclasses.Field[Any], ...] = dataclasses.fields(cls)
     names = [field.name for field in fields]
 
@@ -125,7 +125,7 @@ def _default(cls: type, field: dataclasses.Field[Any]) -> Any:
 
 
 def _origin(cls: type) -> tuple[str, str]:
-    """Return where a class comes from: a program file that is loaded twice registers the same classes again."""
+    """Return the file and name of a class: a program file that is loaded twice registers the same classes again."""
     module = sys.modules.get(cls.__module__)
     return getattr(module, "__file__", None) or cls.__module__, cls.__qualname__
 

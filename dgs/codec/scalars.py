@@ -1,4 +1,4 @@
-"""Forms of Python's own types beyond msgpack's: times, exact numbers, the containers of `collections`.
+"""Forms of Python's own types that msgpack lacks: times, exact numbers, the containers of `collections`.
 
 Time zones travel as UTC, as a fixed offset, or as the name of a zone. A `defaultdict` travels if its factory is one of a
 closed list of builtins.

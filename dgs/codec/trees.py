@@ -1,12 +1,12 @@
-"""Trees: how any value becomes a tree of what msgpack itself carries, and back.
+"""Trees: values as nested data that msgpack itself carries.
 
 None, bool, int, float, str, bytes, lists, and dictionaries with text keys are msgpack's own. Everything else is a map of one
-entry `{code: content}` with an integer code from a closed table of *forms*; the content is again such a tree. (Extension
-types would pack every level apart and copy its bytes once more; a map is packed in the same pass.) Integers beyond 64 bits
-are the one extension type, because only the packer itself meets them.
+entry `{code: content}` with an integer code from a closed table of *forms*; the content is again such a tree. (An extension
+type would pack each level separately and copy its bytes again; a map is packed in the same pass.) Integers beyond 64 bits
+are the one extension type, because only the packer itself finds them.
 
-Lists are looked at as a whole: one of plain values goes to the packer untouched, one of many tuples of one length, or of
-dictionaries with the same text keys, travels by columns. What is written depends on the value alone, so that equal values
+Lists are examined as a whole: a list of plain values goes to the packer unchanged; a list of many tuples of one length, or of
+dictionaries with the same text keys, is written by columns. The form depends on the value alone, so that equal values
 of equal types have equal bytes.
 
 >>> unpack(pack(plain((1, {2, 3}))))
@@ -29,10 +29,10 @@ from dgs.codec.forms import Form, add_forms, form_of, unknown, value_of
 from dgs.errors import CodecError
 
 DEEPEST = 250
-"""Levels of msgpack arrays and maps in a value; a tuple, set or object takes two or three."""
+"""Most levels of msgpack arrays and maps in a value; a tuple, set or object takes two or three."""
 
 FEWEST_ROWS = 8
-"""Lists of at least as many tuples or dictionaries of one shape travel by columns."""
+"""Least length of a list of tuples or dictionaries of one shape that is written by columns."""
 
 BIG_INT = 1
 """The one extension type: a big-endian two's complement integer."""
@@ -44,7 +44,7 @@ _PLAIN_OR_FLOAT = _PLAIN | {float}
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """Return the tree that the packer is given for a value. Raises CodecError."""
+    """Return the tree of a value, for the packer. Raises CodecError."""
     one = type(value)
     if one in _PLAIN:
         return value
@@ -72,7 +72,7 @@ def _list(values: list[Any], depth: int) -> Any:
 
 
 def _items(values: list[Any], kinds: set[type], depth: int) -> list[Any]:
-    """Return the trees of the values one by one, untouched where the packer can have them as they are."""
+    """Return the trees of the values one by one; values that the packer takes directly are unchanged."""
     if kinds <= _PLAIN:
         return values
     if kinds <= _PLAIN_OR_FLOAT:
@@ -85,7 +85,7 @@ def _column(rows: list[Any], name: int | str) -> list[Any]:
 
 
 def _same_names(rows: list[dict[Any, Any]]) -> list[str]:
-    """Return the sorted keys that all rows have, if they are all text; none otherwise."""
+    """Return the sorted keys if all rows have the same ones and all are text; else an empty list."""
     first = rows[0].keys()
     if not all(map(first.__eq__, map(dict.keys, rows))):
         return []
@@ -93,12 +93,12 @@ def _same_names(rows: list[dict[Any, Any]]) -> list[str]:
 
 
 def _are_text(rows: list[dict[Any, Any]]) -> bool:
-    """Whether no key is of another type that equals a text."""
+    """Whether every key is exactly a str, not another type that equals one."""
     return set(map(type, chain.from_iterable(rows))) == {str}
 
 
 def _with_one_nan(values: list[Any]) -> list[Any]:
-    """Return the values with every NaN replaced by the same one; a sum tells at the packer's speed that there is none."""
+    """Return the values with every NaN replaced by the same one; a sum is a fast test that there is none."""
     try:
         total = sum(values)
     except (TypeError, OverflowError):
@@ -124,10 +124,10 @@ def _set(value: set[Any] | frozenset[Any], depth: int) -> Any:
 
 
 def _ordered(values: list[Any], depth: int) -> tuple[list[Any], Any]:
-    """Return elements of a set in an order that depends on their values only, and their tree.
+    """Return the elements of a set in an order that depends on their values only, and their tree.
 
-    It is their own order where they have one, else that of their bytes (each is made a tree once, or sets of sets of sets
-    would take for ever).
+    The order is that of the values if Python orders them, else that of their bytes (each is made a tree only once, because
+    nested sets would take exponential time otherwise).
     """
     if _have_order(values):
         ordered = sorted(values)
@@ -139,7 +139,7 @@ def _ordered(values: list[Any], depth: int) -> tuple[list[Any], Any]:
 
 
 def _have_order(values: list[Any]) -> bool:
-    """Whether Python orders them totally: numbers, texts, or tuples of one length with such columns."""
+    """Whether Python orders the values totally: integers, texts, or tuples of one length with such columns."""
     kinds = set(map(type, values))
     if kinds <= {int} or kinds <= {str}:
         return True
@@ -149,7 +149,7 @@ def _have_order(values: list[Any]) -> bool:
 
 
 def add_text_type(one: type) -> None:
-    """Say that values of this subclass of str travel as the text they are."""
+    """Encode values of this subclass of str as plain text."""
     _CONTAINERS[one] = lambda value, _depth: str(value)
 
 
@@ -173,7 +173,7 @@ def _beyond(value: Any) -> Any:
 
 
 def unpack(data: bytes | bytearray | memoryview) -> Any:
-    """Return the value of the bytes; raises anything on bytes that `pack` did not make. Lengths are bounded by the data's."""
+    """Return the value of the bytes. May raise anything for bytes that `pack` did not make; allocates no more than the data's size."""
     return msgpack.unpackb(
         data, raw=False, strict_map_key=False, object_hook=_restored, ext_hook=_big_int, use_list=True
     )
@@ -207,7 +207,7 @@ _CONTAINERS: dict[type, Callable[[Any, int], Any]] = {
     set: _set,
     frozenset: _set,
 }
-"""The types whose trees are made here, for their order or their shape; their forms only say how to come back."""
+"""Types whose trees are made here, because of order or shape; their forms only decode."""
 
 
 def _unreachable(value: Any) -> Any:
