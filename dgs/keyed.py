@@ -1,4 +1,4 @@
-"""Programs whose state is a dictionary by the key of the tag: some kinds change the entry of their key, others only read it.
+"""Keyed programs: the state is a dictionary by tag key; some kinds change the entry of their key, others only read it.
 
 >>> import dgs
 >>> PRICE, ORDER = dgs.kind("price", key=str), dgs.kind("order", key=str)
@@ -31,10 +31,10 @@ State = dict[Any, Any]
 
 
 class KeyedState(Program):
-    """A program whose `update` looks at the entry `state[event.tag.key]` only, and changes it at events of the kinds `changes` only.
+    """A program whose `update` uses only the entry `state[event.tag.key]`, and changes it only for events of the kinds `changes`.
 
-    Dependence, fork and join are derived: of one key, what changes depends on everything and what reads is independent of what
-    reads; keys are independent of each other. An entry may be on both sides of a fork: then it is only read, on both.
+    Dependence, fork and join are derived. Within one key, a kind that changes the entry depends on all kinds, and kinds that read it
+    are independent of each other; different keys are independent. A fork may put an entry on both sides: then both only read it.
     """
 
     changes: ClassVar[tuple[Kind | str, ...]] = ()
@@ -52,16 +52,16 @@ class KeyedState(Program):
         return {}
 
     def fork(self, state: State, left: TagSet, right: TagSet) -> tuple[State, State]:
-        """Give each side the entries that its events may see, the left one also those that nobody sees."""
-        on_right = {key for key in state if self._sees(right, key)}
-        on_left = {key for key in state if key not in on_right or self._sees(left, key)}
+        """Give each side the entries that its events may use, and the left side also those that none uses."""
+        on_right = {key for key in state if self._uses(right, key)}
+        on_left = {key for key in state if key not in on_right or self._uses(left, key)}
         return {key: state[key] for key in state if key in on_left}, {
             key: state[key] for key in state if key in on_right
         }
 
     def join(self, left: State, right: State) -> State:
-        """Put the entries of both sides together."""
+        """Return the entries of both sides."""
         return left | right
 
-    def _sees(self, tags: TagSet, key: Key) -> bool:
+    def _uses(self, tags: TagSet, key: Key) -> bool:
         return any(Tag(str(kind), key) in tags for kind in (*self.changes, *self.reads))

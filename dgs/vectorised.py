@@ -1,4 +1,4 @@
-"""What an `update_batch` is written with: runs of one kind, columns of constants per tag, and the way back to `update`.
+"""Building blocks of an `update_batch`: runs of one kind, columns of constants by tag, and a fold by `update`.
 
 >>> from dgs.model.tags import Tag
 >>> batch = EventBatch.of("s", rank=0, tags=[Tag("view", "a"), Tag("view", "b")], codes=[0, 1, 0], ts=[1, 2, 3])
@@ -56,7 +56,7 @@ def by_kind(batch: EventBatch, emit_batch: EmitBatch) -> Iterator[tuple[str, Eve
 
 
 def _shifted(emit_batch: EmitBatch, start: int, stop: int) -> EmitBatch:
-    """Return an `emit_batch` whose row 0 is the given row of the whole batch."""
+    """Return an `emit_batch` for the rows from `start` to `stop` of the whole batch, numbered from 0."""
 
     def emit(values: Column, rows: Indices | None = None) -> None:
         emit_batch(values, np.arange(start, stop) if rows is None else rows + start)
@@ -67,7 +67,7 @@ def _shifted(emit_batch: EmitBatch, start: int, stop: int) -> EmitBatch:
 def one_by_one(
     update: Callable[[Any, Any, Emit], Any], state: Any, batch: EventBatch, emit_batch: EmitBatch
 ) -> Any:
-    """Fold the scalar `update` over a batch: for kinds that are too rare for more."""
+    """Fold the scalar `update` over a batch, for kinds that are too rare to vectorise."""
     values: list[Any] = []
     rows: list[int] = []
     for row, event in enumerate(batch.events()):
@@ -79,11 +79,10 @@ def one_by_one(
 
 
 def by_tag(batch: EventBatch, values: Sequence[Any], *, as_codes: bool = False) -> Column:
-    """Return a column with, for each event, the value of its tag; `values[i]` is that of `batch.tags[i]`.
+    """Return a column with the value of each event's tag; `values[i]` belongs to `batch.tags[i]`.
 
-    Records of the same names become columns by name. A value that all events share takes no memory. `as_codes`: neither
-    do others; the column is an Arrow dictionary, the values and which one each event has. It is good to emit, not to
-    compute with.
+    Records with the same names become columns by name. A value that all events share takes no memory. With `as_codes` the
+    column is an Arrow dictionary, the values and a code per event, and takes no further memory: use it to emit, not to compute.
     """
     codes = batch.codes
     if codes is None or len(values) == 1:
@@ -118,10 +117,10 @@ def _spread(values: list[Any], codes: Codes | Indices | pa.Array | None, count: 
 
 
 def _as_dictionary(values: list[Any], array: Any, codes: pa.Array) -> Any:
-    """Return an Arrow dictionary of codes that are known to be in range; None for texts that Arrow cannot hold."""
+    """Return an Arrow dictionary; the codes must be in range. None for texts that Arrow cannot hold."""
     if (
         isinstance(array, np.ndarray) and array.dtype.kind == "U"
-    ):  # Arrow would read NumPy's texts up to a NUL only
+    ):  # Arrow reads NumPy's texts only up to a NUL
         try:
             array = pa.array(values, pa.string())
         except UnicodeError:
@@ -130,7 +129,7 @@ def _as_dictionary(values: list[Any], array: Any, codes: pa.Array) -> Any:
 
 
 def _as_array(values: list[Any], types: set[type]) -> Any:
-    """Return values of one type, or that and None, as an array from which they come back as they were; else None."""
+    """Return values of one type, or that and None, as an array that holds them exactly; None if that is impossible."""
     known = types - {type(None)}
     if len(known) > 1 or not known <= _NUMPY_TYPES.keys():
         return None
@@ -140,5 +139,5 @@ def _as_array(values: list[Any], types: set[type]) -> Any:
         array = np.array(values, dtype=_NUMPY_TYPES[next(iter(known))])
     except (OverflowError, UnicodeError, pa.ArrowException):
         return None
-    # NumPy's texts end before their last NUL characters
+    # NumPy drops NUL characters at the end of texts
     return None if known == {str} and array.tolist() != values else array

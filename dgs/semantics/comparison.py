@@ -1,7 +1,7 @@
-"""Comparing outputs, as multisets, with those of the sequential program.
+"""Comparison of outputs, as multisets, with those of the sequential program.
 
-Values are equal when their codec bytes are (NumPy scalars count as the Python numbers they stand for). With a tolerance,
-numbers at the same places of otherwise equal values may differ by `tolerance * max(1, |a|, |b|)`, if one of them is a float.
+Values are equal if their codec bytes are (NumPy scalars count as Python numbers). With a tolerance, numbers at the same
+positions of otherwise equal values may differ by `tolerance * max(1, |a|, |b|)`, if one of them is a float.
 
 >>> compare([1, 2, 2], [2, 1, 2])
 Comparison(missing=(), unexpected=())
@@ -13,10 +13,8 @@ the outputs differ from those of the sequential program: 2 missing, 1 unexpected
   missing:    2
   unexpected: 3
 
-Pairing values that are equal up to small errors of floats.
-
-A value is split into its numbers and the rest. Values of one rest are paired in the order of their numbers, which for values
-with one number finds as many pairs as there are.
+To pair values that are equal up to small errors of floats, a value is split into its numbers and the rest. Values with equal
+rests are paired in the order of their numbers, which finds the most pairs possible for values with one number.
 
 >>> without_close_pairs([("a", 1.0), ("b", 2.0)], [("b", 2.0), ("a", 1.0 + 1e-12)], 1e-9)
 ([], [])
@@ -38,7 +36,7 @@ Numbered = tuple[tuple[float, ...], Any]
 
 
 def plain(value: Any) -> Any:
-    """Return a value with NumPy scalars replaced by Python ones, at every depth."""
+    """Return a value with NumPy scalars replaced by Python numbers, at every depth."""
     if isinstance(value, np.generic):
         return value.item()
     if type(value) in (list, tuple):
@@ -70,7 +68,7 @@ def without_close_pairs(
 
 
 def _pair(wanted: list[Numbered], found: list[Numbered], tolerance: float) -> tuple[list[Any], list[Any]]:
-    """Match two lists of the same shape in the order of their numbers: for one float a value this is the best matching."""
+    """Match two lists of the same shape in the order of their numbers; the best matching if each value has one float."""
     wanted, found = sorted(wanted, key=_sorting), sorted(found, key=_sorting)
     taken = [False] * len(found)
     alone, start = [], 0
@@ -102,23 +100,23 @@ def _are_close(a: tuple[float, ...], b: tuple[float, ...], tolerance: float) -> 
 
 
 def _is_close(a: float, b: float, tolerance: float) -> bool:
-    """Return whether two numbers count as equal; two integers (which are floats to type checkers) only if they are."""
+    """Return whether two numbers count as equal; two integers (floats to type checkers) only if they are equal."""
     if _is_nan(a) or _is_nan(b):
         return _is_nan(a) and _is_nan(b)
     if a == b or (type(a) is int and type(b) is int):
         return a == b
     try:
         return abs(a - b) <= tolerance * max(1.0, abs(a), abs(b)) < math.inf
-    except OverflowError:  # an integer that no float can hold
+    except OverflowError:  # an integer too large for a float
         return False
 
 
 def _is_nan(number: float) -> bool:
-    return number != number  # noqa: PLR0124 - math.isnan refuses integers that no float can hold
+    return number != number  # noqa: PLR0124 - math.isnan refuses integers too large for a float
 
 
 def _split(value: Any) -> tuple[tuple[float, ...], bytes]:
-    """Return the numbers of a value and the bytes of what is left of it."""
+    """Return the numbers of a value, and the bytes of the value without them."""
     numbers: list[float] = []
     rest = _without_numbers(value, numbers)
     return tuple(numbers), codec.encode(rest)
@@ -145,12 +143,12 @@ def _items_without_numbers(value: dict[Any, Any], numbers: list[float]) -> Itera
 
 
 SHOWN = 5
-"""How many differences of each kind are shown."""
+"""Most differences of each kind that are shown."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What is missing from the outputs, and what is there although it should not be."""
+    """The difference of two multisets of outputs: the missing ones and the unexpected ones."""
 
     missing: tuple[Any, ...]
     unexpected: tuple[Any, ...]
@@ -161,7 +159,7 @@ class Comparison:
         return not self.missing and not self.unexpected
 
     def differences(self) -> list[str]:
-        """Return the first differences, one a line."""
+        """Return the first differences, one per line."""
         lines = [f"missing:    {_shown(value)}" for value in self.missing[:SHOWN]]
         return lines + [f"unexpected: {_shown(value)}" for value in self.unexpected[:SHOWN]]
 
@@ -177,10 +175,10 @@ def compare(expected: Iterable[Any], got: Iterable[Any], *, tolerance: float | N
     """Compare two multisets of values. Raises CodecError for values the codec does not carry."""
     wanted, found = list(expected), list(got)
     lacking, surplus = _difference(wanted, found)
-    if lacking or surplus:  # rarely: looking into every value for NumPy scalars takes longer than comparing
+    if lacking or surplus:  # rare: a search of every value for NumPy scalars takes longer than the comparison
         lacking, surplus = _difference(lacking, surplus, plain)
     if tolerance is not None and lacking and surplus:
-        # Equal values are not always the best pairs: 1.0 and 1.1 go with 1.1 and 1.2, if 0.1 is allowed.
+        # Equal values are not always the best pairs: 1.0 and 1.1 match 1.1 and 1.2 if 0.1 is allowed.
         attempts = (without_close_pairs(*pair, tolerance) for pair in ((lacking, surplus), (wanted, found)))
         lacking, surplus = next(attempts)
         if lacking or surplus:
@@ -191,7 +189,7 @@ def compare(expected: Iterable[Any], got: Iterable[Any], *, tolerance: float | N
 def _difference(
     wanted: list[Any], found: list[Any], form: Callable[[Any], Any] | None = None
 ) -> tuple[list[Any], list[Any]]:
-    """Return what only one of two multisets holds, each value compared in its `form` (None: as it is)."""
+    """Return the values that only one of two multisets holds, compared by `form(value)` (None: by the value)."""
     values: dict[bytes, list[Any]] = {}
     for value in wanted:
         values.setdefault(codec.encode(form(value) if form else value), []).append(value)

@@ -1,4 +1,4 @@
-"""Two streams of outputs are equivalent if they are equal up to the order of independent outputs. They are matched as they come.
+"""Equivalence of two output streams: equality up to the order of independent outputs, decided online.
 
 >>> from dgs.model.dependence import SAME_KEY, Dependence
 >>> from dgs.model.tags import kind
@@ -34,25 +34,25 @@ from dgs.semantics.comparison import plain, without_close_pairs
 from dgs.semantics.sequential import Output
 
 Item = Output | tuple[Tag | Event | str, Any]
-"""An output with its tag: as `dgs.semantics.sequential.run` gives them, or a pair of a tag, or the event it is of, and a value."""
+"""An output with its tag: from `dgs.semantics.sequential.run`, or a pair of a tag (or the output's event) and a value."""
 
 Side = Literal["a", "b"]
 
 SHOWN = 5
-"""How many other outputs without counterpart are shown."""
+"""Most other outputs without counterpart that are shown."""
 
 PAIRS = 2**16
-"""Pairs of tags whose dependence is remembered."""
+"""Pairs of tags whose dependence is cached."""
 
 ROUNDING = 1e-9
-"""Floats that differ by less probably differ by rounding."""
+"""Floats that differ by less than this probably differ by rounding."""
 
 _END: Any = object()
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """An output: on which side it came, as which one there, of which tag."""
+    """An output with its side, its position there, and its tag."""
 
     side: Side
     position: int
@@ -64,11 +64,11 @@ class Placed:
         return f"{self.side}[{self.position}] is {shown(self.value)} of {self.tag!r}"
 
 
-class OutputsDiffer(AssertionError):  # noqa: N818 - what pytest shows of a test that failed
+class OutputsDiffer(AssertionError):  # noqa: N818 - the name that pytest shows for a failed test
     """No order of independent outputs makes two streams equal.
 
-    `output`: the first that cannot be matched, whatever comes; `rival`: what depends on it and came first on the other side, None
-    if that side has ended; `unmatched`: other outputs that had no counterpart until then.
+    `output`: the first that can no longer be matched; `rival`: the dependent output that came before its match on the other side,
+    None if that side has ended; `unmatched`: all outputs without counterpart at that time.
     """
 
     def __init__(self, output: Placed, rival: Placed | None, unmatched: list[Placed]) -> None:
@@ -102,13 +102,13 @@ def assert_equivalent(
 ) -> None:
     """Raise OutputsDiffer unless two streams of outputs are equal up to the order of independent outputs.
 
-    Reads both at once and stops at the first output that nothing which may still come can make right. `dependence`: a Dependence,
-    any symmetric function of two tags, or the program that has it. Values are equal when their codec bytes are; `tolerance` as in `dgs.semantics.comparison`. Where
-    outputs are `dgs.semantics.sequential.Output`s only tag and value count, not the ids.
+    Reads both in step and stops at the first output that no later output can match. `dependence`: a Dependence, any symmetric
+    function of two tags, or a program with one. Values are equal if their codec bytes are; `tolerance` as in
+    `dgs.semantics.comparison`. Of a `dgs.semantics.sequential.Output` only tag and value count, not the identity.
 
-    The algorithm is the online matching of two partially ordered streams of DiffStream: see `Matcher`. Time is O(n t), where t is
-    the number of different tags among the outputs without counterpart at one time; memory is those outputs. A tolerance costs
-    a look at the outputs of that tag that have none, and pairs with the first one that is close.
+    The algorithm is DiffStream's online matching of two partially ordered streams: see `Matcher`. Time is O(n t), where t is
+    the number of different tags among the unmatched outputs at one time; memory is those outputs. With a tolerance each output
+    is also compared with the unmatched ones of its tag, and pairs with the first that is close.
     """
     matcher = Matcher(_relation(dependence), tolerance=tolerance)
     for one, other in zip_longest(outputs_a, outputs_b, fillvalue=_END):
@@ -122,12 +122,12 @@ def assert_equivalent(
 
 
 class Matcher:
-    """Matches the outputs of two sides as they come, whichever comes first.
+    """Matches the outputs of two sides online, in any interleaving of the sides.
 
-    Kept are the outputs without counterpart of either side, in order. Every one of them is independent of every one of the other
-    side: two streams have a common continuation just as long as that is so (they are prefixes of one trace). A new output x goes
-    with the first equal one of the other side, unless something unmatched before that depends on it; else, if nothing unmatched
-    there depends on x, x is kept; else no continuation can help.
+    It keeps the unmatched outputs of either side, in order. Each is independent of every unmatched one of the other side: exactly
+    then the two streams have a common continuation (they are prefixes of one trace). A new output x matches the first equal one
+    of the other side, unless an unmatched output before that one depends on x. Otherwise x is kept if nothing unmatched there
+    depends on x; else no continuation can match it.
     """
 
     def __init__(self, dependence: TagPredicate, *, tolerance: float | None = None) -> None:
@@ -154,20 +154,20 @@ class Matcher:
             self._kept[side].add(new)
 
     def end(self, side: Side) -> None:
-        """Note that a side has ended. Raises OutputsDiffer if the other has something without counterpart."""
+        """Note that a side has ended. Raises OutputsDiffer if the other side has unmatched outputs."""
         self._ended.add(side)
         alone = next(iter(self._kept[_other(side)].in_order()), None)
         if alone is not None:
             raise OutputsDiffer(alone, None, self.unmatched())
 
     def unmatched(self) -> list[Placed]:
-        """Return the outputs without counterpart."""
+        """Return the unmatched outputs of both sides."""
         return list(chain.from_iterable(kept.in_order() for kept in self._kept.values()))
 
 
 @dataclass(slots=True)
 class _Kept:
-    """The outputs of a side without counterpart: those of each tag in order, and the positions of each value of a tag."""
+    """The unmatched outputs of a side: by tag in order, and their positions by tag and value."""
 
     of_tag: dict[Tag, OrderedDict[int, Placed]] = field(default_factory=dict)
     of_value: dict[tuple[Tag, bytes], OrderedDict[int, None]] = field(default_factory=dict)
@@ -181,11 +181,11 @@ class _Kept:
         _drop(self.of_value, (one.tag, one.encoded), one.position)
 
     def firsts(self) -> Iterator[Placed]:
-        """Yield the first one of each tag."""
+        """Yield the first output of each tag."""
         return (next(iter(group.values())) for group in self.of_tag.values())
 
     def counterparts(self, new: Placed, tolerance: float | None) -> Iterator[Placed]:
-        """Yield the first one that is equal to one of the other side, then those that are close to it."""
+        """Yield the first output that equals `new`, then, with a tolerance, those close to it."""
         group: Mapping[int, Placed] = self.of_tag.get(new.tag, {})
         equal = self.of_value.get((new.tag, new.encoded))
         if equal:
@@ -208,12 +208,12 @@ def _drop(groups: dict[Any, OrderedDict[int, Any]], name: Any, position: int) ->
 def _is_rounding(one: Any, other: Any) -> bool:
     try:
         return not without_close_pairs([one], [other], ROUNDING)[0]
-    except Exception:  # noqa: BLE001 - what cannot be looked into differs by more
+    except Exception:  # noqa: BLE001 - values that cannot be compared differ by more
         return False
 
 
 def _relation(dependence: TagPredicate | Program | type[Program]) -> TagPredicate:
-    """Return the relation of a program, or the one given."""
+    """Return the dependence relation of a program, or the given relation."""
     if isinstance(dependence, type) and issubclass(dependence, Program):
         return dependence().dependence
     return dependence.dependence if isinstance(dependence, Program) else dependence  # type: ignore[return-value]

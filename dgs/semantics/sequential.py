@@ -1,6 +1,6 @@
 """The sequential semantics: merge all streams in their total order, fold `update`, collect outputs (Section 2.1).
 
-This is the specification. Every runtime, under every plan, must give the same outputs (as a multiset) and the same state.
+It is the specification: every runtime, under every plan, must give the same outputs (as a multiset) and the same state.
 
 >>> from dgs import Program, Tag
 >>> class Total(Program):
@@ -36,11 +36,11 @@ from dgs.model.user_code import user_error
 from dgs.semantics.skipped_events import DeadLetter, saved
 
 UNSET: Any = object()
-"""No state was given: start from the program's initial one."""
+"""Stands for a state that is not given: the program's initial state."""
 
 FEWEST, BYTES_PER_EVENT = 16, 64
-"""With `on_error="skip"` the state is saved after so many events, or one for every so many of its bytes: then saving takes no
-longer than folding, and neither does coming back."""
+"""With `on_error="skip"` the state is saved every `max(FEWEST, size in bytes // BYTES_PER_EVENT)` events: then saving takes no
+longer than folding, and neither does going back."""
 
 
 class Output(NamedTuple):
@@ -54,7 +54,7 @@ class Output(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SequentialRun:
-    """What a program computes: its outputs in order, its final state, how many events there were, and those left out."""
+    """The result of a program: its outputs in order, its final state, the number of events, and the skipped events."""
 
     outputs: list[Output]
     state: Any
@@ -71,8 +71,8 @@ def run(
 ) -> SequentialRun:
     """Run a program sequentially over its streams, from `state` (which it then owns) or from its initial state.
 
-    With `on_error="skip"` an event whose `update` raises is left out, with all its outputs, as if it had not come; it counts.
-    Raises UserCodeError if `init` or `update` raises, OutOfOrderError if a stream's timestamps go back, StateNotSavedError if
+    With `on_error="skip"` an event whose `update` raises is left out with all its outputs, but counts as an event.
+    Raises UserCodeError if `init` or `update` raises, OutOfOrderError if a stream's timestamps decrease, StateNotSavedError if
     events are to be skipped and the codec does not carry a state, UsageError if a stream is not of batches.
     """
     update = program.states()[0].update
@@ -101,7 +101,7 @@ def run(
 
 
 class _WayBack:
-    """The last state that was saved, and the events since: for the state before an `update` that has spoilt it."""
+    """The last saved state and the events since: they restore the state from before an `update` that failed."""
 
     def __init__(self, program: Program, state: State) -> None:
         self._program = program
@@ -111,13 +111,13 @@ class _WayBack:
         self._saved, self._since = saved(self._program, state), list[Event]()
 
     def passed(self, event: Event, state: State) -> None:
-        """Note that an event has been folded, and the state after it."""
+        """Record an event that has been folded, and the state after it."""
         self._since.append(event)
         if len(self._since) >= max(FEWEST, len(self._saved) // BYTES_PER_EVENT):
             self._save(state)
 
     def state(self) -> State:
-        """Return the state after all events that have passed, once more."""
+        """Return a new copy of the state after all recorded events."""
         update, state = self._program.states()[0].update, codec.decode(self._saved)
         for event in self._since:
             state = update(state, event, _ignored)
@@ -125,7 +125,7 @@ class _WayBack:
 
 
 def _ignored(value: Any) -> None:
-    """Take an output that has been seen."""
+    """Ignore an output that was already emitted."""
 
 
 def merge(streams: Sequence[Iterable[EventBatch]]) -> Iterator[tuple[OrderKey, Event]]:
@@ -142,7 +142,7 @@ def _in_order(stream: Iterable[EventBatch]) -> Iterator[tuple[OrderKey, Event]]:
 
 
 def _checked(batch: EventBatch, last: int) -> int:
-    """Return the batch's last timestamp, having checked that none goes back."""
+    """Return the batch's last timestamp. Raises OutOfOrderError if a timestamp decreases, UsageError if it is no batch."""
     if not isinstance(batch, EventBatch):
         message = (
             f"streams for the sequential program are batches, `EventBatch.of(...)`, not {type(batch).__name__}; events from Python "

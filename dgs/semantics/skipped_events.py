@@ -1,4 +1,4 @@
-"""Leaving out events whose `update` raises (`on_error: skip`): what is kept of each, and the state to come back to.
+"""Skipped events (`on_error: skip`): the dead letter of an event whose `update` raises, and saved states to go back to.
 
 >>> from dgs.model.tags import Tag
 >>> from dgs.model.user_code import user_error
@@ -30,7 +30,7 @@ from dgs.model.program import Program, State
 
 
 class StateNotSavedError(RunError):
-    """A state holds what the codec does not carry, so that `on_error: skip` could not come back to it."""
+    """A state holds values that the codec does not carry, so `on_error: skip` cannot go back to it."""
 
     code = "DGS512"
     template = "`on_error: skip` needs a copy of every state of program {program}, and this one cannot be copied{where}: {problem}"
@@ -39,9 +39,9 @@ class StateNotSavedError(RunError):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """An event that was left out, and why: `error` is what `function` raised at `worker` ("" where there are none).
+    """A skipped event and the reason: `error` is the error that `function` raised at `worker` ("" without workers).
 
-    `stream` is the declared one; `seq` the event's raw row number in it.
+    `stream`: the declared stream; `seq`: the event's raw row number in it.
     """
 
     stream: str
@@ -71,7 +71,7 @@ class DeadLetter:
 
     @property
     def identity(self) -> tuple[str, int, int]:
-        """Which event it is, whoever ran it: its stream, ts and row."""
+        """The event's identity, the same for every worker: its stream, ts and row."""
         return self.stream, self.ts, self.seq
 
 

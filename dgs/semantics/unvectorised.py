@@ -1,4 +1,4 @@
-"""A program without its vectorised methods: what it does event by event, for comparing the two.
+"""A program without its vectorised methods, for comparing the two: it processes event by event.
 
 >>> from dgs.model.program import Program
 >>> class Count(Program):
@@ -19,7 +19,7 @@ from typing import Any
 from dgs.model.program import Program, StateType
 
 VECTORISED = tuple(name for name in ("update_batch", "update_windows") if hasattr(Program, name))
-"""The optional methods that take many events at a time."""
+"""The optional methods that process many events at a time."""
 
 
 def without_batches(program: Program) -> Program:

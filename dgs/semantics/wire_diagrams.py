@@ -1,6 +1,6 @@
-"""Wire diagrams: the parallel semantics of a program (Definition 2.2), executed.
+"""Wire diagrams: the parallel semantics of a program (Definition 2.2), executable.
 
-A diagram says in which order a state is updated, forked and joined. Theorem 2.4: if a program is consistent, every diagram
+A diagram is an order of updates, forks and joins of a state. Theorem 2.4: if a program is consistent, every diagram
 over the same events gives the same multiset of outputs and the same state as the sequential program.
 
 >>> from dgs import ALWAYS, Dependence, Program, Tag
@@ -41,7 +41,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """Clauses 1 and 3: diagrams one after the other on one wire; none at all is the wire itself."""
+    """Clauses 1 and 3: diagrams one after the other on one wire; without parts it is the wire itself."""
 
     parts: tuple[Diagram, ...] = ()
 
@@ -64,7 +64,7 @@ Diagram = Update | Sequence | Parallel
 
 
 def execute(program: Program, diagram: Diagram, state: Any = UNSET) -> tuple[Any, list[Any]]:
-    """Run a program along a diagram: return the final state and the outputs, of each parallel left side first.
+    """Run a program along a diagram; return the final state and the outputs, the left side of each fork first.
 
     The first wire has the initial state type and processes every tag. Raises InvalidDiagramError if a side condition of
     Definition 2.2 does not hold.
@@ -84,7 +84,7 @@ class _Wire:
 
 
 class _Machine:
-    """One execution: the program by names, and the outputs so far."""
+    """One execution: the program's types and forks by name, and the outputs so far."""
 
     def __init__(self, program: Program, outputs: list[Any]) -> None:
         self.program = program
@@ -118,7 +118,7 @@ class _Machine:
         return pair.join(mine, theirs)
 
     def _side_wires(self, diagram: Parallel, wire: _Wire, pair: ForkJoin) -> tuple[_Wire, _Wire]:
-        """Return the two wires after a fork, having checked the side conditions of clause 4."""
+        """Return the two wires after a fork. Raises InvalidDiagramError if a side condition of clause 4 does not hold."""
         self._require(
             pair.parent == wire.state_type.name,
             f"fork {pair.name!r} is of {pair.parent!r}, its wire of {wire.state_type.name!r}",
