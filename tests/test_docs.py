@@ -5,6 +5,7 @@ to that file (the comment stays, except in CSV), so that later blocks can use it
 """
 
 import re
+import tomllib
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import dgs
 from dgs import errors
 from dgs.cli.app import app
 from dgs.job.document import parse
@@ -20,7 +22,7 @@ from tests.pages_from_code import CODE_LINK, REFRESH, outdated_parts, refreshed,
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
-    *(ROOT / name for name in ("README.md", "experiments/README.md")),
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "experiments/README.md")),
     *sorted((ROOT / "docs").glob("*.md")),
 ]
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -171,6 +173,23 @@ def test_papers_page_lists_every_place_that_the_code_names():
     first_column = re.findall(r"^\| ([^|]+) \|", text, re.MULTILINE)
     assert "Section 3.4" in named
     assert named == {cell for cell in first_column if REFERENCE.fullmatch(cell)}
+
+
+def test_version_and_licence_are_the_same_everywhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    citation = parse((ROOT / "CITATION.cff").read_text(encoding="utf-8"), "CITATION.cff", {}).data
+    assert project["version"] == dgs.__version__ == citation["version"]
+    assert project["license"] == citation["license"] == "Apache-2.0"
+    assert "Version 2.0, January 2004" in (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert f"## {dgs.__version__}\n" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_citation_refers_to_the_paper():
+    citation = parse((ROOT / "CITATION.cff").read_text(encoding="utf-8"), "CITATION.cff", {}).data
+    papers = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+    (paper,) = citation["references"]
+    assert f"https://doi.org/{paper['doi']}" in papers
+    assert all(f"{author['given-names']} {author['family-names']}" in papers for author in paper["authors"])
 
 
 def all_errors(cls=errors.DgsError):
