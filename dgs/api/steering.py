@@ -87,7 +87,8 @@ def stop_run(run: KnownRun, *, timeout: float = 60.0) -> dict[str, Any]:
 
     Raises NoAnswerError if it has not ended in time: it still does when it can; OutputUnwritableError if it cannot be told.
     """
-    from dgs.workers.runtime.control import ControlRequest, post
+    from dgs.workers.recovery.stop_request import ControlRequest
+    from dgs.workers.runtime.control import post
 
     advice = "It stops at its next checkpoint: wait longer with `--timeout`, or end its process"
     if _is_listening(run, timeout):
@@ -104,7 +105,8 @@ def move_run(
     The plan is checked first. Raises any InvalidError, the run then goes on as it is; NoSuchRunError if it is not running;
     NoAnswerError if it has not moved in time: it still does when it comes to a checkpoint.
     """
-    from dgs.workers.runtime.control import ControlRequest, post
+    from dgs.workers.recovery.stop_request import ControlRequest
+    from dgs.workers.runtime.control import post
 
     if not _is_listening(run, timeout):
         raise _not_alive(run)

@@ -18,9 +18,9 @@ from dgs.workers.ray_runtime.cluster import cluster
 from dgs.workers.ray_runtime.hosts import RayHosts
 from dgs.workers.ray_runtime.pool import HostPool
 from dgs.workers.recovery.epochs import HostReport, RootReport
+from dgs.workers.recovery.stop_request import ControlRequest
 from dgs.workers.runtime.caller_outputs import merged_figures
 from dgs.workers.runtime.checkpointing import Checkpointing
-from dgs.workers.runtime.control import ControlRequest
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.runtime.stall import Watchdog, sentence

@@ -6,18 +6,19 @@ again what the checkpoint before says is not committed, so a run that waits for 
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dgs.errors import CheckpointFailedError
-from dgs.workers.checkpoints import Checkpoint, CheckpointStore
+from dgs.workers.checkpoints import Checkpoint
 from dgs.workers.recovery.coordinator import Coordinator
 from dgs.workers.recovery.epochs import HostReport, RootReport
+from dgs.workers.recovery.stop_request import ControlRequest, StopRequest
 from dgs.workers.runtime.caller_outputs import CallerOutputs
-from dgs.workers.runtime.control import Control, ControlRequest
+from dgs.workers.runtime.control import Control
 from dgs.workers.runtime.deployment import Deployment
+from dgs.workers.runtime.store_opening import RunStores
 
 MOST_FAILURES = 3
 """Commits that may fail one after the other before the run ends: the disk will not mend itself."""
@@ -44,7 +45,7 @@ class CheckpointFigures:
 
 
 class Checkpointing:
-    """The checkpoints of one generation. `durable`: gives the store in which a stopped run leaves its state, if there is one.
+    """The checkpoints of one generation. `stop`: how far the run is with what `control` asks of it.
 
     `last`: the newest checkpoint that was committed. `clock`: seconds, of which only differences matter.
     """
@@ -52,25 +53,22 @@ class Checkpointing:
     def __init__(
         self,
         deployment: Deployment,
-        store: CheckpointStore,
+        stores: RunStores,
         caller_outputs: CallerOutputs,
         figures: CheckpointFigures,
-        control: Control,
         *,
-        durable: Callable[[], CheckpointStore | None] = lambda: None,
+        control: Control,
+        stop: StopRequest,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         job = deployment.job
         hosts = sorted(set(deployment.home.values()))
         self._coordinator = Coordinator(hosts, deployment.lanes.all, deployment.point, job.splits)
-        self._store, self._caller_outputs, self._control = store, caller_outputs, control
-        self._durable, self._clock = durable, clock
+        self._stores, self._store, self._caller_outputs = stores, stores.store, caller_outputs
+        self._control, self._stop, self._clock = control, stop, clock
         self._every = None if job.checkpoint is None else job.checkpoint.every / 1e9
         self._next = None if self._every is None else clock() + self._every
-        self._stop_timeout = job.runtime.stop_timeout / 1e9
-        self._is_asked = False
-        self._request: ControlRequest | None = None
-        self._deadline = 0.0
+        self._is_underway = False  # a snapshot that the root was asked for
         self._events, self._had_outbox = deployment.point.events, bool(deployment.point.outbox)
         self.figures = figures
         self.last: Checkpoint | None = None
@@ -82,32 +80,23 @@ class Checkpointing:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether a request waits for its checkpoint."""
-        return self._request is not None
+        """Whether the run comes to a checkpoint for a request."""
+        return self._stop.is_asked
 
     def poll(self, ask: Ask) -> ControlRequest | None:
-        """Ask for a checkpoint if one is due or wanted. Return the request for which the generation is to end now, None if it goes on.
-
-        A request waits for a checkpoint; a stop waits at most `stop_timeout`, since the checkpoint can be stuck behind a join that
-        waits for a mute stream.
-        """
+        """Ask for a checkpoint if one is due or requested. Return the request for which the generation is to end now."""
         now = self._clock()
         request = self._control.pending()
-        if request is None:
-            if self._next is not None and now >= self._next and not self._is_asked:
-                self._is_asked = True
-                ask(False)
-            return None
-        if request != self._request:
-            self._request = request
-            self._store = self._durable() or self._store
-            self._deadline = now + self._stop_timeout if request.action == "stop" else math.inf
-        if self._control.committed_epoch is not None or now > self._deadline:
-            return request
-        if not self._is_asked:
-            self._is_asked = True
-            ask(True)
-        return None
+        if request is not None:
+            self._stop.ask(request, now=now)
+            self._store = self._stores.for_request()
+        due = self._stop.due(now=now)
+        is_wanted = self._stop.is_asked or (self._next is not None and now >= self._next)
+        if due is None and is_wanted and not self._is_underway:
+            self._is_underway = True
+            self._stop.snapshot_requested()
+            ask(self._stop.is_asked)
+        return due
 
     def take_reports(self, reports: Sequence[HostReport | RootReport]) -> None:
         """Take reports of hosts, and commit what is complete.
@@ -125,16 +114,17 @@ class Checkpointing:
                 self._commit(checkpoint)
             else:
                 self._coordinator.carry(checkpoint)
+                self._stop.not_saved()
             now = self._clock()
             self.figures.seconds += now - started
-            self._is_asked = False
+            self._is_underway = False
             self._next = None if self._every is None else now + self._every
 
     def _is_worth_it(self, checkpoint: Checkpoint) -> bool:
         if checkpoint.is_final or checkpoint.state is None:
             return checkpoint.is_final
         has_outputs = checkpoint.files or checkpoint.outbox or self._had_outbox
-        return bool(has_outputs) or checkpoint.events != self._events or self._request is not None
+        return bool(has_outputs) or checkpoint.events != self._events or self._stop.is_asked
 
     def _commit(self, checkpoint: Checkpoint) -> None:
         try:
@@ -142,14 +132,14 @@ class Checkpointing:
         except CheckpointFailedError:
             self.figures.failed += 1
             self._coordinator.failed(checkpoint)
+            self._stop.not_saved()
             if checkpoint.is_final or self._coordinator.failures >= MOST_FAILURES:
                 raise
             return
         self.last = checkpoint
         self._events, self._had_outbox = checkpoint.events, bool(checkpoint.outbox)
         self.figures.epoch, self.figures.events = checkpoint.epoch, checkpoint.events
-        if self._request is not None:
-            self._control.committed_epoch = checkpoint.epoch
+        self._stop.committed(checkpoint.epoch)
         self._caller_outputs.commit(checkpoint.epoch)
         self.figures.outputs += self._coordinator.committed()
         self.figures.committed += 1

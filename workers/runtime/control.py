@@ -12,9 +12,9 @@ True
 >>> post(folder, ControlRequest("stop"))
 >>> control.pending()
 ControlRequest(action='stop', by='dgs stop', plan=None)
->>> control.committed_epoch = 7                                    # the epoch that was committed for it
->>> control.take(), control.pending() is None
-(7, True)
+>>> control.take()
+>>> control.pending() is None
+True
 """
 
 from __future__ import annotations
@@ -26,31 +26,19 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
-from typing import Literal
 
 from dgs.errors import OutputUnwritableError
+from dgs.workers.recovery.stop_request import ControlRequest
 
 LOOK_EVERY = 0.2
 """Seconds between two looks at the control directory."""
 
 
-@dataclass(frozen=True, slots=True)
-class ControlRequest:
-    """`stop`: commit and end; `replan`: commit and go on under the plan of the plan file `plan`. `by`: who asks."""
-
-    action: Literal["stop", "replan"]
-    by: str = "dgs stop"
-    plan: str | None = None
-
-
 class Control:
-    """The requests to one run. Without a directory only signals count.
-
-    A request is pending, over restarts too, until `take`. `committed_epoch`: the epoch that was committed for it.
-    """
+    """The requests to one run. Without a directory only signals count. One is pending, over restarts too, until `take`."""
 
     def __init__(self, directory: Path | None, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._directory = directory
@@ -58,7 +46,6 @@ class Control:
         self._next_look = 0.0
         self._signal: ControlRequest | None = None
         self._waiting: ControlRequest | None = None
-        self.committed_epoch: int | None = None
 
     def pending(self) -> ControlRequest | None:
         """Return the request to act on next, None if there is none: a signal goes before a file, a stop before a move."""
@@ -72,10 +59,9 @@ class Control:
                 self._waiting = _oldest(self._directory, "replan")
         return self._waiting
 
-    def take(self) -> int | None:
-        """Remove the pending request; return the epoch that was committed for it, None if none was."""
-        epoch, self.committed_epoch, self._waiting = self.committed_epoch, None, None
-        return epoch
+    def take(self) -> None:
+        """Remove the pending request: it is met."""
+        self._waiting = None
 
     @contextmanager
     def listening(self, *, patience: float) -> Iterator[None]:

@@ -7,25 +7,25 @@ plan. Runtimes say how one generation is driven; everything else about restarts 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from dgs.errors import DgsError, FrameGapError, WorkerLostError
-from dgs.workers.checkpoints import CheckpointStore, ResumePoint
-from dgs.workers.checkpoints.memory_store import MemoryStore
+from dgs.workers.checkpoints import ResumePoint
 from dgs.workers.recovery.outbox import dealt_otherwise
 from dgs.workers.recovery.positions import declared
+from dgs.workers.recovery.stop_request import ControlRequest, StopRequest
 from dgs.workers.runtime.caller_outputs import CallerOutputs
 from dgs.workers.runtime.checkpointing import CheckpointFigures, Checkpointing
-from dgs.workers.runtime.control import Control, ControlRequest
+from dgs.workers.runtime.control import Control
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.job import Caller, Job, JobResult
-from dgs.workers.runtime.store_opening import open_directory, remember, run_id
+from dgs.workers.runtime.store_opening import RunStores, opened_store, places_of, run_id
 from dgs.workers.sinks import is_central, open_sink
-from dgs.workers.sinks.files.places import FILE_KINDS, Place, output_places
-from dgs.workers.sinks.files.publishing import claim, discard_unpublished, publish, remove_earlier
+from dgs.workers.sinks.files.places import FILE_KINDS
+from dgs.workers.sinks.files.publishing import claim, discard_unpublished, remove_earlier
 from dgs.workers.sources.live.waiting import SECOND
 
 LOSSES = (WorkerLostError, FrameGapError)
@@ -60,48 +60,25 @@ class Session:
     job: Job
     caller_outputs: CallerOutputs
     control: Control
-    store: CheckpointStore
+    stop: StopRequest
+    stores: RunStores
     caller: Caller
     claims: ExitStack
     figures: CheckpointFigures = field(default_factory=CheckpointFigures)
     restarts: list[str] = field(default_factory=list)
     restarted: int = 0
-    _stopping: CheckpointStore | None = None
 
     def checkpointing(self, deployment: Deployment) -> Checkpointing:
         """Return the checkpoints of a generation."""
         return Checkpointing(
-            deployment, self.store, self.caller_outputs, self.figures, self.control, durable=self.durable
+            deployment, self.stores, self.caller_outputs, self.figures, control=self.control, stop=self.stop
         )
 
-    def durable(self) -> CheckpointStore | None:
-        """Return a store that outlives the run, for its state when it stops or moves; None if it has no place for one.
-
-        Where the checkpoints are durable anyway it is None, too.
-        """
-        if self.job.is_kept or self.job.checkpoint_dir is None:
-            return None
-        if self._stopping is None:
-            remember(self.job.checkpoint_dir, self.job.run_id)
-            self._stopping = open_directory(self.job, publish)
-            self._stopping.begin()
-            remove_earlier(_places(self.job))
-        return self._stopping
-
     def keep(self) -> None:
-        """Go on from the store that outlives the run, if something was committed there: from now on it is the store."""
-        if self._stopping is None or self.job.is_kept:
-            return
-        self.store.close()
-        self.store, self._stopping = self._stopping, None
-        self.job = replace(self.job, resumes=True)
-        self.claims.enter_context(claim(_places(self.job)))
-
-    def close(self) -> None:
-        """Let go of the stores."""
-        self.store.close()
-        if self._stopping is not None:
-            self._stopping.close()
+        """Go on from what was committed for a request, also in a run that has kept no checkpoints so far."""
+        if self.stores.move():
+            self.job = replace(self.job, resumes=True)
+            self.claims.enter_context(claim(places_of(self.job)))
 
 
 Drive = Callable[[Deployment, Session], Ended]
@@ -117,62 +94,41 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
             stack.enter_context(control.listening(patience=patience))
         # First, since it refuses names: before the outputs of an earlier run are touched.
         stack.enter_context(caller.ports.outputs())
-        store = stack.enter_context(_opened(job))
+        store = stack.enter_context(opened_store(job))
         job = replace(job, run_id=run_id(job))
-        store = caller.ports.store(store, job)
-        session = Session(job, CallerOutputs(job), control, store, caller, stack)
-        stack.callback(session.close)
+        stores = RunStores(job, caller.ports.store(store, job))
+        stack.callback(stores.close)
+        stop = StopRequest(job.runtime.stop_timeout / SECOND)
+        session = Session(job, CallerOutputs(job), control, stop, stores, caller, stack)
         complete = False
         try:
             result = _generations(session, drive, hosts)
             complete = result.stopped_by is None
             if session.job.is_kept:
-                discard_unpublished(_places(job))
+                discard_unpublished(places_of(job))
         finally:
             session.caller_outputs.close(complete=complete)
         return result
 
 
-@contextmanager
-def _opened(job: Job) -> Iterator[CheckpointStore]:
-    """Open the store of a run; where it is a directory, keep other runs out of the outputs, too."""
-    if not job.is_kept:
-        yield MemoryStore(publish)  # its hosts keep other runs out
-        return
-    with claim(_places(job)):
-        if job.checkpoint_dir is None:
-            yield MemoryStore(publish)
-            return
-        with closing(open_directory(job, publish)) as store:
-            store.hold()  # before anything is written there
-            yield store
-
-
-def _places(job: Job) -> tuple[Place, ...]:
-    return output_places(
-        job.sinks,
-        output_dir=job.output_dir,
-        base_dir=job.base_dir,
-        dead_letters=job.dead_letter_dir is not None,
-    )
-
-
 def _generations(session: Session, drive: Drive, hosts: Callable[[Job], int]) -> JobResult:
-    job, control = session.job, session.control
+    job = session.job
     while True:
-        point = session.store.begin()
+        point = session.stores.store.begin()
         session.figures.epoch = point.epoch
         _clean(job, point)
         _deliver_dealt_otherwise(job, point)
         try:
             ended = drive(Deployment(job, hosts(job), point), session)
         except LOSSES as error:
+            session.stop.generation_lost()
             if session.figures.events > point.events:
                 session.restarts.clear()
             _pause(session, error)
             continue
-        request, epoch = ended.request, control.take()
+        request, epoch = ended.request, session.stop.end()
         if request is not None and request.action == "replan":
+            session.control.take()
             session.caller_outputs.discard()
             session.keep()
             job = session.job = _replanned(session, request.plan or "")
@@ -182,17 +138,17 @@ def _generations(session: Session, drive: Drive, hosts: Callable[[Job], int]) ->
         figures = {**ended.figures, "outputs": done.outputs, "skipped": made.skipped}
         figures["checkpoints"] = asdict(done)
         figures["restarts"] = session.restarted
-        by = None if request is None else request.by
-        return JobResult(ended.state, made.outputs, figures, by, epoch, made.dead_letters)
+        by, at = (None, None) if request is None else (request.by, epoch)
+        return JobResult(ended.state, made.outputs, figures, by, at, made.dead_letters)
 
 
 def _clean(job: Job, point: ResumePoint) -> None:
     """Remove what is not committed, and, where a run begins afresh, what an earlier one left under final names."""
     if not job.is_kept and point.epoch == 0:
         return  # hosts do it themselves
-    discard_unpublished(_places(job))
+    discard_unpublished(places_of(job))
     if point.epoch == 0:
-        remove_earlier(_places(job))
+        remove_earlier(places_of(job))
 
 
 def _deliver_dealt_otherwise(job: Job, point: ResumePoint) -> None:

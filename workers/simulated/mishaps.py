@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 
 from dgs.errors import CheckpointFailedError, FrameGapError, OutputUnwritableError, UserCodeError
+from dgs.workers.recovery.stop_request import ControlRequest, StopRequest
 from dgs.workers.simulated.faults import CrashedError, Faults
 from dgs.workers.simulated.generation import Generation
 from dgs.workers.simulated.network import Edge, some_of
@@ -22,15 +23,16 @@ STOP_CHANCE = 0.02
 
 
 class Stops:
-    """How many are left, and what the present generation waits for."""
+    """How many are left, and how far the present generation is with one."""
 
     def __init__(self, rnd: random.Random, count: int) -> None:
         self._random, self._left = rnd, count
-        self._asked_at: int | None = None
+        self._stop = StopRequest()
+        self._commits = 0
 
-    def forget_request(self) -> None:
+    def begin_generation(self) -> None:
         """Note that another generation begins."""
-        self._asked_at = None
+        self._stop.generation_lost()
 
     def forget_all(self) -> None:
         """Let no stop follow."""
@@ -40,15 +42,20 @@ class Stops:
         """Request a stop, perhaps; return whether the generation has stopped at a checkpoint."""
         if not self._left:
             return False
-        driver = generation.driver
-        if self._asked_at is None:
+        driver, now = generation.driver, generation.world.now
+        if not self._stop.is_asked:
             if self._random.random() < STOP_CHANCE:
-                self._asked_at = driver.commits
+                self._commits = driver.commits
+                self._stop.ask(ControlRequest("stop"), now=now)
                 generation.request_snapshot()
+                self._stop.snapshot_requested()
             return False
-        if driver.commits == self._asked_at or driver.final is not None:
+        if driver.commits > self._commits and driver.final is None:
+            self._stop.committed(generation.world.acknowledged)
+        if self._stop.due(now=now) is None:
             return False
         self._left -= 1
+        self._stop.end()
         return True
 
 

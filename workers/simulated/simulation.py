@@ -162,7 +162,7 @@ class Simulation(World):
     def _drive(self, generation: Generation, most_steps: int) -> None:
         """Take steps until the generation is done or struck down, or has stopped at a checkpoint."""
         result, rnd = self.result, self.random
-        self._stops.forget_request()
+        self._stops.begin_generation()
         while not generation.is_done:
             self._calm_down(generation)
             self._remains.wake_a_zombie()

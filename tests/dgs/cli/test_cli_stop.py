@@ -16,7 +16,8 @@ from dgs.errors import NoAnswerError, NoSuchRunError
 from dgs.job.document import read
 from dgs.job.run_directory import RunDirectory
 from dgs.workers.event_log import LogWriter
-from dgs.workers.runtime.control import ControlRequest, post
+from dgs.workers.recovery.stop_request import ControlRequest
+from dgs.workers.runtime.control import post
 from tests.dgs.recovering import (
     CHECKPOINT,
     EARLY,

@@ -1,31 +1,37 @@
-"""Which checkpoints are committed: those that say something new, and those that somebody waits for."""
+"""Which checkpoints are asked for, and which are committed: those that say something new, and those for a request."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
 
-from dgs.job.schema import RuntimeConfig
+from dgs.errors import CheckpointFailedError
 from dgs.model.outputs import OutputBatch
 from dgs.model.tags import Tag
 from dgs.workers.checkpoints import Checkpoint, ResumePoint, StagedFile
 from dgs.workers.checkpoints.memory_store import MemoryStore
 from dgs.workers.recovery.epochs import HostReport, RootReport
+from dgs.workers.recovery.stop_request import ControlRequest, Stage, StopRequest
 from dgs.workers.runtime.checkpointing import CheckpointFigures, Checkpointing
-from dgs.workers.runtime.control import Control, ControlRequest
+from dgs.workers.runtime.control import Control
+from dgs.workers.runtime.store_opening import RunStores
 
 FILE = StagedFile(path="/out/1.partial", final="/out/1", size=1, digest="", rows=1)
 
 
 class CountingStore(MemoryStore):
-    """Remembers the epochs that were committed."""
+    """Remembers the epochs that were committed. `fails`: how many commits fail before."""
 
     def __init__(self) -> None:
         super().__init__()
         self.epochs: list[int] = []
+        self.fails = 0
 
     def commit(self, checkpoint: Checkpoint) -> None:
         """Commit, and remember it."""
+        if self.fails:
+            self.fails -= 1
+            raise CheckpointFailedError(path="/saved", epoch=checkpoint.epoch, problem="no space")
         super().commit(checkpoint)
         self.epochs.append(checkpoint.epoch)
 
@@ -46,15 +52,27 @@ class Generation:
     """Checkpoints of a generation of one host; its epochs are reported one after the other."""
 
     def __init__(self, point: ResumePoint = ResumePoint(generation=1)) -> None:  # noqa: B008 - immutable
-        job = SimpleNamespace(checkpoint=None, splits=None, runtime=RuntimeConfig())
+        job: Any = SimpleNamespace(checkpoint=None, checkpoint_dir=None, is_kept=False, splits=None)
         deployment: Any = SimpleNamespace(job=job, home={"w": 0}, lanes=SimpleNamespace(all=()), point=point)
         caller_outputs: Any = SimpleNamespace(commit=lambda epoch: None)
-        self.store, self.control = CountingStore(), GivenControl()
+        self.store, self.control, self.stop = CountingStore(), GivenControl(), StopRequest(timeout=10.0)
         self.store.begin()
+        self.now, self.asked = 0.0, []
         self.checkpointing = Checkpointing(
-            deployment, self.store, caller_outputs, CheckpointFigures(), self.control
+            deployment,
+            RunStores(job, self.store),
+            caller_outputs,
+            CheckpointFigures(),
+            control=self.control,
+            stop=self.stop,
+            clock=lambda: self.now,
         )
         self._epoch = point.epoch
+
+    def poll(self, request: ControlRequest | None = None, *, now: float = 0.0) -> ControlRequest | None:
+        """Look for a request, which the test gives; snapshots that are asked for are noted in `asked`."""
+        self.now, self.control.given = now, request
+        return self.checkpointing.poll(self.asked.append)
 
     def epoch(self, *, state: bytes | None = b"state", is_final: bool = False, **said: Any) -> list[int]:
         """Report an epoch; return those that are committed."""
@@ -94,19 +112,53 @@ def test_end_is_committed_without_news():
     assert Generation().epoch(is_final=True) == [1]
 
 
+STOP = ControlRequest("stop")
+
+
 def test_checkpoint_for_a_request_needs_no_news():
     generation = Generation()
-    generation.control.given = ControlRequest("stop")
-    asked: list[bool] = []
-    assert generation.checkpointing.poll(asked.append) is None
-    assert asked == [True]
+    assert generation.poll(STOP) is None
+    assert generation.asked == [True]
     assert generation.epoch() == [1]
-    assert generation.control.committed_epoch == 1
+    assert generation.poll(STOP) == STOP
+    assert generation.stop.end() == 1
+
+
+def test_one_snapshot_is_asked_for_at_a_time():
+    generation = Generation()
+    assert [generation.poll(STOP) for _ in range(3)] == [None, None, None]
+    assert generation.asked == [True]
 
 
 def test_epoch_without_state_is_none_for_a_request():
     generation = Generation()
-    generation.control.given = ControlRequest("stop")
-    generation.checkpointing.poll(lambda _: None)
+    generation.poll(STOP)
     assert generation.epoch(state=None, events=1) == []
-    assert generation.control.committed_epoch is None
+    assert generation.poll(STOP) is None
+    assert generation.asked == [True, True]
+
+
+def test_request_waits_for_the_next_checkpoint_where_one_cannot_be_committed():
+    generation = Generation()
+    generation.store.fails = 1
+    generation.poll(STOP)
+    assert generation.epoch() == []
+    assert generation.poll(STOP) is None
+    assert generation.epoch() == [2]
+    assert generation.poll(STOP) == STOP
+
+
+def test_stop_ends_a_generation_without_a_checkpoint_when_its_time_is_over():
+    generation = Generation()
+    assert generation.poll(STOP, now=1.0) is None
+    assert generation.poll(STOP, now=11.0) is None
+    assert generation.poll(STOP, now=11.5) == STOP
+    assert generation.stop.stage is Stage.TIMED_OUT
+
+
+def test_move_waits_for_its_checkpoint_however_long_it_takes():
+    generation, move = Generation(), ControlRequest("replan", "dgs replan", "plan.yaml")
+    assert generation.poll(move, now=1.0) is None
+    assert generation.poll(move, now=10_000.0) is None
+    generation.epoch()
+    assert generation.poll(move, now=10_001.0) == move

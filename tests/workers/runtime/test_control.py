@@ -6,7 +6,8 @@ import signal
 import pytest
 
 from dgs.errors import OutputUnwritableError
-from dgs.workers.runtime.control import Control, ControlRequest, forget_requests, post
+from dgs.workers.recovery.stop_request import ControlRequest
+from dgs.workers.runtime.control import Control, forget_requests, post
 
 
 @pytest.fixture
