@@ -12,10 +12,12 @@ import json
 import os
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import typer
@@ -86,7 +88,7 @@ def _run(prepared: Prepared, expected: list[int]) -> dict[str, Any]:
         "cpu_s": round(_cpu_seconds() - cpu, 2),
         "load": round(os.getloadavg()[0], 1),
         "equal": _outputs(result) == expected,
-        "driver_peak_mib": _peak_mib("self"),
+        "driver_peak_mib": _peak_mib(),
     }
 
 
@@ -112,33 +114,19 @@ def _written(directory: Path, events: int, files: int, *, shuffled: bool) -> lis
 
 
 def _cpu_seconds() -> float:
-    """Return the processor time of this process and of all its living descendants."""
-    parents: dict[int, int] = {}
-    used: dict[int, float] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        pid = int(path.parent.name)
-        parents[pid] = int(fields[1])
-        used[pid] = (int(fields[11]) + int(fields[12]) + int(fields[13]) + int(fields[14])) / os.sysconf(
-            "SC_CLK_TCK"
-        )
-    return sum(seconds for pid, seconds in used.items() if _descends(pid, os.getpid(), parents))
+    """Return the processor time of this process and of all its living descendants, and of those that these have seen end."""
+    seconds = 0.0
+    for process in (psutil.Process(), *psutil.Process().children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            times = process.cpu_times()
+            seconds += times.user + times.system + times.children_user + times.children_system
+    return seconds
 
 
-def _descends(pid: int, ancestor: int, parents: dict[int, int]) -> bool:
-    while pid and pid != ancestor:
-        pid = parents.get(pid, 0)
-    return pid == ancestor
-
-
-def _peak_mib(process: str) -> int:
-    for line in Path(f"/proc/{process}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) // 1024
-    return 0
+def _peak_mib() -> int:
+    """Return the largest memory of this process since the peak was cleared."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM:"))
 
 
 if __name__ == "__main__":

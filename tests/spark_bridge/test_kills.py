@@ -17,6 +17,7 @@ import pytest
 
 import dgs
 from dgs.api.known_runs import committed_in
+from experiments.crash.processes import family, is_any_alive
 from tests.spark_bridge.writing import batches_in
 
 ROOT = Path(__file__).parents[2]
@@ -163,28 +164,6 @@ def events_in(run_dir):
     return 0 if found is None else found.checkpoint.events
 
 
-def parent_of(process):
-    """The parent of a process; None if it has ended, though nobody may have asked how."""
-    try:
-        state, parent = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[:2]
-    except OSError:
-        return None
-    return None if state in "ZX" else int(parent)
-
-
-def descendants(root):
-    """The processes that a process has started, with those that these have."""
-    parents = {
-        int(path.name): parent
-        for path in Path("/proc").glob("[0-9]*")
-        if (parent := parent_of(int(path.name))) is not None
-    }
-    found, new = set(), {root}
-    while new := {process for process, parent in parents.items() if parent in new} - found:
-        found |= new
-    return found
-
-
 def waited_for(condition, process=None):
     patience = time.monotonic() + 300
     while not condition():
@@ -201,13 +180,13 @@ def test_killed_driver_of_a_run_over_spark_is_gone_with_its_spark_and_the_run_go
     run_dir = tmp_path / "there"
     process = started(tmp_path, "run", "plan.yaml", "--run-dir", "there")
     waited_for(lambda: events_in(run_dir) > 0, process)
-    others = descendants(process.pid)
+    others = family(process.pid)
     process.kill()
     process.communicate()
     waits.unlink()
     before = events_in(run_dir)
     assert 0 < before < 2 * len(VALUES)
-    waited_for(lambda: all(parent_of(other) is None for other in others))
+    waited_for(lambda: not is_any_alive(others))
     process = started(tmp_path, "resume", "there")
     _, told = process.communicate(timeout=600)
     assert process.returncode == 0, told

@@ -36,8 +36,8 @@ from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.transport import zeromq
 from dgs.workers.transport.unix_door import directories_of
+from experiments.crash.processes import family
 from tests.programs import BARRIER, VALUE, EchoWindow
-from tests.workers.transport.test_sockets import family
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_cluster")]
 
@@ -194,7 +194,7 @@ def expected() -> Counter[str]:
 
 def no_host_is_left() -> bool:
     """Return whether no host of this process is alive, which Ray names so; idle ones may take a moment."""
-    return comes_true(lambda: not any("HostActor" in name for name in family().values()))
+    return comes_true(lambda: not any("HostActor" in name for name in family(os.getpid()).values()))
 
 
 def comes_true(claim: Callable[[], bool]) -> bool:

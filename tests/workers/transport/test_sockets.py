@@ -10,20 +10,17 @@ import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
 
+import psutil
 import pytest
 
 import dgs
+from experiments.crash.processes import family
 from tests.programs import BARRIER, VALUE, EventWindow
-
-PROC = Path("/proc")
-LISTENS = "0A"
 
 pytestmark = [
     pytest.mark.ray,
     pytest.mark.usefixtures("ray_cluster"),
-    pytest.mark.skipif(not (PROC / "net/tcp").exists(), reason="reads /proc/net"),
 ]
 
 
@@ -59,61 +56,13 @@ STREAMS = {
 }
 
 
-def address(text):
-    """Return the address that the kernel writes as 32-bit words in the machine's order."""
-    words = [bytes.fromhex(text[i : i + 8])[::-1] for i in range(0, len(text), 8)]
-    return ipaddress.ip_address(b"".join(words))
-
-
-def listening():
-    """Return the address of every listening TCP socket of this machine, by its inode."""
-    found = {}
-    for table in ("tcp", "tcp6"):
-        for line in (PROC / "net" / table).read_text().splitlines()[1:]:
-            parts = line.split()
-            if parts[3] == LISTENS:
-                found[parts[9]] = address(parts[1].partition(":")[0])
-    return found
-
-
-def family():
-    """Return the command of every process that descends from this one, and this one."""
-    parents, names = {}, {}
-    for stat in PROC.glob("[0-9]*/stat"):
-        try:
-            pid = int(stat.parent.name)
-            parents[pid] = int(stat.read_text(errors="replace").rpartition(")")[2].split()[1])
-            names[pid] = (stat.parent / "cmdline").read_text(errors="replace").replace("\0", " ")
-        except OSError:
-            continue  # it has ended
-    mine = {os.getpid()}
-    while found := {pid for pid, parent in parents.items() if parent in mine} - mine:
-        mine |= found
-    return {pid: names.get(pid, "") for pid in mine}
-
-
-def sockets(pid):
-    """Return the inodes of the sockets that a process has open."""
-    inodes = set()
-    try:
-        descriptors = list((PROC / str(pid) / "fd").iterdir())
-    except OSError:
-        return inodes  # it has ended
-    for descriptor in descriptors:
-        try:
-            target = descriptor.readlink().name
-        except OSError:
-            continue  # it was closed
-        inodes.add(target.removeprefix("socket:[").removesuffix("]"))
-    return inodes
-
-
 def look(seen):
-    """Note the addresses that processes of the run listen on: by process, by socket."""
-    tables = listening()
-    for pid, name in family().items():
-        for inode in sockets(pid) & tables.keys():
-            seen[pid, name][inode] = tables[inode]
+    """Note the addresses that processes of the run listen on: by process, by port."""
+    for pid, name in family(os.getpid()).items():
+        with suppress(psutil.NoSuchProcess):
+            for found in psutil.Process(pid).net_connections("tcp"):
+                if found.status == psutil.CONN_LISTEN:
+                    seen[pid, name][found.laddr] = ipaddress.ip_address(found.laddr.ip)
 
 
 def look_at_hosts(folder, seen):
@@ -161,17 +110,17 @@ def watched(transport, tmp_path, make=Shows):
 
 
 def of_hosts(seen, hosts):
-    """Return on how many sockets each of the hosts of a run listens."""
-    inodes = {pid: set() for pid in hosts}
+    """Return on how many ports each of the hosts of a run listens."""
+    ports = {pid: set() for pid in hosts}
     for (pid, _), found in seen.items():
         if pid in hosts:
-            inodes[pid] |= found.keys()
-    return sorted(map(len, inodes.values()))
+            ports[pid] |= found.keys()
+    return sorted(map(len, ports.values()))
 
 
 def are_all_on_loopback(seen):
     """Return whether no process can be reached from another machine."""
-    addresses = {ip for inodes in seen.values() for ip in inodes.values()}
+    addresses = {ip for found in seen.values() for ip in found.values()}
     assert addresses
     return all((getattr(ip, "ipv4_mapped", None) or ip).is_loopback for ip in addresses)
 
