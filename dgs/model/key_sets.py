@@ -9,12 +9,11 @@ sets have no classes; all keys are the one class of modulus 1. So ten thousand k
 >>> (KeySet.hashed(4, [0]) | KeySet.hashed(4, [1, 2, 3])) == all_keys
 True
 
-One representative for all keys that are equal: in Python 1 == 1.0 == True == Decimal(1), and a named tuple is a tuple.
+Keys that are equal have one representative: in Python 1 == 1.0 == True, and a named tuple is a tuple. They are one key to every
+dictionary, rule and key set, so they must have one hash class too.
 
-Equal keys are one key to every dictionary, rule and key set, so they must have one hash class too.
-
->>> representative((True, 2.0, 0.5)), representative(Decimal("0.5"))
-((1, 2, 0.5), 0.5)
+>>> representative((True, 2.0, 0.5))
+(1, 2, 0.5)
 """
 
 from __future__ import annotations
@@ -23,18 +22,13 @@ import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal
-from fractions import Fraction
 from functools import lru_cache
-from math import gcd, isfinite, lcm
-from numbers import Number
+from math import gcd, lcm
+from numbers import Integral, Real
 from typing import Any
 
 from dgs import codec
 from dgs.model.tags import Key
-
-LARGEST_EXPONENT = 1000
-"""Decimals beyond it stand for themselves: as fractions they would have that many digits."""
 
 
 def representative(key: Key) -> Key:
@@ -49,27 +43,9 @@ def representative(key: Key) -> Key:
         return key.astimezone(UTC)
     if type(key).__module__ == "numpy" and hasattr(key, "item"):
         key = key.item()
-    return _number(key) if isinstance(key, (Number, Decimal)) else key
-
-
-def _number(key: Any) -> Key:
-    """Return the integer, else the float, else the fraction that equals a number."""
-    if isinstance(key, complex):
-        if key.imag:
-            return key
-        key = key.real
-    if isinstance(key, (float, Decimal)) and not isfinite(key):
-        return float(key)
-    if isinstance(key, Decimal) and abs(key.adjusted()) > LARGEST_EXPONENT:
-        return key.normalize()
-    exact = Fraction(key)
-    if exact.denominator == 1:
-        return exact.numerator
-    try:
-        near = float(exact)
-    except OverflowError:
-        return exact
-    return near if near == exact else exact
+    if isinstance(key, Integral) or (isinstance(key, Real) and float(key).is_integer()):
+        return int(key)
+    return float(key) if isinstance(key, Real) else key
 
 
 SetOperation = Callable[[frozenset[Any], frozenset[Any]], frozenset[Any]]

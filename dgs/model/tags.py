@@ -11,24 +11,62 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Complex, Real
 from typing import Any, Self
 
 from dgs.errors import ProgramError
 
 Key = Hashable
 
+_PLAIN = frozenset([type(None), str, int, bytes, bool, float])
+
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """A kind with an optional key. Tags are equal when both are; a kind without key has key None."""
+    """A kind with an optional key. Tags are equal when both are; a kind without key has key None.
+
+    Raises ProgramError if the key is a Decimal, a Fraction or a complex number, or has one in it.
+    """
 
     kind: str
     key: Key = None
 
+    def __post_init__(self) -> None:
+        if type(self.key) not in _PLAIN and (problem := key_problem(self.kind, self.key)) is not None:
+            raise ProgramError(program=str(self.kind), problem=problem)
+
     def __repr__(self) -> str:
         return self.kind if self.key is None else f"{self.kind}({self.key!r})"
+
+
+def key_problem(kind: str, key: Key | type) -> str | None:
+    """Return why tags of a kind cannot have this key, or keys of this type; None if they can.
+
+    Equal keys are one key and go to one worker, by a hash of their bytes. Texts, integers and floats have bytes to agree on.
+
+    >>> key_problem("price", 1.5) is None
+    True
+    >>> key_problem("price", ("EUR", Decimal("1.5")))
+    "a key of kind 'price' cannot be a Decimal: take str(...) of it, or count whole units; got ('EUR', Decimal('1.5'))"
+    """
+    found = next(_refused_in(key), None)
+    if found is None:
+        return None
+    return f"a key of kind {str(kind)!r} cannot be a {found.__name__}: take str(...) of it, or count whole units; got {key!r}"
+
+
+def _refused_in(key: Key | type) -> Iterator[type]:
+    """Yield the types in a key that no key may have."""
+    if isinstance(key, (tuple, frozenset)):
+        for part in key:
+            yield from _refused_in(part)
+    one = key if isinstance(key, type) else type(key)
+    if issubclass(one, (Decimal, Fraction)) or (issubclass(one, Complex) and not issubclass(one, Real)):
+        yield one
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +90,9 @@ class Kind(str):
     domain: tuple[Key, ...] | type | None
 
     def __new__(cls, name: str, domain: tuple[Key, ...] | type | None = None) -> Self:
-        """Make a kind; users call `kind(...)`."""
+        """Make a kind; users call `kind(...)`. Raises ProgramError for keys that are refused."""
+        if (problem := key_problem(name, domain)) is not None:
+            raise ProgramError(program=name, problem=problem)
         self = super().__new__(cls, name)
         self.domain = domain
         return self

@@ -4,8 +4,6 @@ import subprocess
 import sys
 from collections import namedtuple
 from datetime import UTC, datetime, timedelta, timezone
-from decimal import Decimal
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -82,16 +80,15 @@ NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 @pytest.mark.parametrize(
     "alike",
     [
-        [1, 1.0, True, Decimal("1.00"), Fraction(2, 2), 1 + 0j, np.int64(1), np.float32(1), np.True_],
+        [1, 1.0, True, np.int64(1), np.float32(1), np.longdouble(1), np.True_],
         [0, 0.0, -0.0, False],
-        [0.5, Fraction(1, 2), Decimal("0.5"), np.float64(0.5)],
-        [2**70, float(2**70), Decimal(2**70)],
+        [0.5, np.float64(0.5)],
+        [2**70, float(2**70)],
         ["a", np.str_("a")],
         [(1, "a"), (True, "a"), (1.0, np.str_("a")), Point(1, "a")],
         [frozenset([1, 2]), frozenset([1.0, 2])],
         [NOON, NOON.astimezone(timezone(timedelta(hours=2)))],
-        [float("inf"), Decimal("inf")],
-        [Decimal("1e999999999"), Decimal("1.0e999999999")],
+        [float("inf"), np.float32("inf")],
     ],
 )
 def test_key_class_is_one_for_keys_that_are_equal(alike):
@@ -100,9 +97,7 @@ def test_key_class_is_one_for_keys_that_are_equal(alike):
     assert len({key_class.__wrapped__(key) for key in alike}) == 1
 
 
-@given(
-    st.lists(st.integers() | st.text() | st.fractions() | st.floats(allow_nan=False), unique=True, max_size=9)
-)
+@given(st.lists(st.integers() | st.text() | st.floats(allow_nan=False), unique=True, max_size=9))
 def test_key_class_tells_different_keys_apart(keys):
     assert len(set(map(key_class, keys))) == len(keys)
 

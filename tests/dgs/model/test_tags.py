@@ -1,7 +1,12 @@
 """Tags and kinds: what may be a key, and that a kind is its name."""
 
 import copy
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from uuid import UUID
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,6 +53,45 @@ def test_calling_a_kind_with_the_wrong_key_names_it(make, problem):
     with pytest.raises(ProgramError) as caught:
         make()
     assert problem in str(caught.value)
+
+
+REFUSED = [
+    Decimal("1.5"),
+    Fraction(1, 2),
+    1j,
+    np.complex64(1),
+    ("EUR", Decimal(1)),
+    frozenset([(1, Fraction(1, 3))]),
+]
+
+
+@pytest.mark.parametrize("key", REFUSED)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda key: Tag("price", key),
+        kind("price", key=object),
+        lambda key: kind("price", key=[key]),
+    ],
+)
+def test_exact_and_complex_numbers_are_refused_as_keys(make, key):
+    with pytest.raises(
+        ProgramError, match=r"a key of kind 'price' cannot be a \w+: take str\(\.\.\.\) of it"
+    ):
+        make(key)
+
+
+@pytest.mark.parametrize("one", [Decimal, Fraction, complex, np.complex128])
+def test_exact_and_complex_numbers_are_refused_as_domains(one):
+    with pytest.raises(ProgramError, match=f"cannot be a {one.__name__}"):
+        kind("price", key=one)
+
+
+@pytest.mark.parametrize(
+    "key", ["a", 1, True, 0.5, b"a", date(2024, 1, 1), ("a", 1), frozenset("ab"), UUID(int=1), np.int64(3)]
+)
+def test_other_keys_are_taken(key):
+    assert kind("price", key=object)(key).key == key
 
 
 def test_kind_survives_copying():

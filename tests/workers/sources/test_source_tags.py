@@ -1,5 +1,7 @@
 """Tags and payloads of rows: from columns of every form, and what is said of those that are wrong."""
 
+from decimal import Decimal
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -12,6 +14,7 @@ from tests.workers.reading import events, opened, readings, stream
 
 PAGE = {"kind": "view", "key": {"column": "k"}}
 BOTH = {"kind": {"column": "kind"}, "key": {"column": "k"}}
+ANY = {"kind": "new", "key": {"column": "k"}}
 
 FORMS = {
     "list": lambda values: values,
@@ -93,6 +96,7 @@ def test_wrong_tag_is_found_behind_others_that_repeat():
         (PAGE, {"k": ["a", 7]}, "key 7 of kind 'view' must be str, not int"),
         (BOTH, {"kind": ["view", None], "k": ["a", "b"]}, "the kind is missing or null"),
         (BOTH, {"kind": ["view", "cell"], "k": ["a", "b"]}, "key 'b' of kind 'cell' must be int, not str"),
+        (ANY, {"k": ["a", Decimal("1.5")]}, "a key of kind 'new' cannot be a Decimal"),
         (["value", "barrier"], {"tag": ["value", None]}, "the tag is missing or null"),
         (["value", "barrier"], {"tag": ["value", 5]}, "5 is not a tag: expected a kind or a pair"),
         (["value", "view"], {"tag": ["value", "view"]}, "the key of kind 'view' is missing or null"),

@@ -24,7 +24,7 @@ from dgs.job.stream_tags import literal_tag
 from dgs.model.columns import distinct, hashable
 from dgs.model.events import Codes
 from dgs.model.program import Program
-from dgs.model.tags import Kind, Tag
+from dgs.model.tags import Kind, Tag, key_problem
 from dgs.workers.sources.rows import RawRows
 
 TAG_COLUMN = "tag"
@@ -92,7 +92,10 @@ class Tagging:
             return Tag(name)
         if key is None:
             raise TagValueError(f"the key of kind {name!r} is missing or null")
-        return Tag(name, _checked(hashable(key), declared))
+        usable = _checked(hashable(key), declared)
+        if (problem := key_problem(name, usable)) is not None:
+            raise TagValueError(problem)
+        return Tag(name, usable)
 
     def _each(
         self, found: Distinct, make: Callable[[Any], Tag], first: int
