@@ -17,7 +17,7 @@ from dgs.spark_bridge.data_source.query_owner import PREFIX
 from dgs.spark_bridge.ingest.failures import explained
 from dgs.spark_bridge.ingest.queries import Query, frame, prepared
 from dgs.spark_bridge.session.session import activate
-from dgs.spark_bridge.session.settings_advice import tell, unknown_options
+from dgs.spark_bridge.session.settings_advice import unknown_options
 from dgs.workers.event_log import LogWriter, close_stream, failure, owner, summary
 from dgs.workers.storage.whole_files import make_directory, replace_with
 
@@ -104,7 +104,8 @@ class Feed:
     def _write(self, spark: Any, stop: threading.Event) -> str | None:
         """Write all rows; return the writer's name, None if it was stopped. Raises errors of Spark and of dgs."""
         source = self.query.source
-        tell(self._notify, unknown_options(spark, source))
+        for said in unknown_options(source):
+            self._notify(said)
         rows = prepared(
             frame(spark, self.query, base_dir=self._base_dir), key=source.key, streams=len(self.query.streams)
         )

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -30,7 +30,6 @@ from dgs.spark_bridge.session.reachability import check_answers
 from dgs.spark_bridge.session.settings_advice import (
     check_settings,
     ignored_settings,
-    tell,
     text,
     unknown_settings,
 )
@@ -156,14 +155,19 @@ def _entered(config: SparkConfig, work_dir: Path, *, verbose: bool, notify: Noti
             check_installed(config)
             _current = _started(config, work_dir, verbose=verbose)
             looks = unknown_settings if _current.is_ours else ignored_settings
-            tell(notify, looks(_current.spark, config))
+            _tell(notify, looks(_current.spark, config))
         elif (_current.config.master, _current.config.remote) != (config.master, config.remote):
             message = f"Spark runs in this process already, with other settings than these: {config}"
             raise UsageError(message=message)
         elif _current.config is not config:
-            tell(notify, ignored_settings(_current.spark, config))
+            _tell(notify, ignored_settings(_current.spark, config))
         _current.users += 1
         return _current
+
+
+def _tell(notify: Notify, sentences: Iterable[str]) -> None:
+    for sentence in sentences:
+        notify(sentence)
 
 
 def _left(current: _Current) -> None:

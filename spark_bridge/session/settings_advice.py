@@ -1,81 +1,46 @@
-"""Settings and file options in a plan file that Spark would silently ignore: a warning, with a suggestion.
+"""Settings and file options in a plan file that Spark would silently ignore: an error, or a warning with a suggestion.
 
-Spark lists the settings it reads itself; settings of third-party packages cannot be listed. So only two kinds of settings draw a
-warning: a name close to a known one, and an unknown name in a family of Spark's own.
+Spark accepts any name, and third-party packages add their own. So only a name close to one that Spark documents draws a warning.
 
->>> known = frozenset({"spark.driver.memory", "spark.driver.cores", "spark.sql.shuffle.partitions"})
->>> for name in ("spark.driver.memroy", "spark.driver.heap", "spark.sql.catalog.mine", "spark.mongodb.uri", "spark.driver.memory"):
-...     print(remark(name, known))
-is `spark.driver.memory` meant?
-it may have no effect
-None
-None
-None
+>>> list(misspelt(["spark.driver.memroy", "spark.mongodb.uri", "spark.executor.memory"], COMMON))
+['`spark.driver.memroy`: is `spark.driver.memory` meant?']
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
-from itertools import accumulate
+from inspect import signature
 from typing import Any
 
 from dgs.errors import PlanFileError
 from dgs.job.schema import SparkConfig, SparkSource
 
 PREFIX = "spark."
+SQL = "spark.sql."
+CATALOGS = "spark.sql.catalog."
+"""Prefix of catalog settings, with names that users make up."""
 
 REMOTES = ("sc://", "local[")
 """Prefixes of Spark Connect addresses; `local` and `local[2]` start a server on this machine."""
 
-OF_OTHERS = (
-    "spark.app.",
-    "spark.databricks.",
-    "spark.executorEnv.",
-    "spark.hadoop.",
-    "spark.kafka.",
-    "spark.kubernetes.",
-    "spark.metrics.conf.",
-    "spark.sql.catalog.",
-    "spark.yarn.",
+COMMON = (
+    "spark.driver.maxResultSize",
+    "spark.driver.memory",
+    "spark.executor.cores",
+    "spark.executor.instances",
+    "spark.executor.memory",
+    "spark.jars.packages",
+    "spark.jars.repositories",
+    "spark.ui.enabled",
 )
-"""Families of settings with names that users make up, or that Spark does not list."""
+"""Settings that users often give. Spark itself lists those of SQL."""
 
-WIDE = ("spark", "spark.sql")
-"""Families that many packages add settings to."""
+OF_STREAMS = ("cleanSource", "latestFirst", "maxBytesPerTrigger", "maxFileAge", "maxFilesPerTrigger")
+"""Options of streams of files of any format."""
 
 LIKE = 0.9
 """The least similarity to a known name that counts as a misspelling, from 0 to 1."""
-
-OPTIONS = {
-    "csv": "org.apache.spark.sql.catalyst.csv.CSVOptions",
-    "json": "org.apache.spark.sql.catalyst.json.JSONOptions",
-    "orc": "org.apache.spark.sql.execution.datasources.orc.OrcOptions",
-    "parquet": "org.apache.spark.sql.execution.datasources.parquet.ParquetOptions",
-    "text": "org.apache.spark.sql.execution.datasources.text.TextOptions",
-}
-"""The classes that know the options of a format."""
-
-ANY_FILES = "org.apache.spark.sql.execution.datasources.FileIndexOptions"
-
-OF_FILES = frozenset(
-    (
-        "archivePathFilter",
-        "cleanSource",
-        "discardCachedInputRatio",
-        "fileNameOnly",
-        "ignoreCorruptFiles",
-        "latestFirst",
-        "maxBytesPerTrigger",
-        "maxCachedFiles",
-        "maxFileAge",
-        "maxFilesPerTrigger",
-        "path",
-        "sourceArchiveDir",
-    )
-)
-"""Options of files, and of streams of files, that none of these classes lists."""
 
 
 def check_settings(config: SparkConfig) -> None:
@@ -93,11 +58,12 @@ def check_settings(config: SparkConfig) -> None:
 
 
 def unknown_settings(spark: Any, config: SparkConfig) -> Iterator[str]:
-    """Yield a sentence for each setting of a plan file that a session started with it does not know."""
-    known = known_settings(spark) if config.conf else frozenset()
-    for name in config.conf if known else ():
-        if (said := remark(name, known)) is not None:
-            yield f"`{name}` under `spark: conf:` is no setting that Spark lists: {said}"
+    """Yield a sentence for each setting of a plan file that looks misspelt."""
+    known, names = set(COMMON), [name for name in config.conf if not name.startswith(CATALOGS)]
+    if any(name.startswith(SQL) and not spark.conf.isModifiable(name) for name in names):
+        known.update(row.key for row in spark.sql("SET -v").collect())
+    for said in misspelt(names, known):
+        yield f"`spark: conf:` has a setting that Spark does not know, {said}"
 
 
 def ignored_settings(spark: Any, config: SparkConfig) -> Iterator[str]:
@@ -108,42 +74,23 @@ def ignored_settings(spark: Any, config: SparkConfig) -> Iterator[str]:
         yield f"Spark runs in this process already and is used as it is, without the plan file's {names}"
 
 
-def unknown_options(spark: Any, source: SparkSource) -> Iterator[str]:
-    """Yield a sentence for each file option that Spark does not know. Names with dots are Hadoop's."""
-    name = OPTIONS.get(source.format or "")
-    if name is None or not source.options:
-        return
-    known = OF_FILES.union(_options(spark, name), _options(spark, ANY_FILES))
-    spelt = {option.lower(): option for option in known}
-    for option in source.options:
-        if option.lower() not in spelt and "." not in option:
-            like = max(
-                get_close_matches(option.lower(), spelt),
-                key=lambda one: _begin_alike(one, option),
-                default=None,
-            )
-            meant = f": is `{spelt[like]}` meant?" if like else ""
-            yield f"Spark ignores `{option}` under `options:`, which files of format {source.format} do not have{meant}"
+def unknown_options(source: SparkSource) -> Iterator[str]:
+    """Yield a sentence for each file option that looks misspelt."""
+    from pyspark.sql import DataFrameReader
+
+    if source.format in ("csv", "json", "orc", "parquet", "text"):
+        known = signature(getattr(DataFrameReader, source.format)).parameters
+        for said in misspelt(source.options, {*OF_STREAMS, *known}):
+            yield f"`options:` has one that files of format {source.format} do not have, {said}"
 
 
-def known_settings(spark: Any) -> frozenset[str]:
-    """Return the names of Spark's own settings. Raises if Spark does not list them (see `tell`)."""
-    entries = _companion(spark, "org.apache.spark.internal.config.ConfigEntry")
-    return frozenset(map(str, entries.knownConfigs().keySet()))
-
-
-def remark(name: str, known: Iterable[str]) -> str | None:
-    """Return a remark on a setting that is not known; None if none is due."""
-    known = frozenset(known)
-    if name in known or name.startswith(OF_OTHERS):
-        return None
-    like = get_close_matches(name, known, n=1, cutoff=LIKE)
-    if like:
-        return f"is `{like[0]}` meant?"
-    family = name.rpartition(".")[0]
-    if family not in WIDE and any(other.rpartition(".")[0] == family for other in known):
-        return "it may have no effect"
-    return None
+def misspelt(names: Iterable[str], known: Iterable[str]) -> Iterator[str]:
+    """Yield a suggestion for each name that is close to a known one, but not it. Case does not count."""
+    spelt = {one.lower(): one for one in known}
+    for name in names:
+        like = get_close_matches(name.lower(), spelt, n=1, cutoff=LIKE)
+        if like and name.lower() not in spelt:
+            yield f"`{name}`: is `{spelt[like[0]]}` meant?"
 
 
 def text(value: Any) -> str:
@@ -153,31 +100,3 @@ def text(value: Any) -> str:
     ('true', '8')
     """
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _begin_alike(one: str, other: str) -> int:
-    """Return the length of the common prefix, case ignored: misspellings seldom start with a word's first letters."""
-    return sum(accumulate((a == b for a, b in zip(one.lower(), other.lower(), strict=False)), min))
-
-
-def _options(spark: Any, name: str) -> list[str]:
-    found = _companion(spark, name).getAllOptions()
-    return list(spark._jvm.scala.jdk.javaapi.CollectionConverters.asJava(found))  # noqa: SLF001 - as in PySpark
-
-
-def _companion(spark: Any, name: str) -> Any:
-    """Return the Scala object of a class."""
-    package, _, last = name.rpartition(".")
-    place = spark._jvm  # noqa: SLF001 - as in PySpark
-    for part in package.split("."):
-        place = getattr(place, part)
-    return getattr(getattr(place, f"{last}$"), "MODULE$")
-
-
-def tell(notify: Callable[[str], None], sentences: Iterable[str]) -> None:
-    """Pass on all sentences; none if Spark does not list what it knows, as a server or a later version may not."""
-    found: list[str] = []
-    with suppress(Exception):
-        found.extend(sentences)
-    for sentence in found:
-        notify(sentence)
