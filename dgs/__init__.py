@@ -8,13 +8,27 @@ view('home')
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # the table below as type checkers read it
+    from dgs.api import Run, replan, resume, run, stop
+    from dgs.api.state_files import read_state
+    from dgs.check import check
+    from dgs.errors import DgsError
+    from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
+    from dgs.model.events import Event, EventBatch
+    from dgs.model.order import Heartbeat, OrderKey
+    from dgs.model.program import Emit, EmitBatch, ForkJoin, Program, StateType
+    from dgs.model.tag_sets import TagSet
+    from dgs.model.tags import ImplTag, Kind, Tag, kind
 
 _HOME = {
     "ALWAYS": "dgs.model.dependence",
     "SAME_KEY": "dgs.model.dependence",
     "Dependence": "dgs.model.dependence",
     "DgsError": "dgs.errors",
+    "Emit": "dgs.model.program",
+    "EmitBatch": "dgs.model.program",
     "Event": "dgs.model.events",
     "EventBatch": "dgs.model.events",
     "ForkJoin": "dgs.model.program",
@@ -36,14 +50,41 @@ _HOME = {
     "stop": "dgs.api",
 }
 
-__all__ = list(_HOME)
+__all__ = [
+    "ALWAYS",
+    "SAME_KEY",
+    "Dependence",
+    "DgsError",
+    "Emit",
+    "EmitBatch",
+    "Event",
+    "EventBatch",
+    "ForkJoin",
+    "Heartbeat",
+    "ImplTag",
+    "Kind",
+    "OrderKey",
+    "Program",
+    "Run",
+    "StateType",
+    "Tag",
+    "TagSet",
+    "check",
+    "kind",
+    "read_state",
+    "replan",
+    "resume",
+    "run",
+    "stop",
+]
 __version__ = "0.1.0"
 
+if not TYPE_CHECKING:  # type checkers would take any name for one that `__getattr__` finds
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'dgs' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+    def __getattr__(name: str) -> Any:
+        if name not in _HOME:
+            raise AttributeError(f"module 'dgs' has no attribute {name!r}")
+        return getattr(import_module(_HOME[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -20,17 +20,22 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dgs.model.dependence import SAME_KEY, Dependence, Rule
-from dgs.model.program import Program
+from dgs.model.program import OwnOutput, Program
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Key, Kind, Tag
 
-State = dict[Any, Any]
+if TYPE_CHECKING:  # `KeyedState[int, str]` says what entries and outputs are
+    from typing_extensions import TypeVar
+
+    Entry = TypeVar("Entry", default=Any)
+else:
+    Entry = Any
 
 
-class KeyedState(Program):
+class KeyedState(Program[dict[Any, Entry], OwnOutput]):
     """A program whose `update` uses only the entry `state[event.tag.key]`, and changes it only for events of the kinds `changes`.
 
     Dependence, fork and join are derived. Within one key, a kind that changes the entry depends on all kinds, and kinds that read it
@@ -47,11 +52,13 @@ class KeyedState(Program):
             pairs = [(a, b) for i, a in enumerate(cls.changes) for b in (*cls.changes[i:], *cls.reads)]
             cls.depends = Dependence(*(Rule(a, b, SAME_KEY) for a, b in pairs))
 
-    def init(self) -> State:
+    def init(self) -> dict[Any, Entry]:
         """Start without entries."""
         return {}
 
-    def fork(self, state: State, left: TagSet, right: TagSet) -> tuple[State, State]:
+    def fork(
+        self, state: dict[Any, Entry], left: TagSet, right: TagSet
+    ) -> tuple[dict[Any, Entry], dict[Any, Entry]]:
         """Give each side the entries that its events may use, and the left side also those that none uses."""
         on_right = {key for key in state if self._uses(right, key)}
         on_left = {key for key in state if key not in on_right or self._uses(left, key)}
@@ -59,7 +66,7 @@ class KeyedState(Program):
             key: state[key] for key in state if key in on_right
         }
 
-    def join(self, left: State, right: State) -> State:
+    def join(self, left: dict[Any, Entry], right: dict[Any, Entry]) -> dict[Any, Entry]:
         """Return the entries of both sides."""
         return left | right
 

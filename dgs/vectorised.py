@@ -12,17 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from dgs.model import columns
 from dgs.model.columns import Column, Indices
-from dgs.model.events import Codes, EventBatch
+from dgs.model.events import Codes, Event, EventBatch
+from dgs.model.program import Emit, EmitBatch
 
-EmitBatch = Callable[..., None]
-Emit = Callable[[Any], None]
+__all__ = ["Emit", "EmitBatch", "by_kind", "by_tag", "one_by_one"]
+
+State = TypeVar("State")
 
 _NUMPY_TYPES: dict[type, type[np.generic]] = {
     int: np.int64,
@@ -65,8 +67,8 @@ def _shifted(emit_batch: EmitBatch, start: int, stop: int) -> EmitBatch:
 
 
 def one_by_one(
-    update: Callable[[Any, Any, Emit], Any], state: Any, batch: EventBatch, emit_batch: EmitBatch
-) -> Any:
+    update: Callable[[State, Event, Emit], State], state: State, batch: EventBatch, emit_batch: EmitBatch
+) -> State:
     """Fold the scalar `update` over a batch, for kinds that are too rare to vectorise."""
     values: list[Any] = []
     rows: list[int] = []

@@ -10,6 +10,7 @@ import re
 import signal
 from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from hypothesis import HealthCheck, settings
 from dgs.errors import ResourceError
 from dgs.job.schema import SparkConfig
 from dgs.workers.ray_runtime.cluster import cluster, secure_environment
+from tests.installed import Environment, built_wheel, copied_sources, new_environment
 from tests.spark_bridge.using import BRIEF
 
 secure_environment()  # before anything imports Ray
@@ -98,3 +100,19 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         pytest.skip(str(error))
     with session(config, tmp_path_factory.mktemp("spark")) as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of the checkout, built once for all tests."""
+    folder = tmp_path_factory.mktemp("wheel")
+    return built_wheel(copied_sources(folder / "sources"), folder)
+
+
+@pytest.fixture(scope="session")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """An environment into which the wheel is installed."""
+    made = new_environment(tmp_path_factory.mktemp("installed") / "environment", wheel)
+    where = made.run("python", "-c", "import dgs; print(dgs.__file__)", cwd=made.path)
+    assert Path(where.stdout.strip()).parent == made.packages / "dgs", where.stderr
+    return made

@@ -108,6 +108,8 @@ PUBLIC = [
     "SAME_KEY",
     "Dependence",
     "DgsError",
+    "Emit",
+    "EmitBatch",
     "Event",
     "EventBatch",
     "ForkJoin",
@@ -186,11 +188,16 @@ def upward(path, tree):
 
 
 def without_face(path, tree):
-    """Return a tree without the table of what `dgs` offers: names, which are looked up when a user asks for them."""
+    """Return a tree without the table of what `dgs` offers, and without its twin for type checkers.
+
+    The table holds names, which are looked up when a user asks for them; the twin is never run. A test compares the two.
+    """
     return ast.Module([node for node in tree.body if path != "dgs/__init__.py" or not is_face(node)], [])
 
 
 def is_face(node):
+    if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        return not node.orelse and all(isinstance(one, ast.ImportFrom) for one in node.body)
     return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_HOME"
 
 
@@ -341,6 +348,14 @@ BAD = [
     (upward, "dgs/check/report.py", "from dgs import cli"),
     (upward, "dgs/check/report.py", "import dgs.testing"),
     (upward, "dgs/__init__.py", "from dgs.model.tags import Tag"),
+    (upward, "dgs/__init__.py", "if TYPE_CHECKING:\n    import dgs.model.tags"),
+    (upward, "dgs/__init__.py", "if not TYPE_CHECKING:\n    from dgs.model.tags import Tag"),
+    (
+        upward,
+        "dgs/__init__.py",
+        "if TYPE_CHECKING:\n    from typing import Any\nelse:\n    from dgs.model.tags import Tag",
+    ),
+    (upward, "dgs/errors/families.py", "if TYPE_CHECKING:\n    from dgs.model.tags import Tag"),
     (upward, "planner/plan.py", "if TYPE_CHECKING:\n    import dgs.workers.runtime.job"),
     (upward, "workers/sources/readers/csv.py", "import_module('dgs.spark_bridge.session.session')"),
     (upward, "workers/runtime/local.py", "RUN = 'dgs.api.running:execute'"),
@@ -374,6 +389,7 @@ BAD = [
 GOOD = [
     (upward, "dgs/api/running.py", "def f():\n    from dgs.workers.protocol import host"),
     (upward, "dgs/__init__.py", "_HOME = {'Tag': 'dgs.model.tags'}"),
+    (upward, "dgs/__init__.py", "if TYPE_CHECKING:\n    from dgs.model.tags import Tag"),
     (upward, "workers/protocol/leaf.py", "from dgs.workers.protocol.worker import Worker"),
     (upward, "experiments/flights/program.py", "import dgs, dgs.workers"),
     (away_from_home, "workers/ray_runtime/actor.py", "import ray"),
@@ -454,6 +470,17 @@ def test_public_names_are_exactly_these():
         assert name in dir(dgs)
     with pytest.raises(AttributeError):
         dgs.nothing  # noqa: B018
+
+
+def test_type_checkers_see_the_public_names_at_their_homes():
+    """Else a tool knows other names than a program finds when it runs."""
+    import dgs
+
+    face = dict(modules("dgs"))["dgs/__init__.py"].body
+    (twin,) = (node for node in face if isinstance(node, ast.If) and is_face(node))
+    seen = {alias.asname or alias.name: node.module for node in twin.body for alias in node.names}
+    assert seen == dgs._HOME
+    assert sorted(dgs.__all__) == sorted(dgs._HOME)
 
 
 def test_every_module_says_what_it_is():

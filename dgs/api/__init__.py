@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from dgs.api.outcome import Run
 from dgs.errors import NoSuchRunError, UsageError
-from dgs.model.program import Program
+from dgs.model.program import OwnOutput, OwnState, Program
 
 if TYPE_CHECKING:
     from dgs.api.known_runs import KnownRun
@@ -35,7 +35,7 @@ __all__ = ["Run", "replan", "resume", "run", "stop"]
 
 
 def run(
-    job: str | os.PathLike[str] | Program | type[Program],
+    job: str | os.PathLike[str] | Program[OwnState, OwnOutput] | type[Program[OwnState, OwnOutput]],
     *,
     streams: Mapping[str, Iterable[Any]] | None = None,
     runtime: str | Mapping[str, Any] | None = None,
@@ -48,7 +48,7 @@ def run(
     run_dir: str | os.PathLike[str] | None = None,
     resume: bool = False,
     fresh: bool = False,
-) -> Run:
+) -> Run[OwnState, OwnOutput]:
     """Run a plan file, or a program over streams from Python; return its outputs, report, plan and final state.
 
     `streams`: items by stream: `(tag, ts, payload)`, Event, Heartbeat or EventBatch; the order of the streams breaks ties.
@@ -83,7 +83,7 @@ def run(
 def resume(
     run: str | os.PathLike[str],
     *,
-    program: Program | type[Program] | None = None,
+    program: Program[OwnState, OwnOutput] | type[Program[OwnState, OwnOutput]] | None = None,
     streams: Mapping[str, Iterable[Any]] | None = None,
     runtime: str | Mapping[str, Any] | None = None,
     optimizer: str | Mapping[str, Any] | None = None,
@@ -92,7 +92,7 @@ def resume(
     accept_duplicates: bool = False,
     verify: bool = False,
     tolerance: float | None = None,
-) -> Run:
+) -> Run[OwnState, OwnOutput]:
     """Go on with a run that was stopped, failed or was killed: from its newest good checkpoint, under any plan and runtime.
 
     `run`: its directory, or the plan file whose newest run is meant. `program`, `streams`: as given to `run`, where it was

@@ -19,12 +19,16 @@ import numpy as np
 from dgs.errors import MissingPackageError, UsageError
 from dgs.model import columns
 from dgs.model.outputs import OutputBatch
+from dgs.model.program import OwnOutput, OwnState, Typed
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from dgs.planner.plan import Plan
     from dgs.semantics.skipped_events import DeadLetter
 
 
-class Run:
+class Run(Typed[OwnState, OwnOutput]):
     """A finished run.
 
     `report` is what results.json holds, `plan` the plan that was run, `state` the final state of the program, `run_dir` the
@@ -37,8 +41,8 @@ class Run:
         name: str,
         batches: Sequence[OutputBatch],
         *,
-        state: Any,
-        plan: Any,
+        state: OwnState,
+        plan: Plan,
         report: dict[str, Any],
         run_dir: Path | None = None,
         differences: Sequence[str] = (),
@@ -59,7 +63,7 @@ class Run:
         return self.report.get("verified")
 
     @cached_property
-    def outputs(self) -> list[Any]:
+    def outputs(self) -> list[OwnOutput]:
         """The values that `update` emitted, in the total order of their events."""
         values = [value for batch in self._batches for value in batch.to_list()]
         return [values[i] for i in self._order.tolist()]
@@ -83,7 +87,7 @@ class Run:
         }
         return pa.table({**table, **_arrow_values(self.outputs, set(table))})
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pd.DataFrame:
         """Return the outputs as a pandas data frame, with the columns of `to_arrow`."""
         if find_spec("pandas") is None:
             raise MissingPackageError(feature="run.to_pandas()", package="pandas")

@@ -112,7 +112,7 @@ class OutputBatch:
         return [self.tags[code] for code in self.codes.tolist()]
 
 
-class EmitBatch:
+class BatchEmitter:
     """The `emit_batch` that `update_batch` is given with a batch: puts what is emitted into `outputs`.
 
     It may be called several times; the outputs of an event are numbered on from call to call.

@@ -24,19 +24,56 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from types import FunctionType
-from typing import Any, ClassVar
+from types import FunctionType, GenericAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from dgs.errors import ProgramError
+from dgs.model.columns import Column
 from dgs.model.dependence import Dependence, TagPredicate
+from dgs.model.events import Event, EventBatch, Int64s
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Kind, Tag
 
+if TYPE_CHECKING:  # `Program[int, str]` says what state and outputs are; at run time it means Program
+    from typing import Generic
+
+    from typing_extensions import TypeVar
+
+    OwnState = TypeVar("OwnState", default=Any)
+    OwnOutput = TypeVar("OwnOutput", default=Any)
+
+    class Typed(Generic[OwnState, OwnOutput]):
+        """What has a type of state and a type of outputs."""
+
+else:
+    from typing import TypeVar
+
+    OwnState, OwnOutput = TypeVar("OwnState"), TypeVar("OwnOutput")
+
+    class Typed:
+        """What has a type of state and a type of outputs."""
+
+        __class_getitem__ = classmethod(GenericAlias)
+
+
 State = Any
-Emit = Callable[[Any], None]
+Emit = Callable[[OwnOutput], None]
+"""Takes an output: `Emit[str]` takes texts."""
+
+
+class EmitBatch(Protocol):
+    """Takes a column of outputs, and the row in the batch of the event that each belongs to: see `OutputBatch.of_rows`."""
+
+    def __call__(self, values: Column, rows: Any = None) -> None:
+        """Emit the values, at rows that do not go back; without rows, one for every event of the batch."""
+
+
+Depends = Dependence | TagPredicate | Callable[[Any, Tag, Tag], bool]
+"""A relation, or a function of two tags, which may also be a method."""
+
 Update = Callable[[State, Any, Emit], State]
-UpdateBatch = Callable[[State, Any, Callable[..., None]], State]
-UpdateWindows = Callable[[Any, Any], Any]
+UpdateBatch = Callable[[State, EventBatch, EmitBatch], State]
+UpdateWindows = Callable[[EventBatch, Int64s], Column]
 Fork = Callable[[State, TagSet, TagSet], tuple[State, State]]
 Join = Callable[[State, State], State]
 
@@ -72,8 +109,11 @@ class ForkJoin:
     join: Join
 
 
-class Program:
+class Program(Typed[OwnState, OwnOutput]):
     """A computation over events, written once, sequentially. Subclasses give at least `init` and `update`.
+
+    `class P(Program[int, str])` tells type checkers that the state is an int and that outputs are texts; plain `Program` leaves
+    both open.
 
     `depends`: a Dependence, or a function of two tags over the finite `kinds`; what declares nothing depends on everything.
     `kinds`: the kinds of the program with their key domains, where the rules of `depends` do not name them already.
@@ -85,24 +125,24 @@ class Program:
     as one worker.
     """
 
-    depends: Dependence | TagPredicate = Dependence.everything()
+    depends: Depends = Dependence.everything()
     kinds: ClassVar[tuple[Kind, ...]] = ()
     accumulates: ClassVar[tuple[Kind | str, ...]] = ()
     version: ClassVar[int] = 1
 
-    def init(self) -> State:
+    def init(self) -> OwnState:
         """Return the initial state."""
         raise NotImplementedError
 
-    def update(self, state: State, event: Any, emit: Emit) -> State:
+    def update(self, state: OwnState, event: Event, emit: Emit[OwnOutput]) -> OwnState:
         """Process one event: return the new state, call `emit` zero or more times. It owns `state`."""
         raise NotImplementedError
 
-    def update_batch(self, state: State, batch: Any, emit_batch: Callable[..., None]) -> State:
+    def update_batch(self, state: OwnState, batch: EventBatch, emit_batch: EmitBatch) -> OwnState:
         """Process a batch of one stream: as folding `update` over it. `emit_batch(values, rows)`: see `dgs.model.outputs`."""
         raise NotImplementedError
 
-    def update_windows(self, batch: Any, cuts: Any) -> Any:
+    def update_windows(self, batch: EventBatch, cuts: Int64s) -> Column:
         """Return the partial states of `len(cuts) + 1` windows of a batch, as a column or a list.
 
         State i is the fold of `update` from the identity over rows `cuts[i - 1]` to `cuts[i]` (0 before the first cut and
@@ -111,19 +151,19 @@ class Program:
         """
         raise NotImplementedError
 
-    def fork(self, state: State, left: TagSet, right: TagSet) -> tuple[State, State]:
+    def fork(self, state: OwnState, left: TagSet, right: TagSet) -> tuple[OwnState, OwnState]:
         """Split a state: the left part will only see events of `left`, the right part only events of `right`."""
         raise NotImplementedError
 
-    def join(self, left: State, right: State) -> State:
+    def join(self, left: OwnState, right: OwnState) -> OwnState:
         """Merge two states that `fork` once split and that have been updated since."""
         raise NotImplementedError
 
-    def identity(self) -> State:
+    def identity(self) -> OwnState:
         """Return the state that is neutral in `join`, on both sides."""
         raise NotImplementedError
 
-    def migrate(self, state: State, from_version: int) -> State:
+    def migrate(self, state: OwnState, from_version: int) -> OwnState:
         """Return what this version of the program has in place of `state`, which version `from_version` saved.
 
         A run that resumes from a checkpoint calls it where nothing but `version` differs: it may read the same events on.
@@ -166,7 +206,8 @@ class Program:
         if isinstance(declared, Dependence):
             return declared
         is_plain = isinstance(declared, FunctionType) and declared.__code__.co_argcount == 2  # noqa: PLR2004 - (a, b)
-        return Dependence.from_function(declared if is_plain else self.depends, self._finite_tags())
+        function: Any = declared if is_plain else self.depends
+        return Dependence.from_function(function, self._finite_tags())
 
     @cached_property
     def accumulating(self) -> frozenset[str]:
@@ -222,7 +263,7 @@ class Program:
                 declared.setdefault(str(item), item)
         return declared.get(name, Kind(name, object))
 
-    def _derived_fork(self, state: State, left: TagSet, right: TagSet) -> tuple[State, State]:
+    def _derived_fork(self, state: OwnState, left: TagSet, right: TagSet) -> tuple[OwnState, OwnState]:
         """Give the state to the side that holds a kind which does not accumulate (else left), the other the identity."""
         whole = TagSet.of(*self.accumulating)
         if not right <= whole:

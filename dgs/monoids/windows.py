@@ -17,7 +17,6 @@ The fork, the dependence, the vectorised updates are derived, and lawful if the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,12 +27,10 @@ from dgs.model import columns
 from dgs.model.columns import Column
 from dgs.model.dependence import ALWAYS, Dependence, Rule, When
 from dgs.model.events import Event, EventBatch
-from dgs.model.program import Emit, Program, State
+from dgs.model.program import Emit, EmitBatch, Program, State
 from dgs.model.tags import Kind
 from dgs.monoids.contract import Cuts, Monoid
 from dgs.vectorised import by_tag
-
-EmitBatch = Callable[..., None]
 
 
 class Windows(Program):

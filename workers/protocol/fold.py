@@ -13,7 +13,7 @@ import numpy as np
 from dgs.errors import DgsError
 from dgs.model import columns
 from dgs.model.events import Event, EventBatch, Int64s
-from dgs.model.outputs import EmitBatch, OutputBatch
+from dgs.model.outputs import BatchEmitter, OutputBatch
 from dgs.model.program import Emit, Program, State, StateType
 from dgs.workers.protocol.releases import Run
 from dgs.workers.protocol.update_loop import Feed, ScalarLoop
@@ -163,7 +163,7 @@ class Folder:
 
     def _fold_columns(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
         try:
-            return self._update_batch(state, batch, EmitBatch(batch, outputs))  # type: ignore[misc]
+            return self._update_batch(state, batch, BatchEmitter(batch, outputs))  # type: ignore[misc]
         except DgsError:
             raise
         except Exception as error:

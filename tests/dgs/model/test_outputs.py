@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dgs.errors import ProgramError
 from dgs.model.events import EventBatch
-from dgs.model.outputs import EmitBatch, OutputBatch
+from dgs.model.outputs import BatchEmitter, OutputBatch
 from dgs.model.tags import Tag
 
 TAGS = [Tag("a"), Tag("b")]
@@ -27,7 +27,7 @@ def test_of_rows_numbers_the_outputs_of_each_event(rows):
 @given(st.lists(st.none() | st.lists(st.integers(0, 3), max_size=5).map(sorted), max_size=4))
 def test_outputs_of_an_event_are_numbered_on_from_call_to_call(calls):
     made, emitted = [], []
-    emit_batch = EmitBatch(BATCH, made)
+    emit_batch = BatchEmitter(BATCH, made)
     for number, rows in enumerate(calls):
         places = range(len(BATCH)) if rows is None else rows
         values = [(number, row, i) for i, row in enumerate(places)]

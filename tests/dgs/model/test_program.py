@@ -1,5 +1,7 @@
 """Programs: what a program gives, what is derived from it, and what is wrong with it."""
 
+from typing import Generic, TypeVar
+
 import pytest
 
 import dgs
@@ -31,6 +33,30 @@ def test_a_program_that_declares_nothing_depends_on_everything():
     assert Nothing().dependence(Tag("a"), Tag("b"))
     assert Nothing().fork_joins() == ()
     assert not Nothing().accumulating
+
+
+def test_naming_the_types_of_state_and_outputs_changes_nothing_at_run_time():
+    class Typed(Program[int, str]):
+        pass
+
+    class OnlyState(Program[int]):
+        pass
+
+    assert Typed.__bases__ == OnlyState.__bases__ == Nothing.__bases__ == (Program,)
+    assert vars(Typed()) == vars(Nothing()) == {}
+    assert not Typed().gives("update_batch")
+
+
+def test_a_program_of_any_state_may_leave_its_types_open_for_subclasses():
+    State = TypeVar("State")
+
+    class Open(Program[State, str], Generic[State]):
+        pass
+
+    class Closed(Open[int]):
+        pass
+
+    assert Closed.__mro__[:3] == (Closed, Open, Program)
 
 
 def test_gives_tells_what_a_program_overrides():
