@@ -22,8 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import typer
 
-from dgs.api.preparing import Prepared, from_file, prepare
-from dgs.api.running import job_of
+from dgs.api.preparing import Launch, Options, Prepared, from_file, prepare
 from dgs.api.runtimes import run_job
 from dgs.job.run_directory import RunDirectory
 from dgs.spark_bridge.ingest.ingest import feeding
@@ -76,7 +75,7 @@ def main(
 
 
 def _run(prepared: Prepared, expected: list[int]) -> dict[str, Any]:
-    job = job_of(prepared, RunDirectory.beside(prepared.request.base_dir), collect=True)
+    job = Launch(prepared, RunDirectory.beside(prepared.request.base_dir), Options(collect=True)).job
     Path("/proc/self/clear_refs").write_text("5")  # the peak of before is not that of the run
     began, cpu = time.perf_counter(), _cpu_seconds()
     with feeding(job, prepared.config.spark):

@@ -16,7 +16,6 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -26,8 +25,7 @@ from dgs.model.program import OwnOutput, OwnState, Program
 
 if TYPE_CHECKING:
     from dgs.api.known_runs import KnownRun
-    from dgs.api.preparing import Request
-    from dgs.api.running import Options
+    from dgs.api.preparing import Options, Request
     from dgs.job.settings import Given
     from dgs.planner.plan import Plan
 
@@ -65,19 +63,19 @@ def run(
 
     Raises any DgsError; UnfinishedRunError if there is an unfinished run and neither `resume` nor `fresh` is given.
     """
-    from dgs.api import beginning, preparing, running
+    from dgs.api import beginning, preparing
+    from dgs.api.preparing import Options
+    from dgs.api.running import execute
 
     given = overrides(runtime=runtime, optimizer=optimizer, plan=plan, settings=settings)
     request = _requested(job, streams, given)
     place = None if run_dir is None else Path(run_dir)
-    options = running.Options(collect=True, verify=verify, tolerance=tolerance)
+    options = Options(collect=True, verify=verify, tolerance=tolerance)
     begun = beginning.begun(request, place, resume=resume, fresh=fresh)
     if begun is not None:
         return _resumed(begun, given, options, streams=streams, program=request.program, plan=_tree(plan))
     prepared = preparing.prepare(request, plan=_tree(plan), max_events=max_events)
-    resumes = beginning.make_room(prepared, resume=resume, fresh=fresh)
-    directory = beginning.new_directory(request, place)
-    return _signalled(running.execute(prepared, directory, replace(options, resumes=resumes)))
+    return _signalled(execute(beginning.launch(prepared, place, options, resume=resume, fresh=fresh)))
 
 
 def resume(
@@ -102,14 +100,13 @@ def resume(
 
     Raises any DgsError; CheckpointBusyError if the run is alive, CheckpointRefusedError if it cannot be gone on with.
     """
-    from dgs.api import known_runs, running
+    from dgs.api.known_runs import run_at
+    from dgs.api.preparing import Options
 
     given = overrides(runtime=runtime, optimizer=optimizer, plan=plan, settings=settings)
-    options = running.Options(
-        collect=True, verify=verify, tolerance=tolerance, accepts_duplicates=accept_duplicates
-    )
+    options = Options(collect=True, verify=verify, tolerance=tolerance, accepts_duplicates=accept_duplicates)
     return _resumed(
-        known_runs.run_at(run), given, options, streams=streams, program=_instance(program), plan=_tree(plan)
+        run_at(run), given, options, streams=streams, program=_instance(program), plan=_tree(plan)
     )
 
 
@@ -169,15 +166,16 @@ def _resumed(
     program: Program | None,
     plan: Plan | None,
 ) -> Run:
-    from dgs.api import resuming, running
+    from dgs.api import resuming
+    from dgs.api.running import execute
 
     if resuming.has_nothing_left(run):
         raise NoSuchRunError(
             problem=f"the run in {run.directory.path} came to its end, and kept no checkpoint",
             advice="Run the plan file again",
         )
-    prepared = resuming.prepared_again(run, given, memory=streams, program=program, plan=plan)
-    return _signalled(running.execute(prepared, run.directory, replace(options, resumes=True)))
+    launch = resuming.launch_again(run, given, options, memory=streams, program=program, plan=plan)
+    return _signalled(execute(launch))
 
 
 def _signalled(run: Run) -> Run:

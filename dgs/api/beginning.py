@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dgs.api.known_runs import (
     KnownRun,
@@ -15,18 +15,10 @@ from dgs.api.known_runs import (
     newest_of,
     progress_of,
 )
-from dgs.api.resuming import configured_dir, requested_again
-from dgs.errors import (
-    CheckpointBusyError,
-    DgsError,
-    OutputUnwritableError,
-    UnfinishedRunError,
-    UsageError,
-)
+from dgs.api.preparing import Launch, Options, Prepared, Request
+from dgs.api.resuming import requested_again
+from dgs.errors import DgsError, UnfinishedRunError, UsageError
 from dgs.job.run_directory import ABOUT, RunDirectory
-
-if TYPE_CHECKING:
-    from dgs.api.preparing import Prepared, Request
 
 
 def begun(request: Request, run_dir: Path | None, *, resume: bool, fresh: bool) -> KnownRun | None:
@@ -41,7 +33,7 @@ def begun(request: Request, run_dir: Path | None, *, resume: bool, fresh: bool) 
         run.check_not_alive()
         return run
     run = unfinished(request, run_dir, is_wanted=resume)
-    place = configured_dir(request)
+    place = request.checkpoint_dir
     if resume or fresh:
         return run if resume else None
     if run is not None:
@@ -70,15 +62,6 @@ def unfinished(request: Request, run_dir: Path | None = None, *, is_wanted: bool
     return run if has_committed else None
 
 
-def is_busy(error: BaseException) -> bool:
-    """Return whether a run failed because another one has what it wanted to write."""
-    from dgs.workers.sinks.files.part_file import ANOTHER_RUN
-
-    if isinstance(error, OutputUnwritableError):
-        return error.facts.get("problem") == ANOTHER_RUN
-    return isinstance(error, CheckpointBusyError)
-
-
 def _run_in(run_dir: Path, request: Request) -> KnownRun | None:
     """Return the run of this very plan file in a directory, None if there is none."""
     directory = RunDirectory(run_dir)
@@ -99,8 +82,19 @@ def _written_by(request: Request) -> set[Path]:
     sinks = request.settings.config.sinks
     paths = [path for sink in sinks if (path := getattr(sink.details, "path", None)) is not None]
     places = {(request.base_dir / path).resolve() for path in paths}
-    place = configured_dir(request)
+    place = request.checkpoint_dir
     return places if place is None else places | {place}
+
+
+def launch(
+    prepared: Prepared, run_dir: Path | None, options: Options, *, resume: bool, fresh: bool
+) -> Launch:
+    """Return a run that begins now, in a directory of its own: room for its checkpoints is made.
+
+    Raises what `begun`, `make_room` and `new_directory` do.
+    """
+    resumes = make_room(prepared, resume=resume, fresh=fresh)
+    return Launch(prepared, new_directory(prepared.request, run_dir), replace(options, resumes=resumes))
 
 
 def make_room(prepared: Prepared, *, resume: bool, fresh: bool) -> bool:
@@ -113,7 +107,7 @@ def make_room(prepared: Prepared, *, resume: bool, fresh: bool) -> bool:
     request = prepared.request
     if (run := begun(request, None, resume=resume, fresh=fresh)) is not None:
         raise _refusal(request, f"the run in {_shown(run.directory.path)}", run.progress)
-    place = configured_dir(request)
+    place = request.checkpoint_dir
     if place is None or not holds_checkpoints(place):
         return False
     if resume and is_unfinished(place):

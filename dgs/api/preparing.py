@@ -1,15 +1,22 @@
-"""From a plan file, or a program with streams, to a job: everything loaded and checked, the plan made, nothing started."""
+"""From a plan file, or a program with streams, to the launch of a run: everything loaded and checked, nothing started.
+
+A plan file becomes a `Request` (read and validated), that becomes `Prepared` (program loaded, plan made), and that, with the
+directory of the run and its options, a `Launch`. What comes after takes the launch and resolves nothing again.
+"""
 
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dgs.errors import UsageError
-from dgs.job.schema import PlanFile
+from dgs.job.run_directory import RunDirectory, relocated
+from dgs.job.schema import FileSink, PlanFile, SinkConfig
 from dgs.job.settings import Given, Settings, resolve
 from dgs.model.program import Program
 
@@ -17,6 +24,7 @@ if TYPE_CHECKING:
     from dgs.model.order import OrderKey
     from dgs.planner.plan import Plan
     from dgs.planner.topology import Machine, Topology
+    from dgs.workers.runtime.job import Job
     from dgs.workers.sources.context import SourceContext
 
 
@@ -40,6 +48,12 @@ class Request:
     def is_from_file(self) -> bool:
         """Whether there is a plan file that says it all."""
         return self.program is None
+
+    @property
+    def checkpoint_dir(self) -> Path | None:
+        """The directory that the plan file names for checkpoints, None if it names none."""
+        section = self.settings.config.checkpoint
+        return None if section is None or section.dir is None else (self.base_dir / section.dir).resolve()
 
 
 @dataclass(frozen=True)
@@ -71,6 +85,76 @@ class Prepared:
         return to_data(self.plan, self.program, streams=streams)
 
 
+@dataclass(frozen=True)
+class Options:
+    """How a prepared job is run. `collect`: bring the outputs to the caller. `resumes`: go on from what is committed.
+
+    `accepts_duplicates`: also if the record of it is lost. `verify`: compare with the sequential program; `tolerance` is for that.
+    """
+
+    collect: bool = False
+    verify: bool = False
+    tolerance: float | None = None
+    resumes: bool = False
+    accepts_duplicates: bool = False
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A prepared job with the directory of its run (None: nothing is left behind) and its options."""
+
+    prepared: Prepared
+    directory: RunDirectory | None = None
+    options: Options = Options()
+
+    @cached_property
+    def sinks(self) -> tuple[SinkConfig, ...]:
+        """The sinks of the plan file; without any, JSON lines in the run directory."""
+        sinks = self.prepared.config.sinks
+        if sinks or self.directory is None:
+            return tuple(sinks)
+        return (SinkConfig(jsonl=FileSink(path=str(self.directory.outputs.absolute()))),)
+
+    @property
+    def checkpoint_dir(self) -> Path | None:
+        """Where checkpoints go: as the plan file says, else into the run directory; None without either."""
+        configured = self.prepared.request.checkpoint_dir
+        if configured is not None or self.directory is None:
+            return configured
+        return (self.directory.path / "checkpoints").resolve()
+
+    @cached_property
+    def job(self) -> Job:
+        """What a runtime is asked to do."""
+        from dgs.workers.runtime.job import Job
+
+        prepared, directory, options = self.prepared, self.directory, self.options
+        config, request = prepared.config, prepared.request
+        return Job(
+            program=prepared.program,
+            plan=prepared.plan,
+            streams=tuple(config.streams),
+            base_dir=request.base_dir,
+            output_dir=Path(tempfile.gettempdir()) if directory is None else directory.path.absolute(),
+            runtime=config.runtime,
+            sinks=self.sinks,
+            program_ref=config.program if request.is_from_file else None,
+            unit=config.time.unit,
+            memory=request.memory,
+            collect=options.collect or options.verify,
+            until=prepared.until,
+            rates={stream.id: stream.rates for stream in prepared.topology.streams},
+            checkpoint=config.checkpoint,
+            checkpoint_dir=self.checkpoint_dir,
+            resumes=options.resumes,
+            accepts_duplicates=options.accepts_duplicates,
+            control_dir=None if directory is None else directory.control.absolute(),
+            on_error=config.on_error,
+            delivery=config.delivery,
+            spark=config.spark,
+        )
+
+
 def from_file(
     path: str | os.PathLike[str],
     given: Mapping[str, Given],
@@ -86,14 +170,12 @@ def from_file(
     """
     from dgs.job.document import read
     from dgs.job.python_streams import gathered
-    from dgs.job.run_directory import relocated
 
     environ = os.environ if environ is None else environ
     document, plan_file = read(path, environ), Path(path).resolve()
     digest = document.digest
     if base_dir is not None:
-        config = resolve(document, {}, {}).config
-        document = replace(document, data=relocated(config, plan_file.parent, base_dir))
+        document = replace(document, data=relocated(document.data, plan_file.parent, base_dir))
     settings = resolve(document, given, environ)
     wants_new_plan = any(name.split(".")[0] == "optimizer" for name in given)
     if wants_new_plan and "plan" in given:
@@ -101,7 +183,7 @@ def from_file(
     return Request(
         settings,
         base_dir or plan_file.parent,
-        memory=gathered(memory or {}),
+        memory=gathered(memory) if memory else {},
         keeps_plan=not wants_new_plan,
         plan_file=plan_file,
         plan_digest=digest,
@@ -139,8 +221,9 @@ def prepare(request: Request, *, plan: Plan | None = None, max_events: int | Non
     context = context_of(request, program)
     seen = topology(config.streams, machines(config), context)
     given = plan or _written_plan(request, program)
+    if given is not None:
+        check(given, program, seen.impl_tags())
     made = given or make_plan(config, program, seen)
-    check(made, program, seen.impl_tags())
     until = None if max_events is None else cutoff(config.streams, context, max_events)
     return Prepared(request, program, seen, made, until, max_events, is_made=given is None)
 

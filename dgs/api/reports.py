@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 from dgs.errors import DgsError
 
 if TYPE_CHECKING:
-    from dgs.api.preparing import Prepared
+    from dgs.api.preparing import Launch, Prepared
     from dgs.workers.runtime.job import JobResult
 
 
 def report_of(
-    prepared: Prepared,
-    run_dir: Path | None,
+    launch: Launch,
     started: float,
     result: JobResult,
     differences: Sequence[str] | None,
@@ -30,10 +29,11 @@ def report_of(
     the one that was committed for the stop.
     """
     figures = dict(result.figures)
+    run_dir = None if launch.directory is None else launch.directory.path
     seconds, events = figures["seconds"], max(figures["events_in"] - events_before, 0)
     return {
         "status": "done" if result.stopped_by is None else "stopped",
-        **_about(prepared, started),
+        **_about(launch.prepared, started),
         "events_in": figures.pop("events_in"),
         "events_before": events_before,
         "outputs": figures.pop("outputs"),
@@ -65,11 +65,16 @@ def _dead_letters(run_dir: Path) -> str | None:
     return str(found[0] if len(found) == 1 else run_dir / f"{place.stem}-*.{place.suffix}")
 
 
-def failure(prepared: Prepared, started: float, error: BaseException) -> dict[str, Any]:
+def failure(launch: Launch, started: float, error: BaseException) -> dict[str, Any]:
     """Return the report of a run that failed, or was interrupted."""
     told = error_data(error)
     status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
-    return {"status": status, **_about(prepared, started), "error": told, "seconds": time.time() - started}
+    return {
+        "status": status,
+        **_about(launch.prepared, started),
+        "error": told,
+        "seconds": time.time() - started,
+    }
 
 
 def error_data(error: BaseException) -> dict[str, Any]:

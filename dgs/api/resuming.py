@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dgs.api.known_runs import KnownRun, holds_checkpoints, runs_in
-from dgs.api.preparing import Prepared, Request, from_file, prepare
-from dgs.errors import NoSuchRunError, PlanFileError, UsageError
+from dgs.api.preparing import Launch, Options, Request, from_file, prepare
+from dgs.errors import NoSuchRunError, UsageError
 
 if TYPE_CHECKING:
-    from dgs.job.run_directory import RunDirectory
     from dgs.job.settings import Given
     from dgs.model.program import Program
     from dgs.planner.plan import Plan
@@ -38,39 +36,22 @@ def has_nothing_left(run: KnownRun) -> bool:
     return run.is_done and not holds_checkpoints(run.directory.checkpoints)
 
 
-def configured_dir(request: Request) -> Path | None:
-    """Return the directory that the plan file names for checkpoints, None if it names none."""
-    section = request.settings.config.checkpoint
-    return None if section is None or section.dir is None else (request.base_dir / section.dir).resolve()
-
-
-def was_edited(directory: RunDirectory) -> bool:
-    """Return whether the plan file says something else than when a run of it began. One that cannot be read does not."""
-    from dgs.job.document import read
-
-    noted = directory.about().get("plan_digest")
-    if noted is None or directory.of is None:
-        return False
-    with suppress(PlanFileError):
-        return bool(read(directory.of).digest != noted)
-    return False
-
-
-def prepared_again(
+def launch_again(
     run: KnownRun,
     given: Mapping[str, Given],
+    options: Options,
     *,
     memory: Mapping[str, Iterable[Any]] | None = None,
     program: Program | None = None,
     plan: Plan | None = None,
-) -> Prepared:
-    """Return a run ready to go on. `program`: if the run was started from Python with one; `memory`: its streams.
+) -> Launch:
+    """Return a run ready to go on, in its directory. `program`: if it was started from Python with one; `memory`: its streams.
 
     Raises CheckpointBusyError if it is alive, and any InvalidError; nothing has been touched then.
     """
     run.check_not_alive()
     request = replace(requested_again(run, given, memory=memory), program=program)
-    is_elsewhere = configured_dir(request) != run.directory.checkpoints
+    is_elsewhere = request.checkpoint_dir != run.directory.checkpoints
     if is_elsewhere and any(name.startswith("checkpoint.dir") for name in given):
         raise UsageError(
             message="a run that goes on has its checkpoints where they are: leave checkpoint.dir out"
@@ -78,7 +59,8 @@ def prepared_again(
     was_made = bool(run.about.get("plan_is_made"))
     prepared = prepare(request, plan=plan, max_events=run.about.get("max_events"))
     is_kept = plan is None and "plan" not in given
-    return replace(prepared, is_made=prepared.is_made or (was_made and is_kept))
+    prepared = replace(prepared, is_made=prepared.is_made or (was_made and is_kept))
+    return Launch(prepared, run.directory, replace(options, resumes=True))
 
 
 def requested_again(

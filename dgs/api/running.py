@@ -1,133 +1,64 @@
-"""Running a prepared job: run directory, runtime, comparison with the sequential program, results.
+"""Running a launch: its runtime, the comparison with the sequential program, the results, and what its directory says of it.
 
-What the directory of a run says of it: that it has begun, where everything is, and how it ended, also if it fails.
+The directory of a run says that the run has begun, where everything is, and how it ended, also if it failed.
 """
 
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dgs.api.beginning import is_busy
 from dgs.api.known_runs import REFUSED, committed_in, held, later_than_all
 from dgs.api.outcome import Run
-from dgs.api.preparing import Prepared
+from dgs.api.preparing import Launch
 from dgs.api.reports import failure, report_of
-from dgs.api.resuming import configured_dir, was_edited
-from dgs.api.runtimes import fed
+from dgs.api.runtimes import fed, run_job
 from dgs.api.steering import Moves
 from dgs.api.verifying import check_readable, differences, file_differences
-from dgs.errors import OutputUnwritableError
+from dgs.errors import CheckpointBusyError, OutputUnwritableError, PlanFileError
 from dgs.job.run_directory import RunDirectory
-from dgs.job.schema import FileSink, SinkConfig
+from dgs.workers.runtime.job import Caller
 
 if TYPE_CHECKING:
-    from dgs.api.preparing import Prepared
-    from dgs.workers.runtime.job import Caller, Job, JobResult
+    from dgs.workers.runtime.job import JobResult
 
 
-@dataclass(frozen=True)
-class Options:
-    """How a prepared job is run. `collect`: bring the outputs to the caller. `resumes`: go on from what is committed.
-
-    `accepts_duplicates`: also if the record of it is lost. `tolerance` is for `verify`.
-    """
-
-    collect: bool = False
-    verify: bool = False
-    tolerance: float | None = None
-    resumes: bool = False
-    accepts_duplicates: bool = False
-
-
-def execute(
-    prepared: Prepared, directory: RunDirectory | None, options: Options, caller: Caller | None = None
-) -> Run:
-    """Run a prepared job and write its results into its directory, also when it fails. Raises any DgsError.
+def execute(launch: Launch, caller: Caller = Caller()) -> Run:
+    """Run a launch and write its results into its directory, also when it fails. Raises any DgsError.
 
     CheckpointBusyError if another process runs in the directory.
     """
-    from dgs.api.runtimes import run_job
-    from dgs.workers.runtime.job import Caller
-
+    options, directory = launch.options, launch.directory
     if options.verify and options.resumes:
-        check_readable(sinks_of(prepared, directory))
+        check_readable(launch.sinks)
     with nullcontext() if directory is None else held(directory.path):
         if directory is not None and not options.resumes:
             directory.check_unused()  # again: now nobody else can begin here
         started = time.time()
-        job = job_of(prepared, directory, collect=options.collect or options.verify)
-        job = replace(job, resumes=options.resumes, accepts_duplicates=options.accepts_duplicates)
-        before = _events_in(job.checkpoint_dir) if options.resumes else 0
-        caller = caller or Caller()
-        moves = Moves(prepared, directory)
-        with noted(moves, job, started, notify=caller.notify):
-            with fed(job, prepared.config, notify=caller.notify):
-                result = run_job(job, replace(caller, replanned=moves.replanned))
-            found = _differences(prepared, job, result, options) if options.verify else None
-        place = None if directory is None else directory.path
-        report = report_of(moves.prepared, place, started, result, found, events_before=before)
+        before = _events_in(launch.checkpoint_dir) if options.resumes else 0
+        moves = Moves(launch)
+        with noted(moves, started, notify=caller.notify):
+            with fed(launch.job, notify=caller.notify):
+                result = run_job(launch.job, replace(caller, replanned=moves.replanned))
+            found = _differences(launch, result) if options.verify else None
+        report = report_of(moves.launch, started, result, found, events_before=before)
         if directory is not None:
             note_end(directory, report)
     return Run(
-        prepared.config.name,
+        launch.prepared.config.name,
         result.outputs if options.collect else (),
         state=result.state,
-        plan=moves.prepared.plan,
+        plan=moves.launch.prepared.plan,
         report=report,
-        run_dir=place,
+        run_dir=None if directory is None else directory.path,
         differences=found or (),
         dead_letters=result.dead_letters if options.collect else (),
     )
-
-
-def sinks_of(prepared: Prepared, directory: RunDirectory | None) -> tuple[SinkConfig, ...]:
-    """Return the sinks of the plan file; without any, JSON lines in the run directory."""
-    if prepared.config.sinks or directory is None:
-        return tuple(prepared.config.sinks)
-    return (SinkConfig(jsonl=FileSink(path=str(directory.outputs.absolute()))),)
-
-
-def job_of(prepared: Prepared, directory: RunDirectory | None, *, collect: bool) -> Job:
-    """Return what a runtime is asked to do."""
-    from dgs.workers.runtime.job import Job
-
-    config, request = prepared.config, prepared.request
-    return Job(
-        program=prepared.program,
-        plan=prepared.plan,
-        streams=tuple(config.streams),
-        base_dir=request.base_dir,
-        output_dir=directory.path.absolute() if directory is not None else Path(tempfile.gettempdir()),
-        runtime=config.runtime,
-        sinks=sinks_of(prepared, directory),
-        program_ref=config.program if request.is_from_file else None,
-        unit=config.time.unit,
-        memory=request.memory,
-        collect=collect,
-        until=prepared.until,
-        rates={stream.id: stream.rates for stream in prepared.topology.streams},
-        checkpoint=config.checkpoint,
-        checkpoint_dir=checkpoint_dir(prepared, directory),
-        control_dir=None if directory is None else directory.control.absolute(),
-        on_error=config.on_error,
-        delivery=config.delivery,
-        spark=config.spark,
-    )
-
-
-def checkpoint_dir(prepared: Prepared, directory: RunDirectory | None) -> Path | None:
-    """Return where checkpoints go: as the plan file says, else into the run directory; None without either."""
-    configured = configured_dir(prepared.request)
-    if configured is not None or directory is None:
-        return configured
-    return (directory.path / "checkpoints").resolve()
 
 
 def _events_in(place: Path | None) -> int:
@@ -135,34 +66,37 @@ def _events_in(place: Path | None) -> int:
     return 0 if committed is None else committed.checkpoint.events
 
 
-def _differences(prepared: Prepared, job: Job, result: JobResult, options: Options) -> Sequence[str] | None:
+def _differences(launch: Launch, result: JobResult) -> Sequence[str] | None:
     """Return the differences to the sequential program; None if the run has not come to its end."""
     if result.stopped_by is not None:
         return None
-    if options.resumes:
-        return file_differences(prepared, job, result, options.tolerance)
-    return differences(prepared, job, result, options.tolerance)
+    compare = file_differences if launch.options.resumes else differences
+    return compare(launch, result)
 
 
 @contextmanager
-def noted(moves: Moves, job: Job, started: float, *, notify: Callable[[str], None]) -> Iterator[None]:
-    """Say in the run directory, if there is one, that the job runs while the block lasts, and how it ended if it fails.
+def noted(moves: Moves, started: float, *, notify: Callable[[str], None]) -> Iterator[None]:
+    """Say in the run directory, if there is one, that the run goes on while the block lasts, and how it ended if it fails.
 
     `started`: seconds since 1970. Raises OutputUnwritableError.
     """
-    directory = moves.directory
+    launch = moves.launch
+    directory, resumes = launch.directory, launch.options.resumes
     if directory is None:
         yield
         return
-    if job.resumes and was_edited(directory):
-        notify(_edited(directory))
-    _note_beginning(moves.prepared, directory, job, started)
+    if resumes and _was_edited(directory):
+        notify(
+            f"{directory.of} was changed after this run had begun, which goes on as it was: change "
+            f"{directory.plan_file} or give --set, or begin anew with --fresh"
+        )
+    _note_beginning(launch, directory, started)
     try:
         yield
     except BaseException as error:
-        was_refused = is_busy(error) and not job.resumes
+        was_refused = _is_busy(error) and not resumes
         with suppress(OutputUnwritableError):  # the first error is the one to tell
-            note_end(directory, failure(moves.prepared, started, error), was_refused=was_refused)
+            note_end(directory, failure(moves.launch, started, error), was_refused=was_refused)
         raise
 
 
@@ -172,11 +106,11 @@ def note_end(directory: RunDirectory, report: dict[str, Any], *, was_refused: bo
     directory.note(status=REFUSED if was_refused else report["status"], process=None)
 
 
-def _note_beginning(prepared: Prepared, directory: RunDirectory, job: Job, started: float) -> None:
+def _note_beginning(launch: Launch, directory: RunDirectory, started: float) -> None:
     """Say in the run directory what is run from now on, and remove requests that were posted for a process before this one."""
     from dgs.workers.runtime.control import forget_requests
 
-    request = prepared.request
+    prepared, request = launch.prepared, launch.prepared.request
     forget_requests(directory.control)
     directory.forget_results()
     directory.write_plan(prepared.config, prepared.plan_data, request.base_dir)
@@ -195,22 +129,36 @@ def _note_beginning(prepared: Prepared, directory: RunDirectory, job: Job, start
     )
     directory.note(  # last, and at once: what has no such note has not begun
         **about,
-        checkpoints=_where(job, here),
+        checkpoints=_where(launch, here),
         plan_is_made=prepared.is_made,
         status="running",
         process=os.getpid(),
     )
 
 
-def _edited(directory: RunDirectory) -> str:
-    return (
-        f"{directory.of} was changed after this run had begun, which goes on as it was: change "
-        f"{directory.plan_file} or give --set, or begin anew with --fresh"
-    )
-
-
-def _where(job: Job, here: Path) -> str:
+def _where(launch: Launch, here: Path) -> str:
     """Return where checkpoints are, as it is noted in a run directory: so that a project can be moved, with all that is in it."""
-    place = job.checkpoint_dir or here / "checkpoints"
-    is_within = place.is_relative_to(here) or place.is_relative_to(job.base_dir)
+    place = launch.checkpoint_dir or here / "checkpoints"
+    is_within = place.is_relative_to(here) or place.is_relative_to(launch.prepared.request.base_dir)
     return os.path.relpath(place, here) if is_within else str(place)
+
+
+def _was_edited(directory: RunDirectory) -> bool:
+    """Return whether the plan file says something else than when a run of it began. One that cannot be read does not."""
+    from dgs.job.document import read
+
+    noted = directory.about().get("plan_digest")
+    if noted is None or directory.of is None:
+        return False
+    with suppress(PlanFileError):
+        return bool(read(directory.of).digest != noted)
+    return False
+
+
+def _is_busy(error: BaseException) -> bool:
+    """Return whether a run failed because another one has what it wanted to write."""
+    from dgs.workers.sinks.files.part_file import ANOTHER_RUN
+
+    if isinstance(error, OutputUnwritableError):
+        return error.facts.get("problem") == ANOTHER_RUN
+    return isinstance(error, CheckpointBusyError)

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
-from dgs.job.schema import PlanFile
 from dgs.workers.recovery.checkpoint import CheckpointStore
 from dgs.workers.runtime.job import Caller, Job, JobResult, Ports
 
@@ -30,7 +29,7 @@ def run_job(job: Job, caller: Caller = Caller()) -> JobResult:
     return run_local(job, caller)
 
 
-def fed(job: Job, config: PlanFile, *, notify: Callable[[str], None]) -> AbstractContextManager[None]:
+def fed(job: Job, *, notify: Callable[[str], None]) -> AbstractContextManager[None]:
     """Return what runs the Spark queries of a job's sources while it is entered, and reports on them.
 
     Entering raises ResourceError, PlanFileError.
@@ -39,7 +38,7 @@ def fed(job: Job, config: PlanFile, *, notify: Callable[[str], None]) -> Abstrac
         return nullcontext()
     from dgs.spark_bridge.ingest.ingest import feeding
 
-    return feeding(job, config.spark, notify=notify)
+    return feeding(job, job.spark, notify=notify)
 
 
 def spark_ports(job: Job, caller: Caller) -> Ports:

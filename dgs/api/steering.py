@@ -20,8 +20,7 @@ from dgs.api.known_runs import KnownRun, run_at, runs_in
 from dgs.errors import DgsError, InvalidPlanError, NoAnswerError, NoSuchRunError, OutputUnwritableError
 
 if TYPE_CHECKING:
-    from dgs.api.preparing import Prepared
-    from dgs.job.run_directory import RunDirectory
+    from dgs.api.preparing import Launch, Prepared
     from dgs.job.settings import Given
     from dgs.model.program import Program
     from dgs.workers.runtime.job import Job
@@ -32,10 +31,9 @@ ANSWER = ".answer"
 
 @dataclass
 class Moves:
-    """Takes up the plans that a run is to move to. `prepared`: the run as it is now."""
+    """Takes up the plans that a run is to move to. `launch`: the run as it is now."""
 
-    prepared: Prepared
-    directory: RunDirectory | None
+    launch: Launch
 
     def replanned(self, job: Job, path: str) -> Job:
         """Return the job under the plan in a file, and note it in the run directory. Raises InvalidError."""
@@ -44,9 +42,9 @@ class Moves:
         except DgsError as error:
             self._answer(path, str(error))
             raise
-        self.prepared = moved
-        if self.directory is not None:
-            self.directory.write_plan(moved.config, moved.plan_data, moved.request.base_dir)
+        self.launch = replace(self.launch, prepared=moved)
+        if self.launch.directory is not None:
+            self.launch.directory.write_plan(moved.config, moved.plan_data, moved.request.base_dir)
         self._answer(path, None)
         return replace(job, plan=moved.plan)
 
@@ -55,13 +53,13 @@ class Moves:
         from dgs.planner.plan_data import from_data
         from dgs.planner.validity import check
 
-        program = self.prepared.program
-        plan = from_data(read_plan_section(path), program)
-        check(plan, program, self.prepared.topology.impl_tags())
-        return replace(self.prepared, plan=plan)
+        prepared = self.launch.prepared
+        plan = from_data(read_plan_section(path), prepared.program)
+        check(plan, prepared.program, prepared.topology.impl_tags())
+        return replace(prepared, plan=plan)
 
     def _answer(self, path: str, problem: str | None) -> None:
-        if self.directory is not None:
+        if self.launch.directory is not None:
             answer = Path(path).with_suffix(ANSWER)
             draft = answer.with_suffix(".draft")
             with suppress(OSError):  # who asked has taken the directory away, and the run goes on

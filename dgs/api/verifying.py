@@ -12,27 +12,26 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dgs.api.preparing import Prepared
 from dgs.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dgs.api.preparing import Prepared
+    from dgs.api.preparing import Launch, Prepared
     from dgs.job.schema import SinkConfig, StreamConfig
     from dgs.model.events import EventBatch
-    from dgs.workers.runtime.job import Job, JobResult
+    from dgs.workers.runtime.job import JobResult
     from dgs.workers.simulated.case import Case
 
 READABLE = ("jsonl", "parquet")
 """Sinks whose files can be read back."""
 
 
-def differences(prepared: Prepared, job: Job, result: JobResult, tolerance: float | None) -> list[str]:
+def differences(launch: Launch, result: JobResult) -> list[str]:
     """Run the sequential program; return its first differences to the outputs that were collected, none if they are equal."""
     got = (value for batch in result.outputs for value in batch.to_list())
-    expected, lines = _expected(prepared, job, result, (letter.identity for letter in result.dead_letters))
-    return [*compared(expected, got, tolerance), *lines]
+    expected, lines = _expected(launch, result, (letter.identity for letter in result.dead_letters))
+    return [*compared(expected, got, launch.options.tolerance), *lines]
 
 
 def check_readable(sinks: Sequence[SinkConfig]) -> None:
@@ -46,11 +45,12 @@ def check_readable(sinks: Sequence[SinkConfig]) -> None:
             raise UsageError(message=message)
 
 
-def file_differences(prepared: Prepared, job: Job, result: JobResult, tolerance: float | None) -> list[str]:
+def file_differences(launch: Launch, result: JobResult) -> list[str]:
     """Run the sequential program; return its first differences to the files that are committed, none if they are equal."""
     from dgs.workers.sinks.files.places import sink_place
 
-    expected, lines = _expected(prepared, job, result, _skipped_in(job.dead_letter_dir))
+    job, tolerance = launch.job, launch.options.tolerance
+    expected, lines = _expected(launch, result, _skipped_in(job.dead_letter_dir))
     for sink in job.sinks:
         files = sink_place(sink, output_dir=job.output_dir, base_dir=job.base_dir).finals()
         if sink.kind == "jsonl":
@@ -86,12 +86,13 @@ def batches(
 
 
 def _expected(
-    prepared: Prepared, job: Job, result: JobResult, skipped: Iterable[tuple[str, int, int]]
+    launch: Launch, result: JobResult, skipped: Iterable[tuple[str, int, int]]
 ) -> tuple[list[Any], list[str]]:
     """Return the outputs of the sequential program, and what there is to say if it did not read or skip the same events."""
     from dgs.semantics import sequential
     from dgs.semantics.comparison import compare
 
+    prepared, job = launch.prepared, launch.job
     configs = enumerate(prepared.config.streams)
     done = sequential.run(
         prepared.program,

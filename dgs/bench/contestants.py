@@ -13,7 +13,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dgs.api.preparing import Prepared
+from dgs.api.preparing import Launch, Options, Prepared
 from dgs.bench.measuring import Contestant, Expected, Measured
 from dgs.errors import DgsError
 from dgs.job.schema import ProgramConfig
@@ -123,9 +123,7 @@ def runtime(
 
 def measured_job(prepared: Prepared, *, engine: str, hosts: int, mode: str) -> Job:
     """Return the job of a contestant: as prepared, but with no sinks."""
-    from dgs.api.running import job_of
-
-    job = job_of(prepared, None, collect=True)
+    job = Launch(prepared, options=Options(collect=True)).job
     runtime_section = job.runtime.model_copy(update={"kind": engine, "hosts": hosts})
     job = replace(job, sinks=(), runtime=runtime_section)
     if mode == "vectorised":

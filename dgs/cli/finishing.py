@@ -1,11 +1,16 @@
-"""What `dgs run` and `dgs resume` have in common: what their flags ask for, the run with its progress, its closing line."""
+"""What `dgs run` and `dgs resume` have in common: what their flags ask for, the run with its progress, its closing line.
+
+Progress is a live line on a terminal, otherwise a status line every ten seconds.
+"""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+import sys
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -13,7 +18,6 @@ from typing import TYPE_CHECKING
 import typer
 
 from dgs.cli.options import given_by_flags
-from dgs.cli.progress import shown_progress
 from dgs.cli.reporting import (
     INTERRUPTED,
     TERMINATED,
@@ -27,9 +31,11 @@ from dgs.cli.reporting import (
 
 if TYPE_CHECKING:
     from dgs.api.outcome import Run
-    from dgs.api.preparing import Prepared
-    from dgs.api.running import Options
+    from dgs.api.preparing import Launch, Options
     from dgs.job.settings import Given
+
+STATUS_EVERY = 10.0
+"""Seconds between two status lines where there is no terminal."""
 
 UNCOMMITTED = 5
 """The exit code of a run that `dgs stop` ended and that could commit nothing in time."""
@@ -63,7 +69,7 @@ def asked(
     Raises BadParameter for one that needs another one, StateUnwritableError for a file that cannot be written, UsageError and
     PlanFileError for what `--set` and `--plan` give.
     """
-    from dgs.api.running import Options
+    from dgs.api.preparing import Options
     from dgs.api.state_files import check_place
 
     if tolerance is not None and not verify:
@@ -77,16 +83,17 @@ def asked(
     return Asked(given, options, save_state)
 
 
-def run_and_finish(prepared: Prepared, wanted: Asked, ending: Ending, *, resumes: bool) -> None:
-    """Run in the directory of the ending; print the closing line, and the object; exit with what it came to."""
-    done = _run(prepared, replace(wanted.options, resumes=resumes), ending)
+def run_and_finish(launch: Launch, state_file: Path | None, ending: Ending) -> None:
+    """Run; save the final state, if that is asked for; print the closing line, and the object; exit with what it came to."""
+    ending.directory = launch.directory
+    done = _run(launch, ending)
     for line in done.differences:
         say(line)
-    if done.report["status"] == "done" and wanted.save_state is not None:
+    if done.report["status"] == "done" and state_file is not None:
         from dgs.api.state_files import save_state
 
-        save_state(wanted.save_state, done.state)
-        ending.saved = wanted.save_state
+        save_state(state_file, done.state)
+        ending.saved = state_file
     say(_closing_line(done, ending))
     if ending.as_json:
         print_json(done.report)
@@ -95,23 +102,66 @@ def run_and_finish(prepared: Prepared, wanted: Asked, ending: Ending, *, resumes
         raise typer.Exit(code)
 
 
-def _run(prepared: Prepared, options: Options, ending: Ending) -> Run:
-    from dgs.api.running import execute, sinks_of
+def _run(launch: Launch, ending: Ending) -> Run:
+    from dgs.api.running import execute
     from dgs.workers.runtime.allocator import keep_freed_memory
     from dgs.workers.runtime.job import Caller
     from dgs.workers.sinks.delivery import deliveries
 
     keep_freed_memory()
-    base_dir, directory = prepared.request.base_dir, ending.directory
-    sinks = sinks_of(prepared, directory)
-    paths = [path for sink in sinks if (path := getattr(sink.details, "path", None)) is not None]
-    ending.output_dirs = [base_dir / path for path in paths]
-    weak = deliveries(sinks, prepared.config.delivery)
+    paths = [path for sink in launch.sinks if (path := getattr(sink.details, "path", None)) is not None]
+    ending.output_dirs = [launch.prepared.request.base_dir / path for path in paths]
+    weak = deliveries(launch.sinks, launch.prepared.config.delivery)
     if weak is not None:
         say(f"dgs: {ending.name}: {weak}")
     with shown_progress(ending.name) as progress:
         caller = Caller(progress, notify=lambda text: say(f"dgs: {ending.name}: {text}"))
-        return execute(prepared, directory, options, caller)
+        return execute(launch, caller)
+
+
+@contextmanager
+def shown_progress(name: str) -> Iterator[Callable[[int, int], None]]:
+    """Give the callback for a runtime: it takes the events read and the outputs written so far."""
+    if sys.stderr.isatty():
+        with _live(name) as callback:
+            yield callback
+    else:
+        yield status_lines(name)
+
+
+def status_lines(name: str, clock: Callable[[], float] = time.monotonic) -> Callable[[int, int], None]:
+    """Return a callback that prints a line at most every STATUS_EVERY seconds."""
+    started = last = clock()
+
+    def tell(events: int, outputs: int) -> None:
+        nonlocal last
+        now = clock()
+        if now - last >= STATUS_EVERY:
+            last = now
+            say(f"dgs: {name}: {_status(events, outputs, now - started)}")
+
+    return tell
+
+
+@contextmanager
+def _live(name: str) -> Iterator[Callable[[int, int], None]]:
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    started = time.monotonic()
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name)
+
+        def tell(events: int, outputs: int) -> None:
+            bar.update(task, description=f"{name}: {_status(events, outputs, time.monotonic() - started)}")
+
+        yield tell
+
+
+def _status(events: int, outputs: int, seconds: float) -> str:
+    rate = f", {events / seconds:,.0f} events/s" if seconds > 0 else ""
+    return f"{events:,} events, {outputs:,} outputs{rate}"
 
 
 def _closing_line(done: Run, ending: Ending) -> str:

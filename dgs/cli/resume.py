@@ -80,7 +80,7 @@ def resume(
 
 def go_on(run: KnownRun, wanted: Asked, ending: Ending) -> None:
     """Go on with a run, in its directory."""
-    from dgs.api.resuming import has_nothing_left, prepared_again
+    from dgs.api.resuming import has_nothing_left, launch_again
     from dgs.cli.finishing import run_and_finish, stopped_by_sigterm
 
     ending.name = run.name
@@ -90,10 +90,9 @@ def go_on(run: KnownRun, wanted: Asked, ending: Ending) -> None:
             print_json(run.directory.results())
         return
     with stopped_by_sigterm():
-        prepared = prepared_again(run, wanted.given)
-        ending.directory = run.directory
+        launch = launch_again(run, wanted.given, wanted.options)
         say(f"dgs: {run.name} goes on in {_path(run)}: {run.progress}")
-        run_and_finish(prepared, wanted, ending, resumes=True)
+        run_and_finish(launch, wanted.save_state, ending)
 
 
 def _path(run: KnownRun) -> str:

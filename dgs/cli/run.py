@@ -110,17 +110,16 @@ def _begin(
     fresh: bool,
 ) -> None:
     """Begin a run, or go on with the unfinished one if that is wanted."""
-    from dgs.api import beginning
+    from dgs.api.beginning import begun, launch
     from dgs.api.preparing import prepare
     from dgs.cli.finishing import run_and_finish, stopped_by_sigterm
     from dgs.cli.resume import go_on
 
-    begun = beginning.begun(request, run_dir, resume=resume, fresh=fresh)
-    if begun is not None:
-        go_on(begun, wanted, ending)
+    run = begun(request, run_dir, resume=resume, fresh=fresh)
+    if run is not None:
+        go_on(run, wanted, ending)
         return
     with stopped_by_sigterm():
         prepared = prepare(request, max_events=max_events)
-        resumes = beginning.make_room(prepared, resume=resume, fresh=fresh)
-        ending.directory = beginning.new_directory(request, run_dir)
-        run_and_finish(prepared, wanted, ending, resumes=resumes)
+        launched = launch(prepared, run_dir, wanted.options, resume=resume, fresh=fresh)
+        run_and_finish(launched, wanted.save_state, ending)

@@ -13,11 +13,12 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,9 @@ ABOUT, LOCK, OUTPUTS, PLAN, RESULTS = "run.json", "lock", "outputs", "plan.yaml"
 
 CLAIM = "process "
 """What the content of a lock begins with."""
+
+_PATHS, _REFS = ("path", "log", "dir"), ("ref", "when")
+"""Keys of a plan file whose values are paths, and references such as `file.py:Name`."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,7 @@ class RunDirectory:
         """Write the resolved plan.yaml with the plan that is run: running it again does the same."""
         from dgs.job.document import dump
 
-        data = relocated(config, base_dir, self.path)
+        data = relocated(config.model_dump(exclude_none=True), base_dir, self.path)
         self._write(PLAN, dump({**data, "plan": plan}))
 
     def write_results(self, results: Mapping[str, Any]) -> None:
@@ -159,8 +163,11 @@ def _read(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def relocated(config: PlanFile, base_dir: Path, new_dir: Path) -> dict[str, Any]:
-    """Return a plan file's data with its relative paths rewritten for a file in another directory."""
+def relocated(data: Any, base_dir: Path, new_dir: Path) -> Any:
+    """Return a plan file's data with its relative paths rewritten for a file in another directory.
+
+    The data need not be valid: what does not have the shape of a plan file stays as it is.
+    """
 
     def moved(path: str) -> str:
         if os.path.isabs(path) or "://" in path:  # noqa: PTH117 - the path may be a glob
@@ -171,12 +178,28 @@ def relocated(config: PlanFile, base_dir: Path, new_dir: Path) -> dict[str, Any]
         source, colon, name = ref.rpartition(":")
         return f"{moved(source)}{colon}{name}" if source.endswith(".py") else ref
 
-    data = config.model_dump(exclude_none=True)
-    data["program"]["ref"] = moved_ref(data["program"]["ref"])
-    sections = [*(stream["source"] for stream in data["streams"]), *data["sinks"]]
-    details = [detail for section in sections for detail in section.values() if isinstance(detail, dict)]
-    saved = data.get("checkpoint", {})
-    for detail in [*details, saved, saved.get("spark", {})]:
-        detail |= {name: moved(detail[name]) for name in ("path", "log", "dir") if name in detail}
-        detail |= {name: moved_ref(detail[name]) for name in ("ref", "when") if name in detail}
+    data = copy.deepcopy(data)
+    for section in _sections_with_paths(data):
+        for names, rewritten in ((_PATHS, moved), (_REFS, moved_ref)):
+            found = {name: section[name] for name in names if isinstance(section.get(name), str)}
+            section.update((name, rewritten(path)) for name, path in found.items())
     return data
+
+
+def _sections_with_paths(data: Any) -> Iterator[dict[str, Any]]:
+    """Yield the sections of a plan file that may name files: program, checkpoint, and the details of each source and sink."""
+    top = _mapping(data)
+    yield _mapping(top.get("program"))
+    sources = [_mapping(stream).get("source") for stream in _items(top.get("streams"))]
+    for choice in (*sources, *_items(top.get("sinks"))):
+        yield from map(_mapping, _mapping(choice).values())
+    checkpoint = _mapping(top.get("checkpoint"))
+    yield from (checkpoint, _mapping(checkpoint.get("spark")))
+
+
+def _mapping(data: Any) -> dict[str, Any]:
+    return data if isinstance(data, dict) else {}
+
+
+def _items(data: Any) -> list[Any]:
+    return data if isinstance(data, list) else []

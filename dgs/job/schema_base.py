@@ -21,8 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from dgs.job.paths import local_path
-from dgs.job.units import BYTES, NANOSECONDS, parse_duration, parse_rate, parse_size, shown
+from dgs.job.units import BYTES, NANOSECONDS, local_path, parse_duration, parse_rate, parse_size, shown
 
 Scalar = int | float | str | bool
 

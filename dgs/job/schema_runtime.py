@@ -11,8 +11,8 @@ from typing import Any, Literal
 from pydantic import Field, GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema
 
-from dgs.job.paths import local_path
 from dgs.job.schema_base import Choice, Duration, LocalPath, Section, Size
+from dgs.job.units import local_path
 
 
 class RestartsConfig(Section):

@@ -1,4 +1,4 @@
-"""Quantities with units as they are written in plan.yaml: durations, sizes, rates, and the units of time.
+"""Values as they are written in plan.yaml: durations, sizes and rates with their units, units of time, paths of files.
 
 >>> parse_duration("10ms"), parse_size("64KiB"), parse_rate("3/m")
 (10000000, 65536, 0.05)
@@ -57,3 +57,27 @@ def shown(value: int, units: dict[str, int]) -> str:
     """
     unit = max((u for u in units if value % units[u] == 0), key=lambda u: units[u])
     return f"{value // units[unit]}{unit}" if value else f"0{next(iter(units))}"
+
+
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+
+
+def local_path(path: str) -> str:
+    """Return a path as it is. Raises ValueError for an address, which would become a directory of that name here.
+
+    >>> local_path("out/2026:01")
+    'out/2026:01'
+    >>> local_path("s3a://bucket/out")
+    Traceback (most recent call last):
+    ValueError: 's3a://bucket/out' is an address, and a path in the file system is needed, such as that of a mounted directory
+    >>> local_path("file:/out")
+    Traceback (most recent call last):
+    ValueError: 'file:/out' is an address, and a path in the file system is needed: '/out'
+    """
+    found = _ADDRESS.match(path)
+    if found is None:
+        return path
+    advice = ", such as that of a mounted directory"
+    if found[0].lower() == "file:/":
+        advice = f": {'/' + path[len(found[0]) :].lstrip('/')!r}"
+    raise ValueError(f"{path!r} is an address, and a path in the file system is needed{advice}")

@@ -13,8 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table as Lines
 
-from dgs.api.preparing import from_file, prepare
-from dgs.api.running import job_of
+from dgs.api.preparing import Launch, from_file, prepare
 from dgs.api.runtimes import run_job
 from dgs.workers.ray_runtime.cluster import cluster
 from dgs.workers.runtime.job import Job
@@ -82,4 +81,4 @@ def _job(directory: Path, rows: int) -> Job:
         checkpoint={"every": "1s"},
         sinks=["none"],
     )
-    return job_of(prepare(from_file(plan, {})), None, collect=False)
+    return Launch(prepare(from_file(plan, {}))).job

@@ -12,8 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dgs.api.preparing import from_file, prepare
-from dgs.api.running import job_of
+from dgs.api.preparing import Launch, from_file, prepare
 from dgs.api.runtimes import run_job
 from dgs.workers.runtime.job import Caller
 
@@ -28,7 +27,7 @@ def main(plan: str, directory: str, *, resumes: bool) -> None:
         with (where / STORY).open("a", encoding="utf-8") as story:
             story.write(json.dumps({"time": time.time(), **what}) + "\n")
 
-    job = job_of(prepare(from_file(plan, {})), None, collect=False)
+    job = Launch(prepare(from_file(plan, {}))).job
     job = replace(job, checkpoint_dir=where / "checkpoints", output_dir=where, resumes=resumes)
     result = run_job(job, Caller(notify=lambda text: tell(told=text)))
     tell(figures={name: result.figures[name] for name in ("seconds", "restarts", "checkpoints", "events_in")})

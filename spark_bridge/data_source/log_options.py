@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from dgs.errors import UsageError
-from dgs.job.paths import local_path
-from dgs.job.units import NANOSECONDS, parse_duration
+from dgs.job.units import NANOSECONDS, local_path, parse_duration
 
 STREAM_ID = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 """Valid names of streams, as in plan.yaml: each is also the name of a directory of the log."""

@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from dgs.errors import CorruptFileError, UsageError
-from dgs.job.paths import local_path
+from dgs.job.units import local_path
 from dgs.spark_bridge.data_source.checkpoint_rows import SCHEMA, row_of_saved, table_of_rows
 from dgs.spark_bridge.data_source.run_files import (
     OutputFile,

@@ -14,6 +14,7 @@ import pytest
 import dgs as library
 from dgs.api import beginning, preparing, running
 from dgs.api.known_runs import KnownRun, committed_in, held, newest_of
+from dgs.api.preparing import Launch
 from dgs.api.steering import Moves, answer_to
 from dgs.cli import main
 from dgs.errors import NoAnswerError, OutputUnwritableError
@@ -91,7 +92,7 @@ def test_of_two_runs_in_one_directory_the_second_begins_nothing(short, dgs):
     assert dgs(f"run plan.yaml --run-dir there {QUICK}").code == 0  # the first, which was quick
     before = (THERE / "results.json").read_text()
     with pytest.raises(OutputUnwritableError, match="results of an earlier run"):
-        running.execute(prepared, second, running.Options())
+        running.execute(Launch(prepared, second))
     assert (THERE / "results.json").read_text() == before
 
 
@@ -198,8 +199,8 @@ def test_stop_says_how_a_run_ended_that_did_not_stop(failed, dgs, monkeypatch, s
 def test_moves_that_follow_each_other_are_both_answered(short, dgs):
     assert dgs("plan plan.yaml --save sequential.yaml --set optimizer.name=sequential").code == 0
     prepared = preparing.prepare(preparing.from_file("plan.yaml", {}))
-    moves = Moves(prepared, RunDirectory.create(THERE))
-    job = running.job_of(prepared, moves.directory, collect=False)
+    moves = Moves(Launch(prepared, RunDirectory.create(THERE)))
+    job = moves.launch.job
     plans = [THERE / "control" / f"plan-{number}.yaml" for number in (1, 2)]
     for plan in plans:
         plan.parent.mkdir(exist_ok=True)

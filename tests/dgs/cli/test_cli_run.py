@@ -228,7 +228,7 @@ def test_bug_in_dgs_exits_70_and_leaves_the_traceback(project, dgs, monkeypatch,
     def broken(job, caller):
         raise KeyError("lost")
 
-    monkeypatch.setattr("dgs.api.runtimes.run_job", broken)
+    monkeypatch.setattr("dgs.api.running.run_job", broken)
     done = dgs("run plan.yaml")
     assert done.code == 70
     assert (
@@ -240,7 +240,7 @@ def test_bug_in_dgs_exits_70_and_leaves_the_traceback(project, dgs, monkeypatch,
 
 
 def test_status_lines_come_every_ten_seconds_without_a_terminal(capsys):
-    from dgs.cli.progress import status_lines
+    from dgs.cli.finishing import status_lines
 
     times = iter([0.0, 4.0, 11.0, 12.0, 22.0])
     tell = status_lines("sums", clock=lambda: next(times))

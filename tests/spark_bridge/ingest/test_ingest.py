@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dgs
-from dgs.api.preparing import from_file, prepare
-from dgs.api.running import job_of
+from dgs.api.preparing import Launch, from_file, prepare
 from dgs.errors import JavaMissingError, MalformedRowError, PlanFileError, SparkQueryError
 from dgs.job.document import parse
 from dgs.job.run_directory import RunDirectory
@@ -296,7 +295,7 @@ def test_run_that_goes_on_goes_on_with_its_query(spark, job, tmp_path):
     put_file(tmp_path / "in", 0, [(5, 1)])
     source = "{spark: {format: parquet, path: in, select: [ts, v, '\"home\" AS page'], trigger: 100ms}}"
     prepared = prepare(from_file(job("{parquet: {path: ends.parquet}}", source), {}))
-    asked = job_of(prepared, RunDirectory.create(tmp_path / "run"), collect=False)
+    asked = Launch(prepared, RunDirectory.create(tmp_path / "run")).job
     for number in range(1, 3):
         with feeding(asked, prepared.config.spark):
             waited_for(lambda: sum(rows for _, rows in batches_in(asked.log_dir, "values")) == number)  # noqa: B023

@@ -21,8 +21,7 @@ import pyarrow as pa
 import pytest
 
 import dgs
-from dgs.api.preparing import from_program, prepare
-from dgs.api.running import job_of
+from dgs.api.preparing import Launch, Options, from_program, prepare
 from dgs.errors import WorkerLostError
 from dgs.job.schema import SinkConfig, SourceConfig
 from dgs.job.settings import Given
@@ -104,7 +103,9 @@ class Falling:
             settings["checkpoint.every"] = self.every
         given = {path: Given(value, "test") for path, value in settings.items()}
         program = Falls(folder, self.falls, self.signal)
-        job = job_of(prepare(from_program(program, STREAMS, given)), None, collect=self.sink is None)
+        job = Launch(
+            prepare(from_program(program, STREAMS, given)), options=Options(collect=self.sink is None)
+        ).job
         if self.pauses_at is not None:
             streams = tuple(
                 one.model_copy(update={"source": SourceConfig(log={"path": str(self.tmp_path / "log")})})
