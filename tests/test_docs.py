@@ -9,6 +9,7 @@ import tomllib
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 from typer.testing import CliRunner
@@ -110,6 +111,41 @@ def test_page_links_lead_somewhere(page):
 @every_page
 def test_page_has_only_blocks_that_are_checked(page):
     assert {block.language for block in blocks(page)} <= {"python", "yaml", "csv", "sh", "mermaid", ""}
+
+
+def missing(text):
+    """Return the files and modules that a text names in `code` and that are not there."""
+    rooms = "|".join((*PACKAGES, "docs", "tests"))
+    files = re.findall(rf"`((?:{rooms})/[\w./]+|experiments/[\w./]+\.\w+)`", text)
+    dotted = re.findall(r"`(dgs\.[a-z][\w.]*)(?:\(.*?\))?`", text)
+    return [name for name in files if not (ROOT / name).exists()] + [
+        name for name in dotted if not is_there(name)
+    ]
+
+
+def is_there(dotted):
+    """Return whether a dotted name leads to a module, or to something in one."""
+    try:
+        resolve_name(dotted)
+    except (ImportError, AttributeError):
+        return False
+    return True
+
+
+def test_what_is_missing_is_found():
+    assert not missing("`dgs.run(3)` is in `dgs/api`, with `dgs.model.outputs.OutputBatch`")
+    assert missing("`dgs.nothing`, `dgs/nothing.py`, `dgs.model.outputs.nothing()`") == [
+        "dgs/nothing.py",
+        "dgs.nothing",
+        "dgs.model.outputs.nothing",
+    ]
+
+
+@every_page
+def test_page_names_what_is_there(page):
+    before = "| before | now |"  # a table of old names
+    text = re.sub(rf"{re.escape(before)}.*?\n\n", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert not missing(text)
 
 
 @every_page
