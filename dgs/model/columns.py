@@ -1,7 +1,7 @@
-"""Columns: how payloads and outputs are held, many at a time.
+"""Columns: many payloads or outputs as one value.
 
 A column is a NumPy array, an Arrow array, a list of Python objects, or a dictionary of columns of one length (a record per
-row). The functions here are all that the data path needs of them; none copies where a view will do.
+row). The data path uses only the functions here; they return views instead of copies if possible.
 
 >>> column = {"a": np.arange(4), "b": ["w", "x", "y", "z"]}
 >>> to_list(cut(column, 1, 3))
@@ -54,18 +54,18 @@ def take(column: Column, rows: Indices) -> Column:
 
 
 def constant(value: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
-    """Return `count` times the one value of an array, read-only: it takes no memory.
+    """Return the one value of an array `count` times, as a read-only array that takes no memory.
 
     >>> constant(np.array([7]), 3)
     array([7, 7, 7])
     """
-    array = np.ndarray((count,), value.dtype, value, 0, (0,))  # what np.broadcast_to does, ten times as fast
+    array = np.ndarray((count,), value.dtype, value, 0, (0,))  # like np.broadcast_to, ten times as fast
     array.flags.writeable = False
     return array
 
 
 def concat(columns: Sequence[Column]) -> Column:
-    """Return the columns one after the other; of mixed types as a list. Arrow dictionaries become plain."""
+    """Return the columns one after the other, a list if their types differ. Arrow dictionaries become plain arrays."""
     first = columns[0]
     if isinstance(first, dict) and all(isinstance(c, dict) and c.keys() == first.keys() for c in columns):
         return {name: concat([c[name] for c in columns]) for name in first}
@@ -95,9 +95,9 @@ def to_list(column: Column) -> list[Any]:
 
 
 def numbers(column: Column) -> npt.NDArray[Any]:
-    """Return a column as an array with the arithmetic of Python's numbers: 64 bits wide, or of objects where that is not enough.
+    """Return a column as an array with the arithmetic of Python's numbers: 64 bits wide, or of objects if that is too narrow.
 
-    Only overflow remains: 64-bit integers wrap around.
+    The one difference is overflow: 64-bit integers wrap around.
     """
     if isinstance(column, np.ndarray):
         wide = _WIDE.get(column.dtype.kind)
@@ -114,9 +114,9 @@ def numbers(column: Column) -> npt.NDArray[Any]:
 
 
 def distinct(column: Column) -> tuple[list[Any], npt.NDArray[np.int64]]:
-    """Return the distinct values (null is one of them) in the order of their first rows, and which one each row has.
+    """Return the distinct values (null counts) in the order of their first rows, and the position of each row's value among them.
 
-    Lists count as tuples, and records as tuples of pairs, which can be hashed.
+    To be hashable, lists become tuples, and records tuples of pairs.
     """
     if isinstance(column, np.ndarray) and column.dtype.kind in "biufUM":
         column = pa.array(column)
@@ -133,7 +133,7 @@ def distinct(column: Column) -> tuple[list[Any], npt.NDArray[np.int64]]:
 
 
 def hashable(value: Any) -> Any:
-    """Return a value with lists as tuples, and records as tuples of pairs by name.
+    """Return a value with lists as tuples, and records as tuples of pairs sorted by name.
 
     >>> hashable([1, {"b": [2], "a": 3}])
     (1, (('a', 3), ('b', (2,))))
@@ -144,7 +144,7 @@ def hashable(value: Any) -> Any:
 
 
 def nbytes(column: Column) -> int:
-    """Return about how many bytes the column holds; a Python object counts 64."""
+    """Return the approximate size of a column in bytes; a Python object counts 64."""
     if isinstance(column, dict):
         return sum(map(nbytes, column.values()))
     if isinstance(column, list):

@@ -1,7 +1,7 @@
-"""The dependence relation: which events must stay in order (Definition 2.1, clause 2).
+"""The dependence relation: dependent events must stay in order (Definition 2.1, clause 2).
 
-Declared as rules between kinds, symmetric by construction; everything not listed is independent. A program that declares
-nothing depends on everything: parallelism is never assumed.
+It is declared as rules between kinds, and symmetric by construction; kinds without a rule are independent. In a program that
+declares nothing, everything depends on everything: parallelism is never assumed.
 
 >>> from dgs.model.tags import kind
 >>> UPDATE, VIEW = kind("update", key=str), kind("view", key=str)
@@ -22,7 +22,7 @@ from dgs.model.tags import Kind, Tag
 
 
 class When(Enum):
-    """When two tags of the kinds of a rule depend on each other."""
+    """The condition on which two tags of a rule's kinds depend on each other."""
 
     ALWAYS = "always"
     SAME_KEY = "same_key"
@@ -35,7 +35,7 @@ TagPredicate = Callable[[Tag, Tag], bool]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Tags of kind `left` and of kind `right` depend on each other `when` says so (a predicate is asked as (left, right))."""
+    """Tags of kinds `left` and `right` depend on each other if `when` holds; a predicate gets (left, right)."""
 
     left: Kind | str
     right: Kind | str
@@ -71,7 +71,7 @@ class Dependence:
     def from_function(cls, depends: TagPredicate, tags: Iterable[Tag]) -> Dependence:
         """Return the relation that `depends` describes over a finite set of tags.
 
-        Raises AsymmetricDependenceError naming the first pair on which it is not symmetric.
+        Raises AsymmetricDependenceError with the first pair on which it is not symmetric.
         """
         listed = list(tags)
         for i, a in enumerate(listed):
@@ -95,8 +95,8 @@ class Dependence:
     def between(self, left: TagSet, right: TagSet) -> bool:
         """Return whether some tag of `left` depends on some tag of `right`.
 
-        Exact for ALWAYS and SAME_KEY. A predicate is asked for every pair of listed tags; where a set is infinite nobody
-        can ask it for all, and the answer is True: independence is never assumed.
+        Exact for ALWAYS and SAME_KEY. A predicate is evaluated on every pair of tags of finite sets; for an infinite set
+        the answer is True: independence is never assumed.
         """
         if self.is_total:
             return bool(left) and bool(right)
@@ -120,7 +120,7 @@ class Dependence:
         )
 
     def witness(self, left: TagSet, right: TagSet) -> tuple[str, str] | None:
-        """Return a readable pair of dependent tags of the two sets, for error messages, or None if they are independent."""
+        """Return a readable pair of dependent tags of the two sets, for error messages; None if the sets are independent."""
         for a in left.tags():
             for b in right.tags():
                 if self(a, b):

@@ -1,8 +1,8 @@
-"""What makes two runs runs of the same program, as far as a saved state and committed outputs can tell.
+"""The identity of a program: the parts that must be equal for a saved state and committed outputs to be usable.
 
 A state can be resumed by a program with the same state types, forks and joins, kinds, dependence and version, that reads the
-same streams in the same order: the order decides ties. Code is not compared: `version` says when it has changed so that old
-states no longer fit.
+same streams in the same order: the order decides ties. Code is not compared: users raise `version` when a change of the code
+makes old states unusable.
 
 >>> from dgs.model.dependence import ALWAYS, Dependence
 >>> from dgs.model.tags import kind
@@ -30,15 +30,15 @@ from dgs.model.user_code import user_error
 Migrate = Callable[[State, int], State]
 
 LONGEST_PART = 200
-"""Characters of a part that are kept as they are; of a longer one, the beginning and a digest."""
+"""Most characters of a part; a longer one is cut and gets a digest."""
 
 MOST_PAIRS = 1_000_000
-"""A predicate between two kinds is asked for at most as many pairs of keys."""
+"""Most pairs of keys on which a predicate between two kinds is evaluated."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramIdentity:
-    """The name and version of a program, and what else a saved state relies on: readable parts by name."""
+    """The name and version of a program, and readable descriptions by name of all else that a saved state relies on."""
 
     name: str
     version: int
@@ -46,12 +46,12 @@ class ProgramIdentity:
 
     @property
     def digest(self) -> str:
-        """BLAKE2b of all of it, hexadecimal, 16 characters."""
+        """BLAKE2b of the identity, 16 hexadecimal characters."""
         data = codec.encode([self.name, self.version, dict(self.parts)])
         return hashlib.blake2b(data, digest_size=8).hexdigest()
 
     def difference(self, other: ProgramIdentity) -> list[str]:
-        """Return what differs, a line each: what is there (in this identity) and what is here (in the other)."""
+        """Return the differences, one line each: "there" means this identity, "here" the other."""
         mine, yours = _all(self), _all(other)
         names = [*mine, *(name for name in yours if name not in mine)]
         pairs = ((name, mine.get(name, "nothing"), yours.get(name, "nothing")) for name in names)
@@ -81,7 +81,7 @@ def identity_of(program: Program, streams: Sequence[str]) -> ProgramIdentity:
 
 
 def migration(program: Program) -> Migrate | None:
-    """Return the program's `migrate`, None if it gives none. What it raises becomes UserCodeError."""
+    """Return the program's `migrate`, None if it gives none. Its exceptions become UserCodeError."""
     if not program.gives("migrate"):
         return None
 
@@ -105,7 +105,7 @@ def _domain(kind: Kind) -> str:
 
 
 def _dependence(program: Program) -> dict[str, str]:
-    """Return for each pair of kinds when their tags depend on each other."""
+    """Return for each pair of kinds with a rule the condition on which their tags depend on each other."""
     if program.dependence.is_total:
         return {"dependence": "everything on everything"}
     found: dict[str, set[str]] = {}

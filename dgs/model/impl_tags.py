@@ -1,4 +1,4 @@
-"""Sets of implementation tags: which tags of which input streams a worker is responsible for (Section 3.1).
+"""Sets of implementation tags, such as the ones a worker owns (Section 3.1).
 
 >>> from dgs.model.tags import kind
 >>> VALUE = kind("value")
@@ -40,7 +40,7 @@ class ImplTagSet:
         return dict(self.streams).get(stream, TagSet())
 
     def tags(self) -> TagSet:
-        """Return the tags of all streams together: the predicate that fork is given."""
+        """Return the tags of all streams together: the predicate that fork gets."""
         return union(tags for _, tags in self.streams)
 
     def __iter__(self) -> Iterator[tuple[str, TagSet]]:

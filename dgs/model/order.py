@@ -1,7 +1,7 @@
-"""The total order of events, and how far a stream has come in it.
+"""The total order of events, and frontiers: the progress of a stream in it.
 
-Events are ordered by (ts, rank of the stream, seq): a tie between streams is decided by the order in which the user
-declared them, a tie inside a stream by arrival. A *frontier* is exclusive: every event below it has arrived.
+Events are ordered by (ts, rank of the stream, seq): the order in which the user declared the streams decides a tie between
+streams, arrival a tie inside a stream. A *frontier* is exclusive: every event below it has arrived.
 
 >>> OrderKey(10, 0, 5) < OrderKey(10, 1, 0) < OrderKey(11, 0, 0) < END
 True
@@ -19,7 +19,7 @@ MAX_TS = 2**63 - 1
 
 
 class OrderKey(NamedTuple):
-    """Where an event stands in the total order. `path` is empty for events of sources (reserved for later stages)."""
+    """The position of an event in the total order. `path` is empty for events of sources (reserved for later stages)."""
 
     ts: int
     rank: int

@@ -1,6 +1,6 @@
-"""Outputs: what update emitted, with the identity that makes exactly-once possible.
+"""Outputs: the values that updates emit, with the ids that exactly-once delivery needs.
 
-The id of an output is (key of its event, tag, group, index): in a consistent program it does not depend on the schedule.
+The id of an output is (key of its event, tag, group, index). In a consistent program it does not depend on the schedule.
 
 >>> batch = OutputBatch.of("clicks", rank=0, tags=[Tag("view", 1)], ts=[5], seq=[0], index=[0], values=["hello"])
 >>> batch.to_list()
@@ -23,14 +23,14 @@ from dgs.model.row_numbers import RowNumbers
 from dgs.model.tags import Tag
 
 _FIRST = np.zeros(1, dtype=np.int64)
-"""The usual index of an output: there is one an event."""
+"""The index of an event's first output, usually its only one."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutputBatch:
     """Outputs of events of one stream, in the order of their events.
 
-    `ts`, `seq`: int64[n], of the event of each output; `index`: int64[n], 0 for the first output of an event, and so on;
+    `ts`, `seq`: int64[n], those of each output's event; `index`: int64[n], counts the outputs of an event from 0;
     `tags`, `codes`: as in EventBatch; `values`: a column of n rows. `group` is reserved for later stages and empty.
     """
 
@@ -63,7 +63,7 @@ class OutputBatch:
 
     @classmethod
     def of_rows(cls, batch: EventBatch, values: Column, rows: columns.Indices | None = None) -> OutputBatch:
-        """Make the outputs of a batch: `rows` is the event row of each value, non-decreasing; None: one value per event."""
+        """Make the outputs of a batch. `rows`: the event row of each value, non-decreasing; None: one value per event."""
         if rows is None:
             return cls._one_each(batch, values)
         rows = np.asarray(rows, dtype=np.intp)
@@ -83,7 +83,7 @@ class OutputBatch:
 
     @classmethod
     def _one_each(cls, batch: EventBatch, values: Column) -> OutputBatch:
-        """Make outputs of one value per event: all views."""
+        """Make outputs of one value per event, without copying."""
         count = columns.length(values)
         if count != len(batch):
             problem = f"emit_batch was given {count} values for {len(batch)} rows"
@@ -106,16 +106,16 @@ class OutputBatch:
         return columns.to_list(self.values)
 
     def tag_list(self) -> list[Tag]:
-        """Return the tag of the event of every output."""
+        """Return the tag of each output's event."""
         if self.codes is None:
             return [self.tags[0]] * len(self)
         return [self.tags[code] for code in self.codes.tolist()]
 
 
 class BatchEmitter:
-    """The `emit_batch` that `update_batch` is given with a batch: puts what is emitted into `outputs`.
+    """The `emit_batch` that `update_batch` gets with a batch: it appends to `outputs`.
 
-    It may be called several times; the outputs of an event are numbered on from call to call.
+    It may be called several times; each call numbers the outputs of an event from where the one before stopped.
     """
 
     def __init__(self, batch: EventBatch, outputs: list[OutputBatch]) -> None:
@@ -138,7 +138,7 @@ class BatchEmitter:
         self._outputs.append(made)
 
     def _counts(self) -> Int64s:
-        """Return how many outputs each event has so far."""
+        """Return the number of outputs of each event so far."""
         found = np.zeros(len(self._batch), np.int64)
         for rows in self._given:
             found += 1 if rows is None else np.bincount(rows, minlength=len(found))

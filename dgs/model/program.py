@@ -1,4 +1,4 @@
-"""Programs: a sequential update, a dependence relation, and how a state forks and joins (Definition 2.1).
+"""Programs: a sequential update, a dependence relation, and fork and join of the state (Definition 2.1).
 
 >>> from dgs.model.tags import kind
 >>> from dgs.model.dependence import ALWAYS
@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # `Program[int, str]` says what state and outputs are; at run
     OwnOutput = TypeVar("OwnOutput", default=Any)
 
     class Typed(Generic[OwnState, OwnOutput]):
-        """What has a type of state and a type of outputs."""
+        """The base of `Program`, generic over the types of state and outputs."""
 
 else:
     from typing import TypeVar
@@ -51,7 +51,7 @@ else:
     OwnState, OwnOutput = TypeVar("OwnState"), TypeVar("OwnOutput")
 
     class Typed:
-        """What has a type of state and a type of outputs."""
+        """The base of `Program`, generic over the types of state and outputs."""
 
         __class_getitem__ = classmethod(GenericAlias)
 
@@ -80,10 +80,10 @@ Join = Callable[[State, State], State]
 
 @dataclass(frozen=True, slots=True)
 class StateType:
-    """A type of state: its name, the tags it can handle, and its own update (Definition 2.1, clauses 4 to 6).
+    """A type of state: its name, the tags it can handle, and its update (Definition 2.1, clauses 4 to 6).
 
     Law: `update_batch(s, batch, emit_batch)` equals folding `update` over the batch in order, outputs included, and
-    `update_windows(batch, cuts)[i]` equals folding it from the identity over window i, where kinds accumulate and emit nothing.
+    `update_windows(batch, cuts)[i]` equals folding it from the identity over window i, for kinds that accumulate and emit nothing.
     """
 
     name: str
@@ -95,10 +95,10 @@ class StateType:
 
 @dataclass(frozen=True, slots=True)
 class ForkJoin:
-    """How a state of type `parent` becomes one of type `left` and one of type `right`, and back (clause 7).
+    """A fork of a state of type `parent` into types `left` and `right`, with its join back (clause 7).
 
     Law C2: `join(*fork(s, a, b)) == s` for independent tag sets a, b. Law C1: `join(update(l, e), r) ==
-    update(join(l, r), e)` for e the left side handles, and its mirror image. The states given are not used again.
+    update(join(l, r), e)` for events e that the left side handles, and its mirror image. The states given are not used again.
     """
 
     name: str
@@ -110,19 +110,19 @@ class ForkJoin:
 
 
 class Program(Typed[OwnState, OwnOutput]):
-    """A computation over events, written once, sequentially. Subclasses give at least `init` and `update`.
+    """A computation over events, written once, as a sequential program. Subclasses give at least `init` and `update`.
 
     `class P(Program[int, str])` tells type checkers that the state is an int and that outputs are texts; plain `Program` leaves
     both open.
 
-    `depends`: a Dependence, or a function of two tags over the finite `kinds`; what declares nothing depends on everything.
-    `kinds`: the kinds of the program with their key domains, where the rules of `depends` do not name them already.
+    `depends`: a Dependence, or a function of two tags over the finite `kinds`; by default everything depends on everything.
+    `kinds`: the kinds of the program with their key domains, unless the rules of `depends` name them already.
     `accumulates`: kinds for which `update(s, e) == join(s, update(identity(), e))`, with the same outputs for every s.
-    `states` and `forks`: several state types and how they fork and join; the first type is the initial one.
+    `states` and `fork_joins`: several state types and their forks and joins; the first type is the initial one.
     `version`: part of the program's identity; raise it when old states no longer fit, and give `migrate`.
 
-    `fork`, `join`, `identity`, `update_batch`, `update_windows` and `migrate` are optional: a program without fork and join runs
-    as one worker.
+    `fork`, `join`, `identity`, `update_batch`, `update_windows` and `migrate` are optional: a program without fork and join
+    runs as one worker.
     """
 
     depends: Depends = Dependence.everything()
@@ -135,49 +135,49 @@ class Program(Typed[OwnState, OwnOutput]):
         raise NotImplementedError
 
     def update(self, state: OwnState, event: Event, emit: Emit[OwnOutput]) -> OwnState:
-        """Process one event: return the new state, call `emit` zero or more times. It owns `state`."""
+        """Process one event: return the new state, and call `emit` zero or more times. It may change `state`."""
         raise NotImplementedError
 
     def update_batch(self, state: OwnState, batch: EventBatch, emit_batch: EmitBatch) -> OwnState:
-        """Process a batch of one stream: as folding `update` over it. `emit_batch(values, rows)`: see `dgs.model.outputs`."""
+        """Process a batch of one stream, equal to folding `update` over it. `emit_batch(values, rows)`: see `dgs.model.outputs`."""
         raise NotImplementedError
 
     def update_windows(self, batch: EventBatch, cuts: Int64s) -> Column:
         """Return the partial states of `len(cuts) + 1` windows of a batch, as a column or a list.
 
         State i is the fold of `update` from the identity over rows `cuts[i - 1]` to `cuts[i]` (0 before the first cut and
-        `len(batch)` after the last; int64, non-decreasing), the identity if there are none. It is called only with batches
-        whose kinds all accumulate; only programs give it whose accumulating kinds emit nothing.
+        `len(batch)` after the last; int64, non-decreasing), and the identity without rows. It is called only with batches whose
+        kinds all accumulate. A program may give it only if its accumulating kinds emit nothing.
         """
         raise NotImplementedError
 
     def fork(self, state: OwnState, left: TagSet, right: TagSet) -> tuple[OwnState, OwnState]:
-        """Split a state: the left part will only see events of `left`, the right part only events of `right`."""
+        """Split a state: the left part will get only events of `left`, the right part only events of `right`."""
         raise NotImplementedError
 
     def join(self, left: OwnState, right: OwnState) -> OwnState:
-        """Merge two states that `fork` once split and that have been updated since."""
+        """Merge two states that `fork` made, after their updates."""
         raise NotImplementedError
 
     def identity(self) -> OwnState:
-        """Return the state that is neutral in `join`, on both sides."""
+        """Return the state that is neutral in `join` on both sides."""
         raise NotImplementedError
 
     def migrate(self, state: OwnState, from_version: int) -> OwnState:
-        """Return what this version of the program has in place of `state`, which version `from_version` saved.
+        """Return the state of this version of the program for `state`, which version `from_version` saved.
 
-        A run that resumes from a checkpoint calls it where nothing but `version` differs: it may read the same events on.
+        A run that resumes from a checkpoint calls it if only `version` differs, and then continues on the same streams.
         """
         raise NotImplementedError
 
     def states(self) -> tuple[StateType, ...]:
-        """Return the state types, the initial one first. Override for programs with several."""
+        """Return the state types, the initial one first. Override it for several state types."""
         batch = self.update_batch if self.gives("update_batch") else None
         windows = self.update_windows if self.gives("update_windows") else None
         return (StateType("state", TagSet.everything(), self.update, batch, windows),)
 
     def fork_joins(self) -> tuple[ForkJoin, ...]:
-        """Return the typed fork-join pairs. Override for programs with several state types."""
+        """Return the typed fork-join pairs. Override it for several state types."""
         if not self.gives("join"):
             return ()
         if self.gives("fork"):
@@ -187,7 +187,7 @@ class Program(Typed[OwnState, OwnOutput]):
         return ()
 
     def gives(self, method: str) -> bool:
-        """Return whether the program gives its own version of one of the optional methods."""
+        """Return whether the program overrides an optional method."""
         return getattr(type(self), method) is not getattr(Program, method)
 
     @property
@@ -199,8 +199,8 @@ class Program(Typed[OwnState, OwnOutput]):
     def dependence(self) -> Dependence:
         """The dependence relation.
 
-        Raises AsymmetricDependenceError if it is a function that is not symmetric, ProgramError if it is one over kinds
-        that are not finite.
+        Raises AsymmetricDependenceError if it is a function that is not symmetric, ProgramError if it is a function over
+        infinite kinds.
         """
         declared = type(self).depends if "depends" not in vars(self) else vars(self)["depends"]
         if isinstance(declared, Dependence):
@@ -211,21 +211,21 @@ class Program(Typed[OwnState, OwnOutput]):
 
     @cached_property
     def accumulating(self) -> frozenset[str]:
-        """The kinds that really may accumulate: named, pairwise independent, with a join and an identity neutral in it."""
+        """The kinds that may accumulate: those in `accumulates`, if they are independent and `identity` is neutral in `join`."""
         kinds = frozenset(map(str, self.accumulates))
         some = TagSet.of(*self.accumulates)
         if (
             type(self).states is not Program.states
-        ):  # partial states are of the one type that `identity` makes
+        ):  # partial states have the one type that `identity` makes
             return frozenset()
         if not (self.gives("identity") and self.gives("join")) or self.dependence.between(some, some):
             return frozenset()
         return kinds if kinds and self._identity_is_neutral() else frozenset()
 
     def _identity_is_neutral(self) -> bool:
-        """Whether joining the identity on either side leaves the initial state as it is, by its codec bytes.
+        """Whether joining the identity on either side leaves the initial state unchanged, by its codec bytes.
 
-        User code that raises, or a state that cannot be encoded, is no answer: that shows with its place when it runs.
+        True also if user code raises or a state cannot be encoded: the run will report that error with its place.
         """
         from dgs import codec
 
@@ -233,7 +233,7 @@ class Program(Typed[OwnState, OwnOutput]):
             plain = codec.encode(self.init())
             joined = (self.join(self.identity(), self.init()), self.join(self.init(), self.identity()))
             return all(codec.encode(state) == plain for state in joined)
-        except Exception:  # noqa: BLE001 - whatever it is, it will be raised again where it can be explained
+        except Exception:  # noqa: BLE001 - the error will be raised again where it can be explained
             return True
 
     @cached_property
@@ -249,14 +249,14 @@ class Program(Typed[OwnState, OwnOutput]):
         return any(one.update_batch is not None for one in self.states())
 
     def all_kinds(self) -> dict[str, Kind]:
-        """Return all kinds the program names, with what is known of their keys, in the order of their names."""
+        """Return all kinds the program names, with their key domains as far as known, sorted by name."""
         names = {str(k) for k in (*self.kinds, *self.accumulates)}
         for rule in self.dependence.rules:
             names |= {str(rule.left), str(rule.right)}
         return {name: self.kind(name) for name in sorted(names)}
 
     def kind(self, name: str) -> Kind:
-        """Return the declaration of a kind; a kind the program does not declare has no known key domain."""
+        """Return the declaration of a kind; a kind that is not declared may have any keys."""
         declared = {str(k): k for k in self.kinds}
         for item in (*self.accumulates, *self.dependence.kinds.values()):
             if isinstance(item, Kind):
@@ -264,7 +264,7 @@ class Program(Typed[OwnState, OwnOutput]):
         return declared.get(name, Kind(name, object))
 
     def _derived_fork(self, state: OwnState, left: TagSet, right: TagSet) -> tuple[OwnState, OwnState]:
-        """Give the state to the side that holds a kind which does not accumulate (else left), the other the identity."""
+        """Give the state to the side with a kind that does not accumulate (else left), and the identity to the other."""
         whole = TagSet.of(*self.accumulating)
         if not right <= whole:
             if not left <= whole:

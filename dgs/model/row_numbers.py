@@ -1,4 +1,4 @@
-"""Consecutive row numbers that take no memory: what `seq` is where no row was left out.
+"""Consecutive row numbers that take no memory: the `seq` of a batch without gaps.
 
 >>> numbers = RowNumbers(10, 5)
 >>> numbers[2], numbers[1:3], numbers[np.array([0, 4])].tolist(), len(numbers)
@@ -20,7 +20,7 @@ Int64s = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class RowNumbers:
-    """`first`, `first + 1`, ..., `count` of them. Where an array is needed it becomes one (int64[count])."""
+    """The numbers `first`, `first + 1`, ..., `count` of them. NumPy converts it to an array (int64[count]) when it needs one."""
 
     first: int
     count: int

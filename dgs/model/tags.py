@@ -1,6 +1,6 @@
-"""Tags: what parallelism is decided on. A kind, and optionally a key.
+"""Tags: the part of an event that decides parallelism, a kind and optionally a key.
 
-An event's tag is all that the dependence relation and the plan may look at (Section 3.1); its payload is not.
+The dependence relation and the plan see only an event's tag, never its payload (Section 3.1).
 
 >>> VIEW, BARRIER = kind("view", key=str), kind("barrier")
 >>> VIEW("home"), BARRIER()
@@ -71,7 +71,7 @@ def _refused_in(key: Key | type) -> Iterator[type]:
 
 @dataclass(frozen=True, slots=True)
 class ImplTag:
-    """An implementation tag: a tag as it comes from one input stream (Section 3.1). Plans assign these."""
+    """An implementation tag: a tag together with the input stream it comes from (Section 3.1). Plans assign these."""
 
     tag: Tag
     stream: str
@@ -107,13 +107,13 @@ class Kind(str):
 
     @property
     def is_finite(self) -> bool:
-        """Whether all tags of this kind are known beforehand."""
+        """Whether the tags of this kind are finitely many and known in advance."""
         return not isinstance(self.domain, type)
 
     def __call__(self, *key: Key) -> Tag:
         """Return the tag of this kind with the given key.
 
-        Raises ProgramError if a key is missing, superfluous or outside of a finite domain.
+        Raises ProgramError if a key is missing, superfluous or outside a finite domain.
         """
         if not self.is_keyed:
             if key:

@@ -1,4 +1,4 @@
-"""Errors of user code: the user's traceback first, then which event of which stream it was.
+"""Errors of user code: the user's traceback, then the event and stream at which it happened.
 
 >>> from dgs.model.tags import Tag
 >>> from dgs.model.program import Program
@@ -28,7 +28,7 @@ from dgs.model.order import OrderKey
 from dgs.model.program import Program
 
 LONGEST_REPR = 200
-"""Characters of a payload that an error message shows."""
+"""Most characters of a payload that an error message shows."""
 
 _OURS = (
     f"{Path(__file__).parents[1]}/",
@@ -48,7 +48,7 @@ def user_error(
 ) -> UserCodeError:
     """Return the error to raise for an exception of `function` (`update`, `fork`, ...) of a program.
 
-    All its facts are plain data, so it crosses processes; the payload is shortened to about 200 characters.
+    All its facts are plain data, so it can be sent to another process; the payload is shortened to about 200 characters.
     """
     tag, payload = (None, None) if event is None else (repr(event.tag), shown(event.payload))
     return UserCodeError(
@@ -67,7 +67,7 @@ def user_error(
 
 
 def function_error(ref: str, error: BaseException, *, program: str, where: str) -> UserCodeError:
-    """Return the error to raise for an exception of a function that a plan file names. `where`: at what, for the sentence."""
+    """Return the error to raise for an exception of a function that a plan file names. `where`: its place, for the message."""
     return UserCodeError(
         trace=user_trace(error), function=ref, program=program, error=_summary(error), where=f" {where}"
     )
@@ -83,7 +83,7 @@ def user_trace(error: BaseException) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a repr of at most LONGEST_REPR characters, also of objects whose repr is huge or raises."""
+    """Return a repr of at most LONGEST_REPR characters, even if an object's own repr is huge or raises."""
     short = reprlib.Repr()
     short.maxstring = short.maxother = LONGEST_REPR
     short.maxlist = short.maxtuple = short.maxdict = short.maxset = 8

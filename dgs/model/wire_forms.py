@@ -1,7 +1,7 @@
-"""Forms of the model's own words: tags and their sets, order keys, batches of events and of outputs.
+"""Codec forms of the model's types: tags and their sets, order keys, batches of events and of outputs.
 
-Batches are checked when they come back (equal lengths, codes within the tags), because nobody after the codec does. Row
-numbers without gaps and all-zero output indices, the common cases, travel as next to nothing.
+Decoded batches are checked here (equal lengths, codes within the tags), because no code after the codec checks them. Row
+numbers without gaps and all-zero output indices, the common cases, take almost no bytes.
 
 >>> from dgs import codec
 >>> codec.decode(codec.encode(OrderKey(5, 0, 7)))
@@ -40,7 +40,7 @@ def _from_numbers(data: bytes) -> Int64s:
 
 
 def _counted(values: Int64s | RowNumbers) -> int | bytes:
-    """Return the first number if the others count on from it, else all."""
+    """Return the first number if the numbers are consecutive, else all as bytes."""
     if isinstance(values, RowNumbers):
         return values.first if values.count else b""
     return int(values[0]) if len(values) and (np.diff(values) == 1).all() else _numbers(values)
@@ -65,7 +65,7 @@ def _from_codes(data: bytes | None, rows: int, tags: tuple[Tag, ...]) -> Any:
 
 def _check(holds: bool, part: str) -> None:
     if not holds:
-        raise CodecError(problem=f"a batch does not hold together: {part}")
+        raise CodecError(problem=f"a batch is inconsistent: {part}")
 
 
 def _tags(content: Any) -> tuple[Tag, ...]:
@@ -113,7 +113,7 @@ def _from_outputs(content: Any) -> OutputBatch:
 
 
 def _rows_of(column: columns.Column) -> set[int]:
-    """Return the lengths of all parts of a column: one, if it is one."""
+    """Return the set of lengths of all parts of a column; a valid column has one."""
     if isinstance(column, dict):
         return set().union(*map(_rows_of, column.values())) or {0}
     return {len(column)}
@@ -135,7 +135,7 @@ def _all_of(one: type, parts: Any) -> bool:
 
 
 def _known(value: Word, holds: bool) -> Word:
-    """Return a value whose parts have the right types; code that gets it trusts them."""
+    """Return a value whose parts have the right types, because other code trusts them. Raises CodecError if not `holds`."""
     if not holds:
         raise CodecError(problem=f"the parts of {type(value).__name__} have the wrong types")
     return value
@@ -158,7 +158,7 @@ def _from_keys(content: Any) -> KeySet:
 
 
 def _pairs_of(one: type, pairs: Any) -> bool:
-    """Whether it is a tuple of pairs of a text and a value of that type."""
+    """Whether `pairs` is a tuple of pairs of a text and a value of that type."""
     if type(pairs) is not tuple or not _all_of(tuple, pairs):
         return False
     names, parts = zip(*pairs, strict=True) if pairs else ((), ())
