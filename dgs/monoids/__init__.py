@@ -1,6 +1,6 @@
-"""Ready-made monoids for programs that accumulate, and the programs made of them: `Windows` and `KeyedWindows`.
+"""Ready-made monoids for programs that accumulate, and programs made of a monoid: `Windows` and `KeyedWindows`.
 
-Monoids are folded a column at a time, and many windows in one call; they are made of each other.
+A monoid folds a column at a time, or many windows in one call. Monoids can be combined.
 
 >>> SUM.join(SUM.fold([1, 2]), SUM.lift(3)), MAX.fold([1, 2]), MEAN.result(MEAN.fold([1, 2]))
 (6, 2, 1.5)

@@ -1,4 +1,4 @@
-"""What a vectorised monoid is."""
+"""The contract of a vectorised monoid."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from dgs.model import columns
 from dgs.model.columns import Column
 
 Cuts = npt.NDArray[np.int64]
-"""Rows where one window ends and the next begins, non-decreasing: n cuts make n + 1 windows, some of them empty."""
+"""Rows at which a window ends and the next begins, non-decreasing: n cuts make n + 1 windows, some of them empty."""
 
 
 class Monoid(Protocol):
-    """A commutative monoid of states, and how values become states, one at a time or many.
+    """A commutative monoid of states, with functions from values to states, one at a time or many.
 
     Laws: `join` is associative and commutative, and `identity()` neutral. `fold(column)` equals joining `lift(value)` for
-    each of its values, and `windows(column, cuts)[i]` equals `fold` of the rows of window i. Sums of floats fulfil the laws
-    up to rounding, as any that are computed in parallel. `join` owns both states and may change them.
+    each of its values, and `windows(column, cuts)[i]` equals `fold` of the rows of window i. Sums of floats satisfy the laws
+    up to rounding, like all parallel sums. `join` owns both states and may change them.
     """
 
     def identity(self) -> Any:
@@ -38,16 +38,16 @@ class Monoid(Protocol):
         """Return the state of each window of a column."""
 
     def result(self, state: Any) -> Any:
-        """Return what the state stands for: a sum, a mean, ...; None where no values have none."""
+        """Return the result of a state: a sum, a mean, ...; None if no values have no result."""
 
 
 def bounds(count: int, cuts: Cuts) -> tuple[Cuts, Cuts]:
-    """Return where each window starts and stops among `count` rows."""
+    """Return the first row of each window, and the row after its last, among `count` rows."""
     return np.concatenate(([0], cuts)).astype(np.int64), np.concatenate((cuts, [count])).astype(np.int64)
 
 
 def windows_by_fold(monoid: Monoid, column: Column, cuts: Cuts) -> list[Any]:
-    """Return the state of each window: for monoids whose fold is all that can be done a column at a time."""
+    """Return the state of each window by `fold`, for monoids without a faster way."""
     starts, stops = bounds(columns.length(column), cuts)
     pairs = zip(starts.tolist(), stops.tolist(), strict=True)
     return [monoid.fold(columns.cut(column, start, stop)) for start, stop in pairs]

@@ -1,7 +1,7 @@
-"""The least and the greatest value: of numbers, texts, dates, whatever is ordered.
+"""The least and the greatest value: of numbers, texts, dates, or any ordered values.
 
-The state of no values is None. Of values that are equal, such as 1 and 1.0, either may stay. NaN is absorbing: it is neither
-less nor greater than anything, and not to be overlooked.
+The state of no values is None. Of equal values, such as 1 and 1.0, either may be the result. NaN is absorbing: it compares with
+nothing, and must not be lost.
 
 >>> MIN.windows(np.array([5, 3, 4]), np.array([0, 2])), MAX.fold(["b", "a"])
 ([None, 3, 4], 'b')
@@ -21,7 +21,7 @@ from dgs.monoids.contract import Cuts, bounds
 
 
 class _Extreme:
-    """What Min and Max have in common."""
+    """The common part of Min and Max."""
 
     _ufunc: np.ufunc
     join: Callable[[Any, Any], Any]
@@ -42,7 +42,7 @@ class _Extreme:
         return reduce(self.join, columns.to_list(column), None)
 
     def windows(self, column: Column, cuts: Cuts) -> Column:
-        """Return the extreme of each window; None of an empty one."""
+        """Return the extreme of each window; None for an empty one."""
         starts, stops = bounds(columns.length(column), cuts)
         if not _is_vectorised(column):
             listed = columns.to_list(column)
@@ -60,7 +60,7 @@ class _Extreme:
         return [next(every) if is_any else None for is_any in some.tolist()]
 
     def result(self, state: Any) -> Any:
-        """Return the extreme, None of no values."""
+        """Return the extreme; None without values."""
         return state
 
 
@@ -70,7 +70,7 @@ class Min(_Extreme):
     _ufunc = np.minimum
 
     def join(self, left: Any, right: Any) -> Any:
-        """Return the lesser one."""
+        """Return the smaller one."""
         if left is None:
             return right
         if right is None:

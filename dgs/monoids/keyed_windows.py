@@ -1,4 +1,4 @@
-"""Windows by key: every key has a window of its own, which the closing event of that key closes.
+"""Windows by key: every key has a window of its own, which a closing event of that key closes.
 
 >>> import dgs
 >>> from dgs.monoids import SUM
@@ -33,7 +33,7 @@ States = dict[Any, Any]
 
 
 class KeyedWindows(Windows):
-    """As Windows, but events of different keys are independent: the state has a state of the monoid for each open key.
+    """Windows whose events of different keys are independent: the state holds a state of the monoid for each open key.
 
     A closing event emits {key, result}; override `close`, which gets the state of its key and returns the next one.
     """
@@ -67,16 +67,16 @@ class KeyedWindows(Windows):
         return state
 
     def fork(self, state: States, left: TagSet, right: TagSet) -> tuple[States, States]:  # noqa: ARG002 - the contract
-        """Give the right side the keys that are closed there, the left one all others: what accumulates can start anew."""
+        """Give the right side the keys that are closed there, and the left side all others: accumulation can start from nothing."""
         on_right = {key: state.pop(key) for key in list(state) if self._are_closed(key, right)}
         return state, on_right
 
     def fold(self, batch: EventBatch) -> States:
-        """Return the states by key of a batch of events that accumulate."""
+        """Return the states by key of a batch of accumulating events."""
         return self.update_windows(batch, np.empty(0, dtype=np.int64))[0]
 
     def update_windows(self, batch: EventBatch, cuts: Cuts) -> list[States]:
-        """Return the states by key of many windows of events that accumulate."""
+        """Return the states by key of many windows of accumulating events."""
         count = len(batch)
         codes = np.zeros(count, dtype=np.int32) if batch.codes is None else batch.codes
         places: dict[Any, int] = {}

@@ -1,4 +1,4 @@
-"""Maps of monoids by key: one state per key that occurred.
+"""Maps of monoids by key: one state for each key that occurs.
 
 >>> from dgs.monoids import SUM
 >>> by_page = MapOf(SUM, key="page", value="amount")
@@ -21,7 +21,7 @@ States = dict[Any, Any]
 
 
 class MapOf:
-    """For each value of the column `key`, the state of a monoid over the values of the column `value` (None: whole records).
+    """The state of a monoid over the column `value` (None: whole records) for each value of the column `key`.
 
     Values are records with a field `key` and a field `value`; keys must be hashable, and not NaN.
     """
@@ -53,7 +53,7 @@ class MapOf:
         return self.windows(column, np.empty(0, dtype=np.int64))[0]
 
     def windows(self, column: Column, cuts: Cuts) -> list[States]:
-        """Return the map of each window: sorted by window and key, the groups are windows of the inner monoid."""
+        """Return the map of each window. Rows sorted by window and key form groups, which are windows of the inner monoid."""
         maps: list[States] = [{} for _ in range(len(cuts) + 1)]
         count = columns.length(column)
         if not count:

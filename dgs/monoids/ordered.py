@@ -1,7 +1,7 @@
-"""The greatest few values, and the last one: of records by one of their fields, or of values that are ordered themselves.
+"""The greatest few values, and the latest one: of records by one of their fields, or of ordered values.
 
-Records whose field is equal are ordered by all that they hold, so that what stays does not depend on who saw them first. NaN is
-greater than anything, and not to be overlooked.
+Records with equal fields are ordered by their whole content, so that the result does not depend on their arrival. NaN is
+greater than anything, and must not be lost.
 
 >>> Top(2).fold([3, 1, 5, 4])
 [5, 4]
@@ -25,19 +25,19 @@ from dgs.monoids.contract import Cuts, field_of, windows_by_fold
 
 
 class Top:
-    """The greatest `count` values, greatest first; records by their field `by`. Of equal values, such as 1 and 1.0, either may stay."""
+    """The greatest `count` values, greatest first; records by their field `by`. Of equal values, such as 1 and 1.0, either may be kept."""
 
     def __init__(self, count: int, *, by: str | None = None) -> None:
         if count < 1:
             raise ProgramError(
                 program=type(self).__name__,
-                problem=f"the greatest {count} of anything are nothing: give at least 1",
+                problem=f"cannot keep the greatest {count} values: give a count of at least 1",
             )
         self.count = count
         self.by = by
 
     def identity(self) -> list[Any]:
-        """Return the greatest of no values: none."""
+        """Return the empty list."""
         return []
 
     def lift(self, value: Any) -> list[Any]:
@@ -51,7 +51,7 @@ class Top:
         )
 
     def fold(self, column: Column) -> list[Any]:
-        """Return the greatest of a column; those that cannot be among them are left aside a column at a time."""
+        """Return the greatest of a column; a vectorised pass first removes smaller values."""
         count = columns.length(column)
         values = column if self.by is None else field_of(column, self.by)
         if count > self.count and isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
@@ -72,10 +72,9 @@ class Top:
 
 
 class Latest:
-    """The record whose field `by` is greatest, None of none: where it is the time, the last one.
+    """The record with the greatest field `by`, by default the latest; None without records.
 
-    Of records of the same time the one whose other fields are greater (by their codec bytes) is taken for the last: a join cannot know which
-    arrived later.
+    Of records with the same time the result is the one with the greatest codec bytes: a join cannot know the order of arrival.
     """
 
     def __init__(self, *, by: str = "ts") -> None:
@@ -104,12 +103,12 @@ class Latest:
         return windows_by_fold(self, column, cuts)
 
     def result(self, state: Any) -> Any:
-        """Return the last record, None of none."""
+        """Return the last record; None without records."""
         return state
 
 
 def _rank(value: Any) -> tuple[bool, Any]:
-    """Return what values are ordered by; any NaN is the same."""
+    """Return the sort key of a value; all NaN are equal."""
     return (True, None) if value != value else (False, value)  # noqa: PLR0124 - NaN is not equal to itself
 
 
@@ -118,7 +117,7 @@ def _rank_of_record(record: dict[str, Any], by: str) -> tuple[bool, Any, _Bytes]
 
 
 class _Bytes:
-    """The codec bytes of a value, made only where two of them are compared: where the fields before were equal."""
+    """The codec bytes of a value, made only when two records with equal fields are compared."""
 
     __slots__ = ("value",)
 

@@ -1,4 +1,4 @@
-"""Monoids made of monoids: of one field of records, and several at once.
+"""Monoids made of monoids: over one field of records, and several side by side.
 
 >>> from dgs.monoids import COUNT, MAX, SUM
 >>> sales = AllOf(total=FieldOf(SUM, "amount"), greatest=FieldOf(MAX, "amount"), number=COUNT)
@@ -18,7 +18,7 @@ States = tuple[Any, ...]
 
 
 class FieldOf:
-    """A monoid over a field of records; over a field of a field, where several names are given."""
+    """A monoid over a field of records; several names lead to a field of a field."""
 
     def __init__(self, monoid: Monoid, *names: str) -> None:
         self.monoid = monoid

@@ -1,4 +1,4 @@
-"""The set of all values that occurred.
+"""The set of all values that occur.
 
 >>> DISTINCT.join(DISTINCT.fold(["a", "b", "a"]), DISTINCT.lift("c")) == {"a", "b", "c"}
 True

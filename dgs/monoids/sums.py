@@ -1,7 +1,7 @@
 """Sums, counts and means.
 
-Integers are summed exactly, whatever their size: a sum that may not fit into 64 bits is left to Python's integers. Sums of
-floats depend on the order of adding, in the last digits. NaN is absorbing.
+Integers are summed exactly, whatever their size: Python's integers compute a sum that may exceed 64 bits. The last digits of
+a sum of floats depend on the order of addition. NaN is absorbing.
 
 >>> SUM.fold(np.array([2**62, 2**62])), SUM.windows(np.array([1, 2, 3, 4]), np.array([1, 1, 3]))
 (9223372036854775808, array([1, 0, 5, 4]))
@@ -24,7 +24,7 @@ INT64_BITS = 63
 
 
 class Sum:
-    """The sum of numbers; 0 of none."""
+    """The sum of numbers; 0 without numbers."""
 
     def identity(self) -> int:
         """Return 0."""
@@ -77,7 +77,7 @@ def _fits(values: npt.NDArray[Any], count: int) -> bool:
         return count > 0
     if values.dtype.kind not in "iu" or not count:
         return False
-    # Where no value is negative, the bits of all together bound the largest: one pass instead of two.
+    # If no value is negative, the OR of all bounds the largest: one pass instead of two.
     bits: int = np.bitwise_or.reduce(values).item()
     if bits < 0:
         bits = max(int(values.max()), -int(values.min()))
@@ -85,7 +85,7 @@ def _fits(values: npt.NDArray[Any], count: int) -> bool:
 
 
 class Count:
-    """How many values there are. Of events without payload, count any other column, such as `batch.ts`."""
+    """The number of values. For events without payload, count another column, such as `batch.ts`."""
 
     def identity(self) -> int:
         """Return 0."""
@@ -141,7 +141,7 @@ class Mean:
         return list(zip(*map(columns.to_list, parts), strict=True))
 
     def result(self, state: Totals) -> Any:
-        """Return the mean, None of no numbers."""
+        """Return the mean; None without numbers."""
         total, count = state
         return total / count if count else None
 

@@ -1,6 +1,6 @@
-"""Programs made of a monoid: some kinds of events accumulate, others close the window and emit what has come together.
+"""Programs made of a monoid: some kinds of events accumulate, others close the window and emit its result.
 
-The fork, the dependence, the vectorised updates are derived, and lawful if the monoid is.
+Dependence, fork and vectorised updates are derived, and lawful if the monoid is.
 
 >>> import dgs
 >>> from dgs.monoids import COUNT, MAX, AllOf, FieldOf
@@ -34,11 +34,11 @@ from dgs.vectorised import by_tag
 
 
 class Windows(Program):
-    """Joins the values of the kinds `accumulates` by a `monoid`; an event of a kind in `closes` emits the result and starts anew.
+    """Joins values of the kinds `accumulates` by a `monoid`; an event of a kind in `closes` emits the result and starts a new window.
 
     A value is the payload of an event, or with `of_events = True` the record {key, ts, payload} of its tag's key, its timestamp and
-    its payload. Override `value` for anything else, and `close` for what a closing event does. Law: `close` changes nothing but the
-    state and may look at nothing but the state and its event.
+    its payload. Override `value` for other values, and `close` for another effect of a closing event. Law: `close` uses only the
+    state and its event, and changes only the state.
     """
 
     monoid: Monoid
@@ -48,7 +48,7 @@ class Windows(Program):
     _of_payloads: ClassVar[bool] = True
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Derive the dependence: closing kinds depend on each other and on all that accumulates."""
+        """Derive the dependence: closing kinds depend on each other and on all accumulating kinds."""
         super().__init_subclass__(**options)
         cls._of_payloads = cls.value is Windows.value and not cls.of_events
         both = sorted({*map(str, cls.closes)} & {*map(str, cls.accumulates)})
@@ -64,13 +64,13 @@ class Windows(Program):
                 raise ProgramError(program=self.name, problem=f"{name} is missing: give `{name} = ...`")
 
     def value(self, event: Event) -> Any:
-        """Return what the monoid makes a state of."""
+        """Return the value of an event for the monoid."""
         if self.of_events:
             return {"key": event.tag.key, "ts": event.ts, "payload": event.payload}
         return event.payload
 
     def column(self, batch: EventBatch) -> Column:
-        """Return the values of a batch. Override it together with `value`, or it is made of single events."""
+        """Return the values of a batch. Override it together with `value`, else it calls `value` for each event."""
         if type(self).value is not Windows.value:
             return [self.value(event) for event in batch.events()]
         payload = [None] * len(batch) if batch.payload is None else batch.payload
@@ -78,7 +78,7 @@ class Windows(Program):
             return {"key": by_tag(batch, [tag.key for tag in batch.tags]), "ts": batch.ts, "payload": payload}
         return payload
 
-    def close(self, state: Any, event: Event, emit: Emit) -> Any:  # noqa: ARG002 - for those who override it
+    def close(self, state: Any, event: Event, emit: Emit) -> Any:  # noqa: ARG002 - for overriding methods
         """Emit the result of a window; return the state of the next one."""
         emit(self.monoid.result(state))
         return self.monoid.identity()
@@ -111,11 +111,11 @@ class Windows(Program):
         return self.close(state, event, emit)
 
     def fold(self, batch: EventBatch) -> State:
-        """Return the state of a batch of events that accumulate."""
+        """Return the state of a batch of accumulating events."""
         return self.monoid.fold(self.column(batch))
 
     def update_windows(self, batch: EventBatch, cuts: Cuts) -> Column:
-        """Return the states of many windows of events that accumulate."""
+        """Return the states of many windows of accumulating events."""
         return self.monoid.windows(self.column(batch), cuts)
 
     def update_batch(self, state: State, batch: EventBatch, emit_batch: EmitBatch) -> State:
@@ -125,7 +125,7 @@ class Windows(Program):
         if not len(rows):
             return self.join(state, self.fold(batch)) if len(batch) else state
         rest = batch.take(np.flatnonzero(~closing))
-        # cuts are rows of `rest`: before the i-th closing event, i others are left out
+        # cuts are rows of `rest`, which lacks the i closing events before the i-th
         states = columns.to_list(self.update_windows(rest, rows - np.arange(len(rows)))) if len(rest) else []
         values: list[Any] = []
         of_rows: list[int] = []
@@ -137,6 +137,6 @@ class Windows(Program):
         return self.join(state, states[-1]) if states else state
 
     def _closing(self, batch: EventBatch) -> npt.NDArray[np.bool_]:
-        """Return which events of a batch close a window; those of unknown kinds count as such, and are refused when they come."""
+        """Return a mask of the events that close a window; events of unknown kinds count as closing, and `update` refuses them."""
         closing = np.array([tag.kind not in self.accumulates for tag in batch.tags], dtype=bool)
         return np.repeat(closing[:1], len(batch)) if batch.codes is None else closing[batch.codes]
