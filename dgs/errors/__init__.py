@@ -1,17 +1,17 @@
-"""Every error dgs raises on purpose: what is wrong, where, and what to do about it.
+"""The errors that dgs raises on purpose: each says what is wrong, where, and what to do.
 
 ::
 
     DgsError
     ├── UsageError               exit 2   a flag or argument that makes no sense
     ├── InvalidError             exit 3   a file, program or plan is wrong; nothing was started
-    ├── ResourceError            exit 4   Ray, Java, a port, a directory is not to be had
+    ├── ResourceError            exit 4   Ray, Java, a port or a directory is not available
     ├── RunError                 exit 5   the run failed
     ├── CheckpointError          exit 6   a checkpoint or log is refused, damaged, or cannot be written
     ├── UserCodeError            exit 1   update, fork, join or emit raised
     └── InternalError            exit 70  a bug in dgs
 
-Errors carry their data as attributes; the sentence is built from them, so that programs can read what people read.
+Errors carry their data as attributes and build their sentence from them, so that programs get the same facts as people.
 
 >>> error = OutOfOrderError(stream="flights", row=7, ts=10, previous=12)
 >>> error.row, error.code, error.exit_code

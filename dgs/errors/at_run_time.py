@@ -1,4 +1,4 @@
-"""What ends a run on its way: rows that are no events, hosts that are lost, values and batches that do not fit."""
+"""Errors that end a run: invalid rows, lost hosts, values that cannot be encoded, batches that do not match."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dgs.errors.families import RunError
 
 
 class OutOfOrderError(RunError):
-    """A stream's timestamps went back (or to or below a heartbeat) and `on_disorder` is `error`."""
+    """A stream's timestamps decreased (or did not exceed a heartbeat) and `on_disorder` is `error`."""
 
     code = "DGS501"
     template = "stream {stream!r}, row {row}: timestamp {ts} comes after {previous}"
@@ -14,14 +14,14 @@ class OutOfOrderError(RunError):
 
 
 class MalformedRowError(RunError):
-    """A row cannot be read as an event: a null or untypable timestamp or tag, a broken line."""
+    """A row is not a valid event: a null or untypable timestamp or tag, a broken line."""
 
     code = "DGS502"
     template = "stream {stream!r}, row {row}: {problem}"
 
 
 class UnownedTagError(RunError):
-    """An event arrived whose tag no worker of the plan owns."""
+    """No worker of the plan owns the tag of an event."""
 
     code = "DGS503"
     template = "stream {stream!r}, row {row}: no worker of the plan owns tag {tag}"
@@ -36,7 +36,7 @@ class WorkerLostError(RunError):
 
 
 class StalledError(RunError):
-    """Nothing can move any more although streams have not ended."""
+    """No worker can progress although streams have not ended."""
 
     code = "DGS505"
     template = "the run is stuck: {reason}"
@@ -57,7 +57,7 @@ class FrameGapError(RunError):
 
 
 class NoAnswerError(RunError):
-    """A run did not do in time what it was asked to."""
+    """A run did not carry out a request in time."""
 
     code = "DGS508"
     template = "the run in {path} has not {what} within {seconds} s"
@@ -65,21 +65,21 @@ class NoAnswerError(RunError):
 
 
 class ReplayMismatchError(RunError):
-    """A batch that is in an event log already was written again with other rows."""
+    """A batch of an event log was written again with other rows."""
 
     code = "DGS510"
     template = (
         "event log {path}, stream {stream!r}: batch {batch!r} was written before, with other rows ({problem})"
     )
-    fix = "A batch that is repeated must have the rows it had: read the same input again, or use a new log"
+    fix = "A repeated batch must have the same rows: read the same input again, or use a new log"
 
 
 class ClosedLogError(RunError):
-    """The stream of an event log has been closed, and something else is to be appended."""
+    """Rows were to be appended to a closed stream of an event log."""
 
     code = "DGS511"
     template = "event log {path}: stream {stream!r} is closed"
-    fix = "Write to a new log; what has ended does not go on"
+    fix = "Write to a new log: a closed stream takes no more rows"
 
 
 class SparkQueryError(RunError):

@@ -1,6 +1,6 @@
-"""The seven families of errors, and what every error is: facts, and a sentence made of them.
+"""The seven families of errors, and their base: an error is a set of facts with a sentence made of them.
 
-A family is one exit code of the command line. Who catches errors catches families; who raises one names what happened.
+A family has one exit code of the command line. Catch families; raise the error that names the problem.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class InvalidError(DgsError):
 
 
 class ResourceError(DgsError):
-    """Something outside of dgs is not to be had."""
+    """Something outside dgs is not available."""
 
     code = "DGS400"
     exit_code = 4
@@ -74,7 +74,7 @@ class CheckpointError(DgsError):
 
 
 class UserCodeError(DgsError):
-    """The user's update, fork, join or emit raised. The user's traceback comes first."""
+    """The user's update, fork, join or emit raised. The message begins with the user's traceback."""
 
     code = "DGS101"
     exit_code = 1

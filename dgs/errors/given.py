@@ -1,4 +1,4 @@
-"""What the user has given is wrong, and nothing was started: commands, plan files, programs, plans, inputs."""
+"""Errors in the user's commands, plan files, programs, plans and inputs, found before anything starts."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from dgs.errors.families import InvalidError, UsageError
 
 
 class UnfinishedRunError(UsageError):
-    """A run of the same plan file has committed something and not come to its end."""
+    """An unfinished run of the same plan file has committed something."""
 
     code = "DGS202"
-    template = "{run} has not come to its end: {progress}"
-    fix = "Go on from there with `{resume}`, or begin anew with `{fresh}`"
+    template = "{run} has not finished: {progress}"
+    fix = "Resume it with `{resume}`, or start again with `{fresh}`"
 
 
 class NoSuchRunError(UsageError):
-    """There is no run there that the command could be meant for."""
+    """There is no run that fits the command."""
 
     code = "DGS203"
     template = "{problem}"
@@ -22,7 +22,7 @@ class NoSuchRunError(UsageError):
 
 
 class PlanFileError(InvalidError):
-    """plan.yaml cannot be read as one. `where` is file:line:column."""
+    """plan.yaml is invalid. `where` is file:line:column."""
 
     code = "DGS301"
     template = "{where}: {problem}"
@@ -36,7 +36,7 @@ class ProgramImportError(InvalidError):
 
 
 class ProgramError(InvalidError):
-    """The program is not one: a part is missing or contradicts another."""
+    """The program is invalid: a part is missing or contradicts another."""
 
     code = "DGS303"
     template = "program {program}: {problem}"
@@ -47,18 +47,18 @@ class AsymmetricDependenceError(InvalidError):
 
     code = "DGS304"
     template = "the dependence is not symmetric: depends({left}, {right}) is {forward} but depends({right}, {left}) is {backward}"
-    fix = "Two events either commute or they do not: answer the same both ways"
+    fix = "Two events either commute or they do not: return the same answer for both orders"
 
 
 class InvalidPlanError(InvalidError):
-    """The plan breaks V1, V2 or coverage. `violations` lists them all."""
+    """The plan breaks structure, V1, V2 or coverage. `violations` lists all violations."""
 
     code = "DGS305"
     template = "the plan is not valid for program {program}:\n{listing}"
 
 
 class NoPlanError(InvalidError):
-    """No assignment of state types makes the tag tree a plan. `reason` names the node that failed."""
+    """No assignment of state types makes the tag tree a valid plan. `reason` names the node that fails."""
 
     code = "DGS306"
     template = "no plan found for program {program}: {reason}"
@@ -84,4 +84,4 @@ class InvalidDiagramError(InvalidError):
     """A wire diagram breaks a side condition of Definition 2.2."""
 
     code = "DGS309"
-    template = "the diagram is not one of program {program}: {problem}"
+    template = "the diagram is not valid for program {program}: {problem}"

@@ -1,4 +1,4 @@
-"""What keeps a run from committing or from going on: checkpoints refused, failed, fenced, damaged; sources changed."""
+"""Errors of checkpoints and logs: refused, failed, fenced or damaged checkpoints, and changed sources."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from dgs.errors.families import CheckpointError
 
 
 class CheckpointRefusedError(CheckpointError):
-    """A run cannot begin from what is in the directory: it is of another program, or nothing valid is left."""
+    """The directory's checkpoints are of another program, or none is valid."""
 
     code = "DGS601"
-    template = "cannot begin from the checkpoints in {path}: {problem}"
+    template = "cannot start from the checkpoints in {path}: {problem}"
     fix = "{advice}"
 
 
@@ -21,15 +21,15 @@ class IncompatibleCheckpointError(CheckpointRefusedError):
 
 
 class CheckpointFailedError(CheckpointError):
-    """A checkpoint could not be made durable; the one before is still good."""
+    """A checkpoint could not be made durable; the previous one is still good."""
 
     code = "DGS603"
     template = "epoch {epoch} could not be committed to {path}: {problem}"
-    fix = "Free space or mend the disk; what was committed before is safe, and a run can be resumed from it"
+    fix = "Free space or repair the disk; earlier commits are safe, and the run can be resumed from them"
 
 
 class FencedError(CheckpointError):
-    """A newer generation of the run has begun: this one must not commit any more (rule R10)."""
+    """A newer generation of the run has begun, and this one may no longer commit (rule R10)."""
 
     code = "DGS604"
     template = "generation {generation} may not commit to {path}: generation {newest} has begun"
@@ -44,15 +44,15 @@ class CheckpointBusyError(CheckpointError):
 
 
 class CorruptFileError(CheckpointError):
-    """A file is torn, damaged, or not the one that its name says."""
+    """A file is torn or damaged, or its content does not match its name."""
 
     code = "DGS606"
     template = "{path} is damaged: {problem}"
 
 
 class SourceChangedError(CheckpointError):
-    """What was read before the checkpoint is not what the source gives now."""
+    """The source no longer gives the data that was read before the checkpoint."""
 
     code = "DGS610"
     template = "stream {stream!r}: the source has changed since the checkpoint: {problem}"
-    fix = "Bring back what was read (a file may grow, and new ones may follow it), or start anew without the checkpoint"
+    fix = "Restore the data that was read (a file may grow, and new files may follow it), or start again without the checkpoint"

@@ -1,4 +1,4 @@
-"""What a run needs of its surroundings and does not get: packages, Ray, Spark, sockets, directories, logs."""
+"""Errors of a run's surroundings: packages, Ray, Spark, sockets, directories, logs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class MissingPackageError(ResourceError):
 
 
 class ChannelUnavailableError(ResourceError):
-    """A host cannot listen for the others, or not reach one of them."""
+    """A host cannot listen for other hosts, or cannot reach one."""
 
     code = "DGS404"
     template = "host {host} has no channel to the others: {problem}"
@@ -44,17 +44,17 @@ class OwnedLogError(ResourceError):
 
     code = "DGS410"
     template = "event log {path}: stream {stream!r} is written by {owner!r}, not by {writer!r}"
-    fix = "One writer owns a log: use a log of its own, or take it over for good"
+    fix = "A log has one writer: use another log, or take this one over for good"
 
 
 class JavaMissingError(ResourceError):
-    """Spark needs Java, and there is none that will do."""
+    """Spark needs Java, and no suitable one is found."""
 
     code = "DGS411"
     template = "Spark needs Java 17 or newer: {problem}"
     fix = (
         "Install one (`apt install openjdk-17-jre-headless`, `brew install openjdk@17`, or from https://adoptium.net), "
-        "or set JAVA_HOME to where it is"
+        "or set JAVA_HOME to its directory"
     )
 
 
@@ -63,12 +63,12 @@ class SparkUnavailableError(ResourceError):
 
     code = "DGS412"
     template = "Spark is not available: {problem}"
-    fix = "What Spark said is in {log}; settings are under `spark:` of the plan file"
+    fix = "Spark's messages are in {log}; its settings are under `spark:` in the plan file"
 
 
 class SparkUnreachableError(ResourceError):
-    """Nobody listens where Spark is said to be."""
+    """Nothing listens at the configured address of Spark."""
 
     code = "DGS413"
-    template = "nobody answers at {address!r}, where `{setting}` says that Spark is: {problem}"
-    fix = "Start it or correct the address; without `{setting}`, Spark runs on this machine"
+    template = "no answer at {address!r}, the address of Spark in `{setting}`: {problem}"
+    fix = "Start Spark there or correct the address; without `{setting}`, Spark runs on this machine"

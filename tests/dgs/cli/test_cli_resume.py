@@ -163,7 +163,7 @@ def test_run_refuses_when_a_run_is_unfinished_and_names_both_ways_out(stopped_sa
     for _ in range(2):  # refusing leaves everything as it is
         done = dgs(f"run plan.yaml --run-dir there {QUICK}")
         assert done.code == 2
-        assert done.err.startswith("error[DGS202]: the run in there has not come to its end: ")
+        assert done.err.startswith("error[DGS202]: the run in there has not finished: ")
         assert "`dgs run plan.yaml --resume`" in done.err
         assert "`dgs run plan.yaml --fresh`" in done.err
     assert dgs(f"run plan.yaml {QUICK}").code == 2  # also by the checkpoints that the plan file names
