@@ -214,9 +214,7 @@ class Program(Typed[OwnState, OwnOutput]):
         """The kinds that may accumulate: those in `accumulates`, if they are independent and `identity` is neutral in `join`."""
         kinds = frozenset(map(str, self.accumulates))
         some = TagSet.of(*self.accumulates)
-        if (
-            type(self).states is not Program.states
-        ):  # partial states have the one type that `identity` makes
+        if type(self).states is not Program.states:  # partial states have the one type that `identity` makes
             return frozenset()
         if not (self.gives("identity") and self.gives("join")) or self.dependence.between(some, some):
             return frozenset()
