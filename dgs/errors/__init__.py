@@ -25,6 +25,7 @@ from __future__ import annotations
 from dgs.errors.at_run_time import (
     ClosedLogError,
     CodecError,
+    ConnectorError,
     FrameGapError,
     MalformedRowError,
     NoAnswerError,
@@ -87,6 +88,7 @@ __all__ = [
     "CheckpointRefusedError",
     "ClosedLogError",
     "CodecError",
+    "ConnectorError",
     "CorruptFileError",
     "DgsError",
     "FencedError",

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from dgs.errors.families import RunError
+from dgs.errors.families import RunError, UserCodeError
+
+
+class ConnectorError(UserCodeError):
+    """A source, sink or store of the user's own breaks its contract: it returns what it must not."""
+
+    code = "DGS102"
+    template = "{role} {ref}: {problem}"
+    fix = "What it must return is in `dgs.connectors` and docs/connectors.md"
 
 
 class OutOfOrderError(RunError):

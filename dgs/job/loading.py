@@ -1,4 +1,4 @@
-"""Loading what plan.yaml names: programs and functions, from a file beside it or from a package.
+"""Loading what plan.yaml names: programs, connectors and functions, from a file beside it or from a package.
 
 A file is imported under a name made of its path, so that another process that loads the same file gets a module of the same
 name, and classes of one unpickle in the other. A file that has changed since is imported afresh.
@@ -13,7 +13,7 @@ import hashlib
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -40,16 +40,51 @@ def load_program(config: ProgramConfig, base_dir: Path) -> Program:
         return found
     if not callable(found):
         raise _failure(config.ref, f"it is a {type(found).__name__}, not a dgs.Program")
-    try:
-        program = found(**config.args)
-    except DgsError:
-        raise
-    except Exception as error:
-        arguments = ", ".join(f"{name}={value!r}" for name, value in config.args.items())
-        raise _failure(config.ref, f"making it with ({arguments}) raised {_summary(error)}", error) from error
+    program = _made(config.ref, found, config.args)
     if not isinstance(program, Program):
         raise _failure(config.ref, f"it makes a {type(program).__name__}, not a dgs.Program")
     return program
+
+
+def load_connector(
+    ref: str, args: Mapping[str, Any], base_dir: Path, *, role: str, needs: Collection[str]
+) -> Any:
+    """Return the source, sink or store that a plan file names: what its class, or a function, makes of `args`.
+
+    `role`: what it is to be, for errors; `needs`: the methods that it must have. Raises ProgramImportError.
+    """
+    found = load_callable(ref, base_dir)
+    if not callable(found):
+        raise _failure(ref, f"it is a {type(found).__name__}, not a class of a {role}")
+    if isinstance(found, type):
+        _check_methods(ref, found, role=role, needs=needs)
+    made = _made(ref, found, args)
+    _check_methods(ref, type(made), role=role, needs=needs)
+    return made
+
+
+def _check_methods(ref: str, cls: type, *, role: str, needs: Collection[str]) -> None:
+    found = {name: getattr(cls, name, None) for name in sorted(needs)}
+    missing = [n for n, method in found.items() if not callable(method) or is_abstract(method)]
+    if missing:
+        named = " and ".join(f"`{name}`" for name in missing)
+        raise _failure(ref, f"class {cls.__qualname__} has no method {named}, which a {role} needs")
+
+
+def is_abstract(method: object) -> bool:
+    """Return whether a method is only declared, in a protocol or an abstract class."""
+    return bool(getattr(method, "__isabstractmethod__", False))
+
+
+def _made(ref: str, found: Callable[..., Any], args: Mapping[str, Any]) -> Any:
+    """Return what a class or function makes of `args`."""
+    try:
+        return found(**args)
+    except DgsError:
+        raise
+    except Exception as error:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in args.items())
+        raise _failure(ref, f"making it with ({arguments}) raised {_summary(error)}", error) from error
 
 
 def load_scalar(ref: str, base_dir: str, args: dict[str, Any]) -> Program:

@@ -123,6 +123,17 @@ class SparkSource(Section):
     log: LocalPath | None = None
 
 
+class CustomSource(Section):
+    """A source of your own: a class that keeps the contract of `dgs.connectors.Source`.
+
+    `ref` is "file.py:Name" or "package.module:Name"; each process that reads the stream makes one with `args`, by keyword.
+    """
+
+    ref: str
+    args: dict[str, Any] = {}
+    ts: Ts = TimeColumn(column="ts")
+
+
 class SourceConfig(Choice):
     """Where the events of a stream come from: exactly one of these. `memory` names data given from Python."""
 
@@ -133,4 +144,5 @@ class SourceConfig(Choice):
     socket: SocketSource | None = None
     log: LogSource | None = None
     spark: SparkSource | None = None
+    custom: CustomSource | None = None
     memory: str | None = None

@@ -19,10 +19,13 @@ from __future__ import annotations
 import importlib
 import reprlib
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from dgs.errors import UserCodeError
+from dgs import codec
+from dgs.errors import CodecError, DgsError, UserCodeError
 from dgs.model.events import Event
 from dgs.model.order import OrderKey
 from dgs.model.program import Program
@@ -71,6 +74,28 @@ def function_error(ref: str, error: BaseException, *, program: str, where: str) 
     return UserCodeError(
         trace=user_trace(error), function=ref, program=program, error=_summary(error), where=f" {where}"
     )
+
+
+@contextmanager
+def calling(function: str, *, program: str, where: Callable[[], str] = lambda: "") -> Iterator[None]:
+    """Turn what a function that a plan file names raises inside of the block into a UserCodeError. `where`: as in `function_error`."""
+    try:
+        yield
+    except DgsError:
+        raise
+    except Exception as error:
+        raise function_error(function, error, program=program, where=where()) from error
+
+
+def packed(value: Any, broken: Callable[[str], DgsError]) -> bytes:
+    """Return a value that user code gave as codec bytes; raise what `broken` makes of the problem if the codec does not carry it.
+
+    Bytes go through processes that have not loaded the user's own classes.
+    """
+    try:
+        return codec.encode(value)
+    except (CodecError, RecursionError) as error:
+        raise broken(f"{shown(value)}: {error}") from error
 
 
 def user_trace(error: BaseException) -> str:

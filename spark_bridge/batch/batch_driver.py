@@ -9,7 +9,7 @@ A batch run reads streams that end. For streams that Spark reads, it waits until
 
 >>> from dgs.job.schema import StreamConfig
 >>> live = StreamConfig(id="s", tags=["a"], source={"socket": {"port": 0}})
->>> refuse_live([live])
+>>> refuse_live([live], SourceContext(Program()))
 Traceback (most recent call last):
 dgs.errors.UsageError: stream 's' is live, and `runtime: {kind: spark}` is for data that ends: run it with `--runtime local` or `--runtime ray`
 """
@@ -52,6 +52,8 @@ from dgs.workers.runtime.caller_outputs import CallerOutputs, merged_figures
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.runtime.supervisor import Ended, Session, supervise
+from dgs.workers.sources.context import SourceContext
+from dgs.workers.sources.custom_source import is_live
 from dgs.workers.sources.live.logged import log_path
 
 if TYPE_CHECKING:
@@ -60,7 +62,7 @@ if TYPE_CHECKING:
 
 def run_spark(job: Job, caller: Caller = Caller()) -> JobResult:
     """Run a job on Spark and return its result. Raises UsageError for a live stream, and any other DgsError."""
-    refuse_live(job.streams)
+    refuse_live(job.streams, job.source_context)
     if not job.is_kept:
         job = replace(job, checkpoint=CheckpointConfig(), checkpoint_dir=None)
     return supervise(job, drive, lambda _: 1, caller)
@@ -201,12 +203,13 @@ LOOK_EVERY = 0.1
 """Seconds between two checks of a log."""
 
 
-def refuse_live(streams: Iterable[StreamConfig]) -> None:
+def refuse_live(streams: Iterable[StreamConfig], context: SourceContext) -> None:
     """Raise UsageError for a stream that does not end by itself."""
     for config in streams:
         details = config.source.details
         endless = isinstance(details, SparkSource) and details.trigger != "available_now"
-        if endless or config.source.kind == "socket" or getattr(details, "pace", None) is not None:
+        is_paced = getattr(details, "pace", None) is not None
+        if endless or is_paced or config.source.kind == "socket" or is_live(config, context):
             problem = f"stream {config.id!r} is live, and `runtime: {{kind: spark}}` is for data that ends"
             raise UsageError(message=f"{problem}: run it with `--runtime local` or `--runtime ray`")
 

@@ -17,7 +17,7 @@ from dgs.model.impl_tags import ImplTagSet
 from dgs.model.order import BEGIN, END
 from dgs.workers.checkpoints import ResumePoint
 from dgs.workers.runtime.job import Job
-from dgs.workers.sources import Source, open_source
+from dgs.workers.sources import EventSource, open_source
 from dgs.workers.sources.contract import Reading
 
 
@@ -38,7 +38,7 @@ class Inputs:
         }
         self.events = 0
 
-    def _open(self, rank: int, streams: Sequence[str]) -> Source:
+    def _open(self, rank: int, streams: Sequence[str]) -> EventSource:
         job, config = self._job, self._job.streams[rank]
         source = open_source(
             config,
@@ -52,7 +52,7 @@ class Inputs:
             source.resume(self._point.sources[config.id])
         base = self._point.positions.base(config.id)
         if BEGIN < base < END:
-            source.skip_to(base.seq)
+            source.skip_to(base)
         return source
 
     def read(self, name: str) -> Reading:

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from dgs.errors import DgsError, MalformedRowError, SparkQueryError, UsageError
 from dgs.spark_bridge.ingest.queries import FILES, Query, quoted, resolved, told
-from dgs.spark_bridge.session.connectors import absent
+from dgs.spark_bridge.session.format_packages import absent
 from dgs.spark_bridge.session.java_errors import LOST, is_of_lost_java, sentence
 
 

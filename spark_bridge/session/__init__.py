@@ -2,6 +2,6 @@
 
 - `session`: the session of this process, shared by its users.
 - `embedded`: Spark in a JVM of our own; `java`, `spark_home`: the Java and the Spark it starts from.
-- `reachability`, `connectors`, `settings_advice`: checks before the start and advice after it.
+- `reachability`, `format_packages`, `settings_advice`: checks before the start and advice after it.
 - `java_errors`, `logging_noise`: a Java error is reported once, as one sentence.
 """

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from dgs.errors import CheckpointFailedError, CorruptFileError
 from dgs.job.schema import CheckpointConfig
 from dgs.spark_bridge.data_source.checkpoint_rows import SCHEMA, Row, row_of, row_of_saved, table_of_rows
-from dgs.spark_bridge.session.connectors import absent
+from dgs.spark_bridge.session.format_packages import absent
 from dgs.spark_bridge.session.java_errors import first_line
 from dgs.spark_bridge.session.session import session
 from dgs.spark_bridge.tables.epoch_table import EpochTable, missing_from

@@ -12,7 +12,7 @@ from typing import Any
 from dgs.model.events import EventBatch
 from dgs.model.order import BEGIN, END, OrderKey
 from dgs.workers.runtime.deployment import Deployment
-from dgs.workers.sources import Source, open_source
+from dgs.workers.sources import EventSource, open_source
 from dgs.workers.sources.live.waiting import LiveTime, Stopwatch
 
 
@@ -29,7 +29,7 @@ class HostSources:
         self._in_flight = in_flight
         self._credit_bytes = deployment.credit_bytes
         self._waits: list[float] = []
-        self._sources: dict[str, Source] = {}
+        self._sources: dict[str, EventSource] = {}
         self._fed: dict[str, tuple[int, ...]] = {}
         clock = LiveTime(deployment.job.runtime.linger, elapsed=Stopwatch())
         job = deployment.job
@@ -49,13 +49,13 @@ class HostSources:
             for name, source in self._sources.items():
                 self._resume(name, source)
 
-    def _resume(self, name: str, source: Source) -> None:
+    def _resume(self, name: str, source: EventSource) -> None:
         """Check that a source is what it was, and leave out what is in the state already, as far as it can."""
         if name in self._point.sources:
             source.resume(self._point.sources[name])
         base = self._point.positions.base(name)
         if BEGIN < base < END:
-            source.skip_to(base.seq)
+            source.skip_to(base)
 
     def begin_step(self) -> None:
         """Forget how long the sources would have had nothing at the step before."""

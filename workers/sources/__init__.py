@@ -15,7 +15,7 @@ True
 """
 
 from dgs.workers.sources.context import SourceContext
-from dgs.workers.sources.contract import END, Reading, Source
+from dgs.workers.sources.contract import END, EventSource, Reading
 from dgs.workers.sources.opening import open_source
 
-__all__ = ["END", "Reading", "Source", "SourceContext", "open_source"]
+__all__ = ["END", "EventSource", "Reading", "SourceContext", "open_source"]

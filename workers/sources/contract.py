@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from dgs.model.events import EventBatch
 from dgs.model.order import END, OrderKey
 
-__all__ = ["END", "Reading", "Source"]
+__all__ = ["END", "EventSource", "Reading"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,10 @@ class Reading:
     frontier: OrderKey
 
 
-class Source(Protocol):
-    """A declared input stream, opened.
+class EventSource(Protocol):
+    """A declared input stream, opened: batches of events, whatever they are made of.
 
-    `stream` is its declared id.
+    `stream` is its declared id. Sources that users write give rows: see `dgs.workers.sources.custom_source`.
     """
 
     stream: str
@@ -57,8 +57,8 @@ class Source(Protocol):
     def resume(self, before: Mapping[str, Any]) -> None:
         """Check, before the first read, that the source is still what `before` says it was. Raises SourceChangedError."""
 
-    def skip_to(self, row: int) -> None:
-        """Say, before the first read, that rows with smaller raw numbers are not needed. They may come nevertheless."""
+    def skip_to(self, base: OrderKey) -> None:
+        """Say, before the first read, that events below `base` are not needed. They may come nevertheless."""
 
     def read(self) -> Reading:
         """Read on. Not to be called again after a frontier of END. Raises RunError for rows that are no events.

@@ -10,7 +10,6 @@ OrderKey(ts=2, rank=1, seq=1, path=())
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -19,7 +18,8 @@ from dgs.job.schema import StreamConfig
 from dgs.model.events import EventBatch
 from dgs.model.order import BEGIN, END, OrderKey
 from dgs.workers.event_log import summary
-from dgs.workers.sources import Source, SourceContext, open_source
+from dgs.workers.sources import EventSource, SourceContext, open_source
+from dgs.workers.sources.custom_source import is_live
 from dgs.workers.sources.live.logged import LOGGED, log_path
 
 BATCH_ROWS = 16384
@@ -31,7 +31,7 @@ def cutoff(streams: Sequence[StreamConfig], context: SourceContext, count: int) 
     Reads the streams as far as needed, the one that lags behind first. Raises UsageError if one is not all there yet.
     """
     for stream in streams:
-        _check_ended(stream, context.base_dir)
+        _check_ended(stream, context)
     rows = min(BATCH_ROWS, count + 1)
     sources = [open_source(s, context, rank=i, batch_rows=rows) for i, s in enumerate(streams)]
     try:
@@ -41,11 +41,8 @@ def cutoff(streams: Sequence[StreamConfig], context: SourceContext, count: int) 
             source.close()
 
 
-def _check_ended(stream: StreamConfig, base_dir: Path) -> None:
-    if stream.source.kind not in LOGGED:
-        return
-    log = log_path(stream, base_dir=base_dir)
-    if not any(found.stream == stream.id and found.is_closed for found in summary.streams(log)):
+def _check_ended(stream: StreamConfig, context: SourceContext) -> None:
+    if _is_open_log(stream, context) or is_live(stream, context):
         message = (
             f"which events come first cannot be said before they are there, and stream {stream.id!r} is still being "
             f"written ({stream.source.kind}): leave out max_events, or limit what the source reads"
@@ -53,7 +50,14 @@ def _check_ended(stream: StreamConfig, base_dir: Path) -> None:
         raise UsageError(message=message)
 
 
-def _key_at(position: int, sources: Sequence[Source]) -> OrderKey | None:
+def _is_open_log(stream: StreamConfig, context: SourceContext) -> bool:
+    if stream.source.kind not in LOGGED:
+        return False
+    log = log_path(stream, base_dir=context.base_dir)
+    return not any(found.stream == stream.id and found.is_closed for found in summary.streams(log))
+
+
+def _key_at(position: int, sources: Sequence[EventSource]) -> OrderKey | None:
     """Return the key of the event at a position of the merged streams."""
     frontiers = [BEGIN] * len(sources)
     waiting: list[EventBatch] = []

@@ -11,7 +11,8 @@ from dgs.job.units import NANOSECONDS, TimeUnit
 from dgs.model.order import OrderKey
 from dgs.model.program import Program
 from dgs.workers.sources.context import SourceContext
-from dgs.workers.sources.contract import Source
+from dgs.workers.sources.contract import EventSource
+from dgs.workers.sources.custom_source import connected
 from dgs.workers.sources.live.heartbeats import Heartbeats, Wall, delay_in
 from dgs.workers.sources.live.logged import LOGGED, logged
 from dgs.workers.sources.live.paced import Paced, rows_ahead
@@ -19,6 +20,7 @@ from dgs.workers.sources.live.waiting import Live, LiveTime
 from dgs.workers.sources.origin import Origin
 from dgs.workers.sources.pipeline import PipelineSource
 from dgs.workers.sources.readers.choosing import read
+from dgs.workers.sources.readers.custom_rows import CustomReader
 from dgs.workers.sources.rows import Arrivals
 from dgs.workers.sources.shaping.disorder import ordering
 from dgs.workers.sources.shaping.mapping import Mapping
@@ -32,6 +34,7 @@ ROWS_AT_ONCE = {
     "log": 262_144,
     "socket": 262_144,
     "spark": 262_144,
+    "custom": 262_144,
 }
 """Rows read at a time by kind of source: few of text, which takes a while to parse and the first output should not wait
 for; many of columns that are there already, to forget what a batch costs."""
@@ -49,7 +52,7 @@ def open_source(
     until: OrderKey | None = None,
     streams: Collection[str] | None = None,
     time: LiveTime | None = None,
-) -> Source:
+) -> EventSource:
     """Open the source of a declared stream.
 
     `rank`: the position of the stream in plan.yaml. `until`: leave out events at or above this key and end there. `streams`:
@@ -127,8 +130,15 @@ def open_arrivals(
 
     Of live streams those that are there: what their logs hold now.
     """
-    mapping, found, _ = _arrivals(config, context, batch_rows)
-    return mapping, (arrivals for arrivals in found)
+    mapping, found, origin = _arrivals(config, context, batch_rows)
+
+    def arrivals() -> Generator[Arrivals]:
+        try:
+            yield from found
+        finally:
+            origin.close()
+
+    return mapping, arrivals()
 
 
 def _arrivals(
@@ -142,6 +152,11 @@ def _arrivals(
     mapping = Mapping(config, context.program, plan_unit=context.unit)
     if config.source.kind in LOGGED:
         return mapping, *logged(config, mapping, context, batch_rows, follow=follow, listen=listen)
+    if config.source.kind == "custom":
+        policy = _policy(config, context.unit)
+        delay = policy if isinstance(policy, int) else None
+        reader = CustomReader(connected(config, context), mapping, delay=delay, batch_rows=batch_rows)
+        return mapping, reader.arrivals(follow=follow), reader.origin
     return mapping, *read(config, mapping, context, batch_rows)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dgs.errors import InternalError, OutOfOrderError
+from dgs.errors import InternalError, OutOfOrderError, SourceChangedError
 from dgs.model.events import EventBatch
 from dgs.model.order import BEGIN, END, MIN_TS, OrderKey, after_heartbeat
 from dgs.workers.recovery.dealing import dealt
@@ -45,7 +45,7 @@ def _within(key: OrderKey, rank: int) -> OrderKey:
 
 
 class PipelineSource:
-    """A Source over an iterator of arrivals; `origin` is where they come from."""
+    """An EventSource over an iterator of arrivals; `origin` is where they come from."""
 
     def __init__(
         self,
@@ -89,18 +89,22 @@ class PipelineSource:
         Before the first read. If the source had ended then, rows that are new and too early for it are disorder.
         """
         check(self.stream, before, self.description)
+        if (problem := self._origin.resume(before)) is not None:
+            raise SourceChangedError(stream=self.stream, problem=problem)
         self._ended_before = before["end"]
 
-    def skip_to(self, row: int) -> None:
-        """Say, before the first read, that rows with raw numbers below `row` are not needed; what comes of them is left out.
+    def skip_to(self, base: OrderKey) -> None:
+        """Say, before the first read, that events below `base` are not needed; what comes of them is left out.
 
         They come nevertheless where that costs nothing, and where what is to become of later rows depends on them: unless
-        `on_disorder` is `error`. The row before `row` always comes, as the source must know how far it has come.
+        `on_disorder` is `error`. The row before that of `base` always comes, where the source must know how far it has come.
         """
         if isinstance(self._arrivals, Live):
-            self._arrivals.begin_at(row)
+            self._arrivals.begin_at(base.seq)
         if self._origin.skip_to is not None:
-            self._origin.skip_to(max(row - 1, 0))
+            self._origin.skip_to(max(base.seq - 1, 0))
+        if self._origin.seek is not None:
+            self._latest = self._origin.seek(_within(base, self._order.rank))
 
     @property
     def wait(self) -> float:
@@ -129,6 +133,7 @@ class PipelineSource:
         """Release what the reader holds."""
         if isinstance(self._arrivals, (Generator, Live)):
             self._arrivals.close()
+        self._origin.close()
 
     def _note(self, arrivals: Arrivals | None, batch: EventBatch) -> None:
         """Remember how far the source has come, and refuse rows that are too early for what a run before has processed."""

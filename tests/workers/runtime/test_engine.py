@@ -22,7 +22,7 @@ from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.engine import Engine
 from dgs.workers.runtime.job import Job
 from dgs.workers.runtime.local import PROGRESS_EVERY, run_local
-from dgs.workers.sources import Reading, Source
+from dgs.workers.sources import EventSource, Reading
 from tests.programs import BARRIER, VALUE, EventWindow
 
 RANKS = {"b": 0, "v": 1}
@@ -77,7 +77,7 @@ def job(tmp_path: Path) -> Job:
 
 
 def opened(monkeypatch: pytest.MonkeyPatch, *sources: Scripted) -> None:
-    found: dict[str, Source] = {source.stream: source for source in sources}
+    found: dict[str, EventSource] = {source.stream: source for source in sources}
     monkeypatch.setattr(host_sources, "open_source", lambda config, _, **__: found[config.id])
 
 

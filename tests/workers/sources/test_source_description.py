@@ -233,7 +233,7 @@ def check_skip(config, row, items=None, **options):
     whole = opened(config, items, rank=RANK, unit="ms", **options)
     expected = rows(b for r in readings(whole) for b in r.batches)
     part = opened(config, items, rank=RANK, unit="ms", **options)
-    part.skip_to(row)
+    part.skip_to(OrderKey(0, RANK, row))
     found = rows(b for r in readings(part) for b in r.batches)
     assert found == expected[len(expected) - len(found) :]
     assert [r for r in expected if r[3] >= row] == [r for r in found if r[3] >= row]
@@ -302,7 +302,7 @@ def test_nothing_is_skipped_where_decisions_depend_on_earlier_rows(policy):
 def test_skip_leaves_out_no_heartbeats():
     items = [("value", 1, 0), Heartbeat("s", 9), ("value", 5, 0)]
     source = opened(stream(), items, rank=RANK, unit="ms")
-    source.skip_to(1)
+    source.skip_to(OrderKey(1, RANK, 1))
     with pytest.raises(OutOfOrderError):
         readings(source)
 

@@ -147,7 +147,7 @@ def test_pace_passes_heartbeats_of_the_generator_behind_the_rows_they_follow(clo
 
 def test_pace_begins_where_a_run_goes_on(clock):
     source = paced(clock, range(20), pace="100/s")
-    source.skip_to(12)
+    source.skip_to(OrderKey(12, 0, 12))
     assert 12 <= len(read_due(source)[0]) <= 13
     clock.now = 10 * MS
     _, frontier = read_due(source)

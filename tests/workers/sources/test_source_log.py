@@ -148,7 +148,7 @@ def test_deleted_rows_are_missed_unless_they_are_not_needed(tmp_path, policy):
 
 def test_decisions_are_the_same_when_earlier_rows_have_been_deleted(tmp_path):
     source = opened(stream(VALUES, on_disorder="drop", payload=[]), base_dir=deleted_log(tmp_path), unit="ms")
-    source.skip_to(4)
+    source.skip_to(OrderKey(5, 0, 4))
     assert [(ts, seq) for _, _, ts, seq, _ in found_in(source)] == [(5, 4), (6, 5), (7, 6)]
     assert source.drops == 1
 
@@ -156,7 +156,7 @@ def test_decisions_are_the_same_when_earlier_rows_have_been_deleted(tmp_path):
 def test_sorting_goes_on_when_earlier_rows_have_been_deleted(tmp_path):
     config = stream(VALUES, on_disorder={"sort_within": "9ms"}, payload=[])
     source = opened(config, base_dir=deleted_log(tmp_path), unit="ms")
-    source.skip_to(4)
+    source.skip_to(OrderKey(5, 0, 4))
     assert [(ts, seq) for _, _, ts, seq, _ in found_in(source)] == [(4, 3), (5, 4), (6, 5), (7, 6)]
 
 

@@ -30,14 +30,16 @@ SINGLES_AT_ONCE = 16_384
 
 
 class ItemsReader:
-    """Reads items of any of these forms. `where` says where they come from, for errors."""
+    """Reads items of any of these forms. `where` says where they come from, for errors; `first`: the number of the first row."""
 
-    def __init__(self, mapping: Mapping, items: Iterable[Any], *, where: str, batch_rows: int) -> None:
+    def __init__(
+        self, mapping: Mapping, items: Iterable[Any] = (), *, where: str, batch_rows: int, first: int = 0
+    ) -> None:
         self._mapping = mapping
         self._items = items
         self._where = where
         self._batch_rows = batch_rows
-        self._row = 0
+        self._row = first
         self._tags: dict[Any, Tag] = {}
         self._needed_from = 0
 
@@ -64,6 +66,15 @@ class ItemsReader:
             yield from self._many(item)
         if waiting:
             yield self._singles(waiting)
+
+    def read(self, item: Any) -> Iterator[RawRows | Arrivals]:
+        """Yield the rows of one piece: many events at once, or a list of single ones. Raises MalformedRowError."""
+        if not isinstance(item, list):
+            yield from self._many(item)
+            return
+        most = min(self._batch_rows, SINGLES_AT_ONCE)
+        for start in range(0, len(item), most):
+            yield self._singles(item[start : start + most])
 
     def _many(self, item: Any) -> Iterator[RawRows | Arrivals]:
         if isinstance(item, EventBatch):
@@ -133,7 +144,7 @@ class ItemsReader:
     def _parts(self, item: Any, index: int) -> tuple[Any, Any, Any]:
         if isinstance(item, Event):
             return item.tag, item.ts, item.payload
-        if len(item) == ITEM_LENGTH:
+        if isinstance(item, tuple) and len(item) == ITEM_LENGTH:
             tag, ts, value = item
             return tag, ts, value
         raise self._malformed(index, f"{item!r} is no event: expected (tag, ts, payload)")
