@@ -1,9 +1,9 @@
-"""How fast Spark brings events in: Parquet files -> Spark -> event log -> the windows of `event_window`, outputs compared with NumPy.
+"""The speed of Spark ingestion: Parquet files -> Spark -> event log -> windows of `event_window`, checked against NumPy.
 
     python -m experiments.spark_ingest --events 10000000
 
-The time runs from the start of the query to the last output; the start of the session is not in it, and is told apart. Memory is the
-peak of this process (which runs the workers) and of the JVM.
+The time runs from the start of the query to the last output; the start of the session is measured separately. Memory is the
+peak of this process, which runs the workers.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def main(
 
 def _run(prepared: Prepared, expected: list[int]) -> dict[str, Any]:
     job = Launch(prepared, RunDirectory.beside(prepared.request.base_dir), Options(collect=True)).job
-    Path("/proc/self/clear_refs").write_text("5")  # the peak of before is not that of the run
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak before the run
     began, cpu = time.perf_counter(), _cpu_seconds()
     with feeding(job, prepared.config.spark):
         result = run_job(job)
@@ -113,7 +113,7 @@ def _written(directory: Path, events: int, files: int, *, shuffled: bool) -> lis
 
 
 def _cpu_seconds() -> float:
-    """Return the processor time of this process and of all its living descendants, and of those that these have seen end."""
+    """Return the CPU seconds of this process, its living descendants, and their children that have ended."""
     seconds = 0.0
     for process in (psutil.Process(), *psutil.Process().children(recursive=True)):
         with suppress(psutil.NoSuchProcess):

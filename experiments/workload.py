@@ -1,4 +1,4 @@
-"""The workloads of the paper's three applications: four dense streams each, and one stream that synchronises them.
+"""The workloads of the paper's three applications: four dense streams each, and one that synchronises them.
 
 A *window* is 10,000 units of time. In each, every dense stream has 10,000 events and the other stream has one, at the end.
 All streams are columns of int64 sorted by `ts`, yielded a window at a time; the same arguments give the same events.
@@ -25,7 +25,7 @@ WINDOW = 10_000
 """Events per dense stream, and units of time, between two events that synchronise."""
 PAGES = 2
 SYNCHRONISING = 2**31
-"""In place of the number of a stream in the seed of its random numbers."""
+"""Stands for the stream's number in the seed of a synchronising stream's random numbers."""
 
 
 def values(*, stream: int, events: int = 250_000, seed: int = 1) -> Iterator[Columns]:
@@ -34,7 +34,7 @@ def values(*, stream: int, events: int = 250_000, seed: int = 1) -> Iterator[Col
 
 
 def barriers(*, events: int = 250_000) -> Iterator[Columns]:
-    """Yield the barriers that go with value streams of `events` values: `ts` and `payload` (their number)."""
+    """Yield the barriers of value streams with `events` values each: `ts` and `payload` (the barrier's number)."""
     ends = _ends(events)
     yield {"ts": ends, "payload": np.arange(len(ends), dtype=np.int64)}
 
@@ -45,21 +45,21 @@ def transactions(*, stream: int, events: int = 250_000, seed: int = 1) -> Iterat
 
 
 def rules(*, events: int = 250_000, seed: int = 1) -> Iterator[Columns]:
-    """Yield the rules that go with transaction streams of `events` transactions: `ts` and `payload`."""
+    """Yield the rules of transaction streams with `events` transactions each: `ts` and `payload`."""
     ends = _ends(events)
     random = np.random.default_rng([seed, SYNCHRONISING])
     yield {"ts": ends, "payload": random.integers(0, 10_000, len(ends))}
 
 
 def views(*, stream: int, events: int = 250_000, seed: int = 1) -> Iterator[Columns]:
-    """Yield the views of one stream: `ts`, `page` (one of two hot ones, half of the views each), `payload` (the visitor)."""
+    """Yield the views of one stream: `ts`, `page` (one of two hot pages, with half of the views each), `payload` (the visitor)."""
     return _dense(stream, events, seed, page=PAGES, payload=1_000_000)
 
 
 def updates(*, events: int = 250_000, seed: int = 1) -> Iterator[Columns]:
-    """Yield the updates that go with view streams of `events` views: `ts`, `page`, `payload` (the new metadata).
+    """Yield the updates of view streams with `events` views each: `ts`, `page`, `payload` (the new metadata).
 
-    Every page has an update at time 0, then one of them has one at the end of each window, in turn: so every stream has
+    Every page has an update at time 0; then the pages take turns, with one update at the end of each window. So every stream has
     10,000 views of a page per update of it.
     """
     ts = np.concatenate([np.zeros(PAGES, dtype=np.int64), _ends(events)])
@@ -69,7 +69,7 @@ def updates(*, events: int = 250_000, seed: int = 1) -> Iterator[Columns]:
 
 
 def _dense(stream: int, events: int, seed: int, **below: int) -> Iterator[Columns]:
-    """Yield a stream a window at a time: `ts`, and columns of integers from 0 to below the bounds given."""
+    """Yield a stream window by window: `ts`, and columns of integers from 0 to below the given bounds."""
     random = np.random.default_rng([seed, stream])
     for start in range(0, events, WINDOW):
         count = min(WINDOW, events - start)

@@ -1,7 +1,7 @@
 """`python -m experiments.bench`: the applications on all engines, the cost of synchronising, memory, latency.
 
-The table shows medians, and their ratios to a plain Python loop and to NumPy by hand. Outputs of every run are compared
-with those of the sequential program: the exit code is 1 if any differ.
+The table shows medians, and their ratios to a plain Python loop and to NumPy by hand. The outputs of every run are compared
+with those of the sequential program; the exit code is 1 if any differ.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ENGINES = ("loop", "numpy", "local", "ray")
 
 @dataclass(frozen=True)
 class Size:
-    """Events per stream, event by event and vectorised; repetitions; seconds after which a run is not repeated."""
+    """Events per stream, scalar and vectorised; repetitions; seconds after which a run is not repeated."""
 
     events: int
     large_events: int
@@ -66,7 +66,7 @@ Memory = Annotated[
 ]
 Latency = Annotated[
     bool,
-    typer.Option("--latency", help="Measure how long synchronising outputs take on two Ray hosts instead."),
+    typer.Option("--latency", help="Measure the latency of synchronising outputs on two Ray hosts instead."),
 ]
 Quick = Annotated[
     bool, typer.Option("--quick", help="Small data, few repetitions, local only: under a minute.")
@@ -93,7 +93,7 @@ def main(
     """Measure the applications: engines x {scalar, vectorised} x leaves x hosts, repetitions interleaved."""
     asked = {name: value for name, value in locals().items() if name not in ("json", "plot_file")}
     about = report.surroundings(asked)
-    keep_freed_memory()  # as `dgs run` does, and its hosts
+    keep_freed_memory()  # as `dgs run` and its hosts do
     if memory_only:
         memory.report(about, json)
         return

@@ -1,7 +1,7 @@
-"""The applications that are measured: their programs, their data in memory, and their plans.
+"""The measured applications: their programs, their data in memory, and their plans.
 
-Data are columns of int64 made before anything is timed, and every contestant computes on the same ones: four streams with
-10,000 events each between two that synchronise, as in the paper.
+Data are columns of int64 made before any timing, the same for every contestant: four streams, each with 10,000 events between
+two events that synchronise, as in the paper.
 
 >>> window = application("event-window", events=20_000)
 >>> [(name, len(stream["ts"])) for name, stream in window.columns.items()][:2]
@@ -42,10 +42,10 @@ Rows = Iterable[Columns]
 
 @dataclass(frozen=True)
 class Application:
-    """A program with its data: `streams` in the order that breaks ties, `columns` of those that are plain arrays.
+    """A program with its data: `streams` in the order that breaks ties, `columns` of the streams that are plain arrays.
 
-    `plans` by number of leaves, where the optimizer's is not the one to measure. `feeds`: what the runtimes read instead of
-    a stream's batches (the same events, with heartbeats).
+    `plans`: plans by number of leaves that replace the optimizer's. `feeds`: items that the runtimes read instead of a stream's
+    batches (the same events, with heartbeats).
     """
 
     name: str
@@ -62,11 +62,11 @@ class Application:
 
     @cached_property
     def expected(self) -> Expected:
-        """What the sequential program outputs."""
+        """The outputs of the sequential program."""
         return expected(self.program, list(self.streams.values()))
 
     def prepared(self, *, leaves: int, settings: Mapping[str, Any] | None = None) -> Prepared:
-        """Return the job, planned for so many leaves: one is the sequential program on one worker."""
+        """Return the job, planned for `leaves` leaves; one leaf means the sequential program on one worker."""
         optimizer = {"name": "sequential"} if leaves == 1 else {"name": "greedy", "max_leaves": leaves}
         given = overrides(runtime=None, optimizer=optimizer, plan=None, settings=settings)
         request = from_program(self.program, {**self.streams, **self.feeds}, given)
@@ -74,7 +74,7 @@ class Application:
 
 
 def application(name: str, *, events: int) -> Application:
-    """Return an application with `events` events in each of its streams (flights: as many as there are)."""
+    """Return an application with `events` events in each of its streams (flights: all of the data)."""
     return APPLICATIONS[name](name, events)
 
 
@@ -86,7 +86,7 @@ def batch(name: str, rank: int, tags: Sequence[dgs.Tag], data: Columns, codes: A
 def of_one_key(
     name: str, program: dgs.Program, data: Mapping[str, Columns], tags: Mapping[str, dgs.Tag]
 ) -> Application:
-    """Return an application whose streams have one tag each; `tags` by the beginning of their names."""
+    """Return an application whose streams have one tag each. `tags`: by the part of a stream's name before "-"."""
     batches = {
         stream: [batch(stream, rank, [tags[stream.partition("-")[0]]], rows)]
         for rank, (stream, rows) in enumerate(data.items())
@@ -95,7 +95,7 @@ def of_one_key(
 
 
 def _made(first: Callable[..., Rows], dense: Callable[..., Rows], events: int) -> dict[str, Columns]:
-    """Return the stream that synchronises and the dense ones, named as the functions that make them."""
+    """Return the synchronising stream and the dense ones, named after the functions that make them."""
     made = {first.__name__: first(events=events)}
     made |= {f"{dense.__name__}-{i}": dense(stream=i, events=events) for i in range(STREAMS)}
     return {name: _put_together(list(parts)) for name, parts in made.items()}
@@ -131,7 +131,7 @@ def _page_view(name: str, events: int) -> Application:
 
 
 def _page_view_plan() -> Plan:
-    """Return the updates of each page above two leaves with two streams of its views each."""
+    """Return the plan with each page's updates above two leaves, which own two view streams each."""
     pages = []
     for page in view_program.PAGES:
         views = dgs.TagSet.of(view_program.VIEW(page))
@@ -182,6 +182,6 @@ APPLICATIONS: Mapping[str, Callable[[str, int], Application]] = {
 
 
 def available() -> list[str]:
-    """Return the applications whose data are there."""
+    """Return the names of the applications whose data are available."""
     names = list(APPLICATIONS)
     return names if Path(flights_source.DATA).is_dir() else [name for name in names if name != "flights"]

@@ -1,7 +1,7 @@
-"""What one would write without a runtime: plain Python loops, and NumPy vectorised by hand on one core.
+"""The baselines without a runtime: plain Python loops, and NumPy vectorised by hand on one core.
 
-The loops call the program's own `update` on event objects that exist already (`loop-columns` makes them first, as a runtime
-must). The NumPy versions know the application: they walk over the windows and take a slice of every stream.
+The loops call the program's own `update` on existing event objects (`loop-columns` makes them first, as a runtime must). The
+NumPy versions know the application: they iterate over the windows and take a slice of every stream.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def loops(app: Application) -> Iterator[Contestant]:
 
 
 def by_hand(app: Application) -> Iterator[Contestant]:
-    """Yield the NumPy version, where there is one."""
+    """Yield the NumPy version, if there is one."""
     if app.name in BY_HAND:
         yield numpy_by_hand(app, BY_HAND[app.name])
 
@@ -62,7 +62,7 @@ def timed(app: Application, compute: Callable[[], list[Any]]) -> Measured:
 
 
 def window_sums(streams: Streams) -> list[Any]:
-    """Return the sum of every window: a slice of each stream at a time."""
+    """Return the sum of every window, from a slice of each stream."""
     barriers, *values = streams.values()
     cuts = [_cuts(stream, barriers["ts"]) for stream in values]
     amounts = [stream["payload"] for stream in values]
@@ -78,7 +78,7 @@ def window_sums(streams: Streams) -> list[Any]:
 
 
 def window_sums_at_once(streams: Streams) -> list[Any]:
-    """Return the sum of every window: one `reduceat` over all windows of a stream. Windows must not be empty."""
+    """Return the sum of every window, by one `reduceat` over all windows of a stream. Windows must not be empty."""
     barriers, *values = streams.values()
     total = np.zeros(len(barriers["ts"]), dtype=np.int64)
     for stream in values:
@@ -88,7 +88,7 @@ def window_sums_at_once(streams: Streams) -> list[Any]:
 
 
 def joined_views(streams: Streams) -> list[Any]:
-    """Return all views with the metadata of their page, and what every update replaced."""
+    """Return all views with the metadata of their page, and for every update the metadata it replaced."""
     updates, *views = streams.values()
     ts, pages, infos = (updates[name].tolist() for name in ("ts", "page", "payload"))
     known: list[int | None] = [None, None]
@@ -110,7 +110,7 @@ def joined_views(streams: Streams) -> list[Any]:
 
 
 def frauds(streams: Streams, *, good_only: bool = False) -> list[Any]:
-    """Return the aggregate at every rule and the fraudulent transactions; `good_only`: these are not aggregated."""
+    """Return the aggregate at every rule and the fraudulent transactions; with `good_only` the aggregate omits the latter."""
     rules, *transactions = streams.values()
     cuts = [_cuts(stream, rules["ts"]) for stream in transactions]
     amounts = [stream["payload"] for stream in transactions]
@@ -130,7 +130,7 @@ def frauds(streams: Streams, *, good_only: bool = False) -> list[Any]:
 
 
 def _cuts(stream: Columns, at: Array) -> list[int]:
-    """Return where the windows of a stream begin and end: before the events at the times given, and at its end."""
+    """Return the rows at which windows of a stream begin and end: its start, the rows of the times `at`, and its end."""
     return [0, *np.searchsorted(stream["ts"], at).tolist(), len(stream["ts"])]
 
 

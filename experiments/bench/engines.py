@@ -1,4 +1,4 @@
-"""Who takes part: for one application, the baselines and the runtimes in all the shapes asked for."""
+"""The contestants for one application: the baselines, and the runtimes in all chosen shapes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from experiments.bench.baselines import by_hand, loops
 
 @dataclass(frozen=True)
 class Shapes:
-    """Which engines, plans and numbers of hosts; `settings` are values of plan.yaml for the runtimes."""
+    """The engines, leaves of plans and numbers of hosts to measure; `settings` are values of plan.yaml for the runtimes."""
 
     engines: Sequence[str] = ("loop", "numpy", "local", "ray")
     leaves: Sequence[int] = (1, 4)

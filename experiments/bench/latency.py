@@ -1,9 +1,9 @@
-"""How long a synchronising output takes (target 4): an event window over live streams, on two Ray hosts.
+"""The latency of synchronising outputs (target 4): an event window over live streams, on two Ray hosts.
 
-Four value streams and a hundred barriers a second, at a pace. Times are nanoseconds since the start, so every row says when
-it is due: the latency of an output is the time at its sink minus the time of its barrier. First the most that the same job
-does without a pace is measured; then the latency at half of that with the default `linger` of 5 ms, and with `linger: 0` at
-100,000 events per second.
+The job reads four value streams and a hundred barriers a second, at a pace. Times are nanoseconds since the start, so every row
+says when it is due: the latency of an output is the time at its sink minus the time of its barrier. The first run measures the
+maximum rate of the same job without a pace; then follow the latency at half that rate with the default `linger` of 5 ms, and with
+`linger: 0` at 100,000 events per second.
 
 >>> part = next(values(events=3, step=10))
 >>> part["ts"].tolist(), part["payload"].tolist()
@@ -32,18 +32,18 @@ HOSTS = 2
 SECOND = 10**9
 CHUNK = 65_536
 BARRIERS_EVERY = SECOND // 100
-"""Nanoseconds between two barriers where there is a pace."""
+"""Nanoseconds between two barriers with a pace."""
 WINDOW = 10_000
-"""Values per stream between two barriers where there is none, as in the other benchmarks."""
+"""Values per stream between two barriers without a pace, as in the other benchmarks."""
 MOST_EVENTS = 40_000_000
-"""In the run that finds the maximum rate."""
+"""Events in the run that finds the maximum rate."""
 SLOW = 100_000
 """Events per second with `linger: 0`."""
 WARM_UP = SECOND // 2
-"""Barriers of the first nanoseconds are not counted: processes start, caches fill."""
+"""Nanoseconds at the start whose barriers do not count: processes start, caches fill."""
 
 _began: dict[str, int] = {}
-"""When this process began to read the barriers, by the clock that all processes of a machine share."""
+"""The time at which this process began to read the barriers, by the clock that all processes of a machine share."""
 
 
 def values(events: int, step: int) -> Iterator[dict[str, Any]]:
@@ -55,7 +55,7 @@ def values(events: int, step: int) -> Iterator[dict[str, Any]]:
 
 
 def barriers(events: int, step: int, every: int) -> Iterator[dict[str, Any]]:
-    """Yield the barriers that go with such value streams, and note when they begin."""
+    """Yield the barriers of such value streams, and note the start time."""
     _began["barriers"] = time.monotonic_ns()
     ends = windows_end(events, step, every)
     for start in range(0, len(ends), CHUNK):
@@ -64,12 +64,12 @@ def barriers(events: int, step: int, every: int) -> Iterator[dict[str, Any]]:
 
 
 def windows_end(events: int, step: int, every: int) -> Int64s:
-    """Return the times of the barriers: none before the first, none after the last value."""
+    """Return the times of the barriers, the last of them before the end of the values."""
     return np.arange(every, events * step, every, dtype=np.int64)
 
 
 def note(outputs: OutputBatch, *, path: str) -> None:
-    """Take outputs, as a sink: write their latencies and values down."""
+    """Write the latencies and values of outputs to a file; the job's sink."""
     now = time.monotonic_ns()
     late = (now - _began["barriers"] - outputs.ts).tolist()
     with Path(path).open("a", encoding="utf-8") as file:
@@ -82,7 +82,7 @@ def note(outputs: OutputBatch, *, path: str) -> None:
 def plan_file(events: int, step: int, every: int, *, linger: str | None, path: Path) -> dict[str, Any]:
     """Return the job: `events` values per stream, one every `step`, a barrier every `every` nanoseconds.
 
-    `linger`: None for no pace at all. `path`: where latencies are written.
+    `linger`: None means no pace. `path`: the file for latencies.
     """
     heartbeat = {} if linger is None else {"heartbeat": {"every": "10ms", "max_delay": "0"}}
 
@@ -112,7 +112,7 @@ def plan_file(events: int, step: int, every: int, *, linger: str | None, path: P
 
 
 def run(events: int, step: int, every: int, *, linger: str | None) -> dict[str, Any]:
-    """Run such a job on Ray, which must have been started; return its row."""
+    """Run such a job on Ray, which must be running; return its row."""
     import dgs
     from dgs.job.document import dump
 
@@ -153,7 +153,7 @@ def _percentiles(noted: Int64s) -> dict[str, Any]:
 
 
 def rows(*, seconds: float) -> Iterator[dict[str, Any]]:
-    """Yield the maximum rate, the latency at half of it, and the latency with `linger: 0`, over so many seconds each."""
+    """Yield rows: the maximum rate, the latency at half of it, and the latency with `linger: 0`, each over `seconds`."""
     from experiments.bench.report import console
 
     most = run(MOST_EVENTS // STREAMS, 1_000, WINDOW * 1_000, linger=None)
@@ -165,7 +165,7 @@ def rows(*, seconds: float) -> Iterator[dict[str, Any]]:
 
 
 def report(about: Mapping[str, Any], json_file: Path | None, *, quick: bool = False) -> None:
-    """Measure, print a table and how the latencies stand to target 4, write JSON. Exits with 1 if outputs were wrong."""
+    """Measure, print a table and the verdicts on target 4, and write JSON. Exits with 1 if outputs are wrong."""
     from rich.table import Table
 
     from dgs.workers.ray_runtime.cluster import cluster

@@ -1,4 +1,4 @@
-"""How much memory a long run takes (target 5): 100 million events in a process of its own, made as they are read.
+"""The memory of a long run (target 5): 100 million events in a process of its own, generated as they are read.
 
 >>> next(values(0, 1_000_000))["ts"][:3].tolist()
 [0, 1, 2]
@@ -21,7 +21,7 @@ STREAMS = 4
 WINDOW = 10_000
 BATCH = 100_000
 LIMIT = 2**30
-"""Bytes: what a run may take."""
+"""Most bytes of memory a run may take."""
 
 
 def values(stream: int, events: int) -> Iterator[dict[str, Any]]:
@@ -36,7 +36,7 @@ def values(stream: int, events: int) -> Iterator[dict[str, Any]]:
 
 
 def barriers(events: int) -> Iterator[dict[str, Any]]:
-    """Yield the barriers that go with value streams of `events` values."""
+    """Yield the barriers of value streams with `events` values each."""
     ends = np.arange(WINDOW, events + 1, WINDOW, dtype=np.int64)
     for part in np.array_split(ends, max(1, len(ends) // WINDOW)):
         yield {"ts": part, "payload": part}
@@ -65,7 +65,7 @@ def plan_file(events: int) -> dict[str, Any]:
 
 
 def measure(events: int) -> dict[str, Any]:
-    """Run the job in this process; return its figures with the most memory that the process ever had."""
+    """Run the job in this process; return its figures, with the peak memory of the process."""
     import resource
     import tempfile
 
@@ -93,13 +93,13 @@ def measure(events: int) -> dict[str, Any]:
 
 
 def _total(events: int) -> int:
-    """Return the sum of all values: of all windows, as the last one ends at the end."""
+    """Return the sum of all values, which is that of all windows: the last window ends with the streams."""
     streams = (values(number, events // STREAMS) for number in range(STREAMS))
     return sum(int(part["payload"].sum()) for stream in streams for part in stream)
 
 
 def report(about: Mapping[str, Any], json_file: Path | None, events: int = EVENTS) -> None:
-    """Measure in a new process, print what was found and write it. Exits with 1 if it was too much, or went wrong."""
+    """Measure in a new process, print and write the result. Exits with 1 if the target is missed or the run fails."""
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-m", "experiments.bench.memory", str(events)],
         capture_output=True,

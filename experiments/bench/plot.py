@@ -1,4 +1,4 @@
-"""The medians as a drawing: bars on a logarithmic scale, a group per application. SVG, written by hand.
+"""The medians as a drawing in SVG: bars on a logarithmic scale, one group per application.
 
 >>> row = {"app": "fraud", "engine": "loop", "mode": "scalar", "leaves": 1, "hosts": 1, "eps": 5e6, "problem": None}
 >>> drawing = as_svg([row])
@@ -14,12 +14,12 @@ from html import escape
 from typing import Any
 
 BAR, GAP, LABEL, SPAN, VALUE = 14, 22, 250, 480, 90
-"""Pixels: the height of a bar with its space, the space between groups, and the widths of the three columns."""
+"""Pixels: the height of a bar with its gap, the gap between groups, and the widths of the three columns."""
 COLOURS = {"loop": "#9aa0a6", "numpy": "#e8a33d", "local": "#3f7cac", "ray": "#5b9279"}
 
 
 def as_svg(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return the drawing of the rows of `medians`; failed ones are left out."""
+    """Return the drawing of the rows of `medians`, without failed ones."""
     drawn = [row for row in rows if row["eps"] > 0 and not row["problem"]]
     powers = [math.log10(row["eps"]) for row in drawn]
     low, high = math.floor(min(powers, default=0)), math.ceil(max(powers, default=1))

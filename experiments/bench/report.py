@@ -1,4 +1,4 @@
-"""What a run of the benchmarks leaves: a table on the terminal, a JSON file with every sample, a drawing."""
+"""The results of a benchmark run: a table on the terminal, a JSON file with every sample, a drawing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def surroundings(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return where and with what was measured: machine, versions, commit, options."""
+    """Return the surroundings of a measurement: machine, versions, commit, options."""
     return {
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "machine": {
@@ -38,14 +38,14 @@ def surroundings(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write_json(path: Path, about: Mapping[str, Any], samples: Sequence[Sample], **more: Any) -> None:
-    """Write everything that was measured."""
+    """Write all samples and medians."""
     rows = [sample.row() for sample in samples]
     data = {**about, "rows": rows, "medians": medians(samples), **more}
     path.write_text(json.dumps(data, indent=1, default=str) + "\n", encoding="utf-8")
 
 
 def print_table(title: str, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Print the medians, with their ratios to the baselines and the targets they are held against."""
+    """Print the medians, with their ratios to the baselines and their targets."""
     from rich.table import Table
 
     rows = list(rows)
@@ -67,7 +67,7 @@ def print_table(title: str, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def verdicts(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield how each row stands to its target."""
+    """Yield a verdict for each row that has a target."""
     ratios = Ratios(rows)
     for row in rows:
         if verdict := ratios.verdict(row):
@@ -108,7 +108,7 @@ def _ratio(value: float | None) -> str:
 
 
 def console() -> Any:
-    """Return the console for tables: wide enough for them where the output is no terminal."""
+    """Return the console for tables, wide enough if the output is no terminal."""
     from rich.console import Console
 
     return Console() if sys.stdout.isatty() else Console(width=160)
@@ -133,7 +133,7 @@ def _processor() -> str:
 
 
 def _commit() -> str | None:
-    """Return the commit that was measured, with a plus sign if files differ from it."""
+    """Return the measured commit, with a plus sign if files differ from it."""
     git = ["git", "-C", str(ROOT)]
     try:
         commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)  # noqa: S603

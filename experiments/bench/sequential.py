@@ -1,6 +1,6 @@
-"""What is right: the outputs of the sequential program, by its definition, as a fingerprint.
+"""The expected outputs: those of the sequential program, by its definition, as a fingerprint.
 
-Events are merged and folded a piece of time after the other, so that ten million of them fit into memory.
+Events are merged and folded one span of time after the other, so that ten million of them fit into memory.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dgs.bench.measuring import Expected
 from dgs.model.events import EventBatch
 
 PIECE = 250_000
-"""About how many events are objects at a time."""
+"""Approximate number of events that are objects at a time."""
 
 
 def expected(program: dgs.Program, streams: Sequence[Sequence[EventBatch]]) -> Expected:
@@ -32,7 +32,7 @@ def expected(program: dgs.Program, streams: Sequence[Sequence[EventBatch]]) -> E
 
 
 def pieces(streams: Sequence[Sequence[EventBatch]]) -> Iterator[list[dgs.Event]]:
-    """Yield the events of all streams in their total order, a span of time after the other."""
+    """Yield the events of all streams in their total order, in spans of time."""
     batches = list(chain.from_iterable(streams))
     events = sum(map(len, batches))
     if not events:

@@ -1,10 +1,9 @@
-"""What synchronising costs: values per barrier, leaves below a root, heartbeats (Figure 10 of the paper), target 3.
+"""The cost of synchronising by values per barrier, leaves below a root, and heartbeats (Figure 10 of the paper), target 3.
 
 - `window-N`: four streams with N values each per barrier, on four leaves, beside a NumPy loop over the windows
   (`numpy`) and one `reduceat` over all windows (`numpy-reduceat`).
-- `joins-window`, `joins-fraud`: L streams on L leaves with ten events each between two synchronisations, so that next to
-  nothing but synchronising is done. Windows accumulate, and many are in flight; a rule of fraud detection waits for the
-  one before.
+- `joins-window`, `joins-fraud`: L streams on L leaves with ten events each between two synchronisations, so that almost all
+  work is synchronising. Windows accumulate, and many are in flight; a rule of fraud detection waits for the one before.
 - `beats-N`: the event window with N heartbeats of the barrier stream per barrier.
 
 >>> app = windows(values=100, events=1_000)
@@ -35,17 +34,17 @@ VALUES = (100, 1_000, 10_000, 100_000)
 LEAVES = (1, 2, 4, 8, 16, 32, 64)
 BEATS = (0, 1, 10, 100, 1_000)
 FEW = 10
-"""Events per leaf between two synchronisations where only these are measured."""
+"""Events per leaf between two synchronisations in `joins-window` and `joins-fraud`."""
 SECONDS = 100.0
 QUICK_SECONDS = 20.0
-"""After so long nothing more is measured."""
+"""Seconds after which no more is measured."""
 
 
 def samples(shapes: Shapes, repetitions: int, *, quick: bool) -> Iterator[Sample]:
     """Yield the samples of all sweeps, repetitions interleaved within each.
 
-    Every point is measured once; then again, quick ones more often, while there is time: the sweeps share it evenly. Points
-    that are not reached in time are named. On Ray only the largest number of hosts is measured.
+    Every point is measured once, then again, quick ones more often, until the time is up; the sweeps share it evenly. Points
+    that are not reached are printed. On Ray only the largest number of hosts is measured.
     """
     shapes = replace(shapes, hosts=(max(shapes.hosts),))
     sweeps = list(_sweeps(shapes, quick=quick))
@@ -58,11 +57,11 @@ def samples(shapes: Shapes, repetitions: int, *, quick: bool) -> Iterator[Sample
         named = {tuple(getattr(sample, name) for name in KEY) for sample in found}
         for one in group:
             if (key := tuple(getattr(one, name) for name in KEY)) not in named:
-                report.console().print(f"not measured, the time was over: {key}", markup=False)
+                report.console().print(f"not measured, the time was up: {key}", markup=False)
 
 
 def _sweeps(shapes: Shapes, *, quick: bool) -> Iterator[Iterator[Contestant]]:
-    """Yield the contestants of each sweep, none of which is made before it is asked for."""
+    """Yield the contestants of each sweep, made on demand."""
     small, large = (20_000, 100_000) if quick else (200_000, 1_000_000)
     for values in VALUES[:3] if quick else VALUES:
         yield _per_barrier(values, small, large, shapes)
@@ -133,7 +132,7 @@ def _heartbeats(beats: int, events: int, shapes: Shapes) -> Iterator[Contestant]
 
 
 def _counted(group: Iterable[Contestant], apps: Mapping[str, Application]) -> Iterator[Contestant]:
-    """Let every run say how many synchronisations there were."""
+    """Yield the contestants with the number of synchronisations added to their figures."""
     for contestant in group:
         first = next(iter(apps[contestant.mode].streams.values()))
         yield replace(contestant, run=_counting(contestant, sum(map(len, first))))
@@ -148,7 +147,7 @@ def _counting(contestant: Contestant, synchronisations: int) -> Any:
 
 
 def verdicts(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield how the medians stand to target 3, as far as they were measured."""
+    """Yield the verdicts on target 3, as far as medians were measured."""
     of = {(row["app"], row["engine"], row["mode"], row["leaves"], row["hosts"]): row for row in rows}
     yield from _pace(of)
     for name in ("joins-window", "joins-fraud"):

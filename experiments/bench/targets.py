@@ -1,4 +1,4 @@
-"""What is to be reached, of docs/performance.md: targets 1 and 2 as ratios within one run on one machine, target 4 in ms.
+"""The targets of docs/performance.md: 1 and 2 as ratios within one run on one machine, 4 in milliseconds.
 
 >>> rows = [
 ...     {"app": "fraud", "engine": "numpy", "mode": "vectorised", "leaves": 1, "hosts": 1, "eps": 100.0, "problem": None},
@@ -19,19 +19,19 @@ from experiments.bench.applications import APPLICATIONS
 Row = Mapping[str, Any]
 
 VECTORISED = 0.5
-"""Of the NumPy version by hand, on the local runtime and on two Ray hosts."""
+"""Target ratio to NumPy by hand, on the local runtime and on two Ray hosts."""
 VECTORISED_FORKING = 0.3
-"""The same for fraud detection on Ray, which must wait for each fork."""
+"""Target ratio for fraud detection on Ray, which must wait for each fork."""
 SCALAR = {1: 1.0, 2: 1.8}
-"""Of the plain loop, by the number of hosts."""
+"""Target ratios to the plain loop, by number of hosts."""
 TWO = 2
 LATENCY = {"5ms": {"p50_ms": 10.0, "p99_ms": 30.0}, "0": {"p50_ms": 2.0}}
-"""Milliseconds of a synchronising output, by `linger`."""
+"""Target latencies of synchronising outputs in milliseconds, by `linger`."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Which target a row is held against, and what it reaches of it."""
+    """A row's target: its number, the ratio wanted and the ratio reached."""
 
     target: int
     wanted: float
@@ -53,12 +53,12 @@ class Ratios:
         self._eps = {(row["app"], row["engine"]): row["eps"] for row in rows}
 
     def to(self, baseline: str, row: Row) -> float | None:
-        """Return the speed of a row as a multiple of a baseline's on the same application, None if that was not run."""
+        """Return the speed of a row as a multiple of a baseline's on the same application, None if the baseline was not run."""
         of = self._eps.get((row["app"], baseline))
         return row["eps"] / of if of else None
 
     def verdict(self, row: Row) -> Verdict | None:
-        """Return how a row stands to its target, None if there is none for it."""
+        """Return the verdict on a row, None if it has no target."""
         wanted = _wanted(row)
         if wanted is None:
             return None
@@ -71,9 +71,7 @@ class Ratios:
 
 def _wanted(row: Row) -> tuple[int, float, str] | None:
     engine, hosts = row["engine"], row["hosts"]
-    if (
-        engine not in ("local", "ray") or row["app"] not in APPLICATIONS
-    ):  # the sweeps have a target of their own
+    if engine not in ("local", "ray") or row["app"] not in APPLICATIONS:  # the sweeps have target 3
         return None
     if row["mode"] == "scalar":
         return 2, SCALAR.get(hosts, SCALAR[TWO]), "loop"
@@ -84,7 +82,7 @@ def _wanted(row: Row) -> tuple[int, float, str] | None:
 
 
 def latency_verdicts(rows: Iterable[Row]) -> Iterator[str]:
-    """Yield how latencies stand to target 4.
+    """Yield the verdicts on target 4.
 
     >>> list(latency_verdicts([{"linger": "0", "p50_ms": 1.5, "p99_ms": 8.0, "problem": None}]))
     ['target 4 met: linger 0, p50: 1.50 ms (at most 2)']

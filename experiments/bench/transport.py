@@ -1,4 +1,4 @@
-"""What a frame costs between two hosts: there and back, and how many bytes per second, over each kind of channel.
+"""The cost of frames between two hosts: round-trip times and bytes per second, over each kind of channel.
 
     python experiments/bench/transport.py [--json] [--count 2000]
 
@@ -35,7 +35,7 @@ KINDS = ("local", "network", "ray")
 
 
 class Echo:
-    """One end: host 0 measures, host 1 answers every frame with a small one."""
+    """One end of a channel: host 0 measures, host 1 answers every frame with a small one."""
 
     def __init__(self, index: int) -> None:
         self.index = index
@@ -43,7 +43,7 @@ class Echo:
         self.transport: Any = None
 
     def open(self, kind: str, actors: list[Any], secret: Secret) -> str:
-        """Make this end of the channel; return its address."""
+        """Create this end of the channel; return its address."""
         if kind == "ray":
             posts = [actor.deliver.options(num_returns=0).remote for actor in actors]
             self.transport = RayTransport(self.index, posts, bound=BOUND)
@@ -55,11 +55,11 @@ class Echo:
         return str(self.transport.address)
 
     def connect(self, addresses: list[str]) -> None:
-        """Reach the other end."""
+        """Connect to the other end."""
         self.transport.connect(addresses)
 
     def deliver(self, *letter: Any) -> None:
-        """Take a frame that came through Ray."""
+        """Take a frame that arrives through Ray."""
         self.transport.deliver(*letter)
 
     def close(self) -> None:
@@ -103,7 +103,7 @@ class Echo:
         return _timed(once, count)
 
     def stream(self, count: int) -> float:
-        """Return bytes per second of `count` large frames, until the last is answered; encoding and decoding included."""
+        """Return bytes per second of `count` large frames until the last answer, encoding and decoding included."""
         numbers = np.arange(ROWS)
         batch = EventBatch.of("values", rank=0, tags=[Tag("value", 1)], ts=numbers, payload=numbers)
         answered, started = 0, time.perf_counter()
@@ -153,7 +153,7 @@ def measure(ray: Any, transport: str, count: int) -> dict[str, float]:
 
 
 def _with_groups(ray: Any) -> type[Echo]:
-    """Return the actor's class: frames arrive in a thread of their own."""
+    """Return the actor's class, in which frames arrive in a thread of their own."""
 
     class Actor(Echo):
         deliver = ray.method(concurrency_group="frames")(Echo.deliver)

@@ -1,1 +1,1 @@
-"""Real kills: what is lost, what comes twice, how long it takes (`python -m experiments.crash`)."""
+"""Real kills, with counts of lost and repeated outputs and recovery times (`python -m experiments.crash`)."""

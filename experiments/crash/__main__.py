@@ -1,7 +1,7 @@
-"""`python -m experiments.crash`: hosts and drivers of runs over files are killed at random; nothing may be lost or come twice.
+"""`python -m experiments.crash`: kill hosts and drivers of runs at random; no output may be lost or repeated.
 
-All outputs, those in JSON lines and those in a SQLite table, are compared with the sequential program's: the exit code is 1 if any
-differ. `--recovery` and `--checkpoint-cost` measure how long it takes to go on, and what it costs to be able to.
+All outputs, in JSON lines and in a SQLite table, are compared with the sequential program's; the exit code is 1 if any differ.
+`--recovery` measures recovery times, `--checkpoint-cost` the cost of checkpoints.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ PER_RUN = 10
 RATE = 5_000
 SECONDS_PER_KILL = 12
 
-Kills = Annotated[int, typer.Option("--kills", min=0, help="How many hosts to kill, ten of each run.")]
-DriverKills = Annotated[int, typer.Option("--driver-kills", min=0, help="How many drivers to kill.")]
+Kills = Annotated[int, typer.Option("--kills", min=0, help="Number of hosts to kill, at most ten per run.")]
+DriverKills = Annotated[int, typer.Option("--driver-kills", min=0, help="Number of drivers to kill.")]
 Events = Annotated[int, typer.Option("--events", min=500, help="Values in each of four streams.")]
-Seed = Annotated[int, typer.Option("--seed", help="Of the random moments.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of the random moments.")]
 Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write every kill.")]
 Recovery = Annotated[
     bool, typer.Option("--recovery", help="Kill hosts of a run with 10 MB of state instead.")
@@ -82,13 +82,13 @@ def main(
 def _place() -> Iterator[Path]:
     place = Path(tempfile.mkdtemp(prefix="crash-"))
     yield place
-    shutil.rmtree(place)  # after a failure it stays, to be looked at
+    shutil.rmtree(place)  # kept after a failure, for inspection
 
 
 def crashes(
     place: Path, kills: int, driver_kills: int, events: int, dice: random.Random
 ) -> Iterator[tuple[str, Outcome]]:
-    """Kill hosts, then drivers, of runs over files, and yield what became of them."""
+    """Kill hosts, then drivers, of runs over files, and yield the outcomes."""
     plan = in_files(
         place / "input",
         events=events,
@@ -131,7 +131,7 @@ def _killed_drivers(place: Path, plan: Path, wanted: Any, kills: int, dice: rand
 def _runs(
     place: Path, plan: Path, wanted: Any, kills: int, one_run: Callable[[Victim, int], Outcome]
 ) -> Outcome:
-    """Let runs be killed until there were enough kills, and compare the outputs of each."""
+    """Kill runs until there are enough kills, and compare the outputs of each."""
     total = Outcome()
     while len(total.kills) < kills:
         victim = Victim(plan, place / f"run-{len(list(place.iterdir()))}")
@@ -161,7 +161,7 @@ def _recovery(place: Path, kills: int, dice: random.Random) -> Outcome:
 
 
 def table(what: str, outcome: Outcome) -> Lines:
-    """Return what became of the runs, in lines."""
+    """Return an outcome as a table."""
     lines = Lines(title=f"killed: {what}", title_justify="left", show_header=False)
     noticed = [kill.noticed for kill in outcome.kills if kill.noticed is not None]
     recovered = [kill.recovered for kill in outcome.kills if kill.recovered is not None]

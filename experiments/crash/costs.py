@@ -1,4 +1,4 @@
-"""What checkpoints cost: the same runs with and without them, alternating, and the time that the driver spends in commits."""
+"""The cost of checkpoints: runs with and without them, alternating, and the time that the driver spends in commits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WINDOW = 1_000_000
 
 
 def report(console: Console, *, repeat: int, json_file: Path | None) -> None:
-    """Measure, and show the medians."""
+    """Measure, and print the medians."""
     with tempfile.TemporaryDirectory() as place, cluster("local", 2):
         samples = list(_samples(Path(place), repeat))
     lines = Lines(

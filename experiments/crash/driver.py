@@ -1,6 +1,6 @@
-"""`python -m experiments.crash.driver PLAN DIRECTORY [--resume]`: runs a plan file and tells when what happened.
+"""`python -m experiments.crash.driver PLAN DIRECTORY [--resume]`: run a plan file and log its notices with their times.
 
-Every line of `story.jsonl` in the directory is what the caller was told, with the time, or at the end the figures of the run.
+Every line of `story.jsonl` in the directory is a notice to the caller with its time; the last line holds the figures of the run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STORY = "story.jsonl"
 
 
 def main(plan: str, directory: str, *, resumes: bool) -> None:
-    """Run, or resume."""
+    """Run or resume the plan file."""
     where = Path(directory)
 
     def tell(**what: Any) -> None:

@@ -1,4 +1,4 @@
-"""The runs that are killed: streams in files, a plan file over them, and what the sequential program makes of them."""
+"""The runs to be killed: input streams, a plan file over them, and the outputs of the sequential program."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ LEAVES = 4
 PROGRAMS = "experiments.crash.programs"
 VALUES = {"tags": {"kind": "value"}, "payload": "payload"}
 WINDOW = 50
-"""Values per stream and barrier of the runs over files."""
+"""Values per stream and barrier in the runs over files."""
 
 
 def in_files(directory: Path, *, events: int, **sections: Any) -> Path:
-    """Write streams of values, `events` in each, into files, and a plan file over them; return its path."""
+    """Write streams of `events` values each into files, and a plan file over them; return its path."""
     directory.mkdir(parents=True)
     random = np.random.default_rng(1)
     sources: dict[str, Any] = {"barriers": {"csv": {"path": "barriers.csv"}}}
@@ -39,7 +39,7 @@ def in_files(directory: Path, *, events: int, **sections: Any) -> Path:
 def generated(directory: Path, *, events: int, window: int, rate: int | None = None, **sections: Any) -> Path:
     """Write a plan file over streams of `events` generated values, a barrier per `window` of them; return its path.
 
-    `rate`: so many values per second and stream; None: as fast as they are taken.
+    `rate`: values per second and stream; None: as fast as they are read.
     """
     directory.mkdir(parents=True)
     made: dict[str, Any] = {"args": {"events": events, "window": window}}
@@ -70,14 +70,14 @@ def _write(path: Path, ts: Any, payload: Any) -> None:
 
 
 def expected(plan: Path) -> Counter[str]:
-    """Return the outputs of the sequential program, as JSON, and how often each."""
+    """Return the outputs of the sequential program as JSON, with the number of each."""
     given = {"program.args": Given({}, "experiment")}
     outputs = sequential_loop(prepare(from_file(plan, given))).outputs or [[]]
     return Counter(json.dumps(value) for part in outputs for value in part)
 
 
 def written(directory: Path) -> Counter[str]:
-    """Return the outputs in the JSON lines of a directory."""
+    """Return the outputs in the JSON lines files of a directory."""
     lines = (line for file in directory.glob("*.jsonl") for line in file.read_text().splitlines())
     return Counter(json.dumps(json.loads(line)) for line in lines)
 

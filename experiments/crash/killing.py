@@ -1,7 +1,7 @@
-"""Kills hosts and drivers of a run at random moments, and measures what the record of its checkpoints shows.
+"""Kills of hosts and drivers of a run at random moments, with recovery times from the record of its checkpoints.
 
-A kill is *noticed* when the caller is told. The run has *recovered* at the first commit of a generation that began after the kill;
-where it was killed again before, there is no such time.
+A kill is *noticed* when the caller gets a notice. The run has *recovered* at the first commit of a generation that began after the
+kill; if it was killed again before, there is no such time.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ HOSTS = 2
 LOOK_SECONDS = 0.01
 GONE_SECONDS = 20.0
 LONGEST_RUN = 300.0
-"""Seconds after which a run that makes no end is a failure."""
+"""Seconds after which an unfinished run is a failure."""
 
 
 @dataclass
 class Kill:
     """A kill, in seconds since 1970. `whom`: host or driver. `noticed`, `recovered`: seconds after it, None if never seen.
 
-    Of a driver, `noticed` is when the last process that it had started was gone.
+    For a driver, `noticed` is the time until the last process it had started was gone.
     """
 
     whom: str
@@ -46,7 +46,7 @@ class Kill:
 
 @dataclass
 class Outcome:
-    """What became of one run: its kills, and the outputs that are missing and that are there too often."""
+    """The outcome of a run: its kills, and the numbers of lost and repeated outputs."""
 
     kills: list[Kill] = field(default_factory=list)
     restarts: int = 0
@@ -55,7 +55,7 @@ class Outcome:
     repeated: int = 0
 
     def plus(self, other: Outcome) -> Outcome:
-        """Return both together."""
+        """Return the sum of both outcomes."""
         return Outcome(
             self.kills + other.kills,
             self.restarts + other.restarts,
@@ -65,13 +65,13 @@ class Outcome:
         )
 
     def compare(self, wanted: Counter[str], found: Counter[str]) -> None:
-        """Note how what was found differs from what was wanted."""
+        """Count the lost and the repeated among the outputs found."""
         self.lost += (wanted - found).total()
         self.repeated += (found - wanted).total()
 
 
 class Victim:
-    """A run of a plan file in a directory, and the record of its commits as it changes."""
+    """A run of a plan file in a directory, with the commits seen in its record."""
 
     def __init__(self, plan: Path, directory: Path) -> None:
         self._plan, self._directory = plan, directory
@@ -87,12 +87,12 @@ class Victim:
             self.process = subprocess.Popen([*command, *flags], stdout=log, stderr=log)  # noqa: S603
 
     def resume(self) -> None:
-        """Start another driver that goes on."""
+        """Start another driver that resumes the run."""
         self._start("--resume")
 
     @property
     def is_running(self) -> bool:
-        """Whether the driver is."""
+        """Whether the driver is running."""
         return self.process.poll() is None
 
     @property
@@ -101,7 +101,7 @@ class Victim:
         return self.commits[-1][1] if self.commits else 0
 
     def look(self) -> None:
-        """Note a change of the record: when it was written, its generation and epoch."""
+        """Note a change of the record: its time, generation and epoch."""
         try:
             changed = self._record.stat().st_mtime_ns
         except FileNotFoundError:
@@ -113,21 +113,21 @@ class Victim:
                 self.commits.append((changed / 1e9, found.generation, found.checkpoint.epoch))
 
     def watch(self, seconds: float, until: Callable[[], bool] = lambda: False) -> None:
-        """Look for a while, or until something is so, or the driver has ended."""
+        """Look at the record for some seconds, or until `until()` holds or the driver has ended."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and self.is_running and not until():
             self.look()
             time.sleep(LOOK_SECONDS)
 
     def story(self) -> list[dict[str, Any]]:
-        """Return what the drivers told."""
+        """Return the lines of the drivers' log."""
         try:
             return [json.loads(line) for line in (self._directory / STORY).read_text().splitlines()]
         except FileNotFoundError:
             return []
 
     def has_committed(self, generation: int) -> bool:
-        """Whether something was committed by a generation after this one."""
+        """Whether a later generation than this one has committed an epoch."""
         begun: set[int] = set()
         for _, number, _ in self.commits:
             if number > generation and number in begun:
@@ -139,7 +139,7 @@ class Victim:
 def kill_hosts(
     victim: Victim, kills: int, dice: random.Random, *, longest: float, waits: bool = False
 ) -> Outcome:
-    """Kill random hosts until there were so many kills or the run ends. `waits`: until it has recovered from the one before."""
+    """Kill random hosts until `kills` are dead or the run ends. `waits`: each kill waits for recovery from the one before."""
     outcome = Outcome()
     while len(outcome.kills) < kills and victim.is_running:
         if waits and outcome.kills:
@@ -155,7 +155,7 @@ def kill_hosts(
 
 
 def kill_driver(victim: Victim, dice: random.Random, *, longest: float) -> Kill | None:
-    """Kill the driver at a random moment, once its first generation has begun, and start another one at once."""
+    """Kill the driver at a random moment after its first generation has begun, and start another one at once."""
     before = len(victim.commits)
     victim.watch(LONGEST_RUN, lambda: len(victim.commits) > before)
     victim.watch(dice.uniform(0.0, longest))
@@ -178,11 +178,13 @@ def _killed(process: int, whom: str, victim: Victim) -> Kill:
 
 
 def finish(victim: Victim, outcome: Outcome) -> Outcome:
-    """Let a run come to its end, and find out when each kill was noticed, and when the run had recovered from it."""
+    """Wait for the end of a run, and add to each kill the times until it was noticed and the run had recovered."""
     victim.watch(LONGEST_RUN)
     if victim.process.poll() != 0:
         victim.process.kill()
-        raise SystemExit(f"the run did not come to its end: {victim.process.wait()}, see driver.log")
+        raise SystemExit(
+            f"the run failed or took too long: exit code {victim.process.wait()}, see driver.log"
+        )
     victim.look()
     story = victim.story()
     told = [one["time"] for one in story if "told" in one]
@@ -201,7 +203,7 @@ def _first(times: Sequence[float], after: float, end: float) -> float | None:
 
 
 def recovery(commits: Sequence[tuple[float, int, int]], kill: Kill, end: float) -> float | None:
-    """Return when the first epoch of a later generation was committed: its second record, as the first says that it begins."""
+    """Return the seconds until a later generation committed an epoch: its second record, because the first marks its begin."""
     begun: set[int] = set()
     for at, generation, _ in commits:
         if generation > kill.generation and kill.at <= at < end:

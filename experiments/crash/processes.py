@@ -7,11 +7,11 @@ from collections.abc import Collection
 import psutil
 
 HOST = "HostActor"
-"""What Ray puts into the name of the process of a host."""
+"""The part of a process name by which Ray marks our hosts."""
 
 
 def family(root: int) -> dict[int, str]:
-    """Return the command of a process and of all that descend from it."""
+    """Return the commands of a process and all its descendants, by process id."""
     try:
         top = psutil.Process(root)
         return {process.pid: _command(process) for process in (top, *top.children(recursive=True))}
@@ -20,7 +20,7 @@ def family(root: int) -> dict[int, str]:
 
 
 def hosts_of(driver: int, count: int) -> list[int]:
-    """Return the processes of the hosts of a driver that are at work: the oldest, as those that wait were started after them."""
+    """Return the processes of a driver's working hosts: the oldest ones, because idle hosts are started later."""
     return sorted(process for process, name in family(driver).items() if HOST in name)[:count]
 
 

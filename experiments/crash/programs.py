@@ -26,23 +26,23 @@ Counts = npt.NDArray[np.int64]
 
 
 class Ledger(Program):
-    """Outputs every value, and at each barrier how many there were since the last one and their sum. `pause`: seconds per value."""
+    """Outputs every value, and at each barrier the count and sum of the values since the last. `pause`: seconds per value."""
 
     depends = Dependence((BARRIER, BARRIER, ALWAYS), (BARRIER, VALUE, ALWAYS))
     accumulates = (VALUE,)
 
     def __init__(self, pause: float = 0.0) -> None:
-        """Take how long each value takes."""
+        """Set the pause per value."""
         self.pause = pause
 
     def init(self) -> tuple[int, int]:
-        """Begin with nothing."""
+        """Return count and sum 0."""
         return 0, 0
 
     identity = init
 
     def update(self, state: tuple[int, int], event: Any, emit: Callable[[Any], None]) -> tuple[int, int]:
-        """Count and add up; begin anew at a barrier."""
+        """Count and sum a value, or output both at a barrier and start again."""
         if event.tag.kind == BARRIER:
             emit(list(state))
             return 0, 0
@@ -57,17 +57,17 @@ class Ledger(Program):
 
 
 class Table(Program):
-    """A table of counters, `size` of 8 bytes; values count in it, barriers output its sum. `rounds`: how often each is counted."""
+    """A table of `size` counters of 8 bytes: a value increments one `rounds` times, a barrier outputs the sum."""
 
     depends = Dependence((BARRIER, BARRIER, ALWAYS), (BARRIER, VALUE, ALWAYS))
     accumulates = (VALUE,)
 
     def __init__(self, size: int = 1_250_000, rounds: int = 1) -> None:
-        """Take the size of the table."""
+        """Set the size of the table and the rounds."""
         self.size, self.rounds = size, rounds
 
     def init(self) -> Counts:
-        """Begin with zeros."""
+        """Return zeros."""
         return np.zeros(self.size, dtype=np.int64)
 
     identity = init
@@ -102,5 +102,5 @@ def values(events: int, window: int) -> Iterator[dict[str, Counts]]:
 
 
 def barriers(events: int, window: int) -> Iterator[dict[str, Counts]]:
-    """Yield the barriers of as many values: one at the end of each window."""
+    """Yield the barriers of `events` values: one at the end of each window."""
     yield {"ts": np.arange(window, events + 1, window)}

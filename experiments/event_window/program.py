@@ -1,7 +1,7 @@
 """Event-based windowing: the sum of the values between every two barriers (Section 4.1).
 
-The window is not a span of time: it ends when the barrier says so. Values only add up, so they *accumulate*: the dependence, the
-fork and the vectorised updates are derived from that, and many windows can be in flight at once.
+The window is not a span of time: a barrier ends it. Values are only added, so they *accumulate*: the dependence, the fork and the
+vectorised updates are derived from that, and many windows can be in flight at once.
 
 >>> from dgs import Event
 >>> program, outputs = EventWindow(), []
@@ -25,14 +25,14 @@ BARRIER = dgs.kind("barrier")
 
 
 class EventWindow(Windows):
-    """Emits, at every barrier, the sum of the values since the one before."""
+    """Emits at every barrier the sum of the values since the last one."""
 
     monoid = SUM
     accumulates = (VALUE,)
     closes = (BARRIER,)
 
     def update(self, state: int, event: dgs.Event, emit: Callable[[Any], None]) -> int:
-        """Add a value, or close the window: as it would be derived, written out to be the loop that others are measured against."""
+        """Add a value, or close the window: the derived update written out, as the loop that benchmarks compare with."""
         if event.tag.kind == VALUE:
             return state + event.payload  # type: ignore[no-any-return]
         emit(state)

@@ -26,7 +26,7 @@ VIEW = dgs.kind("view", key=AIRPORTS)
 
 Record = dict[str, Any]
 State = dict[str, Record]
-"""The latest report of each airport that has had one."""
+"""The latest report of each airport, if there is one."""
 
 
 class FlightsJoin(KeyedState):
@@ -36,7 +36,7 @@ class FlightsJoin(KeyedState):
     reads = (VIEW,)
 
     def update(self, state: State, event: dgs.Event, emit: Callable[[Any], None]) -> State:
-        """Join a departure with the weather of its airport, or take in a report."""
+        """Join a departure with the weather of its airport, or store a report."""
         airport = event.tag.key
         if event.tag.kind == VIEW:
             emit({"flight": event.payload, "weather": state.get(airport)})

@@ -1,12 +1,12 @@
 """The sources of the flights join: a year of departures from New York and the weather at its airports, in UTC seconds.
 
-The files say neither when a flight left nor are they in order; see the README of the data. A departure's wall-clock time
-is day + sched + dep_delay, with sched = (dep_time - dep_delay) mod one day, for its day is the *scheduled* one and a delay
-may carry it past midnight. Cancelled flights have no departure and are left out. Both streams are sorted, stably, so
-that a tie stays in the order of the file.
+The files neither give departure times directly nor are in order; see the README of the data. A departure's wall-clock time
+is day + sched + dep_delay, with sched = (dep_time - dep_delay) mod one day, because its day is the *scheduled* one and a delay
+may move it past midnight. Cancelled flights have no departure and are left out. Both streams are sorted stably, so that ties
+keep the order of the file.
 
-Wall-clock times become UTC with the two clock changes of 2013. No departure lies in the hour that did not exist or in the
-one that happened twice (nobody leaves at 2 at night), so the choice for those, the earlier reading, decides nothing.
+Wall-clock times become UTC with the two clock changes of 2013. No departure lies in the skipped hour or in the repeated one
+(no flight leaves at 2 at night), so the choice of the earlier reading for these has no effect.
 
 >>> winter_and_summer = np.array(["2013-01-01T05:17", "2013-07-01T05:17"], dtype="datetime64[s]")
 >>> to_utc(winter_and_summer).astype(str).tolist()
@@ -30,7 +30,7 @@ Times = npt.NDArray[np.datetime64]
 Minutes = npt.NDArray[np.int64]
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "nycflights13"
-"""Where flights.csv.gz and weather.csv.gz are, unless the argument `data` of a source says otherwise."""
+"""Default directory of flights.csv.gz and weather.csv.gz; the argument `data` of a source names another."""
 BATCH_ROWS = 16384
 
 SPRING_FORWARD = np.datetime64("2013-03-10T02:00", "s")
@@ -41,7 +41,7 @@ WINTER_OFFSET = np.timedelta64(5, "h")
 
 
 def weather(data: str | None = None) -> Iterator[pa.Table]:
-    """Yield the hourly reports of all airports in order of time: `ts` (UTC seconds), `origin` and what was measured."""
+    """Yield the hourly reports of all airports in order of time: `ts` (UTC seconds), `origin` and the measurements."""
     table = _read("weather.csv.gz", data, {"time_hour": pa.string()})
     hours = np.char.rstrip(table["time_hour"].to_numpy().astype(str), "Z").astype("datetime64[s]")
     yield from _in_order(table, hours)
@@ -55,7 +55,7 @@ def flights(data: str | None = None) -> Iterator[pa.Table]:
 
 
 def departures(table: pa.Table) -> Times:
-    """Return when each flight left, in UTC, to the second. No cancelled flights."""
+    """Return the departure time of each flight, in UTC, to the second. The table must have no cancelled flights."""
     year, month, day, dep_time, delay = (
         table[name].to_numpy() for name in ("year", "month", "day", "dep_time", "dep_delay")
     )
@@ -66,7 +66,7 @@ def departures(table: pa.Table) -> Times:
 
 
 def to_utc(local: Times) -> Times:
-    """Return wall-clock times of New York, of 2013 or winter days beside it, as UTC."""
+    """Return wall-clock times of New York in 2013, or adjacent winter days, as UTC."""
     summer = (local >= SPRING_FORWARD) & (local < FALL_BACK)
     return local + np.where(summer, SUMMER_OFFSET, WINTER_OFFSET)
 

@@ -1,11 +1,11 @@
-"""Fraud detection: transactions are judged by a model that every rule retrains (Section 4.1, simplified as there).
+"""Fraud detection: a model judges transactions, and every rule retrains it (Section 4.1, simplified as there).
 
-A transaction is fraudulent if it equals the model modulo 1000; it is then an output. A rule outputs the aggregate of the
-transactions since the rule before, and the model becomes the sum of that aggregate and the rule. So transactions read the
-model and add to the aggregate, and may run in parallel; a rule needs all of the aggregate and changes everybody's model.
+A transaction is fraudulent if it equals the model modulo 1000; then it is an output. A rule outputs the aggregate of the
+transactions since the last rule, and the model becomes the sum of that aggregate and the rule. So transactions read the
+model and add to the aggregate, and may run in parallel; a rule needs the whole aggregate and changes the model for all.
 
-In `FraudDetection` the aggregate does not depend on the model. In `CyclicFraudDetection` it does: only transactions that
-are not fraudulent are added, so no part of the computation can run ahead of the other.
+In `FraudDetection` the aggregate does not depend on the model. In `CyclicFraudDetection` it does: only good transactions
+are added, so neither can be computed ahead of the other.
 
 >>> from dgs import Event
 >>> program, outputs = FraudDetection(), []
@@ -33,7 +33,7 @@ RULE = dgs.kind("rule")
 MODULUS = 1000
 
 State = tuple[int | None, int]
-"""The model, and the aggregate since the last rule. A model of None: this part of the state has none, and sees no events."""
+"""The model, and the aggregate since the last rule. A model of None marks a part of the state that gets no events."""
 
 
 def fraudulent(amounts: columns.Column, model: int | None) -> columns.Indices:
@@ -47,7 +47,7 @@ def fraudulent(amounts: columns.Column, model: int | None) -> columns.Indices:
 
 
 class FraudDetection(dgs.Program):
-    """Emits the aggregate at every rule, and every transaction that is fraudulent."""
+    """Emits the aggregate at every rule, and every fraudulent transaction."""
 
     depends = dgs.Dependence(
         (RULE, RULE, dgs.ALWAYS),
@@ -55,7 +55,7 @@ class FraudDetection(dgs.Program):
     )
 
     def init(self) -> State:
-        """Start with model 0 and nothing aggregated."""
+        """Return model 0 and aggregate 0."""
         return 0, 0
 
     def update(self, state: State, event: dgs.Event, emit: Callable[[Any], None]) -> State:
@@ -82,14 +82,14 @@ class FraudDetection(dgs.Program):
         return state
 
     def added(self, amounts: columns.Column, frauds: columns.Indices) -> int:  # noqa: ARG002 - the variant needs it
-        """Return what a batch adds to the aggregate: all transactions."""
+        """Return the amount that a batch adds to the aggregate: all transactions."""
         return SUM.fold(amounts)
 
     def fork(self, state: State, left: dgs.TagSet, right: dgs.TagSet) -> tuple[State, State]:  # noqa: ARG002 - the contract
         """Copy the model to both sides and leave the aggregate on the left.
 
-        A side with rules excludes every event on the other. If that is the right side it takes the whole state, or its
-        rules would not see the aggregate and the model on the left would be out of date at the join.
+        A side with rules excludes every event on the other side. If that is the right side it takes the whole state, because its
+        rules need the aggregate, and the model on the left would be out of date at the join.
         """
         if RULE in right:
             return (None, 0), state
@@ -103,7 +103,7 @@ class FraudDetection(dgs.Program):
 
 
 class CyclicFraudDetection(FraudDetection):
-    """The same, but fraudulent transactions do not enter the aggregate: it depends on the model, and the model on it."""
+    """Fraud detection without fraudulent transactions in the aggregate: aggregate and model depend on each other."""
 
     def update(self, state: State, event: dgs.Event, emit: Callable[[Any], None]) -> State:
         """Judge a transaction and add it if it is good, or retrain the model."""
@@ -118,5 +118,5 @@ class CyclicFraudDetection(FraudDetection):
         return aggregate + amount, 0
 
     def added(self, amounts: columns.Column, frauds: columns.Indices) -> int:
-        """Return what a batch adds to the aggregate: the good transactions."""
+        """Return the amount that a batch adds to the aggregate: the good transactions."""
         return super().added(amounts, frauds) - SUM.fold(columns.take(amounts, frauds))

@@ -1,7 +1,7 @@
 """Page-view join: every view of a page, joined with the latest metadata of that page (Section 4.1).
 
 Pages are independent of each other. Views of one page commute, so they may run in parallel; an update of a page must
-see all earlier views of it done and all later ones waiting. Outputs are records, so that they are columns when many.
+follow all earlier views of it and precede all later ones. Outputs are records, so that many of them are columns.
 
 >>> from dgs import Event
 >>> program, outputs = PageViewJoin(), []
@@ -40,7 +40,7 @@ class PageViewJoin(KeyedState):
     reads = (VIEW,)
 
     def update(self, state: State, event: dgs.Event, emit: Callable[[Any], None]) -> State:
-        """Join a view with what is known of its page, or replace what is known."""
+        """Join a view with the metadata of its page, or replace the metadata."""
         page = event.tag.key
         if event.tag.kind == VIEW:
             emit({"page": page, "visitor": event.payload, "info": state.get(page)})
@@ -50,7 +50,7 @@ class PageViewJoin(KeyedState):
         return state
 
     def update_batch(self, state: State, batch: dgs.EventBatch, emit_batch: Callable[..., None]) -> State:
-        """Join all views between two updates at once: what is known of a page is a constant for them."""
+        """Join all views between two updates at once: the metadata of a page is a constant for them."""
         for kind, run, emit in by_kind(batch, emit_batch):
             if kind == VIEW:
                 values = [{"page": tag.key, "info": state.get(tag.key)} for tag in run.tags]

@@ -1,9 +1,9 @@
-"""Writes the input of `plan_spark.yaml`: the events of `workload.py` as Parquet files, as a collector of logs would leave them.
+"""Input of `plan_spark.yaml`: the events of `workload.py` as Parquet files, such as a log collector writes.
 
     python -m experiments.page_view_join.write_input
 
-A file has the events of all streams in a slice of time, in no order; column `stream` says whose an event is. Files that are there
-already are left as they are.
+A file has the events of all streams in a slice of time, in no order; column `stream` names the stream of an event. Existing files
+are kept.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ def write(directory: Path, *, events: int, files: int = FILES) -> None:
             pq.write_table(everything.take(rows), path)
             os.utime(path, (number, number))  # Spark reads the oldest first
         place.chmod(0o755)
-        os.rename(place, directory)  # noqa: PTH104 - refuses a directory that is there and not empty
+        os.rename(place, directory)  # noqa: PTH104 - refuses an existing directory that is not empty
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
 
 def main(
-    directory: Annotated[Path, typer.Argument(help="Where to write.")] = Path(__file__).parent / "input",
+    directory: Annotated[Path, typer.Argument(help="Directory to write.")] = Path(__file__).parent / "input",
     events: Annotated[int, typer.Option(min=1, help="Views of one server.")] = 250_000,
 ) -> None:
-    """Write the files, unless they are there."""
+    """Write the files, unless they exist."""
     if directory.exists():
         return
     write(directory, events=events)
