@@ -1,4 +1,4 @@
-# Everything happens in .venv, which is made on first use; nothing has to be installed by hand but Python 3.11 and make.
+# All commands run in .venv, which is made on first use. Only Python 3.11 and make must be installed.
 
 PYTHON ?= python3
 VENV := .venv
@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: run test test-all lint pages clean
 
-# The main job, and the same job for machines without Java. --resume: a run that was stopped or killed goes on.
+# The main job, and the same job for machines without Java. With --resume a run that was stopped or killed continues.
 PLAN ?= experiments/page_view_join/plan_spark.yaml
 WITHOUT_SPARK := experiments/page_view_join/plan.yaml
 
@@ -20,7 +20,7 @@ run: $(VENV)/.installed    ## run the main job: Spark reads page views, Ray join
 test: $(VENV)/.installed-dev    ## the tests that CI runs
 	@$(BIN)/python -m pytest --numprocesses 2 --no-loadscope-reorder
 
-test-all: $(VENV)/.installed-dev    ## the slow ones too, one after the other, and properties on examples never tried before
+test-all: $(VENV)/.installed-dev    ## all tests, slow ones too, one after the other, and properties with new random examples
 	@$(BIN)/python -m pytest -m "" --hypothesis-profile exploring
 
 lint: $(VENV)/.installed-dev    ## style, format and types
@@ -28,10 +28,10 @@ lint: $(VENV)/.installed-dev    ## style, format and types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-pages: $(VENV)/.installed-dev    ## write anew what docs/ takes from the code: the picture of the rooms, the lines of definitions
+pages: $(VENV)/.installed-dev    ## refresh the parts of docs/ that come from the code: the picture of the folders, links to definitions
 	@$(BIN)/python -m tests.pages_from_code
 
-clean:    ## remove everything that was made here
+clean:    ## remove all generated files
 	rm -rf $(VENV) build *.egg-info .dgs .mypy_cache .ruff_cache .hypothesis
 	rm -rf experiments/*/.dgs experiments/*/out experiments/*/input experiments/*/tables
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -42,7 +42,7 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
-	@echo "installing dgs and what its tests need into $(VENV) (once; 600 MB, a few minutes)" >&2
+	@echo "installing dgs and its test packages into $(VENV) (once; 600 MB, a few minutes)" >&2
 	@$(PIP) --editable '.[dev]'
 	@touch $@ $(VENV)/.installed
 

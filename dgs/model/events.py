@@ -1,12 +1,12 @@
-"""Events, one and many: what programs see, and what moves through the runtime.
+"""Single events and batches: programs get events, the runtime moves batches.
 
 >>> batch = EventBatch.of("clicks", rank=0, tags=[Tag("view", 1)], ts=[5, 6], payload=["home", "shop"])
 >>> [(e.ts, e.payload) for e in batch.events()]
 [(5, 'home'), (6, 'shop')]
->>> batch.position_of(OrderKey(6, 0, 0))          # how many of its events come before that key
+>>> batch.position_of(OrderKey(6, 0, 0))          # the number of its events before that key
 1
 
-One event, as `update` sees it: a named tuple that is quick to make, because a scalar program needs one for every row.
+An event is a named tuple that is quick to make, because a scalar program needs one for every row.
 
 >>> event = Event(Tag("view", 1), "clicks", ts=5, payload="home")
 >>> event.payload, event._replace(ts=6)
@@ -55,15 +55,15 @@ else:
 
 
 class _Row(tuple[Any, ...]):
-    """Stands before `_Fields`: so Event inherits the constructor of tuples, not that of named tuples, written in Python."""
+    """The first base of Event: it brings the constructor of tuples, not the slower one of named tuples, written in Python."""
 
     __slots__ = ()
 
 
 class _OfFields(type):
-    """Lets users make an Event of its four fields, although its own constructor takes them as one tuple."""
+    """The metaclass that lets users call Event with its four fields, although the constructor takes one tuple."""
 
-    if not TYPE_CHECKING:  # type checkers go by the constructor of named tuples
+    if not TYPE_CHECKING:  # type checkers use the constructor of named tuples
 
         def __call__(cls, tag: Tag, stream: str, ts: int, payload: Any) -> Event:
             return tuple.__new__(cls, (tag, stream, ts, payload))
@@ -76,13 +76,13 @@ class Event(_Row, _Fields[Payload], metaclass=_OfFields):
     if not TYPE_CHECKING:
         __new__ = tuple.__new__
 
-    def __getnewargs__(self) -> tuple[tuple[Any, ...]]:  # what `__new__` takes
+    def __getnewargs__(self) -> tuple[tuple[Any, ...]]:  # the arguments of `__new__`
         """Copy and pickle as one tuple of the fields."""
         return (tuple(self),)
 
 
 event_of_row: Callable[[tuple[Any, ...]], Event] = type.__call__.__get__(Event)
-"""Makes an Event of the tuple of its fields, all in C: 0.07 us. In Python it would be 0.2."""
+"""Makes an Event from the tuple of its fields, entirely in C: 0.07 us instead of 0.2 us in Python."""
 
 
 __all__ = ["Codes", "Event", "EventBatch", "Int64s"]
@@ -93,10 +93,11 @@ Codes = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class EventBatch:
-    """Events of one stream in its order, columnar.
+    """Events of one stream in order, as columns.
 
-    `ts` int64[n] non-decreasing; `seq` int64[n] increasing, the raw row numbers (RowNumbers where none is missing); `tags` the distinct tags and `codes`
-    int32[n] which one each event has (None: all have `tags[0]`); `payload` a column of n rows, or None for no payloads.
+    `ts`: int64[n], non-decreasing; `seq`: int64[n], increasing, the raw row numbers (RowNumbers if they have no gaps); `tags`: the
+    distinct tags; `codes`: int32[n], the position of each event's tag (None: all have `tags[0]`); `payload`: a column of n rows, or
+    None without payloads.
     """
 
     stream: str
@@ -130,7 +131,7 @@ class EventBatch:
 
     @property
     def nbytes(self) -> int:
-        """About how many bytes the batch holds."""
+        """The approximate size of the batch in bytes."""
         codes = 0 if self.codes is None else self.codes.nbytes
         payload = 0 if self.payload is None else columns.nbytes(self.payload)
         return int(self.ts.nbytes + self.seq.nbytes + codes + payload)
@@ -140,7 +141,7 @@ class EventBatch:
         return OrderKey(int(self.ts[row]), self.rank, int(self.seq[row]))
 
     def position_of(self, key: OrderKey) -> int:
-        """Return how many events of the batch come before `key` in the total order."""
+        """Return the number of events of the batch before `key` in the total order."""
         if self.rank != key.rank:
             return int(self.ts.searchsorted(key.ts, side="right" if self.rank < key.rank else "left"))
         low = int(self.ts.searchsorted(key.ts, side="left"))
@@ -148,7 +149,7 @@ class EventBatch:
         return low if low == high else low + int(np.searchsorted(self.seq[low:high], key.seq, side="left"))
 
     def count_up_to(self, key: OrderKey) -> int:
-        """Return how many events of the batch come before `key` or stand at it."""
+        """Return the number of events of the batch before or at `key`."""
         return self.position_of(OrderKey(key.ts, key.rank, key.seq + 1))
 
     def cut(self, start: int, stop: int) -> EventBatch:
@@ -168,11 +169,11 @@ class EventBatch:
         )
 
     def keys_only(self) -> EventBatch:
-        """Return where the events stand in the order, and nothing else: without payload, all with the first tag."""
+        """Return the batch with only the order keys of its events: without payload, all with the first tag."""
         return EventBatch(self.stream, self.rank, self.ts, self.seq, self.tags[:1])
 
     def positions_of(self, keys: EventBatch) -> Int64s:
-        """Return, for every event of `keys`, how many events of this batch come before it: int64[len(keys)]."""
+        """Return for each event of `keys` the number of events of this batch before it: int64[len(keys)]."""
         low: Int64s = self.ts.searchsorted(keys.ts, side="left")
         if self.rank > keys.rank:
             return low
@@ -195,10 +196,10 @@ class EventBatch:
         return list(self.stream_of_events()[0])
 
     def stream_of_events(self) -> tuple[Iterator[Event], Any]:
-        """Return the events as Python objects made one at a time, and a counter whose length hint is how many are left.
+        """Return the events as Python objects made one at a time, and a counter whose length hint is the number left.
 
-        This is the one place where single events come into being. Making them one at a time keeps the garbage collector
-        out of it: of a list of all of them it would visit every one, again and again.
+        This is the one place that makes single events. It makes them one at a time because the garbage collector would visit
+        every event of a list again and again.
         """
         n = len(self)
         codes = self.codes

@@ -1,7 +1,7 @@
 """Sets of keys, finite or symbolic, closed under the set operations.
 
 A key set is a union of hash classes (`key_class(key) % modulus in classes`) corrected by finitely many exceptions. Finite
-sets have no classes; all keys are the one class of modulus 1. So ten thousand keys, and keys nobody has seen, cost nothing.
+sets have no classes; all keys are the one class of modulus 1. So infinite sets and sets of unknown keys are small.
 
 >>> some, all_keys = KeySet.of([1, 2, 3]), KeySet.all()
 >>> 2 in some, 9 in (all_keys - some), (some & KeySet.of([3, 4]))
@@ -9,8 +9,8 @@ sets have no classes; all keys are the one class of modulus 1. So ten thousand k
 >>> (KeySet.hashed(4, [0]) | KeySet.hashed(4, [1, 2, 3])) == all_keys
 True
 
-Keys that are equal have one representative: in Python 1 == 1.0 == True, and a named tuple is a tuple. They are one key to every
-dictionary, rule and key set, so they must have one hash class too.
+Equal keys have one representative: in Python 1 == 1.0 == True, and a named tuple is a tuple. They are one key in every
+dictionary, rule and key set, so they must have one hash class.
 
 >>> representative((True, 2.0, 0.5))
 (1, 2, 0.5)
@@ -32,7 +32,7 @@ from dgs.model.tags import Key
 
 
 def representative(key: Key) -> Key:
-    """Return the same key for all keys that are equal. Texts, and integers as they are, stand for themselves."""
+    """Return the representative of a key, the same for all equal keys. Texts and integers represent themselves."""
     if isinstance(key, str):
         return str.__str__(key)
     if isinstance(key, tuple):
@@ -53,9 +53,9 @@ SetOperation = Callable[[frozenset[Any], frozenset[Any]], frozenset[Any]]
 
 @lru_cache(maxsize=1 << 16, typed=True)
 def key_class(key: Key) -> int:
-    """Return the 64-bit stable hash of a key: of its codec bytes, the same in every process and version.
+    """Return the 64-bit stable hash of a key, from its codec bytes: the same in every process and version.
 
-    Equal keys (1 and 1.0) have one hash, as they are one key everywhere else.
+    Equal keys (1 and 1.0) have the same hash.
     """
     data = codec.encode(representative(key))
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big")
@@ -63,7 +63,7 @@ def key_class(key: Key) -> int:
 
 @dataclass(frozen=True, slots=True)
 class KeySet:
-    """An immutable set of keys: hash classes modulo `modulus`, plus `extra` keys outside of them, minus `missing` inside."""
+    """An immutable set of keys: hash classes modulo `modulus`, plus `extra` keys outside them, minus `missing` keys inside."""
 
     modulus: int = 1
     classes: frozenset[int] = frozenset()
@@ -111,7 +111,7 @@ class KeySet:
         return self._combine(other, frozenset.difference)
 
     def isdisjoint(self, other: KeySet) -> bool:
-        """Return whether the two sets share no key. Cheap: no new set is made."""
+        """Return whether the two sets share no key, without making a new set."""
         if self.is_finite or other.is_finite:
             few, many = (self, other) if self.is_finite else (other, self)
             return not any(key in many for key in few.extra)
@@ -158,7 +158,7 @@ def _divisors(modulus: int) -> tuple[int, ...]:
 
 
 def _normal(modulus: int, classes: frozenset[int], inside: frozenset[Key], outside: frozenset[Key]) -> KeySet:
-    """Return the one representation of this set: smallest modulus, no exception that the classes already say."""
+    """Return the unique representation of this set: smallest modulus, no redundant exceptions."""
     if not classes:
         return KeySet.of(inside)
     for smaller in _divisors(modulus):

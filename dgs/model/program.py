@@ -58,18 +58,18 @@ else:
 
 State = Any
 Emit = Callable[[OwnOutput], None]
-"""Takes an output: `Emit[str]` takes texts."""
+"""A function that takes an output: `Emit[str]` takes texts."""
 
 
 class EmitBatch(Protocol):
-    """Takes a column of outputs, and the row in the batch of the event that each belongs to: see `OutputBatch.of_rows`."""
+    """A function that takes a column of outputs and the batch row of each output's event: see `OutputBatch.of_rows`."""
 
     def __call__(self, values: Column, rows: Any = None) -> None:
-        """Emit the values, at rows that do not go back; without rows, one for every event of the batch."""
+        """Emit values at non-decreasing rows; without rows, one value for each event of the batch."""
 
 
 Depends = Dependence | TagPredicate | Callable[[Any, Tag, Tag], bool]
-"""A relation, or a function of two tags, which may also be a method."""
+"""A dependence relation, or a function or method of two tags."""
 
 Update = Callable[[State, Any, Emit], State]
 UpdateBatch = Callable[[State, EventBatch, EmitBatch], State]

@@ -1,4 +1,4 @@
-"""Predicates on events: an immutable algebra of sets of tags, finite or symbolic (Section 2.2, "Representing predicates").
+"""Sets of tags, finite or symbolic, with set operations: the predicates on events (Section 2.2, "Representing predicates").
 
 >>> from dgs.model.tags import kind
 >>> VIEW, UPDATE, BARRIER = kind("view", key=str), kind("update", key=("a", "b")), kind("barrier")
@@ -8,7 +8,7 @@
 >>> UPDATE in some, UPDATE in TagSet.of(VIEW)         # does the set hold any tag of that kind?
 (True, False)
 
-Unions of very many sets, pair by pair: n log n work where one after the other would be n squared.
+`union_of` unites many sets pair by pair, in n log n steps instead of n squared.
 
 >>> union_of([frozenset([i]) for i in range(5)], frozenset())
 frozenset({0, 1, 2, 3, 4})
@@ -37,7 +37,7 @@ def union_of(sets: Iterable[Set], empty: Set) -> Set:
 
 @dataclass(frozen=True, slots=True)
 class TagSet:
-    """A set of tags: a key set for each kind named, and for all kinds not named, all tags (`others`) or none."""
+    """A set of tags: a key set for each named kind, and of all other kinds every tag (`others`) or none."""
 
     kinds: tuple[tuple[str, KeySet], ...] = ()
     others: bool = False
@@ -55,7 +55,7 @@ class TagSet:
 
     @classmethod
     def from_kinds(cls, kinds: Mapping[str, KeySet], *, others: bool = False) -> TagSet:
-        """Return the set with the given keys of each kind, and of all other kinds everything or nothing."""
+        """Return the set with the given keys of each kind, and of all other kinds every tag or none."""
         default = KeySet.all() if others else KeySet()
         return cls(tuple((str(k), v) for k, v in sorted(kinds.items()) if v != default), others)
 
@@ -101,7 +101,7 @@ class TagSet:
         return not self.others and all(keys.is_finite for _, keys in self.kinds)
 
     def tags(self) -> Iterator[Tag]:
-        """Yield the tags of a finite set in a reproducible order; of an infinite one, those it lists."""
+        """Yield the tags of a finite set in a reproducible order; of an infinite set, only the listed ones."""
         for name, keys in self.kinds:
             for key in sorted(keys.extra, key=repr):
                 yield Tag(name, key)
