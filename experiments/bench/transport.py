@@ -21,7 +21,7 @@ import numpy as np
 from dgs import Tag
 from dgs.model.events import EventBatch
 from dgs.model.order import BEGIN, OrderKey
-from dgs.workers.protocol.messages import Events, Frame, Message, Progress
+from dgs.workers.protocol.messages import Events, Frame, Frontiers, Message
 from dgs.workers.ray_runtime.cluster import cluster
 from dgs.workers.transport.ray_calls import RayTransport
 from dgs.workers.transport.unix_sockets import LocalTransport
@@ -86,7 +86,7 @@ class Echo:
 
     def answer(self, count: int) -> None:
         """Answer `count` frames."""
-        small = Progress(((0, OrderKey(1, 0, 0)),))
+        small = Frontiers(((0, OrderKey(1, 0, 0)),))
         while count > 0:
             for _ in self.transport.receive(1.0):
                 count -= 1
@@ -94,7 +94,7 @@ class Echo:
 
     def round_trips(self, count: int) -> list[float]:
         """Return the seconds of `count` small frames there and back, one after the other."""
-        small = Progress(((0, OrderKey(1, 0, 0)),))
+        small = Frontiers(((0, OrderKey(1, 0, 0)),))
 
         def once() -> None:
             self._send(small)

@@ -32,7 +32,7 @@ from dgs.workers.protocol.fold import NOTHING, Folder
 from dgs.workers.protocol.host import Host
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.making import make_worker
-from dgs.workers.protocol.messages import Closed, Skipped, Snapshot
+from dgs.workers.protocol.messages import EpochClosed, Skipped, Snapshot
 from dgs.workers.runtime.job import Job
 
 SCHEMA = pa.schema(
@@ -224,7 +224,7 @@ def _unit(
             if isinstance(effect, Snapshot):
                 yield Row(STATE, codec.encode(effect.state))
                 is_over = True
-            elif not isinstance(effect, Closed):
+            elif not isinstance(effect, EpochClosed):
                 yield effect
         if not busy and not is_over:
             raise InternalError(problem=f"unit {plan.root.id} waits for events that have all been read")

@@ -25,7 +25,7 @@ from dgs.spark_bridge.data_source.log_delivery import Delivery
 from dgs.spark_bridge.data_source.log_options import LogOptions
 from dgs.spark_bridge.data_source.query_owner import Query, standing
 from dgs.spark_bridge.data_source.sorting import in_order
-from dgs.spark_bridge.data_source.staging import Run, Staging, read
+from dgs.spark_bridge.data_source.staging import StagedRows, Staging, read
 from dgs.workers.event_log import failure, owner, summary
 from dgs.workers.event_log.event_tables import one_chunk
 from dgs.workers.event_log.segments import greatest
@@ -51,7 +51,7 @@ class Staged(WriterCommitMessage):
     """The staged runs of a task. `query`: the query's id; `batch`: the number of the micro-batch, None for a batch query."""
 
     query: str
-    runs: tuple[Run, ...]
+    runs: tuple[StagedRows, ...]
     batch: int | None = None
 
 
@@ -145,11 +145,11 @@ class LogWrite:
             self.options.check_stream(stream)
             yield stream, table.filter(pc.equal(keys.indices, index))
 
-    def _run(self, stream: str, rows: pa.Table, query: Query, staging: Staging, partition: int) -> Run:
+    def _run(self, stream: str, rows: pa.Table, query: Query, staging: Staging, partition: int) -> StagedRows:
         standing(self.options.log / stream, query)
         ordered = in_order(rows.combine_chunks(), (self.options.ts, *self.options.order_by))
         high = one_chunk(ordered.column(self.options.ts)).cast(pa.int64())[-1].as_py()
-        return Run(stream, str(staging.put(partition, ordered)), ordered.num_rows, high)
+        return StagedRows(stream, str(staging.put(partition, ordered)), ordered.num_rows, high)
 
     def _refuse_nulls(self, table: pa.Table) -> None:
         names = [self.options.ts, *([self.options.key] if self.options.key else []), *self.options.required]

@@ -29,7 +29,7 @@ DIRECTORY = ".staged"
 
 
 @dataclass(frozen=True)
-class Run:
+class StagedRows:
     """A staged file: the rows of one stream from one task, sorted. `high`: the greatest time, raw."""
 
     stream: str

@@ -1,6 +1,6 @@
-"""Running the user's update over released runs.
+"""Folding the user's update over releases.
 
-A run is folded stretch by stretch, or merged by OrderKey where its lanes alternate densely. Outputs come back as one
+A release is folded stretch by stretch, or merged by OrderKey where its lanes alternate densely. Outputs come back as one
 OutputBatch per stream and stretch, each output with the row of its event.
 """
 
@@ -15,7 +15,7 @@ from dgs.model import columns
 from dgs.model.events import Event, EventBatch, Int64s
 from dgs.model.outputs import BatchEmitter, OutputBatch
 from dgs.model.program import Emit, Program, State, StateType
-from dgs.workers.protocol.releases import Run
+from dgs.workers.protocol.releases import Release
 from dgs.workers.protocol.update_loop import Feed, ScalarLoop
 
 NOTHING = object()
@@ -27,7 +27,7 @@ FEW_EVENTS = 32
 
 
 class Folder:
-    """Folds the update of one state type over runs. Law: equal to calling `update` on each event in OrderKey order."""
+    """Folds the update of one state type over releases. Law: equal to calling `update` on each event in OrderKey order."""
 
     def __init__(self, program: Program, state_type: StateType, worker: str) -> None:
         self._program = program
@@ -36,24 +36,24 @@ class Folder:
         self._update_windows = state_type.update_windows
         self._loop = ScalarLoop(program, state_type.update, worker)
 
-    def fold(self, state: State, run: Run) -> tuple[State, list[OutputBatch]]:
-        """Return the state after the run and the outputs. Raises UserCodeError if the user's code raises."""
+    def fold(self, state: State, release: Release) -> tuple[State, list[OutputBatch]]:
+        """Return the state after the release and the outputs. Raises UserCodeError if the user's code raises."""
         outputs: list[OutputBatch] = []
-        if (windowed := self._as_windows(run)) is not None:
+        if (windowed := self._as_windows(release)) is not None:
             return self._fold_as_windows(state, *windowed, outputs), outputs
-        if run.is_dense:
-            return self._loop.fold_merged(state, run, outputs), outputs
-        for _, batch in run.stretches():
+        if release.is_dense:
+            return self._loop.fold_merged(state, release, outputs), outputs
+        for _, batch in release.stretches():
             state = self._fold_batch(state, batch, outputs)
         return state, outputs
 
-    def _as_windows(self, run: Run) -> tuple[list[EventBatch], list[EventBatch]] | None:
-        """Split a run into the events of the one lane that does not accumulate and those that do; None if there are more."""
-        if self._update_windows is None or len(set(run.lanes)) == 1:
+    def _as_windows(self, release: Release) -> tuple[list[EventBatch], list[EventBatch]] | None:
+        """Split a release into the events of the one lane that does not accumulate and those that do; None if there are more."""
+        if self._update_windows is None or len(set(release.lanes)) == 1:
             return None
         cutting: list[tuple[int, EventBatch]] = []
         summed: list[tuple[int, EventBatch]] = []
-        for lane, batch in zip(run.lanes, run.batches, strict=True):
+        for lane, batch in zip(release.lanes, release.batches, strict=True):
             accumulates = all(tag.kind in self._program.accumulating for tag in batch.tags)
             (summed if accumulates else cutting).append((lane, batch))
         if len({lane for lane, _ in cutting}) != 1:

@@ -18,12 +18,12 @@ from dgs.model.order import BEGIN, END, OrderKey
 from dgs.model.outputs import OutputBatch
 from dgs.workers.protocol.lanes import Lanes, Router
 from dgs.workers.protocol.messages import (
-    Closed,
+    EpochClosed,
     Events,
-    Forked,
+    ForkedState,
     Frame,
+    Frontiers,
     Message,
-    Progress,
     Send,
     Skipped,
     Snapshot,
@@ -36,11 +36,11 @@ from dgs.workers.protocol.worker import Worker
 class Peer:
     """What a host last heard of another one."""
 
-    low: OrderKey = BEGIN
+    lowest_frontier: OrderKey = BEGIN
     load: int = 0
 
 
-Reported = OutputBatch | Skipped | Closed | Snapshot
+Reported = OutputBatch | Skipped | EpochClosed | Snapshot
 """What workers tell their host: outputs, events that were left out, ends of epochs, the root's snapshots."""
 
 FEW_LANES = 8
@@ -122,7 +122,7 @@ class Host:
             ):
                 owners.setdefault(lane_of.owner, []).append((lane_of.id, frontier))
             for owner, frontiers in owners.items():
-                self._send(owner, Progress(tuple(frontiers)))
+                self._send(owner, Frontiers(tuple(frontiers)))
             self._note_ends()
 
     def _split(self, batch: EventBatch) -> Iterator[tuple[int, EventBatch]]:
@@ -156,13 +156,13 @@ class Host:
         if frame.sequence != expected:
             raise FrameGapError(host=self.index, sender=frame.sender, expected=expected, got=frame.sequence)
         self._received[frame.sender] = expected
-        self._peers[frame.sender] = Peer(frame.low, frame.load)
+        self._peers[frame.sender] = Peer(frame.lowest_frontier, frame.load)
         self._queue.extend(frame.messages)
         self._note_ends()
 
     def _note_ends(self) -> None:
         """Let the root, if it lives here, know when all sources of the run have ended, wherever they are read."""
-        if self.low < END or any(peer.low < END for peer in self._peers.values()):
+        if self.lowest_frontier < END or any(peer.lowest_frontier < END for peer in self._peers.values()):
             return
         for worker in self.workers.values():
             if worker.parent is None:
@@ -199,11 +199,11 @@ class Host:
             self._queue.append((target, message))
         else:
             self._outgoing[host].append((target, message))
-            self._has_forked |= isinstance(message, Forked)
+            self._has_forked |= isinstance(message, ForkedState)
 
     def frames(self) -> Iterator[tuple[int, Frame]]:
         """Yield what is to be sent to other hosts: messages, or news of our frontier and load that they wait for."""
-        me = Peer(self.low, self.load)
+        me = Peer(self.lowest_frontier, self.load)
         for host, messages in self._outgoing.items():
             if not messages and not self._is_news(self._told[host], me):
                 continue
@@ -212,7 +212,14 @@ class Host:
             self._sent[host] += 1
             yield (
                 host,
-                Frame(self.index, self._generation, self._sent[host], tuple(messages), me.low, me.load),
+                Frame(
+                    self.index,
+                    self._generation,
+                    self._sent[host],
+                    tuple(messages),
+                    me.lowest_frontier,
+                    me.load,
+                ),
             )
 
     def _is_news(self, told: Peer, me: Peer) -> bool:
@@ -221,12 +228,12 @@ class Host:
         Frontiers matter only while some host is full (R11), which everybody has heard of; that all sources have ended matters to
         the root.
         """
-        if told.low < END <= me.low:
+        if told.lowest_frontier < END <= me.lowest_frontier:
             return True
         if (told.load > self._buffer_bytes) != (me.load > self._buffer_bytes):
             return True
         is_one_full = any(peer.load > self._buffer_bytes for peer in (me, *self._peers.values()))
-        return is_one_full and told.low != me.low
+        return is_one_full and told.lowest_frontier != me.lowest_frontier
 
     @property
     def load(self) -> int:
@@ -239,7 +246,7 @@ class Host:
         return self._sources
 
     @property
-    def low(self) -> OrderKey:
+    def lowest_frontier(self) -> OrderKey:
         """The lowest frontier of the local sources, END when all have ended."""
         return min(self._sources.values(), default=END)
 
@@ -259,8 +266,8 @@ class Host:
         )
         if not is_full:
             return source
-        others = (self.low, *(peer.low for peer in self._peers.values()))
-        if all(low >= self._sources[source] for low in others):
+        others = (self.lowest_frontier, *(peer.lowest_frontier for peer in self._peers.values()))
+        if all(frontier >= self._sources[source] for frontier in others):
             self.starved_reads += 1
             return source
         return None

@@ -20,9 +20,9 @@ from dgs.planner.plan import PlanNode
 from dgs.workers.protocol.fold import NOTHING
 from dgs.workers.protocol.forking import Forking
 from dgs.workers.protocol.lanes import Lanes
-from dgs.workers.protocol.messages import Effect, Forked, JoinAnswer, JoinRequest, Progress, Send
+from dgs.workers.protocol.messages import Effect, ForkedState, Frontiers, JoinAnswer, JoinRequest, Send
 from dgs.workers.protocol.pending import Pending, Synchronisation
-from dgs.workers.protocol.releases import Run
+from dgs.workers.protocol.releases import Release
 from dgs.workers.protocol.worker import Worker, is_accumulating
 
 LEAST_IN_FLIGHT = 32
@@ -77,8 +77,8 @@ class Inner(Worker):
             if not self._held:
                 self._held.extend(
                     Synchronisation(lane, batch, None, asks=not self._goes_into_base(lane))
-                    for run in self.mailbox.release()
-                    for lane, batch in run.stretches()
+                    for release in self.mailbox.release()
+                    for lane, batch in release.stretches()
                 )
             entries = list(self._with_room())
             if self.parent is None or not self._held:  # what the parent asks comes after what is held
@@ -153,12 +153,12 @@ class Inner(Worker):
         batch = entry.events.cut(start, start + count)
         self.events += count
         if not entry.asks:
-            self._state, outputs = self._folder.fold(self._state, Run((lane,), [batch]))
+            self._state, outputs = self._folder.fold(self._state, Release((lane,), [batch]))
         elif self._keeps_base:
             self._state, outputs = self._folder.fold_joined(self._state, batch, parts)
         else:
             state = self._forking.join([states[0] for states in parts])
-            self._state, outputs = self._folder.fold(state, Run((lane,), [batch]))
+            self._state, outputs = self._folder.fold(state, Release((lane,), [batch]))
         yield from outputs
         if not self._keeps_base:
             yield from self._hand_down()
@@ -185,7 +185,7 @@ class Inner(Worker):
         """Fork the state to the children that do not accumulate."""
         state, self._state = self._state, NOTHING
         for position, part in self._forking.fork(state):
-            yield Send(self.children[position], Forked(part))
+            yield Send(self.children[position], ForkedState(part))
 
     def _positions(self) -> dict[int, OrderKey]:
         own = {lane: self._pending.first_event(lane) or self._unsent(lane) for lane in self.mailbox.own}
@@ -208,4 +208,4 @@ class Inner(Worker):
                 self._relayed[lane] = below
         if news:
             for child in self.children:
-                yield Send(child, Progress(tuple(news)))
+                yield Send(child, Frontiers(tuple(news)))

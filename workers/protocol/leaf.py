@@ -8,7 +8,7 @@ from dgs.errors import InternalError
 from dgs.model.order import OrderKey
 from dgs.workers.protocol.fold import NOTHING
 from dgs.workers.protocol.messages import Effect, JoinAnswer, JoinRequest
-from dgs.workers.protocol.releases import Run
+from dgs.workers.protocol.releases import Release
 from dgs.workers.protocol.worker import Worker
 
 MOST_WINDOWS = 4096
@@ -21,8 +21,8 @@ class Leaf(Worker):
     def work(self) -> Iterator[Effect]:
         """Process what is released, answer what is asked."""
         while self._has_state:
-            for run in self.mailbox.release():
-                yield from self._fold(run)
+            for release in self.mailbox.release():
+                yield from self._fold(release)
             most = MOST_WINDOWS if self._accumulates else 1
             request = self._take_requests(most, beside_events=self._accumulates)
             if request is None:
@@ -34,9 +34,9 @@ class Leaf(Worker):
                 state, self._state, self._has_state = self._state, NOTHING, False  # R9: gone for good
                 yield from self._answer(request, [state])
 
-    def _fold(self, run: Run) -> Iterator[Effect]:
-        self._state, outputs = self._folder.fold(self._state, run)
-        self.events += len(run)
+    def _fold(self, release: Release) -> Iterator[Effect]:
+        self._state, outputs = self._folder.fold(self._state, release)
+        self.events += len(release)
         yield from outputs
 
     def _answer_windows(self, request: JoinRequest) -> Iterator[Effect]:

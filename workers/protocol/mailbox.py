@@ -9,7 +9,7 @@ has arrived. Lanes of ancestors carry join requests instead of events. It decide
 >>> box.release()                                  # lane 1 may still bring something earlier
 []
 >>> box.advance(1, OrderKey(3, 1, 0))
->>> [(run.lanes, [len(b) for b in run.batches]) for run in box.release()]
+>>> [(release.lanes, [len(b) for b in release.batches]) for release in box.release()]
 [((0,), [1])]
 """
 
@@ -22,7 +22,7 @@ from dgs.errors import InternalError
 from dgs.model.events import EventBatch
 from dgs.model.order import BEGIN, END, OrderKey
 from dgs.workers.protocol.messages import JoinRequest
-from dgs.workers.protocol.releases import Run
+from dgs.workers.protocol.releases import Release
 
 
 class Mailbox:
@@ -152,21 +152,21 @@ class Mailbox:
         own = [lane for lane in self._ordered[request.lane] if lane in self._heads]
         return [batch for lane in own for batch in self._take_below(lane, last)]
 
-    def release(self) -> list[Run]:
-        """Remove and return all own events that may go now, in the longest possible runs.
+    def release(self) -> list[Release]:
+        """Remove and return all own events that may go now, in as few releases as possible.
 
         A lane may go up to the frontiers of the lanes it depends on, or to the first join request of an ancestor's lane;
         and no further than the first event of a dependent lane that has to stay.
         """
         limits = self._limits()
-        runs = []
+        releases = []
         for group in self._groups:
             parts = [(lane, batch) for lane in group for batch in self._take_below(lane, limits[lane])]
             if parts:
-                runs.append(
-                    Run(tuple(lane for lane, _ in parts), [batch for _, batch in parts], self._ordered)
+                releases.append(
+                    Release(tuple(lane for lane, _ in parts), [batch for _, batch in parts], self._ordered)
                 )
-        return runs
+        return releases
 
     def _limits(self) -> dict[int, OrderKey]:
         busy = [lane for lane in self.own if self._events[lane]]

@@ -1,6 +1,6 @@
 """What workers and hosts say to each other.
 
-Sources and parents speak to a worker with `Events`, `Progress`, `JoinRequest` and `Forked`; a child answers its parent with
+Sources and parents speak to a worker with `Events`, `Frontiers`, `JoinRequest` and `ForkedState`; a child answers its parent with
 `JoinAnswer`. Lanes are numbered (see `dgs.workers.protocol.lanes`). Between hosts, messages travel in `Frame`s.
 
 What workers ask their host to do.
@@ -40,7 +40,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
+class EpochClosed:
     """The worker has output everything of an epoch: what comes later belongs to the next one."""
 
     epoch: int
@@ -54,7 +54,7 @@ class Skipped:
     letter: DeadLetter
 
 
-Effect = Send | OutputBatch | Skipped | Closed | Snapshot
+Effect = Send | OutputBatch | Skipped | EpochClosed | Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +66,10 @@ class Events:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class Frontiers:
     """Frontiers of lanes: from a source "all below has arrived", from a parent "no join request below will come"."""
 
-    frontiers: tuple[tuple[int, OrderKey], ...]
+    by_lane: tuple[tuple[int, OrderKey], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,20 +111,20 @@ class JoinAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Forked:
+class ForkedState:
     """A parent hands down the child's part of the state."""
 
     state: Any
 
 
-Message = Events | Progress | JoinRequest | JoinAnswer | Forked
+Message = Events | Frontiers | JoinRequest | JoinAnswer | ForkedState
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
     """Messages from one host to another, in order.
 
-    R1: `generation` and `sequence` count frames per edge. `low` is the lowest frontier of the sender's open sources (END
+    R1: `generation` and `sequence` count frames per edge. `lowest_frontier` is that of the sender's open sources (END
     when all have ended), `load` the bytes its mailboxes hold: what R11 needs to know of the others.
     """
 
@@ -132,5 +132,5 @@ class Frame:
     generation: int
     sequence: int
     messages: tuple[tuple[str, Message], ...]
-    low: OrderKey
+    lowest_frontier: OrderKey
     load: int

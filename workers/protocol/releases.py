@@ -1,6 +1,6 @@
-"""Runs: events that a mailbox has released together, and the orders in which they may be processed.
+"""Releases: events that a mailbox lets go together, and the orders in which they may be processed.
 
-Only events of dependent lanes have an order among each other. So a run is processed in long *stretches* of single lanes, cut
+Only events of dependent lanes have an order among each other. So a release is processed in long *stretches* of single lanes, cut
 where another lane has an event that must come between; where lanes alternate densely, it is merged by OrderKey instead.
 """
 
@@ -27,7 +27,7 @@ _Stretch = tuple[tuple[int, int, int], int, EventBatch, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Release:
     """Events that may be processed now: per batch the lane it is of, each lane in its order.
 
     `ordered` gives for each lane the others that its events have an order with.

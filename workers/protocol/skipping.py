@@ -1,8 +1,8 @@
 """Folding with `on_error: skip`: events whose `update` raises are left out, all others are folded as if these had not come.
 
-A run is tried as a whole. If it fails, the state before it comes back from a copy that was kept as bytes. Where `update` raised,
+A release is tried as a whole. If it fails, the state before it comes back from a copy that was kept as bytes. Where `update` raised,
 it is known at which event: those before it are folded again, it is left out, and the rest is tried. Where `update_batch` or
-`update_windows` raised, the run is tried by halves, down to few events, for which `update` decides. Outputs are those of the
+`update_windows` raised, the release is tried by halves, down to few events, for which `update` decides. Outputs are those of the
 attempts that succeed.
 
 >>> from dgs.model.tags import Tag
@@ -13,7 +13,7 @@ attempts that succeed.
 ...         state.append(1 / event.payload)
 ...         return state
 >>> batch = EventBatch.of("s", rank=0, tags=[Tag("n")], ts=[1, 2, 3], payload=[2, 0, 4])
->>> state, made = Skipping(Ratios(), Ratios().states()[0], "w1").fold([], Run((0,), [batch]))
+>>> state, made = Skipping(Ratios(), Ratios().states()[0], "w1").fold([], Release((0,), [batch]))
 >>> state, [one.to_list() for one in made if isinstance(one, OutputBatch)]
 ([0.5, 0.25], [[0], [1]])
 >>> [one.letter.error for one in made if isinstance(one, Skipped)]
@@ -37,7 +37,7 @@ from dgs.model.user_code import user_error
 from dgs.semantics.skipped_events import DeadLetter, saved
 from dgs.workers.protocol.fold import NOTHING, Folder
 from dgs.workers.protocol.messages import Skipped
-from dgs.workers.protocol.releases import Run
+from dgs.workers.protocol.releases import Release
 
 SINGLY = 32
 """So many events for which `update_batch` has failed are folded with `update`."""
@@ -57,36 +57,36 @@ class Skipping:
         singly = replace(state_type, update_batch=None, update_windows=None)
         self._singly = Folder(program, singly, worker)
 
-    def fold(self, state: State, run: Run) -> tuple[State, Made]:
-        """Return the state after the run, the outputs and what was left out. Raises StateNotSavedError."""
-        return self._fold(state, run, self._whole)
+    def fold(self, state: State, release: Release) -> tuple[State, Made]:
+        """Return the state after the release, the outputs and what was left out. Raises StateNotSavedError."""
+        return self._fold(state, release, self._whole)
 
     def _fold(
-        self, state: State, run: Run, folder: Folder, before: bytes | None = None
+        self, state: State, release: Release, folder: Folder, before: bytes | None = None
     ) -> tuple[State, Made]:
-        """Fold a run, or what can be folded of it. `before`: the state as bytes, if it is known."""
+        """Fold a release, or what can be folded of it. `before`: the state as bytes, if it is known."""
         made: Made = []
-        while run.batches:
+        while release.batches:
             before = before or self._saved(state)
             try:
-                state, outputs = folder.fold(state, run)
+                state, outputs = folder.fold(state, release)
             except UserCodeError as error:
                 raised = _forgiven(error)
             else:
                 return state, [*made, *outputs]
             state = codec.decode(before)
             if raised.function == "update":
-                first, offender, run = _around(run, raised)
+                first, offender, release = _around(release, raised)
                 state, more = self._fold(state, first, folder, before)
                 made += [
                     *more,
                     Skipped(offender, DeadLetter.of(offender.events()[0], offender.key(0), raised)),
                 ]
-            elif len(run) <= SINGLY:
+            elif len(release) <= SINGLY:
                 folder = self._singly
                 continue
             else:
-                first, run = _halves(run)
+                first, release = _halves(release)
                 state, more = self._fold(state, first, folder, before)
                 made += more
             before = None
@@ -105,7 +105,7 @@ class Skipping:
         for i, stop in enumerate(cuts.tolist()):
             if start < stop:
                 state = self._identity() if states[i] is NOTHING else states[i]
-                states[i], more = self.fold(state, Run((0,), [batch.cut(start, stop)]))
+                states[i], more = self.fold(state, Release((0,), [batch.cut(start, stop)]))
                 made += more
             start = stop
         return made
@@ -125,7 +125,7 @@ class Skipping:
             for of_child in kept:
                 if row in of_child:
                     state = self._joined(state, of_child[row])
-            state, more = self._fold(state, Run((0,), [batch.cut(row, row + 1)]), self._singly)
+            state, more = self._fold(state, Release((0,), [batch.cut(row, row + 1)]), self._singly)
             made += more
         return state, made
 
@@ -165,29 +165,29 @@ def _put_back(states: list[State], before: bytes) -> None:
         states[i] = state
 
 
-def _around(run: Run, raised: UserCodeError) -> tuple[Run, EventBatch, Run]:
+def _around(release: Release, raised: UserCodeError) -> tuple[Release, EventBatch, Release]:
     """Return the events before the one that raised, that one, and those behind it."""
-    rank = next(batch.rank for batch in run.batches if batch.stream == raised.stream)
-    first, rest = _cut(run, OrderKey(raised.ts, rank, raised.row))
+    rank = next(batch.rank for batch in release.batches if batch.stream == raised.stream)
+    first, rest = _cut(release, OrderKey(raised.ts, rank, raised.row))
     offender, rest = _cut(rest, OrderKey(raised.ts, rank, raised.row + 1))
     return first, offender.batches[0], rest
 
 
-def _halves(run: Run) -> tuple[Run, Run]:
+def _halves(release: Release) -> tuple[Release, Release]:
     """Return the first half of the events and the second."""
-    _, part, row = run.merge_order()
-    middle = len(run) // 2
-    return _cut(run, run.batches[int(part[middle])].key(int(row[middle])))
+    _, part, row = release.merge_order()
+    middle = len(release) // 2
+    return _cut(release, release.batches[int(part[middle])].key(int(row[middle])))
 
 
-def _cut(run: Run, key: OrderKey) -> tuple[Run, Run]:
+def _cut(release: Release, key: OrderKey) -> tuple[Release, Release]:
     """Return the events below a key and the others: all dependent lanes agree with the order of keys."""
-    places = [batch.position_of(key) for batch in run.batches]
-    parts = list(zip(run.lanes, run.batches, places, strict=True))
+    places = [batch.position_of(key) for batch in release.batches]
+    parts = list(zip(release.lanes, release.batches, places, strict=True))
     below = [(lane, batch.cut(0, place)) for lane, batch, place in parts if place]
     above = [(lane, batch.cut(place, len(batch))) for lane, batch, place in parts if place < len(batch)]
-    return _of(below, run), _of(above, run)
+    return _of(below, release), _of(above, release)
 
 
-def _of(parts: list[tuple[int, EventBatch]], run: Run) -> Run:
-    return Run(tuple(lane for lane, _ in parts), [batch for _, batch in parts], run.ordered)
+def _of(parts: list[tuple[int, EventBatch]], release: Release) -> Release:
+    return Release(tuple(lane for lane, _ in parts), [batch for _, batch in parts], release.ordered)

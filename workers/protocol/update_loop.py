@@ -16,7 +16,7 @@ from dgs.model.order import OrderKey
 from dgs.model.outputs import OutputBatch
 from dgs.model.program import Program, State, Update
 from dgs.model.user_code import user_error
-from dgs.workers.protocol.releases import Rows, Run
+from dgs.workers.protocol.releases import Release, Rows
 
 EVENTS_AT_ONCE = 4096
 """Events are turned into Python objects so many at a time: their columns stay in the cache."""
@@ -91,12 +91,12 @@ class ScalarLoop:
                 outputs.append(OutputBatch.of_rows(part, values, rows))
         return state
 
-    def fold_merged(self, state: State, run: Run, outputs: list[OutputBatch]) -> State:
-        """Return the state after a run of several lanes merged by OrderKey; add its outputs."""
-        _, part, row = run.merge_order()
+    def fold_merged(self, state: State, release: Release, outputs: list[OutputBatch]) -> State:
+        """Return the state after a release of several lanes merged by OrderKey; add its outputs."""
+        _, part, row = release.merge_order()
         for start in range(0, len(part), EVENTS_AT_ONCE):
             some = slice(start, start + EVENTS_AT_ONCE)
-            state = self._fold_mixed(state, run.batches, part[some], row[some], outputs)
+            state = self._fold_mixed(state, release.batches, part[some], row[some], outputs)
         return state
 
     def _fold_mixed(

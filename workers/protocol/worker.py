@@ -20,14 +20,14 @@ from dgs.workers.protocol.fold import NOTHING, Folder
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.mailbox import Mailbox
 from dgs.workers.protocol.messages import (
-    Closed,
     Effect,
+    EpochClosed,
     Events,
-    Forked,
+    ForkedState,
+    Frontiers,
     JoinAnswer,
     JoinRequest,
     Message,
-    Progress,
     Send,
     Snapshot,
 )
@@ -84,12 +84,12 @@ class Worker(ABC):
         """Take a message. Nothing happens before `work`, so many messages cost one pass."""
         if isinstance(message, Events):
             self.mailbox.offer(message.lane, message.batch)
-        elif isinstance(message, Progress):
-            for lane, frontier in message.frontiers:
+        elif isinstance(message, Frontiers):
+            for lane, frontier in message.by_lane:
                 self.mailbox.advance(lane, frontier)
         elif isinstance(message, JoinRequest):
             self.mailbox.request(message)
-        elif isinstance(message, Forked):
+        elif isinstance(message, ForkedState):
             self._receive_state(message.state)
         else:
             self._accept(message)
@@ -137,7 +137,7 @@ class Worker(ABC):
     def _answer(self, request: JoinRequest, states: Sequence[Any]) -> Iterator[Effect]:
         """Hand the states up with their positions (R5). At the root: show the state to the runtime, and go on with it."""
         if request.epoch:
-            yield Closed(request.epoch)
+            yield EpochClosed(request.epoch)
         if self.parent is not None:
             yield Send(self.parent, JoinAnswer(self.id, request.number, states, self._positions()))
             return

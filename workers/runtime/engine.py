@@ -17,7 +17,7 @@ from dgs.job.loading import load_function
 from dgs.model.outputs import OutputBatch
 from dgs.model.user_code import user_error
 from dgs.semantics.skipped_events import DeadLetter
-from dgs.workers.protocol.messages import Closed, Frame, Skipped, Snapshot
+from dgs.workers.protocol.messages import EpochClosed, Frame, Skipped, Snapshot
 from dgs.workers.recovery.epochs import HostReport, RootReport
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.host_outputs import HostOutputs
@@ -93,7 +93,7 @@ class Engine:
             busy = True
             if isinstance(effect, OutputBatch):
                 self._outputs.write(worker, effect)
-            elif isinstance(effect, Closed):
+            elif isinstance(effect, EpochClosed):
                 self._close_epoch(worker, effect.epoch)
             elif isinstance(effect, Skipped):
                 self._outputs.leave_out(worker, effect)

@@ -16,7 +16,7 @@ from dgs.model.outputs import OutputBatch
 from dgs.workers.checkpoints import CheckpointStore, ResumePoint
 from dgs.workers.protocol.host import Host
 from dgs.workers.protocol.making import make_worker
-from dgs.workers.protocol.messages import Closed, Skipped, Snapshot
+from dgs.workers.protocol.messages import EpochClosed, Skipped, Snapshot
 from dgs.workers.recovery.coordinator import Coordinator
 from dgs.workers.recovery.epochs import RootReport
 from dgs.workers.recovery.positions import Positions
@@ -179,7 +179,7 @@ class Generation:
                 self.outputs.write(host.index, worker, effect)
             elif isinstance(effect, Skipped):
                 self.outputs.leave_out(host.index, worker, effect)
-            elif isinstance(effect, Closed):
+            elif isinstance(effect, EpochClosed):
                 report = self.outputs.close_epoch(host.index, worker, effect.epoch)
                 if report is not None:
                     self.driver.send(host.index, report)

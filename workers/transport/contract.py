@@ -24,9 +24,9 @@ come it calls `_acknowledge_owed`.
 ...     def _post(self, host, acknowledged, body):
 ...         print(f"to {host}: {acknowledged} taken, {len(body)} bytes")
 >>> zero, one = Echo(0, 2, bound=100), Echo(1, 2, bound=100)
->>> zero.send(1, Frame(0, 0, 1, (), low=BEGIN, load=0))
+>>> zero.send(1, Frame(0, 0, 1, (), lowest_frontier=BEGIN, load=0))
 to 1: 0 taken, 18 bytes
->>> [frame.sequence for frame in one._taken(0, 0, encoded(Frame(0, 0, 1, (), low=BEGIN, load=0)))]
+>>> [frame.sequence for frame in one._taken(0, 0, encoded(Frame(0, 0, 1, (), lowest_frontier=BEGIN, load=0)))]
 [1]
 >>> zero.in_flight(1), one._acknowledge_owed()         # not worth a message yet
 (18, None)

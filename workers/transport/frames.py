@@ -4,10 +4,10 @@ What is in the messages (states, keys, events) is the codec's; the frame around 
 strictly: an unknown kind of message, a missing part or one of a wrong type is a CodecError.
 
 >>> from dgs.model.order import BEGIN
->>> from dgs.workers.protocol.messages import Forked
->>> data = encoded(Frame(0, 0, 1, (("w1", Forked((7, 40))),), low=BEGIN, load=0))
+>>> from dgs.workers.protocol.messages import ForkedState
+>>> data = encoded(Frame(0, 0, 1, (("w1", ForkedState((7, 40))),), lowest_frontier=BEGIN, load=0))
 >>> len(data), decoded(data, 0).messages
-(28, (('w1', Forked(state=(7, 40))),))
+(28, (('w1', ForkedState(state=(7, 40))),))
 """
 
 from __future__ import annotations
@@ -20,9 +20,17 @@ from dgs.codec.trees import plain
 from dgs.errors import CodecError
 from dgs.model.events import EventBatch
 from dgs.model.order import OrderKey
-from dgs.workers.protocol.messages import Events, Forked, Frame, JoinAnswer, JoinRequest, Message, Progress
+from dgs.workers.protocol.messages import (
+    Events,
+    ForkedState,
+    Frame,
+    Frontiers,
+    JoinAnswer,
+    JoinRequest,
+    Message,
+)
 
-EVENTS, PROGRESS, REQUEST, ANSWER, FORKED = range(5)
+EVENTS, FRONTIERS, REQUEST, ANSWER, FORKED_STATE = range(5)
 
 _INTS = {int}
 
@@ -46,15 +54,16 @@ def decoded(data: bytes | memoryview, sender: int) -> Frame:
 
 def _to_frame(frame: Frame) -> list[Any]:
     messages = [_TO[type(message)](target, message) for target, message in frame.messages]
-    return [frame.sender, frame.generation, frame.sequence, messages, _to_key(frame.low), frame.load]
+    lowest = _to_key(frame.lowest_frontier)
+    return [frame.sender, frame.generation, frame.sequence, messages, lowest, frame.load]
 
 
 def _from_frame(content: Any) -> Frame:
-    sender, generation, sequence, messages, low, load = _of(list, content)
+    sender, generation, sequence, messages, lowest, load = _of(list, content)
     if {type(sender), type(generation), type(sequence), type(load)} != _INTS:
         raise TypeError("the numbers of a frame are integers")
     found = tuple([(_of(str, target), _FROM[code](*parts)) for target, code, *parts in _of(list, messages)])
-    return Frame(sender, generation, sequence, found, _from_key(low), load)
+    return Frame(sender, generation, sequence, found, _from_key(lowest), load)
 
 
 def _of(kind: type, part: Any) -> Any:
@@ -94,12 +103,12 @@ def _from_events(lane: Any, batch: Any) -> Events:
     return Events(_of(int, lane), _of(EventBatch, batch))
 
 
-def _to_progress(target: str, message: Progress) -> list[Any]:
-    return [target, PROGRESS, _to_keys(message.frontiers)]
+def _to_frontiers(target: str, message: Frontiers) -> list[Any]:
+    return [target, FRONTIERS, _to_keys(message.by_lane)]
 
 
-def _from_progress(frontiers: Any) -> Progress:
-    return Progress(tuple(_from_keys(frontiers)))
+def _from_frontiers(frontiers: Any) -> Frontiers:
+    return Frontiers(tuple(_from_keys(frontiers)))
 
 
 def _to_request(target: str, message: JoinRequest) -> list[Any]:
@@ -126,16 +135,16 @@ def _from_answer(child: Any, number: Any, states: Any, positions: Any) -> JoinAn
 
 _TO: Mapping[type[Message], Callable[[str, Any], list[Any]]] = {
     Events: lambda target, message: [target, EVENTS, message.lane, plain(message.batch)],
-    Progress: _to_progress,
+    Frontiers: _to_frontiers,
     JoinRequest: _to_request,
     JoinAnswer: _to_answer,
-    Forked: lambda target, message: [target, FORKED, plain(message.state)],
+    ForkedState: lambda target, message: [target, FORKED_STATE, plain(message.state)],
 }
 
 _FROM: Mapping[int, Callable[..., Message]] = {
     EVENTS: _from_events,
-    PROGRESS: _from_progress,
+    FRONTIERS: _from_frontiers,
     REQUEST: _from_request,
     ANSWER: _from_answer,
-    FORKED: Forked,
+    FORKED_STATE: ForkedState,
 }

@@ -6,7 +6,7 @@ are kept out by Ray: only who has the cluster's token can call an actor.
 >>> from dgs.model.order import BEGIN
 >>> posted = []
 >>> one = RayTransport(1, [lambda *letter: posted.append(letter), None], bound=100)
->>> one.send(0, Frame(1, 0, 1, (), low=BEGIN, load=0))
+>>> one.send(0, Frame(1, 0, 1, (), lowest_frontier=BEGIN, load=0))
 >>> zero = RayTransport(0, [None, None], bound=100)
 >>> zero.deliver(*posted[0])
 >>> [frame.sequence for frame in zero.receive(1.0)]

@@ -13,7 +13,7 @@ from dgs.planner.plan import Plan, PlanNode
 from dgs.workers.protocol.host import Host
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.making import make_worker
-from dgs.workers.protocol.messages import Events, Forked, Frame, Progress
+from dgs.workers.protocol.messages import Events, ForkedState, Frame, Frontiers
 from tests.programs import BARRIER, VALUE, EventWindow
 
 PLAN = Plan(
@@ -49,9 +49,9 @@ def values(stream: int, ts: list[int]) -> EventBatch:
     return EventBatch.of(f"v{stream}", rank=1 + stream, tags=[VALUE(stream)], ts=ts, payload=ts)
 
 
-def frame(sequence: int, *, generation: int = 3, low: OrderKey = BEGIN, load: int = 0) -> Frame:
-    message = ("leaf0", Progress(((1, OrderKey(sequence, 1, 0)),)))
-    return Frame(1, generation, sequence, (message,), low, load)
+def frame(sequence: int, *, generation: int = 3, lowest_frontier: OrderKey = BEGIN, load: int = 0) -> Frame:
+    message = ("leaf0", Frontiers(((1, OrderKey(sequence, 1, 0)),)))
+    return Frame(1, generation, sequence, (message,), lowest_frontier, load)
 
 
 def test_host_drops_repeated_frames_and_those_of_older_generations():
@@ -60,7 +60,7 @@ def test_host_drops_repeated_frames_and_those_of_older_generations():
     host.receive(frame(1))
     host.receive(frame(2, generation=2))
     host.receive(frame(2))
-    assert [key.ts for _, message in host._queue for _, key in message.frontiers] == [1, 2]
+    assert [key.ts for _, message in host._queue for _, key in message.by_lane] == [1, 2]
 
 
 def test_host_refuses_a_gap_between_frames():
@@ -77,8 +77,8 @@ def test_host_numbers_its_frames_and_keeps_the_order_of_messages():
     host.ingest("v1", [values(1, [3])], OrderKey(3, 2, 3))
     ((target, first),) = host.frames()
     assert (target, first.sequence, first.generation) == (1, 1, 3)
-    assert [type(message).__name__ for _, message in first.messages] == ["Events", "Progress"] * 2
-    assert first.low == OrderKey(3, 2, 3)
+    assert [type(message).__name__ for _, message in first.messages] == ["Events", "Frontiers"] * 2
+    assert first.lowest_frontier == OrderKey(3, 2, 3)
     assert list(host.frames()) == []
 
 
@@ -109,9 +109,9 @@ def test_host_that_is_full_reads_only_if_it_is_furthest_behind_of_all():
     host.ingest("v0", [values(0, [1, 2, 3])], OrderKey(3, 1, 3))
     list(host.pump())
     assert host.load > 10
-    host.receive(frame(1, low=OrderKey(2, 2, 0)))
+    host.receive(frame(1, lowest_frontier=OrderKey(2, 2, 0)))
     assert host.next_source() is None
-    host.receive(frame(2, low=OrderKey(30, 2, 0)))
+    host.receive(frame(2, lowest_frontier=OrderKey(30, 2, 0)))
     assert host.next_source() == "v0"
     assert host.starved_reads == 1
 
@@ -125,7 +125,7 @@ def test_host_reads_others_while_the_source_that_is_furthest_behind_has_nothing(
 
 def test_host_that_is_full_reads_no_other_source_while_the_lowest_has_nothing():
     host = make_host(0, ("b", "v0"), buffer_bytes=10)
-    host.receive(frame(1, low=OrderKey(30, 2, 0)))
+    host.receive(frame(1, lowest_frontier=OrderKey(30, 2, 0)))
     host.ingest("b", [], OrderKey(2, 0, 0))
     host.ingest("v0", [values(0, [3, 4, 5])], OrderKey(5, 1, 3))
     list(host.pump())
@@ -137,10 +137,10 @@ def test_host_that_is_full_reads_no_other_source_while_the_lowest_has_nothing():
 
 def test_host_does_not_feed_a_host_that_is_full():
     host = make_host(0, ("v1",), buffer_bytes=10)
-    host.receive(frame(1, low=BEGIN, load=11))
+    host.receive(frame(1, lowest_frontier=BEGIN, load=11))
     host.ingest("v1", [], OrderKey(1, 2, 0))
     assert host.next_source() is None
-    host.receive(frame(2, low=BEGIN, load=3))
+    host.receive(frame(2, lowest_frontier=BEGIN, load=3))
     assert host.next_source() == "v1"
 
 
@@ -177,6 +177,6 @@ def test_host_lets_parts_of_a_state_leave_before_its_own_workers_go_on():
     list(host.pump(until_forked=True))
     ((target, sent),) = host.frames()
     assert (target, host.workers["leaf0"].events) == (1, 0)
-    assert isinstance(sent.messages[0][1], Forked)
+    assert isinstance(sent.messages[0][1], ForkedState)
     list(host.pump(until_forked=True))
     assert host.workers["leaf0"].events == 1

@@ -1,4 +1,4 @@
-"""Mailboxes release whole runs; the rule they follow is stated for one event at a time, and tested against that."""
+"""Mailboxes let many events go at once; the rule they follow is stated for one event at a time, and tested against that."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def requests(lane: int, ts: list[int], seq: int = 0) -> EventBatch:
 
 def released(box: Mailbox) -> list[tuple[int, OrderKey]]:
     keys = []
-    for run in box.release():
-        for lane, batch in zip(run.lanes, run.batches, strict=True):
+    for one in box.release():
+        for lane, batch in zip(one.lanes, one.batches, strict=True):
             keys += [(lane, batch.key(row)) for row in range(len(batch))]
     return keys
 
@@ -105,7 +105,7 @@ def test_mailbox_never_merges_independent_lanes():
     box = Mailbox([0, 1], {0: (), 1: ()})
     for lane in (0, 1):
         box.offer(lane, EventBatch.of("s", rank=lane, tags=[Tag("t")], ts=[1, 2, 3]))
-    assert [run.lanes for run in box.release()] == [(0,), (1,)]
+    assert [one.lanes for one in box.release()] == [(0,), (1,)]
 
 
 def test_mailbox_answers_requests_in_their_order_only():

@@ -18,7 +18,7 @@ from dgs.workers.protocol.leaf import Leaf
 from dgs.workers.protocol.mailbox import Mailbox
 from dgs.workers.protocol.messages import Effect, Frame, JoinAnswer, JoinRequest, Message, Send
 from dgs.workers.protocol.pending import Pending, Synchronisation
-from dgs.workers.protocol.releases import Run
+from dgs.workers.protocol.releases import Release
 from dgs.workers.protocol.worker import Worker
 from dgs.workers.recovery.positions import Positions
 from dgs.workers.simulated.faults import Faults
@@ -27,7 +27,7 @@ from tests.workers.simulated.test_crashes import SEEDS_PER_WORKLOAD
 
 
 def relays_past_waiting_requests(patch: pytest.MonkeyPatch) -> None:
-    """R3: progress of a tag never overtakes a join request of that tag."""
+    """R3: the frontier of a tag never overtakes a join request of that tag."""
     patch.setattr(Mailbox, "below", lambda box, lane: min(box._frontier[lane], box._heads.get(lane, END)))
 
 
@@ -78,8 +78,8 @@ def takes_own_accumulating_events_out_of_turn(patch: pytest.MonkeyPatch) -> None
         if entry.asks or entry.events is None or entry.lane is None:
             yield from original(worker, entry)
             return
-        run = Run((entry.lane,), [entry.events])
-        worker._state, outputs = worker._folder.fold(worker._state, run)
+        release = Release((entry.lane,), [entry.events])
+        worker._state, outputs = worker._folder.fold(worker._state, release)
         yield from outputs
 
     patch.setattr(Inner, "_announce", at_once)

@@ -1,4 +1,4 @@
-"""Runs are processed in orders that dependent lanes agree with."""
+"""Releases are processed in orders that dependent lanes agree with."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from dgs.errors import InternalError
 from dgs.model.events import EventBatch
 from dgs.model.tags import Tag
-from dgs.workers.protocol.releases import Run
+from dgs.workers.protocol.releases import Release
 
 
 @st.composite
-def runs(draw: st.DrawFn) -> Run:
+def releases(draw: st.DrawFn) -> Release:
     count = draw(st.integers(1, 4))
     pairs = draw(st.lists(st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)), max_size=6))
     ordered = {
@@ -39,29 +39,31 @@ def runs(draw: st.DrawFn) -> Run:
                 )
             )
             seq += len(times)
-    return Run(tuple(lanes), batches, ordered)
+    return Release(tuple(lanes), batches, ordered)
 
 
-@given(runs())
-def test_stretches_keep_the_order_of_dependent_lanes(run):
-    seen = [(lane, batch.key(row)) for lane, batch in run.stretches() for row in range(len(batch))]
+@given(releases())
+def test_stretches_keep_the_order_of_dependent_lanes(release):
+    seen = [(lane, batch.key(row)) for lane, batch in release.stretches() for row in range(len(batch))]
     whole = [
-        (lane, b.key(row)) for lane, b in zip(run.lanes, run.batches, strict=True) for row in range(len(b))
+        (lane, b.key(row))
+        for lane, b in zip(release.lanes, release.batches, strict=True)
+        for row in range(len(b))
     ]
     assert sorted(seen) == sorted(whole)
     for i, (lane, key) in enumerate(seen):
         for other, later in seen[i + 1 :]:
-            assert key < later or (other != lane and other not in run.ordered[lane])
+            assert key < later or (other != lane and other not in release.ordered[lane])
 
 
-@given(runs())
-def test_merge_order_is_the_total_order(run):
-    if not run.batches:
+@given(releases())
+def test_merge_order_is_the_total_order(release):
+    if not release.batches:
         return
-    order, part, row = run.merge_order()
-    keys = [run.batches[p].key(r) for p, r in zip(part.tolist(), row.tolist(), strict=True)]
-    assert keys == sorted(b.key(r) for b in run.batches for r in range(len(b)))
-    assert sorted(order.tolist()) == list(range(len(run)))
+    order, part, row = release.merge_order()
+    keys = [release.batches[p].key(r) for p, r in zip(part.tolist(), row.tolist(), strict=True)]
+    assert keys == sorted(b.key(r) for b in release.batches for r in range(len(b)))
+    assert sorted(order.tolist()) == list(range(len(release)))
 
 
 def batch(rank: int, ts: list[int]) -> EventBatch:
@@ -70,16 +72,16 @@ def batch(rank: int, ts: list[int]) -> EventBatch:
 
 def test_independent_lanes_are_one_stretch_each_although_another_lane_depends_on_both():
     views = [batch(1, list(range(100))), batch(2, list(range(100)))]
-    run = Run((0, 1, 2), [batch(0, [50]), *views], {0: (1, 2), 1: (0,), 2: (0,)})
-    assert [(lane, len(b)) for lane, b in run.stretches()] == [(1, 50), (2, 50), (0, 1), (1, 50), (2, 50)]
-    assert not run.is_dense
+    release = Release((0, 1, 2), [batch(0, [50]), *views], {0: (1, 2), 1: (0,), 2: (0,)})
+    assert [(lane, len(b)) for lane, b in release.stretches()] == [(1, 50), (2, 50), (0, 1), (1, 50), (2, 50)]
+    assert not release.is_dense
 
 
 def test_two_dependent_lanes_with_one_key_are_a_broken_invariant():
     with pytest.raises(InternalError, match="two lanes have an event"):
-        list(Run((0, 1), [batch(0, [5]), batch(0, [5])], {0: (1,), 1: (0,)}).stretches())
+        list(Release((0, 1), [batch(0, [5]), batch(0, [5])], {0: (1,), 1: (0,)}).stretches())
 
 
 def test_lanes_that_alternate_are_merged():
-    run = Run((0, 1), [batch(0, list(range(100))), batch(1, list(range(100)))], {0: (1,), 1: (0,)})
-    assert run.is_dense
+    release = Release((0, 1), [batch(0, list(range(100))), batch(1, list(range(100)))], {0: (1,), 1: (0,)})
+    assert release.is_dense

@@ -22,7 +22,7 @@ from dgs.semantics.skipped_events import DeadLetter, StateNotSavedError
 from dgs.workers.protocol import fold, skipping
 from dgs.workers.protocol.fold import NOTHING
 from dgs.workers.protocol.messages import Skipped
-from dgs.workers.protocol.releases import Run
+from dgs.workers.protocol.releases import Release
 from dgs.workers.protocol.skipping import Skipping
 from dgs.workers.simulated.faults import NO_FAULTS, Faults
 from dgs.workers.simulated.simulation import Simulated, simulate
@@ -220,10 +220,12 @@ def test_run_is_folded_as_if_what_raises_had_not_come(make, seed):
     tags = [[INC(0), INC(1)], [READ(0), READ(1)]] if issubclass(make, Counters) else [[VALUE(0)], [BARRIER()]]
     batches = [events_of(f"s{i}", i, tags[i], rnd, rnd.choice([1, 5, 200])) for i in range(2)]
     others = {0: (1,), 1: (0,)}
-    state, made = folded_with(make()).fold(make().init(), Run((0, 1), batches, others))
-    rest = Run((0, 1), [of_the_rest(batch) for batch in batches], others)
+    state, made = folded_with(make()).fold(make().init(), Release((0, 1), batches, others))
+    rest = Release((0, 1), [of_the_rest(batch) for batch in batches], others)
     clean = (
-        rest if all(map(len, rest.batches)) else Run((0,), [b for b in rest.batches if len(b)] or batches[:0])
+        rest
+        if all(map(len, rest.batches))
+        else Release((0,), [b for b in rest.batches if len(b)] or batches[:0])
     )
     wanted, outputs = folded_with(make(), skips=False).fold(make().init(), clean)
     assert (codec.encode(state), ids(made)) == (codec.encode(wanted), ids(outputs))
@@ -294,7 +296,9 @@ def test_join_that_raises_stops_the_run():
 def test_update_that_raises_in_its_own_join_is_left_out():
     program = Failing(is_called=True)
     for count in (1, 3):
-        state, made = Skipping(program, program.states()[0], "w1").fold({}, Run((0,), [one_event(1, count)]))
+        state, made = Skipping(program, program.states()[0], "w1").fold(
+            {}, Release((0,), [one_event(1, count)])
+        )
         assert (state, [one.letter.function for one in made]) == ({}, ["update"] * count)
 
 
@@ -310,11 +314,11 @@ class Odd(Program):
 
 def test_state_that_cannot_be_copied_stops_the_run_with_a_word():
     folder = Skipping(Odd(), Odd().states()[0], "w7")
-    state, _ = folder.fold({}, Run((0,), [one_event("odd")]))
+    state, _ = folder.fold({}, Release((0,), [one_event("odd")]))
     with pytest.raises(
         StateNotSavedError, match=r"needs a copy of every state of program Odd.*\(worker w7\): .*"
     ):
-        folder.fold(state, Run((0,), [one_event(1)]))
+        folder.fold(state, Release((0,), [one_event(1)]))
 
 
 def test_update_batch_that_raises_where_update_does_not_leaves_nothing_out():
@@ -323,5 +327,5 @@ def test_update_batch_that_raises_where_update_does_not_leaves_nothing_out():
             raise Poison("not today")
 
     batch = EventBatch.of("s", rank=0, tags=[INC(0)], ts=range(100), payload=[1] * 100)
-    state, made = Skipping(Slow(), Slow().states()[0], "w1").fold({}, Run((0,), [batch]))
+    state, made = Skipping(Slow(), Slow().states()[0], "w1").fold({}, Release((0,), [batch]))
     assert (state, made) == ({0: 100}, [])

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgs import EventBatch, Program, Tag
-from dgs.workers.protocol.releases import Run
+from dgs.workers.protocol.releases import Release
 from dgs.workers.protocol.update_loop import ScalarLoop
 
 
@@ -58,11 +58,11 @@ def test_outputs_of_batches_have_the_rows_of_their_events(batches):
 def test_outputs_of_merged_batches_have_the_rows_of_their_events(left, right, repeats):
     times = [2 * row for row in range(len(left))], [3 * row for row in range(len(right))]
     parts = [batch("left", 0, times[0], left), batch("right", 1, times[1], right)]
-    run = Run((0, 1), [part for part in parts if len(part)])
+    release = Release((0, 1), [part for part in parts if len(part)])
     program = Emits()
     loop = ScalarLoop(program, program.update, "w")
     wanted = sorted(emitted("left", times[0], left) + emitted("right", times[1], right))
-    for _ in range(repeats if run.batches else 0):  # how it counts depends on the events before
+    for _ in range(repeats if release.batches else 0):  # how it counts depends on the events before
         outputs = []
-        assert loop.fold_merged(0, run, outputs) == len(left) + len(right)
+        assert loop.fold_merged(0, release, outputs) == len(left) + len(right)
         assert sorted(told(outputs)) == [(key, key) for key in wanted]

@@ -18,7 +18,7 @@ from dgs.planner.plan import Plan, PlanNode
 from dgs.workers.event_log import LogWriter
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.making import make_worker
-from dgs.workers.protocol.messages import Events, Progress
+from dgs.workers.protocol.messages import Events, Frontiers
 from dgs.workers.runtime.stall import Standing, Wait, sentence, waits_of
 from tests.programs import BARRIER, VALUE, EventWindow
 
@@ -55,10 +55,10 @@ def test_worker_waits_for_the_stream_that_may_still_bring_something_earlier(work
 def test_worker_that_holds_nothing_back_waits_for_nothing(workers, lanes):
     assert waits_of(workers.values(), lanes) == ()
     hold_values(workers, lanes, 7, 8)
-    workers["leaf0"].offer(Progress(((lane_of(lanes, "b"), OrderKey(7, 1, 1)),)))
+    workers["leaf0"].offer(Frontiers(((lane_of(lanes, "b"), OrderKey(7, 1, 1)),)))
     list(workers["leaf0"].work())
     assert waits_of(workers.values(), lanes) == (Wait("leaf0", "b", OrderKey(8, 1, 1)),)
-    workers["leaf0"].offer(Progress(((lane_of(lanes, "b"), END),)))
+    workers["leaf0"].offer(Frontiers(((lane_of(lanes, "b"), END),)))
     list(workers["leaf0"].work())
     assert waits_of(workers.values(), lanes) == ()
 

@@ -16,7 +16,7 @@ from dgs.model.outputs import OutputBatch
 from dgs.workers.checkpoints.directory_store import DirectoryStore
 from dgs.workers.protocol.inner import Inner
 from dgs.workers.protocol.leaf import Leaf
-from dgs.workers.protocol.messages import Closed, Effect, JoinRequest, Snapshot
+from dgs.workers.protocol.messages import Effect, EpochClosed, JoinRequest, Snapshot
 from dgs.workers.protocol.pending import Synchronisation
 from dgs.workers.protocol.worker import Worker
 from dgs.workers.recovery.checkpoint import Checkpoint
@@ -152,12 +152,12 @@ def closes_epochs_when_asked(patch: pytest.MonkeyPatch) -> None:
 
     def early(worker: Inner, entry: Synchronisation) -> Iterator[Effect]:
         if entry.request is not None and entry.request.epoch:
-            yield Closed(entry.request.epoch)
+            yield EpochClosed(entry.request.epoch)
         yield from announce(worker, entry)
 
     def without(worker: Worker, request: JoinRequest, states: Any) -> Iterator[Effect]:
         for effect in answer(worker, request, states):
-            if isinstance(worker, Leaf) or not isinstance(effect, Closed):
+            if isinstance(worker, Leaf) or not isinstance(effect, EpochClosed):
                 yield effect
 
     patch.setattr(Inner, "_announce", early)
@@ -171,7 +171,7 @@ def closes_epochs_when_it_has_time(patch: pytest.MonkeyPatch) -> None:
         def late(worker: Worker, original: Any = kind.work) -> Iterator[Effect]:
             closed = []
             for effect in original(worker):
-                if isinstance(effect, Closed):
+                if isinstance(effect, EpochClosed):
                     closed.append(effect)
                 else:
                     yield effect

@@ -13,7 +13,15 @@ from dgs import Tag, codec
 from dgs.errors import CodecError
 from dgs.model.events import EventBatch
 from dgs.model.order import BEGIN, END, OrderKey
-from dgs.workers.protocol.messages import Events, Forked, Frame, JoinAnswer, JoinRequest, Message, Progress
+from dgs.workers.protocol.messages import (
+    Events,
+    ForkedState,
+    Frame,
+    Frontiers,
+    JoinAnswer,
+    JoinRequest,
+    Message,
+)
 from dgs.workers.transport.frames import decoded, encoded
 
 INTS = st.integers(0, 2**40)
@@ -31,11 +39,11 @@ BATCHES = st.lists(st.integers(0, 99), min_size=1, max_size=4).map(
 )
 MESSAGES = st.one_of(
     st.builds(Events, INTS, BATCHES),
-    st.builds(Progress, st.lists(st.tuples(INTS, KEYS), max_size=3).map(tuple)),
+    st.builds(Frontiers, st.lists(st.tuples(INTS, KEYS), max_size=3).map(tuple)),
     st.builds(JoinRequest, INTS, INTS, BATCHES),
     st.builds(JoinRequest, INTS, st.none(), st.none(), st.booleans(), INTS),
     st.builds(JoinAnswer, st.text(), INTS, st.lists(STATES, max_size=9), st.dictionaries(INTS, KEYS)),
-    st.builds(Forked, STATES),
+    st.builds(ForkedState, STATES),
 )
 FRAMES = st.builds(
     Frame,
@@ -89,7 +97,7 @@ def changed(*path, to):
 
 
 def test_the_content_that_the_bad_ones_are_made_of_is_good():
-    assert decoded(codec.encode(GOOD), 1) == Frame(1, 0, 7, (("w", Forked(None)),), OrderKey(1, 2, 3), 5)
+    assert decoded(codec.encode(GOOD), 1) == Frame(1, 0, 7, (("w", ForkedState(None)),), OrderKey(1, 2, 3), 5)
 
 
 @pytest.mark.parametrize(
@@ -139,4 +147,4 @@ def test_a_frame_of_another_sender_is_an_error():
 
 def test_the_error_of_a_state_that_the_codec_does_not_carry_names_its_type():
     with pytest.raises(CodecError, match=r"builtins\.object"):
-        encoded(Frame(0, 0, 1, (("w", Forked(object())),), BEGIN, 0))
+        encoded(Frame(0, 0, 1, (("w", ForkedState(object())),), BEGIN, 0))

@@ -19,7 +19,7 @@ from dgs.model.impl_tags import ImplTagSet
 from dgs.model.order import BEGIN
 from dgs.model.tag_sets import TagSet
 from dgs.planner.plan import Plan, PlanNode
-from dgs.workers.protocol.messages import Forked, Frame
+from dgs.workers.protocol.messages import ForkedState, Frame
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.engine import Engine
 from dgs.workers.runtime.job import Job
@@ -38,7 +38,7 @@ PATIENCE = 60.0
 
 
 def frame(sender, sequence, state=None):
-    return Frame(sender, 0, sequence, (("w1", Forked(state)),), BEGIN, 0)
+    return Frame(sender, 0, sequence, (("w1", ForkedState(state)),), BEGIN, 0)
 
 
 def direct(hosts, *, bound=1000, secret=None):

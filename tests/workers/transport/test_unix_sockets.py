@@ -12,7 +12,7 @@ import pytest
 
 from dgs.errors import ChannelUnavailableError, CodecError, WorkerLostError
 from dgs.model.order import BEGIN
-from dgs.workers.protocol.messages import Forked, Frame
+from dgs.workers.protocol.messages import ForkedState, Frame
 from dgs.workers.transport.frames import encoded
 from dgs.workers.transport.shared_memory import in_memory
 from dgs.workers.transport.unix_door import HELLO
@@ -22,7 +22,7 @@ TOKEN = b"the token of the run"
 
 
 def frame(sender, sequence, state=None):
-    return Frame(sender, 0, sequence, (("w1", Forked(state)),), BEGIN, 0)
+    return Frame(sender, 0, sequence, (("w1", ForkedState(state)),), BEGIN, 0)
 
 
 @pytest.fixture
