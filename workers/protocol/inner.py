@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
-from dgs.errors import InternalError
 from dgs.model.order import BEGIN, OrderKey
 from dgs.model.program import Program
 from dgs.planner.plan import PlanNode
@@ -21,7 +19,7 @@ from dgs.workers.protocol.fold import NOTHING
 from dgs.workers.protocol.forking import Forking
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.messages import Effect, ForkedState, Frontiers, JoinAnswer, JoinRequest, Send
-from dgs.workers.protocol.pending import Pending, Synchronisation
+from dgs.workers.protocol.pending import OwnEvents, ParentRequests, Pending, Synchronisation
 from dgs.workers.protocol.releases import Release
 from dgs.workers.protocol.worker import Worker, is_accumulating
 
@@ -48,7 +46,7 @@ class Inner(Worker):
         self._hands_over = (
             False  # a request in flight will take the state to the parent: release nothing behind it
         )
-        self._held: deque[Synchronisation] = deque()  # released, and not announced yet
+        self._held: deque[OwnEvents] = deque()  # released, and not announced yet
         self._most_in_flight = LEAST_IN_FLIGHT
         self._below: dict[int, OrderKey] = {}
         mailbox = (*lanes.of(node.id), *lanes.above(node.id))
@@ -76,30 +74,31 @@ class Inner(Worker):
         while self._has_state and not self._hands_over:
             if not self._held:
                 self._held.extend(
-                    Synchronisation(lane, batch, None, asks=not self._goes_into_base(lane))
+                    OwnEvents(lane, batch, needs_children=not self._goes_into_base(lane))
                     for release in self.mailbox.release()
                     for lane, batch in release.stretches()
                 )
-            entries = list(self._with_room())
+            entries: list[Synchronisation] = list(self._with_room())
             if self.parent is None or not self._held:  # what the parent asks comes after what is held
                 request = self._take_requests(MOST_REQUESTS if self._accumulates else 1)
                 if request is not None:
-                    entries.append(Synchronisation(request.lane, None, request, asks=True))
+                    entries.append(ParentRequests(request))
                     self._hands_over = self.parent is not None and not self._accumulates
             if not entries:
                 return
             for entry in entries:
                 yield from self._announce(entry)
 
-    def _with_room(self) -> Iterator[Synchronisation]:
+    def _with_room(self) -> Iterator[OwnEvents]:
         """Remove and yield what is held, as far as there is room in flight."""
         room = self._most_in_flight - self._pending.in_flight
-        while self._held and (room > 0 or not self._held[0].asks):
+        while self._held and (room > 0 or not self._held[0].needs_children):
             entry = self._held.popleft()
-            if entry.asks and entry.events is not None and entry.left > room:
-                self._held.appendleft(replace(entry, events=entry.events.cut(room, entry.left)))
-                entry = replace(entry, events=entry.events.cut(0, room))
-            room -= entry.left if entry.asks else 0
+            if entry.needs_children:
+                if len(entry) > room:
+                    self._held.appendleft(entry.cut(room, len(entry)))
+                    entry = entry.cut(0, room)
+                room -= len(entry)
             yield entry
 
     @property
@@ -111,19 +110,12 @@ class Inner(Worker):
         return self._keeps_base and lane in self._accumulating_lanes
 
     def _announce(self, entry: Synchronisation) -> Iterator[Effect]:
+        """Put a synchronisation in flight, and ask the children for the states that it needs."""
         first = self._pending.add(entry)
-        if not entry.asks:
-            return
-        if entry.events is not None:
-            asked = JoinRequest(first, entry.lane, entry.events.keys_only())
-        elif entry.request is not None:
-            asked = JoinRequest(
-                first, entry.lane, entry.request.keys, entry.request.is_final, entry.request.epoch
-            )
-        else:
-            raise InternalError(problem=f"worker {self.id}: a synchronisation without a cause")
-        for child in self.children:
-            yield Send(child, asked)
+        if entry.needs_children:
+            asked = entry.asked(first)
+            for child in self.children:
+                yield Send(child, asked)
 
     def _accept(self, answer: JoinAnswer) -> None:
         self._pending.accept(answer)
@@ -131,34 +123,27 @@ class Inner(Worker):
     def _settle(self) -> Iterator[Effect]:
         """Complete synchronisations in their order, as far as all children have answered."""
         before = self.synchronisations
-        while (ready := self._pending.ready()) is not None:
-            entry, count = ready
-            start = entry.done
-            parts = self._pending.take(entry, count, self._below)
-            if entry.asks:
-                self.synchronisations += count
-            if entry.request is not None:
-                yield from self._pass_up(entry.request.cut(start, start + count), parts)
-            elif entry.events is not None and entry.lane is not None:
-                yield from self._process(entry.lane, entry, start, count, parts)
+        while (taken := self._pending.take(self._below)) is not None:
+            entry, parts = taken
+            if entry.needs_children:
+                self.synchronisations += len(entry)
+            if isinstance(entry, OwnEvents):
+                yield from self._process(entry, parts)
+            else:
+                yield from self._pass_up(entry.requests, parts)
         if done := self.synchronisations - before:
             self._most_in_flight = max(LEAST_IN_FLIGHT, GROWTH * done, 3 * self._most_in_flight // 4)
 
-    def _process(
-        self, lane: int, entry: Synchronisation, start: int, count: int, parts: list[list[Any]]
-    ) -> Iterator[Effect]:
+    def _process(self, own: OwnEvents, parts: list[list[Any]]) -> Iterator[Effect]:
         """Fold own events, each into the joined state of its moment."""
-        if entry.events is None:
-            raise InternalError(problem=f"worker {self.id}: no events to process")
-        batch = entry.events.cut(start, start + count)
-        self.events += count
-        if not entry.asks:
-            self._state, outputs = self._folder.fold(self._state, Release((lane,), [batch]))
+        self.events += len(own)
+        if not own.needs_children:
+            self._state, outputs = self._folder.fold(self._state, Release((own.lane,), [own.batch]))
         elif self._keeps_base:
-            self._state, outputs = self._folder.fold_joined(self._state, batch, parts)
+            self._state, outputs = self._folder.fold_joined(self._state, own.batch, parts)
         else:
             state = self._forking.join([states[0] for states in parts])
-            self._state, outputs = self._folder.fold(state, Release((lane,), [batch]))
+            self._state, outputs = self._folder.fold(state, Release((own.lane,), [own.batch]))
         yield from outputs
         if not self._keeps_base:
             yield from self._hand_down()
@@ -194,8 +179,8 @@ class Inner(Worker):
     def _unsent(self, lane: int) -> OrderKey:
         """Return the key below which everything of a lane has been announced."""
         for entry in self._held:
-            if entry.lane == lane and entry.events is not None:
-                return entry.events.key(0)
+            if entry.lane == lane:
+                return entry.batch.key(0)
         return self.mailbox.below(lane)
 
     def _relay(self) -> Iterator[Effect]:

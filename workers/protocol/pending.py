@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 from dgs.errors import InternalError
 from dgs.model.events import EventBatch
@@ -13,24 +13,52 @@ from dgs.model.order import OrderKey
 from dgs.workers.protocol.messages import JoinAnswer, JoinRequest
 
 
-@dataclass(slots=True)
-class Synchronisation:
-    """Released together: own events of one lane, or requests of the parent. `done` of them are complete.
+@dataclass(frozen=True, slots=True)
+class OwnEvents:
+    """Own events of one lane that were released together.
 
-    `asks`: whether the children's states are needed; own accumulating events go into the base state without them.
+    `needs_children`: each waits for the children's states. Accumulating events go into the base state without them.
     """
 
-    lane: int | None
-    events: EventBatch | None
-    request: JoinRequest | None
-    asks: bool
-    done: int = 0
+    lane: int
+    batch: EventBatch
+    needs_children: bool
 
-    @property
-    def left(self) -> int:
-        """How many are not complete."""
-        whole = self.events if self.events is not None else self.request
-        return len(whole or ()) - self.done
+    def __len__(self) -> int:
+        return len(self.batch)
+
+    def cut(self, start: int, stop: int) -> OwnEvents:
+        """Return the events `start` to `stop` of these."""
+        if start == 0 and stop == len(self.batch):
+            return self
+        return OwnEvents(self.lane, self.batch.cut(start, stop), self.needs_children)
+
+    def asked(self, number: int) -> JoinRequest:
+        """Return what the children are asked for these events; the first request has this number."""
+        return JoinRequest(number, self.lane, self.batch.keys_only())
+
+
+@dataclass(frozen=True, slots=True)
+class ParentRequests:
+    """Requests of the parent, or at the root one of the runtime: the children's states are joined and handed up."""
+
+    requests: JoinRequest
+    needs_children: ClassVar[bool] = True
+
+    def __len__(self) -> int:
+        return len(self.requests)
+
+    def cut(self, start: int, stop: int) -> ParentRequests:
+        """Return the requests `start` to `stop` of these."""
+        return ParentRequests(self.requests.cut(start, stop))
+
+    def asked(self, number: int) -> JoinRequest:
+        """Return the same requests as the children get them, numbered as this worker's own from `number` on."""
+        return replace(self.requests, number=number)
+
+
+Synchronisation = OwnEvents | ParentRequests
+"""What is completed in the order of release, by joining the children's states or, for some own events, without them."""
 
 
 class Pending:
@@ -38,9 +66,12 @@ class Pending:
 
     def __init__(self, children: Sequence[str]) -> None:
         self._queue: deque[Synchronisation] = deque()
+        self._done = 0  # so many of the first entry are complete
         self._states: dict[str, deque[Any]] = {child: deque() for child in children}
         self._answered = dict.fromkeys(children, 0)
-        self._marks: dict[str, deque[tuple[int, Any]]] = {child: deque() for child in children}
+        self._marks: dict[str, deque[tuple[int, Mapping[int, OrderKey]]]] = {
+            child: deque() for child in children
+        }
         self._used = 0
         self._asked = 0
 
@@ -48,8 +79,8 @@ class Pending:
         """Take a synchronisation at the end; return the number of its first request to the children."""
         self._queue.append(entry)
         first = self._asked + 1
-        if entry.asks:
-            self._asked += entry.left
+        if entry.needs_children:
+            self._asked += len(entry)
         return first
 
     def accept(self, answer: JoinAnswer) -> None:
@@ -62,23 +93,27 @@ class Pending:
         self._states[answer.child].extend(answer.states)
         self._marks[answer.child].append((last, answer.positions))
 
-    def ready(self) -> tuple[Synchronisation, int] | None:
-        """Return the first synchronisation and how many of it can be completed now; None if none can."""
+    def take(self, positions: dict[int, OrderKey]) -> tuple[Synchronisation, list[list[Any]]] | None:
+        """Remove what can be completed of the first synchronisation, with the states of each child; None if nothing can.
+
+        Notes in `positions` those of the states. Without `needs_children` there are no states.
+        """
         if not self._queue:
             return None
-        entry = self._queue[0]
-        count = entry.left
-        if entry.asks:
+        first = self._queue[0]
+        count = len(first) - self._done
+        if first.needs_children:
             count = min(count, *map(len, self._states.values()))
-        return (entry, count) if count else None
-
-    def take(self, entry: Synchronisation, count: int, positions: dict[int, OrderKey]) -> list[list[Any]]:
-        """Complete `count` of the first synchronisation: return the states of each child, and note their positions."""
-        entry.done += count
-        if not entry.left:
+        if not count:
+            return None
+        entry = first.cut(self._done, self._done + count)
+        self._done += count
+        if self._done == len(first):
             self._queue.popleft()
-        if not entry.asks:
-            return []
+            self._done = 0
+        return entry, self._take_states(count, positions) if entry.needs_children else []
+
+    def _take_states(self, count: int, positions: dict[int, OrderKey]) -> list[list[Any]]:
         self._used += count
         for marks in self._marks.values():
             while marks and marks[0][0] <= self._used:
@@ -87,9 +122,11 @@ class Pending:
 
     def first_event(self, lane: int) -> OrderKey | None:
         """Return the key of the first own event of a lane that is released and not complete."""
+        done = self._done
         for entry in self._queue:
-            if entry.lane == lane and entry.events is not None:
-                return entry.events.key(entry.done)
+            if isinstance(entry, OwnEvents) and entry.lane == lane:
+                return entry.batch.key(done)
+            done = 0
         return None
 
     @property

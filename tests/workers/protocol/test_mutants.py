@@ -17,7 +17,7 @@ from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.leaf import Leaf
 from dgs.workers.protocol.mailbox import Mailbox
 from dgs.workers.protocol.messages import Effect, Frame, JoinAnswer, JoinRequest, Message, Send
-from dgs.workers.protocol.pending import Pending, Synchronisation
+from dgs.workers.protocol.pending import OwnEvents, Pending, Synchronisation
 from dgs.workers.protocol.releases import Release
 from dgs.workers.protocol.worker import Worker
 from dgs.workers.recovery.positions import Positions
@@ -75,10 +75,10 @@ def takes_own_accumulating_events_out_of_turn(patch: pytest.MonkeyPatch) -> None
     original = Inner._announce
 
     def at_once(worker: Inner, entry: Synchronisation) -> Iterator[Effect]:
-        if entry.asks or entry.events is None or entry.lane is None:
+        if entry.needs_children or not isinstance(entry, OwnEvents):
             yield from original(worker, entry)
             return
-        release = Release((entry.lane,), [entry.events])
+        release = Release((entry.lane,), [entry.batch])
         worker._state, outputs = worker._folder.fold(worker._state, release)
         yield from outputs
 

@@ -17,7 +17,7 @@ from dgs.workers.checkpoints.directory_store import DirectoryStore
 from dgs.workers.protocol.inner import Inner
 from dgs.workers.protocol.leaf import Leaf
 from dgs.workers.protocol.messages import Effect, EpochClosed, JoinRequest, Snapshot
-from dgs.workers.protocol.pending import Synchronisation
+from dgs.workers.protocol.pending import ParentRequests, Synchronisation
 from dgs.workers.protocol.worker import Worker
 from dgs.workers.recovery.checkpoint import Checkpoint
 from dgs.workers.recovery.coordinator import Coordinator
@@ -151,8 +151,8 @@ def closes_epochs_when_asked(patch: pytest.MonkeyPatch) -> None:
     answer, announce = Worker._answer, Inner._announce
 
     def early(worker: Inner, entry: Synchronisation) -> Iterator[Effect]:
-        if entry.request is not None and entry.request.epoch:
-            yield EpochClosed(entry.request.epoch)
+        if isinstance(entry, ParentRequests) and entry.requests.epoch:
+            yield EpochClosed(entry.requests.epoch)
         yield from announce(worker, entry)
 
     def without(worker: Worker, request: JoinRequest, states: Any) -> Iterator[Effect]:
