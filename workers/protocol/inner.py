@@ -1,13 +1,17 @@
 """Workers with children: to process an event they need their children's states (Section 3.4, "Event processing").
 
 Released events are announced to the children at once, many before the first is complete; the children answer in that order
-(R4), so a round trip overlaps with their work. How many is bounded by what they have lately answered at once: a keyless request
-waits for those before it, so a checkpoint would wait for the end of a stream that has been read ahead. Where a child's subtree accumulates it answers with a partial state and goes
-on without waiting for a fork; where all do, the worker keeps the base state itself and nothing is forked at all.
+(R4), so a round trip overlaps with their work. How many is bounded by what they have lately answered at once: a keyless
+request waits for those before it, so a checkpoint would wait for the end of a stream that has been read ahead.
+
+There are two kinds. `ForkingInner` has a child that needs a part of the state: after every event it forks the state to its
+children, and waits until they hand it up again. `KeepingInner` has only children that accumulate: each answers with a partial
+state and goes on without a fork, and the worker keeps the base state that these are joined with.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +22,7 @@ from dgs.planner.plan import PlanNode
 from dgs.workers.protocol.fold import NOTHING
 from dgs.workers.protocol.forking import Forking
 from dgs.workers.protocol.lanes import Lanes
-from dgs.workers.protocol.messages import Effect, ForkedState, Frontiers, JoinAnswer, JoinRequest, Send
+from dgs.workers.protocol.messages import Effect, ForkedState, Frontiers, JoinAnswer, Send
 from dgs.workers.protocol.pending import OwnEvents, ParentRequests, Pending, Synchronisation
 from dgs.workers.protocol.releases import Release
 from dgs.workers.protocol.worker import Worker, is_accumulating
@@ -34,33 +38,25 @@ MOST_REQUESTS = 4096
 
 
 class Inner(Worker):
-    """A worker with children."""
+    """What all workers with children do: keep synchronisations in flight, in one order, and tell the children how far lanes are.
+
+    `takers`: the positions of the children that need a part of the state.
+    """
 
     def __init__(self, node: PlanNode, program: Program, lanes: Lanes, *, skips: bool = False) -> None:
         super().__init__(node, program, lanes, skips=skips)
         self.children = tuple(child.id for child in node.children)
-        takers = [i for i, child in enumerate(node.children) if not is_accumulating(child, program)]
-        self._forking = Forking(program, node, takers)
-        self._keeps_base = not takers
-        self._pending = Pending(self.children)
-        self._hands_over = (
-            False  # a request in flight will take the state to the parent: release nothing behind it
-        )
+        self._forking = Forking(program, node, takers(node, program))
         self._held: deque[OwnEvents] = deque()  # released, and not announced yet
+        self._pending = Pending(self.children)
         self._most_in_flight = LEAST_IN_FLIGHT
-        self._below: dict[int, OrderKey] = {}
+        self._below: dict[int, OrderKey] = {}  # positions of the lanes of the children's subtrees
         mailbox = (*lanes.of(node.id), *lanes.above(node.id))
         self._relayed = dict.fromkeys((lane.id for lane in mailbox), BEGIN)
-        self._accumulating_lanes = {
-            lane.id
-            for lane in lanes.of(node.id)
-            if not lane.tags.others and all(k in program.accumulating for k, _ in lane.tags.kinds)
-        }
 
     def work(self) -> Iterator[Effect]:
         """Complete what the children have answered, release what may go, and tell the children how far lanes are."""
-        if self._state is not NOTHING and not self._keeps_base:
-            yield from self._hand_down()
+        yield from self._hand_down()
         while True:
             yield from self._settle()
             released = list(self._release())
@@ -69,25 +65,47 @@ class Inner(Worker):
             yield from released
         yield from self._relay()
 
+    @abstractmethod
+    def _needs_children(self, lane: int) -> bool:
+        """Return whether own events of a lane need the children's states."""
+
+    @abstractmethod
+    def _process(self, own: OwnEvents, parts: list[list[Any]]) -> Iterator[Effect]:
+        """Fold own events, each into the joined state of its moment. `parts`: for each child, a state for each event."""
+
+    @abstractmethod
+    def _hand_up(self, parts: list[Any]) -> Any:
+        """Return the state that answers a request of the parent. `parts`: a state of each child."""
+
+    def _hand_down(self) -> Iterator[Effect]:
+        """Give the children their parts of a state that is here."""
+        yield from ()
+
+    # -- into flight ---------------------------------------------------------------------------------------------------
+
     def _release(self) -> Iterator[Effect]:
         """Put everything that may go now in flight, in the one order that the children follow."""
         while self._has_state and not self._hands_over:
             if not self._held:
                 self._held.extend(
-                    OwnEvents(lane, batch, needs_children=not self._goes_into_base(lane))
+                    OwnEvents(lane, batch, self._needs_children(lane))
                     for release in self.mailbox.release()
                     for lane, batch in release.stretches()
                 )
             entries: list[Synchronisation] = list(self._with_room())
             if self.parent is None or not self._held:  # what the parent asks comes after what is held
-                request = self._take_requests(MOST_REQUESTS if self._accumulates else 1)
-                if request is not None:
-                    entries.append(ParentRequests(request))
-                    self._hands_over = self.parent is not None and not self._accumulates
+                requests = self._take_requests(MOST_REQUESTS if self._accumulates else 1)
+                if requests is not None:
+                    entries.append(ParentRequests(requests))
             if not entries:
                 return
             for entry in entries:
                 yield from self._announce(entry)
+
+    @property
+    def _hands_over(self) -> bool:
+        """Whether a request in flight will take the state to the parent: nothing is released behind it."""
+        return self.parent is not None and not self._accumulates and self._pending.ends_with_requests
 
     def _with_room(self) -> Iterator[OwnEvents]:
         """Remove and yield what is held, as far as there is room in flight."""
@@ -105,10 +123,6 @@ class Inner(Worker):
     def _is_done(self) -> bool:
         return super()._is_done and not self._held
 
-    def _goes_into_base(self, lane: int) -> bool:
-        """Whether own events of a lane need no state of the children. They wait for their turn all the same."""
-        return self._keeps_base and lane in self._accumulating_lanes
-
     def _announce(self, entry: Synchronisation) -> Iterator[Effect]:
         """Put a synchronisation in flight, and ask the children for the states that it needs."""
         first = self._pending.add(entry)
@@ -116,6 +130,8 @@ class Inner(Worker):
             asked = entry.asked(first)
             for child in self.children:
                 yield Send(child, asked)
+
+    # -- to an end -----------------------------------------------------------------------------------------------------
 
     def _accept(self, answer: JoinAnswer) -> None:
         self._pending.accept(answer)
@@ -128,49 +144,16 @@ class Inner(Worker):
             if entry.needs_children:
                 self.synchronisations += len(entry)
             if isinstance(entry, OwnEvents):
+                self.events += len(entry)
                 yield from self._process(entry, parts)
             else:
-                yield from self._pass_up(entry.requests, parts)
+                states = [self._hand_up(list(one_each)) for one_each in zip(*parts, strict=True)]
+                yield from self._answer(entry.requests, states)
+            yield from self._hand_down()
         if done := self.synchronisations - before:
             self._most_in_flight = max(LEAST_IN_FLIGHT, GROWTH * done, 3 * self._most_in_flight // 4)
 
-    def _process(self, own: OwnEvents, parts: list[list[Any]]) -> Iterator[Effect]:
-        """Fold own events, each into the joined state of its moment."""
-        self.events += len(own)
-        if not own.needs_children:
-            self._state, outputs = self._folder.fold(self._state, Release((own.lane,), [own.batch]))
-        elif self._keeps_base:
-            self._state, outputs = self._folder.fold_joined(self._state, own.batch, parts)
-        else:
-            state = self._forking.join([states[0] for states in parts])
-            self._state, outputs = self._folder.fold(state, Release((own.lane,), [own.batch]))
-        yield from outputs
-        if not self._keeps_base:
-            yield from self._hand_down()
-
-    def _pass_up(self, request: JoinRequest, parts: list[list[Any]]) -> Iterator[Effect]:
-        """Answer requests of the parent with the joined states."""
-        states = []
-        for row in zip(*parts, strict=True):
-            if self._keeps_base:
-                state = self._state
-                for part in row:
-                    state = self._forking.joined_with(state, part)
-                self._state = self._identity() if self._accumulates else NOTHING
-            else:
-                state = self._forking.join(list(row))
-            states.append(state)
-        if not self._accumulates:
-            self._has_state = self._hands_over = False
-        yield from self._answer(request, states)
-        if self.parent is None and self._has_state and not self._keeps_base:
-            yield from self._hand_down()
-
-    def _hand_down(self) -> Iterator[Effect]:
-        """Fork the state to the children that do not accumulate."""
-        state, self._state = self._state, NOTHING
-        for position, part in self._forking.fork(state):
-            yield Send(self.children[position], ForkedState(part))
+    # -- how far lanes are ---------------------------------------------------------------------------------------------
 
     def _positions(self) -> dict[int, OrderKey]:
         own = {lane: self._pending.first_event(lane) or self._unsent(lane) for lane in self.mailbox.own}
@@ -194,3 +177,73 @@ class Inner(Worker):
         if news:
             for child in self.children:
                 yield Send(child, Frontiers(tuple(news)))
+
+
+class ForkingInner(Inner):
+    """A worker whose state is at its children: joined for an event or for the parent, and forked again after each event."""
+
+    _is_below = False  # the state, in parts: at the children
+
+    @property
+    def _has_state(self) -> bool:
+        return self._is_below or super()._has_state
+
+    def _needs_children(self, lane: int) -> bool:  # noqa: ARG002 - every lane does
+        return True
+
+    def _process(self, own: OwnEvents, parts: list[list[Any]]) -> Iterator[Effect]:
+        """Fold one event: the children have the state of one moment at a time."""
+        state = self._hand_up([states[0] for states in parts])
+        self._state, outputs = self._folder.fold(state, Release((own.lane,), [own.batch]))
+        yield from outputs
+
+    def _hand_up(self, parts: list[Any]) -> Any:
+        self._is_below = False
+        return self._forking.join(parts)
+
+    def _hand_down(self) -> Iterator[Effect]:
+        """Fork the state, if it is here, to the children that need a part of it."""
+        if self._state is NOTHING:
+            return
+        state, self._state, self._is_below = self._state, NOTHING, True
+        for position, part in self._forking.fork(state):
+            yield Send(self.children[position], ForkedState(part))
+
+
+class KeepingInner(Inner):
+    """A worker that keeps the base state: all its children accumulate, and answer with what has come since they last did.
+
+    If it accumulates itself, the base is the partial state since its own last answer. Else it hands the base up with that
+    answer, and waits for a fork.
+    """
+
+    def __init__(self, node: PlanNode, program: Program, lanes: Lanes, *, skips: bool = False) -> None:
+        super().__init__(node, program, lanes, skips=skips)
+        self._accumulating_lanes = {
+            lane.id
+            for lane in lanes.of(node.id)
+            if not lane.tags.others and all(kind in program.accumulating for kind, _ in lane.tags.kinds)
+        }
+
+    def _needs_children(self, lane: int) -> bool:
+        """Own events that accumulate go into the base alone. They wait for their turn all the same."""
+        return lane not in self._accumulating_lanes
+
+    def _process(self, own: OwnEvents, parts: list[list[Any]]) -> Iterator[Effect]:
+        if own.needs_children:
+            self._state, outputs = self._folder.fold_joined(self._state, own.batch, parts)
+        else:
+            self._state, outputs = self._folder.fold(self._state, Release((own.lane,), [own.batch]))
+        yield from outputs
+
+    def _hand_up(self, parts: list[Any]) -> Any:
+        state = self._state
+        for part in parts:
+            state = self._forking.joined_with(state, part)
+        self._state = self._identity() if self._accumulates else NOTHING
+        return state
+
+
+def takers(node: PlanNode, program: Program) -> list[int]:
+    """Return the positions of the children that need a part of the state: those whose subtrees do not only accumulate."""
+    return [i for i, child in enumerate(node.children) if not is_accumulating(child, program)]

@@ -31,7 +31,7 @@ class Leaf(Worker):
             if self._accumulates:
                 yield from self._answer_windows(request)
             else:
-                state, self._state, self._has_state = self._state, NOTHING, False  # R9: gone for good
+                state, self._state = self._state, NOTHING  # R9: gone for good
                 yield from self._answer(request, [state])
 
     def _fold(self, release: Release) -> Iterator[Effect]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dgs.model.program import Program
-from dgs.workers.protocol.inner import Inner
+from dgs.workers.protocol.inner import ForkingInner, KeepingInner, takers
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.leaf import Leaf
 from dgs.workers.protocol.worker import Worker
 
 
 def make_worker(node_id: str, program: Program, lanes: Lanes, *, skips: bool = False) -> Worker:
-    """Return the worker of a node: a leaf, or one with children. `skips`: it leaves out events that raise."""
+    """Return the worker of a node: a leaf, or one of the two with children. `skips`: it leaves out events that raise."""
     node = lanes.plan.node(node_id)
-    return (Leaf if node.is_leaf else Inner)(node, program, lanes, skips=skips)
+    with_children = ForkingInner if takers(node, program) else KeepingInner
+    return (Leaf if node.is_leaf else with_children)(node, program, lanes, skips=skips)

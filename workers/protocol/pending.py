@@ -130,6 +130,11 @@ class Pending:
         return None
 
     @property
+    def ends_with_requests(self) -> bool:
+        """Whether the last synchronisation is one that the parent asks for."""
+        return bool(self._queue) and isinstance(self._queue[-1], ParentRequests)
+
+    @property
     def in_flight(self) -> int:
         """How many requests are announced and not complete."""
         return self._asked - self._used

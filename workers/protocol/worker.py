@@ -53,7 +53,6 @@ class Worker(ABC):
         self._program = program
         self._accumulates = self.parent is not None and is_accumulating(node, program)
         self._state: Any = self._identity() if self._accumulates else NOTHING
-        self._has_state = self._accumulates  # here or at the children, not at the parent
         self._snapshots_wanted = 0
         self._epoch = 0  # at the root: the last one that was closed
         self._has_ended = False
@@ -109,7 +108,12 @@ class Worker(ABC):
     def _receive_state(self, state: Any) -> None:
         if self._has_state:
             raise InternalError(problem=f"worker {self.id} was handed a state while it has one")
-        self._state, self._has_state = state, True
+        self._state = state
+
+    @property
+    def _has_state(self) -> bool:
+        """Whether the state is here or at the children, and not at the parent."""
+        return self._state is not NOTHING
 
     def _take_requests(self, most: int = 1, *, beside_events: bool = False) -> JoinRequest | None:
         """Remove and return requests that can be acted upon: the parent's, or at the root the runtime's own."""

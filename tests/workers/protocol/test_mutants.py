@@ -87,7 +87,7 @@ def takes_own_accumulating_events_out_of_turn(patch: pytest.MonkeyPatch) -> None
 
 def releases_behind_a_hand_over(patch: pytest.MonkeyPatch) -> None:
     """A worker that is about to hand its state up releases nothing behind that request."""
-    patch.setattr(Inner, "_hands_over", property(lambda _: False, lambda *_: None), raising=False)
+    patch.setattr(Inner, "_hands_over", property(lambda _: False))
 
 
 def forgets_the_events_in_flight(patch: pytest.MonkeyPatch) -> None:
