@@ -83,7 +83,7 @@ def _run(prepared: Prepared, expected: list[int]) -> dict[str, Any]:
     seconds = time.perf_counter() - began
     return {
         "seconds": round(seconds, 2),
-        "events_per_s": round(result.figures["events_in"] / seconds),
+        "events_per_s": round(result.figures.events_in / seconds),
         "cpu_s": round(_cpu_seconds() - cpu, 2),
         "load": round(os.getloadavg()[0], 1),
         "equal": _outputs(result) == expected,

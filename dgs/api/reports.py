@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,29 +29,34 @@ def report_of(
     itself; `throughput_eps`: events of this process per second. `epoch`: the last that is committed, None if none is; `stopped_at`:
     the one that was committed for the stop.
     """
-    figures = dict(result.figures)
+    figures = result.figures
     run_dir = None if launch.directory is None else launch.directory.path
-    seconds, events = figures["seconds"], max(figures["events_in"] - events_before, 0)
+    seconds, events = figures.seconds, max(figures.events_in - events_before, 0)
     return {
         "status": "done" if result.stopped_by is None else "stopped",
         **_about(launch.prepared, started),
-        "events_in": figures.pop("events_in"),
+        "events_in": figures.events_in,
         "events_before": events_before,
-        "outputs": figures.pop("outputs"),
-        "seconds": figures.pop("seconds"),
+        "outputs": figures.outputs,
+        "seconds": seconds,
         "throughput_eps": events / seconds if seconds > 0 else None,
-        "hosts": figures.pop("hosts"),
-        "workers": figures.pop("workers"),
-        "drops": figures.pop("drops"),
-        "skipped": figures.pop("skipped"),
+        "hosts": figures.hosts,
+        "workers": figures.workers,
+        "drops": dict(figures.drops),
+        "skipped": figures.skipped,
         "dead_letters": None if run_dir is None else _dead_letters(run_dir),
         "verified": None if differences is None else not differences,
         "differences": list(differences or ()),
         "run_dir": None if run_dir is None else str(run_dir),
         "stopped_by": result.stopped_by,
         "stopped_at": result.stopped_at,
-        "epoch": figures["checkpoints"]["epoch"] or None,
-        **figures,
+        "epoch": figures.checkpoints.epoch or None,
+        "first_output_seconds": figures.first_output_seconds,
+        "starved_reads": figures.starved_reads,
+        "per_worker": {name: asdict(worker) for name, worker in figures.per_worker.items()},
+        **({} if figures.waited is None else {"waited": list(figures.waited)}),
+        "checkpoints": asdict(figures.checkpoints),
+        "restarts": figures.restarts,
     }
 
 

@@ -99,7 +99,7 @@ def _expected(
         [batches(prepared, rank, config, job.log_dir) for rank, config in configs],
         on_error=job.on_error,
     )
-    read = result.figures["events_in"]
+    read = result.figures.events_in
     lines = []
     if done.events != read:
         lines.append(f"the sequential program read {done.events:,} events, the run {read:,}")

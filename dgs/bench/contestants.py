@@ -108,10 +108,9 @@ def runtime(
     def run(*, collect: bool) -> Measured:
         result = run_job(replace(job, collect=collect))
         found = [batch.values for batch in result.outputs] if collect else None
-        figures = {name: result.figures.get(name) for name in ("first_output_seconds", "starved_reads")}
-        return Measured(
-            result.figures["events_in"], result.figures["seconds"], found, result.figures["outputs"], figures
-        )
+        done = result.figures
+        more = {"first_output_seconds": done.first_output_seconds, "starved_reads": done.starved_reads}
+        return Measured(done.events_in, done.seconds, found, done.outputs, more)
 
     keeps = engine == "local" or expects.fingerprint.count * FEW <= expects.events
     check = None if keeps else (lambda: run(collect=True))

@@ -58,14 +58,14 @@ def _samples(place: Path, repeat: int) -> Iterator[dict[str, Any]]:
                 where = place / f"run-{size}-{number}-{is_with}"
                 chosen = replace(job, checkpoint_dir=where) if is_with else replace(job, checkpoint=None)
                 figures = run_job(chosen).figures
-                done = figures["checkpoints"]
+                done = figures.checkpoints
                 yield {
                     "state": size,
                     "with": is_with,
-                    "seconds": figures["seconds"],
-                    "committing": done["seconds"] if is_with else 0.0,
-                    "committed": done["committed"],
-                    "bytes": done["state_bytes"],
+                    "seconds": figures.seconds,
+                    "committing": done.seconds if is_with else 0.0,
+                    "committed": done.committed,
+                    "bytes": done.state_bytes,
                 }
 
 

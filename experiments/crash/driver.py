@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,8 @@ def main(plan: str, directory: str, *, resumes: bool) -> None:
     job = Launch(prepare(from_file(plan, {}))).job
     job = replace(job, checkpoint_dir=where / "checkpoints", output_dir=where, resumes=resumes)
     result = run_job(job, Caller(notify=lambda text: tell(told=text)))
-    tell(figures={name: result.figures[name] for name in ("seconds", "restarts", "checkpoints", "events_in")})
+    figures = asdict(result.figures)
+    tell(figures={name: figures[name] for name in ("seconds", "restarts", "checkpoints", "events_in")})
 
 
 if __name__ == "__main__":

@@ -48,8 +48,9 @@ from dgs.spark_bridge.session.session import session as spark_session
 from dgs.workers.checkpoints import ResumePoint
 from dgs.workers.event_log import failure, summary
 from dgs.workers.recovery.epochs import HostReport, RootReport
-from dgs.workers.runtime.caller_outputs import CallerOutputs, merged_figures
+from dgs.workers.runtime.caller_outputs import CallerOutputs
 from dgs.workers.runtime.deployment import Deployment
+from dgs.workers.runtime.figures import HostFigures, WorkerFigures, run_figures
 from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.runtime.supervisor import Ended, Session, supervise
 from dgs.workers.sources.context import SourceContext
@@ -87,7 +88,7 @@ def drive(deployment: Deployment, session: Session) -> Ended:
     checkpoints.take_reports(_as_of_one_host(deployment, state, reports))
     seconds = time.time() - started
     hosts = [_figures(report) for report in reports]
-    return Ended(state, merged_figures(hosts, checkpoints.last, seconds=seconds, started=started))
+    return Ended(state, run_figures(hosts, checkpoints.last, seconds=seconds, started=started))
 
 
 @dataclass
@@ -175,17 +176,16 @@ def _as_of_one_host(
     return host, RootReport(epoch, codec.encode(state), ends, is_final=True)
 
 
-def _figures(report: Report) -> dict[str, Any]:
-    return {
-        "events_in": report.events,
-        "outputs": report.outputs,
-        "drops": report.drops,
-        "began": report.began,
-        "ended": report.ended,
-        "first_output": report.first_output,
-        "starved_reads": 0,
-        "per_worker": report.per_worker,
-    }
+def _figures(report: Report) -> HostFigures:
+    return HostFigures(
+        report.events,
+        report.outputs,
+        report.drops,
+        report.began,
+        report.ended,
+        report.first_output,
+        per_worker={name: WorkerFigures(**worker) for name, worker in report.per_worker.items()},
+    )
 
 
 def _first_state(program: Program, point: ResumePoint) -> State:

@@ -22,6 +22,7 @@ from dgs.workers.recovery.epochs import HostReport, RootReport
 from dgs.workers.runtime.allocator import keep_freed_memory
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.engine import Engine
+from dgs.workers.runtime.figures import HostFigures
 from dgs.workers.runtime.job import Job
 from dgs.workers.runtime.stall import Standing
 from dgs.workers.transport.contract import Transport
@@ -216,8 +217,8 @@ class HostActor:
             self._transport.wake()
 
     @ray.method(concurrency_group="control")
-    def figures(self) -> dict[str, Any]:
-        """Return what this host has to say for the report."""
+    def figures(self) -> HostFigures:
+        """Return the figures of this host for the report."""
         return self._running().figures()
 
     @ray.method(concurrency_group="control")

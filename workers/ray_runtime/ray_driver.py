@@ -19,9 +19,9 @@ from dgs.workers.ray_runtime.hosts import RayHosts
 from dgs.workers.ray_runtime.pool import HostPool
 from dgs.workers.recovery.epochs import HostReport, RootReport
 from dgs.workers.recovery.stop_request import ControlRequest
-from dgs.workers.runtime.caller_outputs import merged_figures
 from dgs.workers.runtime.checkpointing import Checkpointing
 from dgs.workers.runtime.deployment import Deployment
+from dgs.workers.runtime.figures import run_figures
 from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.runtime.stall import Watchdog, sentence
 from dgs.workers.runtime.supervisor import LOSSES, Ended, Session, supervise
@@ -132,14 +132,15 @@ class _Driver:
             if not checkpoints.is_over:
                 raise InternalError(problem="all hosts have stopped and the end is not committed")
         seconds = time.time() - started
-        figures = merged_figures(
+        figures = run_figures(
             self._hosts.ask(lambda actor: actor.figures.remote()),
             checkpoints.last,
             seconds=seconds,
             started=started,
+            waited=self._watchdog.sentences,
         )
         state = None if final is None else codec.decode(final)
-        return Ended(state, {**figures, "waited": self._watchdog.sentences}, request)
+        return Ended(state, figures, request)
 
     def _open(self) -> None:
         """Open all hosts, then let them reach each other."""

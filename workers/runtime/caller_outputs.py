@@ -1,13 +1,11 @@
-"""What comes together at the caller: outputs of sinks that live there, events that were left out, the figures of all hosts."""
+"""What comes together at the caller: outputs of sinks that live there, and events that were left out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable
 
 from dgs.model.outputs import OutputBatch
 from dgs.semantics.skipped_events import DeadLetter
-from dgs.workers.checkpoints import Checkpoint
 from dgs.workers.runtime.job import Job
 from dgs.workers.sinks import Sink, is_central, open_sink
 
@@ -87,35 +85,3 @@ class CallerOutputs:
                 sink.close()
             else:
                 sink.abort()
-
-
-def merged_figures(
-    parts: Sequence[Mapping[str, Any]], last: Checkpoint | None, *, seconds: float, started: float
-) -> dict[str, Any]:
-    """Return one report of the figures of all hosts. `seconds` is the time from the first read to the last output.
-
-    Hosts know when that was; where the end had to be committed as a checkpoint, the driver does (`seconds`). `last`: the newest
-    checkpoint, which says how many events the state holds.
-    """
-    ends = [part["ended"] for part in parts if part["ended"] is not None]
-    if ends and last is not None and last.state is None:
-        seconds = max(ends) - min(part["began"] for part in parts if part["began"] is not None)
-    firsts = [part["first_output"] for part in parts if part["first_output"] is not None]
-    drops: dict[str, int] = {}
-    for part in parts:
-        for stream, count in part["drops"].items():
-            drops[stream] = max(
-                drops.get(stream, 0), count
-            )  # readers of splits all see the drops of the whole stream
-    per_worker = {worker: figures for part in parts for worker, figures in part["per_worker"].items()}
-    return {
-        "events_in": 0 if last is None else last.events,
-        "outputs": sum(part["outputs"] for part in parts),
-        "seconds": seconds,
-        "first_output_seconds": min(firsts) - started if firsts else None,
-        "hosts": len(parts),
-        "workers": len(per_worker),
-        "drops": drops,
-        "starved_reads": sum(part["starved_reads"] for part in parts),
-        "per_worker": per_worker,
-    }

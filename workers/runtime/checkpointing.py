@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from dgs.errors import CheckpointFailedError
 from dgs.workers.checkpoints import Checkpoint
@@ -18,6 +17,7 @@ from dgs.workers.recovery.stop_request import ControlRequest, StopRequest
 from dgs.workers.runtime.caller_outputs import CallerOutputs
 from dgs.workers.runtime.control import Control
 from dgs.workers.runtime.deployment import Deployment
+from dgs.workers.runtime.figures import CheckpointFigures
 from dgs.workers.runtime.store_opening import RunStores
 
 MOST_FAILURES = 3
@@ -25,23 +25,6 @@ MOST_FAILURES = 3
 
 Ask = Callable[[bool], None]
 """Asks the root for a snapshot; True if its state must be saved whatever `checkpoint.when` says."""
-
-
-@dataclass
-class CheckpointFigures:
-    """What the report says of checkpoints: how many, how many failed, seconds in commits, bytes of the last state.
-
-    `outputs`: committed since the process began. `epoch`: the newest that was committed, here or before. `events`: in its state,
-    if it was committed here.
-    """
-
-    committed: int = 0
-    failed: int = 0
-    seconds: float = 0.0
-    state_bytes: int = 0
-    outputs: int = 0
-    epoch: int = 0
-    events: int = 0
 
 
 class Checkpointing:

@@ -20,6 +20,7 @@ from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.protocol.messages import EpochClosed, Frame, Skipped, Snapshot
 from dgs.workers.recovery.epochs import HostReport, RootReport
 from dgs.workers.runtime.deployment import Deployment
+from dgs.workers.runtime.figures import HostFigures, WorkerFigures
 from dgs.workers.runtime.host_outputs import HostOutputs
 from dgs.workers.runtime.host_sources import HostSources
 from dgs.workers.runtime.stall import Standing, waits_of
@@ -164,25 +165,21 @@ class Engine:
         self._sources.close()
         self._outputs.close(complete=complete)
 
-    def figures(self) -> dict[str, Any]:
-        """Return what this host has to say for the report."""
-        return {
-            "events_in": self.events,
-            "outputs": self._outputs.count,
-            "drops": self._sources.drops,
-            "began": self.began,
-            "ended": self.ended,
-            "first_output": self._outputs.first,
-            "starved_reads": self.host.starved_reads,
-            "per_worker": {
-                worker.id: {
-                    "host": self.index,
-                    "events": worker.events,
-                    "synchronisations": worker.synchronisations,
-                }
+    def figures(self) -> HostFigures:
+        """Return the figures of this host for the report."""
+        return HostFigures(
+            self.events,
+            self._outputs.count,
+            self._sources.drops,
+            self.began,
+            self.ended,
+            self._outputs.first,
+            self.host.starved_reads,
+            {
+                worker.id: WorkerFigures(self.index, worker.events, worker.synchronisations)
                 for worker in self.host.workers.values()
             },
-        }
+        )
 
     def standing(self) -> Standing:
         """Return what the workers here wait for, and how long ago each source here was heard."""

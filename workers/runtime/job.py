@@ -25,6 +25,7 @@ from dgs.model.tags import Tag
 from dgs.planner.plan import Plan
 from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.recovery.checkpoint import CheckpointStore
+from dgs.workers.runtime.figures import RunFigures
 from dgs.workers.sources.context import SourceContext
 
 
@@ -96,15 +97,13 @@ class Job:
 class JobResult:
     """What a runtime answers: the final state, the collected outputs, and the figures of the report.
 
-    `figures` holds `events_in`, `outputs`, `skipped`, `seconds` (from the first read to the last output), `hosts`, `workers`,
-    `drops` (per stream), `per_worker` and `per_stream` dictionaries. `stopped_by`: why the run ended before its streams did: a
-    signal's name, or `dgs stop`; None if it came to its end. `stopped_at`: the epoch that was committed for it; None if none could
+    `stopped_by`: why the run ended before its streams did: a signal's name, or `dgs stop`; None if it came to its end. `stopped_at`: the epoch that was committed for it; None if none could
     be in time. `dead_letters`: the events that `on_error: skip` left out, if the outputs were to be collected.
     """
 
     state: Any
     outputs: list[OutputBatch]
-    figures: dict[str, Any]
+    figures: RunFigures
     stopped_by: str | None = None
     stopped_at: int | None = None
     dead_letters: list[DeadLetter] = field(default_factory=list)

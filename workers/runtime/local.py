@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 from dgs.errors import StalledError
-from dgs.workers.runtime.caller_outputs import merged_figures
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.engine import Engine
+from dgs.workers.runtime.figures import run_figures
 from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.runtime.stall import Watchdog, sentence
 from dgs.workers.runtime.supervisor import Ended, Session, supervise
@@ -49,9 +49,11 @@ def drive(deployment: Deployment, session: Session) -> Ended:
         seconds = time.time() - started
     finally:
         engine.close(complete=checkpoints.is_over)
-    figures = merged_figures([engine.figures()], checkpoints.last, seconds=seconds, started=started)
-    return Ended(
-        None if engine.final is None else engine.final.state,
-        {**figures, "waited": watchdog.sentences},
-        request,
+    figures = run_figures(
+        [engine.figures()],
+        checkpoints.last,
+        seconds=seconds,
+        started=started,
+        waited=watchdog.sentences,
     )
+    return Ended(None if engine.final is None else engine.final.state, figures, request)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dgs.errors import DgsError, FrameGapError, WorkerLostError
@@ -18,9 +18,10 @@ from dgs.workers.recovery.outbox import dealt_otherwise
 from dgs.workers.recovery.positions import declared
 from dgs.workers.recovery.stop_request import ControlRequest, StopRequest
 from dgs.workers.runtime.caller_outputs import CallerOutputs
-from dgs.workers.runtime.checkpointing import CheckpointFigures, Checkpointing
+from dgs.workers.runtime.checkpointing import Checkpointing
 from dgs.workers.runtime.control import Control
 from dgs.workers.runtime.deployment import Deployment
+from dgs.workers.runtime.figures import CheckpointFigures, RunFigures
 from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.runtime.store_opening import RunStores, opened_store, places_of, run_id
 from dgs.workers.sinks import is_central, open_sink
@@ -43,10 +44,10 @@ STOP_GRACE = 1.0
 
 @dataclass(frozen=True)
 class Ended:
-    """How a generation ended: the final state and the figures of its hosts, or the request that ended it."""
+    """How a generation ended: the final state, its figures, and the request that ended it, if one did."""
 
     state: Any
-    figures: dict[str, Any]
+    figures: RunFigures
     request: ControlRequest | None = None
 
 
@@ -133,11 +134,14 @@ def _generations(session: Session, drive: Drive, hosts: Callable[[Job], int]) ->
             session.keep()
             job = session.job = _replanned(session, request.plan or "")
             continue
-        done = session.figures
         made = session.caller_outputs
-        figures = {**ended.figures, "outputs": done.outputs, "skipped": made.skipped}
-        figures["checkpoints"] = asdict(done)
-        figures["restarts"] = session.restarted
+        figures = replace(
+            ended.figures,
+            outputs=session.figures.outputs,
+            skipped=made.skipped,
+            checkpoints=session.figures,
+            restarts=session.restarted,
+        )
         by, at = (None, None) if request is None else (request.by, epoch)
         return JobResult(ended.state, made.outputs, figures, by, at, made.dead_letters)
 

@@ -66,6 +66,31 @@ def test_json_prints_one_object_with_the_figures(project, dgs, run_dirs):
     assert Path(report["run_dir"]) == run_dirs()[0]
 
 
+def test_results_have_these_fields_in_this_order(project, dgs):
+    """Scripts of users read them: a field may be added, none may go."""
+    report = json.loads(dgs("run plan.yaml --json").out)
+    assert list(report) == [
+        *("status", "name", "started", "runtime", "plan"),
+        *(
+            "events_in",
+            "events_before",
+            "outputs",
+            "seconds",
+            "throughput_eps",
+            "hosts",
+            "workers",
+            "drops",
+            "skipped",
+        ),
+        *("dead_letters", "verified", "differences", "run_dir", "stopped_by", "stopped_at", "epoch"),
+        *("first_output_seconds", "starved_reads", "per_worker", "waited", "checkpoints", "restarts"),
+    ]
+    for worker in report["per_worker"].values():
+        assert list(worker) == ["host", "events", "synchronisations"]
+    counts = ["committed", "failed", "seconds", "state_bytes", "outputs", "epoch", "events"]
+    assert list(report["checkpoints"]) == counts
+
+
 def test_json_is_the_last_line_after_a_stdout_sink(project, dgs):
     done = dgs("run plan.yaml --json --set sinks=[stdout]")
     *outputs, report = done.out.splitlines()

@@ -235,9 +235,9 @@ def test_a_killed_host_is_noticed_at_once_and_the_run_goes_on_from_its_last_chec
     run.check()
     assert run.notices == ["the run starts again from its last checkpoint, now"]
     assert run.told[0][0] - run.fallen[0] < PATIENCE
-    assert figures["restarts"] == 1
-    assert figures["events_in"] == sum(map(len, STREAMS.values()))
-    assert figures["outputs"] == expected().total()
+    assert figures.restarts == 1
+    assert figures.events_in == sum(map(len, STREAMS.values()))
+    assert figures.outputs == expected().total()
 
 
 def test_a_run_survives_the_roots_host_and_then_another_and_leaves_nothing_of_them(
@@ -249,7 +249,7 @@ def test_a_run_survives_the_roots_host_and_then_another_and_leaves_nothing_of_th
     falls = {(BARRIER(), 150): 1, (leaf, 350): 1, ("init",): 1}
     settings = {"runtime.restarts.max": 2}  # without progress in between
     run = Falling(tmp_path, falls, settings=settings, pauses_at=350)
-    restarts = run.run().figures["restarts"]
+    restarts = run.run().figures.restarts
     assert len(run.fallen) == 3
     assert restarts in (2, 3)  # two may fall together
     run.check()
@@ -268,7 +268,7 @@ def test_a_run_begins_anew_when_nothing_is_committed_yet(tmp_path):
 
 def test_a_run_without_checkpoints_begins_anew(tmp_path):
     run = Falling(tmp_path, {(leaf_tag(tmp_path), 300): 1}, every=None)
-    assert run.run().figures["restarts"] == 1
+    assert run.run().figures.restarts == 1
     run.check()
 
 
