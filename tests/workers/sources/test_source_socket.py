@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dgs.errors import MalformedRowError, ResourceError
+from dgs.errors import MalformedRowError, OutputUnwritableError, ResourceError
 from dgs.job.schema import StreamConfig
 from dgs.model.order import END, OrderKey
 from dgs.model.tags import Tag
@@ -233,6 +233,36 @@ def test_one_connection_that_is_refused_does_not_hurt_the_others(tmp_path, monke
             assert "connections already" in other.answer()["error"]
         client.send(row(5))
         assert len(read_rows(source, 2)) == 2
+
+
+def is_cut_off(client):
+    """Return whether the port lets go of a client that sends nonsense and takes no answer."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        try:
+            client.send(b"{\n" * 1000)
+        except ConnectionError:
+            return True
+    return False
+
+
+def test_client_that_does_not_take_its_answers_is_cut_off_and_others_are_served(tmp_path, monkeypatch):
+    monkeypatch.setattr(line_server, "MOST_UNSENT", 1000)
+    with listening(tmp_path, on_disorder="drop"), Client(tmp_path) as deaf, Client(tmp_path) as client:
+        assert is_cut_off(deaf)
+        assert client.ask() == {"durable": 0}
+
+
+def test_log_that_cannot_be_written_ends_the_run(tmp_path, monkeypatch):
+    def append(*_, **__):
+        raise OutputUnwritableError(path=tmp_path, problem="No space left on device")
+
+    with listening(tmp_path) as source, Client(tmp_path) as client:
+        monkeypatch.setattr(LogWriter, "append", append)
+        client.send(row(5))
+        with pytest.raises(OutputUnwritableError, match="No space left"):
+            read_to_end(source)
+        assert client.file.readline() == b""
 
 
 def test_port_takes_no_more_while_the_reader_is_behind(tmp_path, monkeypatch):
