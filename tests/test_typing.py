@@ -238,7 +238,8 @@ import dgs.testing
 from dgs import Progam  # error: Module "dgs" has no attribute "Progam"; maybe "Program"?
 from dgs.monoids import SUMS  # error: Module "dgs.monoids" has no attribute "SUMS"
 
-VALUE = dgs.kind("value", keys=str)  # error: Unexpected keyword argument "keys" for "kind"
+VALUE = dgs.kind("value")
+dgs.kind("value", keys=str)  # error: Unexpected keyword argument "keys" for "kind"
 dgs.run(3, strems=4)  # error: Unexpected keyword argument "strems" for "run"  # error: Argument 1 to "run"
 dgs.Progam  # error: Module has no attribute "Progam"; maybe "Program"?
 dgs.Dependence((VALUE, VALUE))  # error: Argument 1 to "Dependence"
