@@ -25,6 +25,7 @@ from dgs.workers.runtime.figures import CheckpointFigures, RunFigures
 from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.runtime.store_opening import RunStores, opened_store, places_of, run_id
 from dgs.workers.sinks import is_central, open_sink
+from dgs.workers.sinks.files.owned import check_free, check_no_inputs
 from dgs.workers.sinks.files.places import FILE_KINDS
 from dgs.workers.sinks.files.publishing import claim, discard_unpublished, remove_earlier
 from dgs.workers.sources.live.waiting import SECOND
@@ -93,6 +94,9 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
         if job.checkpoint_dir is not None:
             patience = job.runtime.stop_timeout / SECOND + STOP_GRACE
             stack.enter_context(control.listening(patience=patience))
+        check_no_inputs(places_of(job), job.streams, job.base_dir)
+        if not job.resumes:
+            check_free(places_of(job))
         # First, since it refuses names: before the outputs of an earlier run are touched.
         stack.enter_context(caller.ports.outputs())
         store = stack.enter_context(opened_store(job))

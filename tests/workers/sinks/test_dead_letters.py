@@ -10,6 +10,7 @@ from dgs.model.outputs import OutputBatch
 from dgs.model.tags import Tag
 from dgs.model.user_code import shown
 from dgs.semantics.skipped_events import DeadLetter
+from dgs.workers.recovery.checkpoint import StagedFile
 from dgs.workers.sinks import open_sink
 from dgs.workers.sinks.dead_letters import dead_letters
 from dgs.workers.sinks.delivery import deliveries
@@ -60,20 +61,27 @@ def test_payload_that_json_cannot_hold_is_written_as_its_repr(tmp_path):
 
 
 def test_run_without_letters_leaves_none_of_an_earlier_one(tmp_path):
-    (tmp_path / "dead-letter-0.jsonl").write_text("old")
+    publish([staged(tmp_path / "dead-letter-0.jsonl")])
     (tmp_path / "part-0.jsonl").write_text("outputs")
     letters = dead_letters(tmp_path, host=0)
     publish(letters.stage(1).files)
     letters.close()
-    assert [path.name for path in tmp_path.iterdir()] == ["part-0.jsonl"]
+    assert [path.name for path in tmp_path.glob("*.jsonl")] == ["part-0.jsonl"]
 
 
 def test_letters_are_among_the_places_of_a_run_that_may_have_them(tmp_path):
-    (tmp_path / "dead-letter-000003-0.jsonl").write_text("old")
+    publish([staged(tmp_path / "dead-letter-000003-0.jsonl")])
     remove_earlier(output_places((), output_dir=tmp_path, base_dir=tmp_path))
-    assert len(list(tmp_path.iterdir())) == 1
+    assert len(list(tmp_path.glob("*.jsonl"))) == 1
     remove_earlier(output_places((), output_dir=tmp_path, base_dir=tmp_path, dead_letters=True))
-    assert list(tmp_path.iterdir()) == []
+    assert not list(tmp_path.glob("*.jsonl"))
+
+
+def staged(final):
+    """Stage a file that is to be called `final`."""
+    partial = final.with_name(f"{final.name}.partial")
+    partial.write_text("old")
+    return StagedFile(str(partial), str(final), 3, "", 1)
 
 
 # -- functions ---------------------------------------------------------------------------------------------------------

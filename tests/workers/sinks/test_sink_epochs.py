@@ -18,6 +18,7 @@ from dgs.model.tags import Tag
 from dgs.workers.checkpoints import StagedFile
 from dgs.workers.sinks import open_sink
 from dgs.workers.sinks.files import table_sinks
+from dgs.workers.sinks.files.owned import LIST, list_outputs
 from dgs.workers.sinks.files.places import output_places
 from dgs.workers.sinks.files.publishing import claim, discard_unpublished, publish, remove_earlier
 
@@ -46,7 +47,7 @@ def batch(values):
 
 
 def names(folder):
-    return sorted(path.name for path in (folder / "out").iterdir())
+    return sorted(path.name for path in (folder / "out").iterdir() if path.name != LIST)
 
 
 def lines(path):
@@ -203,8 +204,11 @@ def test_what_earlier_runs_left_goes_and_files_of_others_stay(tmp_path):
     (tmp_path / "out").mkdir()
     for name in ("part-0.jsonl", "part-000009-2-1.jsonl", "part-0.csv", "notes.jsonl"):
         (tmp_path / "out" / name).write_text("old")
+    listed = [str(tmp_path / "out" / name) for name in ("part-0.jsonl", "part-000009-2-1.jsonl")]
+    list_outputs([StagedFile("", final, 3, "", 1) for final in listed])
+    (tmp_path / "out" / "part-1.jsonl").write_text("another's")
     remove_earlier(places(tmp_path))
-    assert names(tmp_path) == ["notes.jsonl", "part-0.csv"]
+    assert names(tmp_path) == ["notes.jsonl", "part-0.csv", "part-1.jsonl"]
 
 
 def test_run_without_checkpoints_replaces_the_files_of_a_checkpointed_one(tmp_path):

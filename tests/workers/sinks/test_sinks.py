@@ -22,6 +22,7 @@ from dgs.model.outputs import OutputBatch
 from dgs.model.tags import Tag
 from dgs.workers.sinks import is_central, open_sink
 from dgs.workers.sinks.files import table_sinks
+from dgs.workers.sinks.files.owned import LIST
 from dgs.workers.sinks.files.publishing import publish
 from dgs.workers.sinks.formats.json_text import as_json
 
@@ -56,7 +57,7 @@ def finish(*sinks):
 
 
 def names(folder):
-    return sorted(path.name for path in (folder / "out").iterdir())
+    return sorted(path.name for path in (folder / "out").iterdir() if path.name != LIST)
 
 
 def lines(folder, name="part-0.jsonl"):

@@ -9,8 +9,8 @@ an earlier run left and removes it at its end (`EarlierRun`). In a checkpointed 
 >>> file = StagedFile(str(folder / "part-000001-0.g1.jsonl.partial"), str(folder / "part-000001-0.jsonl"), 3, "", 1)
 >>> Path(file.path).write_text("new")
 3
->>> publish([file]), publish([file]), [path.name for path in folder.iterdir()]
-(None, None, ['part-000001-0.jsonl'])
+>>> publish([file]), publish([file]), sorted(path.name for path in folder.iterdir())
+(None, None, ['.dgs-outputs', 'part-000001-0.jsonl'])
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 
 from dgs.errors import OutputUnwritableError
 from dgs.workers.recovery.checkpoint import StagedFile
+from dgs.workers.sinks.files.owned import list_outputs, owned
 from dgs.workers.sinks.files.part_file import is_abandoned, locked
 from dgs.workers.sinks.files.places import PartNames, Place
 from dgs.workers.storage.disk import sync_directory
@@ -34,6 +35,7 @@ def publish(files: Sequence[StagedFile]) -> None:
 
     Raises OutputUnwritableError naming the file if one is under neither name.
     """
+    list_outputs(files)
     for file in files:
         path, final = Path(file.path), Path(file.final)
         with refusing(final):
@@ -55,14 +57,14 @@ def discard_unpublished(places: Iterable[Place]) -> None:
 
 
 def remove_earlier(places: Iterable[Place]) -> None:
-    """Remove what earlier runs left under final names.
+    """Remove what earlier runs of ours left under final names.
 
     A checkpointed run that begins afresh calls it before its first commit: once its record is written nobody could tell the files
     of epoch 1 of this run from those of another.
     """
     for place in places:
         with refusing(place.directory):
-            for path in place.finals():
+            for path in owned(place):
                 path.unlink(missing_ok=True)
 
 
@@ -85,7 +87,7 @@ class EarlierRun:
 
     def __init__(self, place: Place) -> None:
         self._place = place
-        self._files = {path: _identity(path) for path in place.finals()}
+        self._files = {path: _identity(path) for path in owned(place)}
 
     def remove(self) -> None:
         """Remove those that no host of the new run writes or has replaced, and what dead runs left."""
