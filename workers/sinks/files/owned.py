@@ -112,7 +112,7 @@ def _listed(directory: Path) -> dict[str, list[tuple[int, str]]]:
     found: dict[str, list[tuple[int, str]]] = defaultdict(list)
     try:
         text = (directory / LIST).read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return found
     for line in text.splitlines():
         try:
