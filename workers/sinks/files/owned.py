@@ -58,10 +58,10 @@ def list_outputs(files: Sequence[StagedFile]) -> None:
         about = {"file": final.name, "size": file.size, "digest": file.digest}
         lines[final.parent].append(f"{json.dumps(about)}\n")
     for directory, new in lines.items():
-        with refusing(directory / LIST), (directory / LIST).open("ab") as file:
-            is_new = not file.tell()
-            file.write("\n".join(["", *new]).encode())  # a line that a crash has torn stays by itself
-            sync_file(file)
+        with refusing(directory / LIST), (directory / LIST).open("ab") as names:
+            is_new = not names.tell()
+            names.write("\n".join(["", *new]).encode())  # a line that a crash has torn stays by itself
+            sync_file(names)
             if is_new:
                 sync_directory(directory)
 
