@@ -1,4 +1,4 @@
-"""What a run waits for that makes no progress: from mailboxes to a sentence. A pure function: ages and times are given.
+"""What a run waits for that makes no progress: from mailboxes to a sentence. Ages and times are given.
 
 >>> wait = Wait("w3", "rules", OrderKey(1_000, 0, 0))
 >>> quiet = Standing((wait,), {"rules": OrderKey(40, 0, 0)}, {"rules": 12.2}, held=5_000)
@@ -7,7 +7,7 @@
 >>> sentence([Standing((), {"rules": OrderKey(40, 0, 0)}, {"rules": 70.0}, held=0)], unit="none")
 "all events are processed; stream 'rules' has not ended, last heard 70 s ago"
 
-Notices that a run has stood still, and says so once per interval. Clock outside.
+A watchdog notices that a run stands still, and says so once per interval.
 
 >>> said = []
 >>> dog = Watchdog(after=10.0, now=0.0, notify=said.append)
@@ -65,30 +65,62 @@ def waits_of(workers: Iterable[Worker], lanes: Lanes) -> tuple[Wait, ...]:
 
 
 def sentence(standings: Sequence[Standing], *, unit: TimeUnit) -> str:
-    """Return on what a run waits: the stream that was heard longest ago of those that hold something back.
+    """Return a sentence on what a run waits for, given where each of its hosts stands."""
+    whole = _merged(standings)
+    wait = _longest_wait(whole)
+    running = [stream for stream, key in whole.frontiers.items() if key < END]
+    if wait is not None:
+        return _about_wait(wait, whole, unit)
+    if whole.held or not running:
+        return _about_nothing(whole)
+    return _about_streams(running, whole)
 
-    A worker can wait for a stream that has long passed: then it waits for what its parent is waiting for, and that is what
-    is said.
-    """
-    ages = {stream: age for standing in standings for stream, age in standing.ages.items()}
+
+def _merged(standings: Sequence[Standing]) -> Standing:
+    """Return where all hosts stand together. Several may read splits of one stream: the one furthest behind counts."""
     frontiers: dict[str, OrderKey] = {}
     for stream, key in (one for standing in standings for one in standing.frontiers.items()):
-        frontiers[stream] = min(key, frontiers.get(stream, END))  # several hosts may read splits of it
-    held = sum(standing.held for standing in standings)
-    every = [wait for standing in standings for wait in standing.waits]
-    behind = [wait for wait in every if frontiers.get(wait.stream, BEGIN) < wait.key]
-    if behind or every:
-        wait = max(behind or every, key=lambda one: (ages.get(one.stream, 0.0), one.key))
-        return (
-            f"worker {wait.worker} waits for stream {wait.stream!r} to pass {shown_time(wait.key.ts, unit)}; "
-            f"last heard {ages.get(wait.stream, 0.0):.0f} s ago; {held:,} events held"
-        )
-    running = [stream for stream, key in frontiers.items() if key < END]
-    if held or not running:
-        at = ", ".join(f"{s!r} {'ended' if k >= END else f'at {k.ts}'}" for s, k in frontiers.items())
-        return f"no worker waits for a stream ({at}); {held:,} events held"
-    heard = "; ".join(f"stream {s!r} has not ended, last heard {ages.get(s, 0.0):.0f} s ago" for s in running)
-    return f"all events are processed; {heard}"
+        frontiers[stream] = min(key, frontiers.get(stream, END))
+    return Standing(
+        tuple(wait for standing in standings for wait in standing.waits),
+        frontiers,
+        {stream: age for standing in standings for stream, age in standing.ages.items()},
+        sum(standing.held for standing in standings),
+    )
+
+
+def _longest_wait(whole: Standing) -> Wait | None:
+    """Return the wait for the stream that was heard longest ago, None if no worker waits for a stream.
+
+    A worker can wait for a stream that has long passed: then it waits for what its parent waits for, and the parent's wait is
+    the one to name, if there is one.
+    """
+    behind = [wait for wait in whole.waits if whole.frontiers.get(wait.stream, BEGIN) < wait.key]
+    return max(
+        behind or whole.waits, key=lambda wait: (whole.ages.get(wait.stream, 0.0), wait.key), default=None
+    )
+
+
+def _about_wait(wait: Wait, whole: Standing, unit: TimeUnit) -> str:
+    return (
+        f"worker {wait.worker} waits for stream {wait.stream!r} to pass {shown_time(wait.key.ts, unit)}; "
+        f"last heard {whole.ages.get(wait.stream, 0.0):.0f} s ago; {whole.held:,} events held"
+    )
+
+
+def _about_nothing(whole: Standing) -> str:
+    places = [
+        f"{stream!r} {'ended' if key >= END else f'at {key.ts}'}" for stream, key in whole.frontiers.items()
+    ]
+    return f"no worker waits for a stream ({', '.join(places)}); {whole.held:,} events held"
+
+
+def _about_streams(running: Sequence[str], whole: Standing) -> str:
+    ages = [
+        f"stream {stream!r} has not ended, last heard {whole.ages.get(stream, 0.0):.0f} s ago"
+        for stream in running
+    ]
+    return f"all events are processed; {'; '.join(ages)}"
 
 
 def shown_time(ts: int, unit: TimeUnit) -> str:
@@ -111,7 +143,7 @@ def shown_time(ts: int, unit: TimeUnit) -> str:
 class Watchdog:
     """Watches a number that grows as a run moves, such as events read and outputs made. `after`: seconds; 0: never says anything.
 
-    `notify` tells whoever started the run. `sentences` are what was said so far, for the report.
+    `notify` tells the caller of the run. `sentences`: what was said so far, for the report.
     """
 
     def __init__(self, *, after: float, now: float, notify: Callable[[str], None]) -> None:
@@ -122,7 +154,7 @@ class Watchdog:
         self.sentences: list[str] = []
 
     def is_due(self, moved: int, *, now: float) -> bool:
-        """Whether nothing has moved for so long since the last move, or since this was last true."""
+        """Return whether nothing has moved for so long since the last move, or since this was last true."""
         if moved != self._moved:
             self._moved, self._since = moved, now
             return False
@@ -132,6 +164,6 @@ class Watchdog:
         return True
 
     def say(self, sentence: str) -> None:
-        """Tell it, and keep it."""
+        """Tell the caller what the run waits for, and keep it for the report."""
         self.sentences.append(sentence)
         self._notify(f"still waiting: {sentence}")

@@ -80,6 +80,16 @@ def test_sentence_names_the_stream_that_was_heard_longest_ago():
     )
 
 
+def test_sentence_says_where_streams_are_when_no_worker_waits_for_one():
+    standings = [
+        Standing((), {"a": OrderKey(5, 0, 0), "b": END}, {"a": 3.0}, held=4),
+        Standing((), {"a": OrderKey(2, 0, 0)}, {"a": 3.0}, held=3),
+    ]
+    assert sentence(standings, unit="none") == (
+        "no worker waits for a stream ('a' at 2, 'b' ended); 7 events held"
+    )
+
+
 SOURCES = """
 def values():
     yield {"ts": list(range(1, 11)), "payload": list(range(1, 11)), "kind": ["value"] * 10}
