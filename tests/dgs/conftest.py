@@ -1,4 +1,4 @@
-"""A small project to run, and the command line run inside of the test's process."""
+"""Fixtures: a small project to run, and the command line inside the test's process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FILES = {
 
 @dataclass(frozen=True)
 class Done:
-    """How a command ended."""
+    """The result of a command."""
 
     code: int
     out: str
@@ -64,7 +64,7 @@ def edit(project):
 
 @pytest.fixture
 def dgs(monkeypatch, capfd):
-    """Run a command line and return how it ended."""
+    """Run a command line and return its result."""
     from dgs.cli import main
 
     def dgs(line: str) -> Done:

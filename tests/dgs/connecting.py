@@ -1,4 +1,4 @@
-"""A project that reads and writes through connectors of its own, and what its runs must give: that of `tests.dgs.recovering`.
+"""A project that reads and writes through connectors of its own; its runs must give the outputs of `tests.dgs.recovering`.
 
 >>> "custom" in PLAN
 True
@@ -58,7 +58,7 @@ def write_project(folder: Path, **options) -> None:
 
 
 def reads(folder: Path) -> list[tuple[str, str]]:
-    """Return where each object that read a stream began, in turn; forget it."""
+    """Return the start positions of the objects that read a stream, in order, and clear the list."""
     path = folder / "reads.txt"
     lines = path.read_text().splitlines()
     path.unlink()

@@ -1,4 +1,4 @@
-"""The small projects that tests of the command line run: sums of values between barriers, and the plan file of two streams of values.
+"""Small projects for tests of the command line: sums of values between barriers, with a plan file of two value streams.
 
 >>> print(sums_plan(payload="amount").splitlines()[-1])
     payload: amount
@@ -73,7 +73,7 @@ def sums_program(
 
 
 def sums_plan(*, payload: str, left: str = "left.csv", right: str = "right.csv", arguments: str = "") -> str:
-    """Return plan.yaml up to the last stream: what follows goes on with it, or with other sections."""
+    """Return plan.yaml up to the last stream, to which tests append further keys or sections."""
     return _PLAN.format(payload=payload, left=left, right=right, arguments=arguments)
 
 

@@ -1,4 +1,4 @@
-"""A project whose runs take a moment, so that they can be stopped, killed and moved; and what they must give in the end."""
+"""A project with slow runs that can be stopped, killed and moved, and their expected outputs."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def is_waiting(folder: Path) -> bool:
 
 
 def hasten(folder: Path) -> None:
-    """Let runs go on as fast as they can."""
+    """Let runs continue at full speed."""
     (folder / "slow").unlink()
 
 
@@ -138,9 +138,9 @@ def committed(folder: Path) -> list[Any]:
 def meanwhile(
     run_dir: Path, act: Callable[[], object], *, once: Callable[[], bool] | None = None
 ) -> Iterator[list[object]]:
-    """Do something in another thread once a run waits for it; gives the list that what it returned, or raised, is put into.
+    """Call a function in another thread once a run waits for it; yield a list that gets its result or exception.
 
-    `once`: instead, once this is so.
+    `once`: a condition to wait for instead.
     """
     told: list[object] = []
     folder = run_dir.absolute().parent if ".dgs" not in run_dir.parts else Path.cwd()
@@ -165,7 +165,7 @@ def meanwhile(
 
 
 def wait_until(condition: Callable[[], bool], *, longest: float = 120) -> None:
-    """Wait until something is so. Raises TimeoutError."""
+    """Wait until a condition holds. Raises TimeoutError."""
     deadline = time.monotonic() + longest
     while not condition():
         if time.monotonic() > deadline:

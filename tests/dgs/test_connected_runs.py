@@ -1,4 +1,4 @@
-"""Runs through connectors of users: the outputs of the sequential program, also when they are stopped or killed and go on."""
+"""Runs through users' connectors: they give the outputs of the sequential program, also after stops and kills."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def runtime(request):
 
 
 def stopped(folder: Path, runtime: dict, plan: str = PLAN + CHECKPOINT) -> Path:
-    """Run a project until it waits half way, and stop it there."""
+    """Run a project until it waits halfway, and stop it there."""
     write_project(folder, count=MANY, plan=plan, waits_at=[100])
     with meanwhile(folder / THERE, lambda: library.stop(folder / THERE)) as told:
         library.run(folder / "plan.yaml", run_dir=folder / THERE, runtime=runtime)
@@ -47,7 +47,7 @@ def test_custom_sources_give_the_sequential_outputs(project, runtime):
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES, indirect=True)
-def test_stopped_run_goes_on_behind_what_it_had_read(project, runtime):
+def test_stopped_run_resumes_after_the_rows_it_had_read(project, runtime):
     stopped(project, runtime)
     reads(project)
     hasten(project)
@@ -60,7 +60,7 @@ def test_stopped_run_goes_on_behind_what_it_had_read(project, runtime):
     assert any(after != "None" for after in began)
 
 
-def test_run_whose_source_is_another_now_does_not_go_on(project, dgs):
+def test_run_with_a_changed_source_does_not_resume(project, dgs):
     write_project(project, plan=PLAN + CHECKPOINT)
     hasten(project)
     assert dgs(f"run plan.yaml --run-dir {THERE}").code == 0

@@ -26,7 +26,7 @@ def stepped(update, state, event):
 
 
 class Scene:
-    """A program, a reachable state of some type, its predicate, and events that may come next there."""
+    """A program, a reachable state of some type, its predicate, and possible next events."""
 
     def __init__(self, rnd, subject):
         workload = random_workload(rnd, subject)
@@ -55,7 +55,7 @@ class Scene:
         return types[pair.left], types[pair.right]
 
     def descend(self):
-        """Perhaps go on with one side of a fork, after some of its events."""
+        """Fork and descend into one side after some of its events, or stop here."""
         pairs = self.pairs()
         if not pairs or not chance(self.rnd, 0.5):
             return
@@ -92,7 +92,7 @@ def test_c1_an_update_before_a_join_equals_the_update_after_it(subject, rnd):
 @each_program
 @brief
 @given(rnd=randoms)
-def test_c2_joining_what_was_forked_gives_the_state(subject, rnd):
+def test_c2_joining_a_fork_gives_the_state(subject, rnd):
     scene = Scene(rnd, subject)
     for pair in scene.pairs():
         assert pair.join(*scene.fork(pair, *scene.sides(pair))) == scene.state
@@ -140,7 +140,7 @@ def test_update_batch_equals_the_fold(subject, rnd):
 
 @each_program
 def test_every_program_gives_different_outputs_when_dependent_events_are_swapped(subject):
-    """Else it would prove nothing about ordering: some swap must show."""
+    """Otherwise the program would prove nothing about ordering."""
     shown = 0
     for seed in range(30):
         scene = Scene(random.Random(seed), subject)

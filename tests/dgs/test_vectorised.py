@@ -1,4 +1,4 @@
-"""What `update_batch` is written with: columns by tag, runs of one kind, and the fold of `update`."""
+"""Building blocks of `update_batch`: columns by tag, runs of one kind, and the fold of `update`."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Instances for the planner: programs with streams; and an oracle of validity that asks tag by tag."""
+"""Instances for the planner: programs with streams, and an oracle of validity that checks tag by tag."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def sampled(tags: TagSet) -> list[Tag]:
 
 
 def faults(plan: Plan, program: Program, topology: Topology) -> Iterator[str]:
-    """Yield what is wrong with a plan, by the words of Definition 3.2, one (sampled) implementation tag at a time."""
+    """Yield the violations of a plan by the text of Definition 3.2, one (sampled) implementation tag at a time."""
     itags = [ImplTag(tag, stream.id) for stream in topology.streams for tag in _looked_at(plan, stream)]
     owners = {itag: [node.id for node in plan.nodes() if itag in node.tags] for itag in itags}
     yield from (f"{itag} has owners {nodes}" for itag, nodes in owners.items() if len(nodes) != 1)

@@ -128,7 +128,7 @@ def test_dependence_graph_of_a_topology_is_drawn():
     assert "barrier from b" in dependence_mermaid(Window(), Topology(streams))
 
 
-def test_dependence_graphs_nobody_could_read_are_refused():
+def test_unreadably_large_dependence_graphs_are_refused():
     with pytest.raises(UsageError, match="500 implementation tags"):
         dependence_dot(Window(), [Atom(f"s{i}", "value") for i in range(500)])
 

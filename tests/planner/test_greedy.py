@@ -1,4 +1,4 @@
-"""The one-pass greedy optimizer against the recursion of Appendix B written down as it stands, and its cost."""
+"""The one-pass greedy optimizer against a literal recursion of Appendix B, and its cost."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_greedy_is_the_recursion_of_appendix_b(symbolic):
 
 @settings(max_examples=100, deadline=None)
 @given(graphs())
-def test_edges_are_what_the_dependence_says(graph):
+def test_edges_are_the_dependent_pairs(graph):
     found = {(min(a, b), max(a, b)) for a, b in graph.to_networkx().edges}
     pairs = [(i, j) for j in range(len(graph.atoms)) for i in range(j)]
     assert found == {(i, j) for i, j in pairs if graph.dependence(graph.atoms[i].tag, graph.atoms[j].tag)}
@@ -123,7 +123,7 @@ def test_ten_thousand_tags_fall_into_the_expected_leaves(make, leaves):
     assert greedy_tree(DependenceGraph(*make(10_000))).leaf_count == leaves
 
 
-def test_a_chain_of_ten_thousand_is_no_recursion():
+def test_a_chain_of_ten_thousand_tags_needs_no_recursion():
     """Tag i depends on i + 1, odd tags are rare: removing tag 1, 3, ... cuts one tag off each, five thousand levels deep."""
     size = 10_000
     atoms = [Atom("s", "x", k, rate=k if k % 2 else size + k) for k in range(size)]

@@ -94,7 +94,7 @@ def test_wide_nodes_of_many_classes_are_matched_in_bounded_time():
 
 
 def forkable(program, name, children):
-    """Every way to divide the children, tried out: what the matcher's memo must agree with."""
+    """Return the answer by trying every way to divide the children, the oracle for the matcher's memo."""
     if len(children) == 1:
         return name in children[0].possible
     if not all(name in child.handling for child in children):
@@ -127,7 +127,7 @@ def atom(letter, rate=1.0):
     return Atom(f"s{letter}{rate}", letter, rate=rate)
 
 
-def test_fitting_merges_only_what_does_not_fit():
+def test_fitting_merges_only_leaves_that_do_not_fit():
     """b and c must share the one `rest`; the two a stay apart."""
     program = Several("all a rest", "a a a")
     made = fitted(
@@ -141,7 +141,7 @@ def test_fitting_merges_only_what_does_not_fit():
     ]
 
 
-def test_fitting_moves_up_what_no_child_can_hold():
+def test_fitting_moves_up_tags_that_no_child_can_hold():
     program = Several("all a a")
     made = fitted(branch([], [leaf([atom("a", 5.0)]), leaf([atom("a", 6.0)]), leaf([atom("b")])]), program)
     assert [a.kind for a in made.own] == ["b"]

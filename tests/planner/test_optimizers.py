@@ -1,4 +1,4 @@
-"""Whatever the optimizer, the program and the streams: the plan is valid, bounded, and the same every time."""
+"""Plans of every optimizer for any program and streams: valid, bounded, and the same every time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers go near their inputs, within the CPUs there are, and evenly over host processes."""
+"""Placement: workers go near their inputs, within the available CPUs, and evenly over host processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans as plain data: what is written reads back, handwriting is short, and errors say which node and what to write."""
+"""Plans as plain data: they read back as written, handwritten ones are short, and errors name the node and a fix."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_handwriting_needs_neither_ids_nor_lists():
     assert made.root.children[1].tags.stream("b") == TagSet.everything()
 
 
-def test_a_whole_kind_is_what_the_stream_carries_of_it():
+def test_a_whole_kind_means_the_part_that_the_stream_carries():
     carried = ImplTagSet.of({"s": TagSet.of(LEVEL(1), LEVEL(2), BARRIER)})
     assert from_data({"tags": {"s": ["level", "barrier"]}}, Views(), carried).root.tags == carried
     assert from_data({"tags": {"s": "*"}}, Views(), carried).root.tags == carried
@@ -135,7 +135,7 @@ def test_forks_are_written_by_the_ids_of_children():
     assert to_data(made, Views())["forks"]["left"] == {"fork": "fork", "left": "c", "right": "a"}
 
 
-def test_what_follows_from_the_program_is_not_written():
+def test_parts_that_follow_from_the_program_are_not_written():
     made = from_data({"children": [{"tags": {"a": "view"}}, {"tags": {"b": "view"}}]}, Views())
     assert to_data(made, Views()) == {
         "id": "w0",

@@ -1,4 +1,4 @@
-"""Shaping tag trees: merging leaves, bounding the fan-out, fitting state types; and the atoms they are made of."""
+"""Shaping of tag trees: merged leaves, bounded fan-out, fitted state types; and the atoms of the trees."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_merge_leaves_bounds_them_and_uses_the_bound(tree, bound):
 
 @settings(deadline=None, max_examples=50)
 @given(trees, st.integers(1, 6), st.integers(2, 4))
-def test_shaping_never_puts_side_by_side_what_was_above_one_another(tree, leaves, fan_out):
+def test_shaping_never_makes_siblings_of_a_node_and_its_ancestor(tree, leaves, fan_out):
     assert related(tree) <= related(bound_fan_out(merge_leaves(tree, leaves), fan_out))
 
 
@@ -99,7 +99,7 @@ def test_a_node_left_with_one_leaf_absorbs_it():
 
 @settings(max_examples=60, deadline=None)
 @given(instances(), st.sampled_from([1, 3, 8]))
-def test_atoms_partition_what_arrives(instance, classes):
+def test_atoms_partition_the_arriving_tags(instance, classes):
     program, topology = instance
     found = atoms(topology, program, classes=classes)
     total = ImplTagSet()

@@ -1,4 +1,4 @@
-"""Corrupted plans are reported, under the right rule, with the nodes concerned; valid ones never."""
+"""Validity: corrupted plans are reported under the right rule with their nodes, valid plans never."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_unknown_fork_breaks_v1():
     assert found(made) == [("V1", ("w0",))]
 
 
-def test_missing_fork_and_join_say_so():
+def test_missing_fork_and_join_are_reported():
     class Plain(Program):
         depends = Window.depends
 
@@ -234,7 +234,7 @@ def test_derived_fork_serves_one_side_only():
     assert (violation.rule, violation.nodes) == ("V1", ("w0", "w1", "w2"))
 
 
-def test_derived_fork_is_respected_by_hoisting_what_does_not_accumulate():
+def test_derived_fork_is_respected_by_hoisting_tags_that_do_not_accumulate():
     names = ["b1", "v1", "b2", "v2"]
     made = plan(
         Accumulating(),

@@ -1,4 +1,4 @@
-"""Spark repeats, loses, is killed: the log has every row once, or the query is refused."""
+"""Faults of Spark: it repeats or loses batches or is killed, and the log has every row once, or the query is refused."""
 
 import os
 import shutil
@@ -62,7 +62,9 @@ def test_batch_that_spark_repeats_with_other_rows_is_an_error(spark, places):
 
 
 @pytest.mark.parametrize("changed", [False, True])
-def test_query_that_lost_its_checkpoint_directory_goes_on_only_if_every_batch_matches(spark, places, changed):
+def test_query_that_lost_its_checkpoint_directory_continues_only_if_every_batch_matches(
+    spark, places, changed
+):
     files, log, checkpoint = places
     first = write(spark, files, log, checkpoint)
     before = rows_in(log)
@@ -121,8 +123,8 @@ with session(SparkConfig(master="local[1]", conf=BRIEF), place / "spark") as spa
 """
 
 
-def test_spark_killed_between_batches_goes_on_where_it_was(spark, tmp_path):
-    """Driver and JVM are killed as soon as the log has a batch; another Spark goes on.
+def test_spark_killed_between_batches_resumes(spark, tmp_path):
+    """Driver and JVM are killed as soon as the log has a batch; another Spark resumes.
 
     However late the kill comes: the last files come after it.
     """

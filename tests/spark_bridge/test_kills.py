@@ -1,4 +1,4 @@
-"""Hosts and drivers of a run that Spark feeds are killed in the middle: outputs are those of a plain loop, nothing twice.
+"""Kills of hosts and drivers of a run that Spark feeds: outputs are those of a plain loop, each once.
 
 The input comes in several micro-batches, so that both sides are at work when the kill comes.
 """
@@ -143,7 +143,7 @@ def rows_in_log(run_dir):
 
 @pytest.mark.ray
 @pytest.mark.slow
-def test_killed_host_of_a_run_over_spark_costs_nothing(spark, ray_cluster, tmp_path):
+def test_killed_host_of_a_run_over_spark_loses_no_output(spark, ray_cluster, tmp_path):
     write_project(tmp_path, runtime="ray, hosts: 2", args={"falls_at": FALLS_AT})
     run = dgs.run(tmp_path / "plan.yaml", run_dir=tmp_path / "run")
     assert (tmp_path / "fallen").exists()
@@ -173,7 +173,7 @@ def waited_for(condition, process=None):
 
 
 @pytest.mark.slow
-def test_killed_driver_of_a_run_over_spark_is_gone_with_its_spark_and_the_run_goes_on(spark, tmp_path):
+def test_killed_driver_takes_its_spark_with_it_and_the_run_resumes(spark, tmp_path):
     write_project(tmp_path, runtime="local", args={"waits_at": FALLS_AT})
     waits = tmp_path / "waits"
     waits.touch()  # so that it is killed before its end

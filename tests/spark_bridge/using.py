@@ -1,4 +1,4 @@
-"""What tests of tables share."""
+"""Helpers of the tests of tables."""
 
 from contextlib import nullcontext
 
@@ -7,5 +7,5 @@ BRIEF = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSeria
 
 
 def entered(spark):
-    """Return a session that is there, as a context."""
+    """Return a running session as a context."""
     return nullcontext(spark)

@@ -1,4 +1,4 @@
-"""What the tests of the event log writer share: files of rows, a query over them, what is in the log."""
+"""Helpers of the tests of the event log writer: files of rows, a query over them, the content of the log."""
 
 import os
 from pathlib import Path

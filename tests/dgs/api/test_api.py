@@ -1,4 +1,4 @@
-"""`dgs.run` from Python: programs over streams in memory, plan files, what comes back."""
+"""`dgs.run` from Python: programs over streams in memory, plan files, results."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_program_instance_keeps_its_arguments():
     assert dgs.run(Sums(scale=2), streams=STREAMS).outputs == [6, 220]
 
 
-def test_given_plan_is_run_as_it_is():
+def test_given_plan_is_run_unchanged():
     leaf = PlanNode(
         "all",
         ImplTagSet.of({"barriers": TagSet.of(BARRIER), "left": TagSet.of(VALUE), "right": TagSet.of(VALUE)}),
@@ -198,13 +198,13 @@ def test_to_arrow_of_no_outputs_and_of_mixed_ones():
         dgs.run(Mixed, streams={"left": LEFT}).to_arrow()
 
 
-def test_to_pandas_asks_for_pandas_where_it_is_absent(monkeypatch):
+def test_to_pandas_without_pandas_names_the_package(monkeypatch):
     monkeypatch.setattr("dgs.api.outcome.find_spec", lambda _: None)
     with pytest.raises(MissingPackageError, match="pip install pandas"):
         dgs.run(Sums, streams=STREAMS).to_pandas()
 
 
-def test_repr_says_what_was_done():
+def test_repr_summarises_the_run():
     assert repr(dgs.run(Sums, streams=STREAMS)).startswith("<Run Sums: 7 events, 2 outputs in ")
 
 

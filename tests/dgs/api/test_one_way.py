@@ -1,4 +1,4 @@
-"""The way of a plan file through the house: each file is read and resolved once, and few modules are on it."""
+"""The way of a plan file through the modules: each file is read and resolved once, and the way enters few modules."""
 
 import sys
 import threading
@@ -49,7 +49,7 @@ runtime: {kind: local}
 
 
 class Trace:
-    """Which of our modules have a function called, and whether the runtime was at work; imports do not count."""
+    """A trace of our modules with a called function, and of whether the runtime worked; imports do not count."""
 
     def __init__(self) -> None:
         self.inside: set[str] = set()

@@ -1,4 +1,4 @@
-"""Fingerprints: equal exactly for equal multisets, however the values are held."""
+"""Fingerprints: equal exactly for equal multisets, in any form of the values."""
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,7 @@ def test_order_and_pieces_do_not_matter(pair):
 
 
 @given(st.lists(VALUES, max_size=4), st.lists(VALUES, max_size=4))
-def test_equal_exactly_where_verify_says_so(left, right):
+def test_fingerprints_are_equal_exactly_when_verify_agrees(left, right):
     assert (fingerprint([left]) == fingerprint([right])) == comparison.compare(left, right).is_equal
 
 

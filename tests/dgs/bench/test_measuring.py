@@ -1,4 +1,4 @@
-"""Measuring: interleaved, compared, and what is wrong or fails counts for nothing."""
+"""Measuring: runs are interleaved and compared, and wrong or failed ones do not count."""
 
 from types import SimpleNamespace
 
@@ -60,7 +60,7 @@ def test_outputs_that_are_not_collected_are_counted():
     assert problems == [None, "3 outputs instead of 2"]
 
 
-def test_check_that_is_wrong_ends_a_contestant():
+def test_failed_check_ends_a_contestant():
     log = []
     wrong = contestant("A", log=log, check=lambda: Measured(10, 1.0, [[7]]))
     (sample,) = measured([wrong], repetitions=3)
@@ -68,7 +68,7 @@ def test_check_that_is_wrong_ends_a_contestant():
     assert sample.problem is not None
 
 
-def test_failure_is_told_and_not_repeated():
+def test_failure_is_reported_and_not_repeated():
     def fail():
         raise UsageError(message="no such thing")
 
@@ -87,7 +87,7 @@ def test_patience_ends_slow_contestants(patience, runs):
 
 @pytest.fixture
 def taking(monkeypatch):
-    """Make contestants that take so many seconds of a clock that nothing else moves."""
+    """Make contestants that take given seconds of a clock that only they advance."""
     now = [0.0]
     clock = SimpleNamespace(monotonic=lambda: now[0], perf_counter=lambda: now[0])
     monkeypatch.setattr("dgs.bench.measuring.time", clock)
@@ -102,12 +102,12 @@ def taking(monkeypatch):
     return taking
 
 
-def test_nothing_is_begun_after_the_limit(taking):
+def test_nothing_starts_after_the_limit(taking):
     group = [taking("A", 6.0), taking("B", 6.0), taking("C", 1.0)]
     assert [sample.engine for sample in measured(group, repetitions=2, limit=10.0)] == ["A", "B"]
 
 
-def test_time_that_is_limited_goes_to_the_quick_ones(taking):
+def test_limited_time_goes_to_the_quick_contestants(taking):
     group = [taking("slow", 6.0), taking("quick", 1.0)]
     assert [sample.engine for sample in measured(group, repetitions=3, seconds=10.0)] == [
         "slow",

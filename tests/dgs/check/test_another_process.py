@@ -1,4 +1,4 @@
-"""The program in another process: what it is asked and what it answers, and when it cannot be."""
+"""The program in another process: questions, answers, and reasons that prevent it."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ def scaled():
     process.close()
 
 
-def test_another_process_has_what_is_on_the_instance(scaled):
+def test_another_process_gets_the_attributes_of_the_instance(scaled):
     assert scaled.reached(history(1, 2)) == (30, [[], []])
 
 
-def test_another_process_says_what_user_code_raised_and_answers_on(scaled):
+def test_another_process_reports_errors_of_user_code_and_keeps_answering(scaled):
     with pytest.raises(UserRaised, match="thirteen"):
         scaled.reached(history(13))
     assert scaled.reached(history(1))[0] == 10
 
 
-def test_class_that_cannot_be_imported_is_not_there():
+def test_unimportable_class_is_unavailable_in_another_process():
     class Local(Window):
         pass
 
@@ -74,7 +74,7 @@ def loaded(directory, text, name="program.py"):
 
 
 def elsewhere(program, **options):
-    """Return what became of the law."""
+    """Return the result of the law."""
     results = dgs.check(program, max_examples=5, strategies={"any": [1]} | options, keys={"any": [None]}).laws
     return next(one for one in results if one.law == "elsewhere")
 
@@ -111,13 +111,13 @@ def _is_in(module, directory):
     return str(getattr(module, "__file__", "")).startswith(str(directory.resolve()))
 
 
-def test_pandas_can_be_imported_there_and_dates_be_pickled(tmp_path):
+def test_another_process_can_import_pandas_and_pickle_dates(tmp_path):
     pytest.importorskip("pandas")
     body = "return len(pickle.dumps(dt.datetime(2024, 1, 1)))"
     assert elsewhere(loaded(tmp_path, program_text("import pandas, pickle", body))).status == "holds"
 
 
-def test_date_that_a_neighbour_takes_is_found(tmp_path):
+def test_clock_read_by_an_imported_module_is_found(tmp_path):
     (tmp_path / "neighbour_of_dates.py").write_text(
         "from datetime import datetime\n\n\ndef year():\n    return datetime.now().year\n"
     )
@@ -128,7 +128,7 @@ def test_date_that_a_neighbour_takes_is_found(tmp_path):
     assert "clock" in found.finding.hint
 
 
-def test_file_in_the_working_directory_hides_nothing_there(tmp_path, monkeypatch):
+def test_file_in_the_working_directory_hides_no_module_of_another_process(tmp_path, monkeypatch):
     (tmp_path / "queue.py").write_text("raise ImportError\n")
     monkeypatch.chdir(tmp_path)
     assert elsewhere(loaded(tmp_path, program_text())).status == "holds"
@@ -145,7 +145,7 @@ def test_order_of_dicts_in_payloads_is_that_of_the_codec(tmp_path):
     assert elsewhere(program, any=[{"b": 1, "a": 2}]).status == "holds"
 
 
-def test_error_that_is_raised_there_only_is_told_as_such(tmp_path):
+def test_error_raised_only_in_another_process_is_reported_as_such(tmp_path):
     found = elsewhere(loaded(tmp_path, program_text(body=f"return state + 1 // (not {THERE})")))
     assert (
         found.finding.what
@@ -153,7 +153,7 @@ def test_error_that_is_raised_there_only_is_told_as_such(tmp_path):
     )
 
 
-def test_process_that_ends_on_the_way_is_no_proof(tmp_path):
+def test_process_that_ends_early_proves_nothing(tmp_path):
     found = elsewhere(loaded(tmp_path, program_text(body=f"return os._exit(3) if {THERE} else state + 1")))
     assert (found.status, "has ended" in found.reason) == ("no need", True)
 
@@ -164,12 +164,12 @@ def test_process_that_hangs_is_ended(tmp_path, monkeypatch):
     assert (found.status, "no answer" in found.reason) == ("no need", True)
 
 
-def test_datetime_is_the_same_class_there(tmp_path):
+def test_datetime_is_the_same_class_in_another_process(tmp_path):
     body = "emit(type(dt.datetime.fromisoformat('2024-01-01')) is dt.datetime); return state"
     assert elsewhere(loaded(tmp_path, program_text(body=body))).status == "holds"
 
 
-def test_what_is_in_slots_is_there(tmp_path):
+def test_another_process_gets_attributes_in_slots(tmp_path):
     program = loaded(
         tmp_path, program_text(body="return state + self.factor") + '\n    __slots__ = ("factor",)\n'
     )

@@ -153,14 +153,14 @@ def test_check_without_hypothesis_names_the_package(monkeypatch):
         dgs.check(Counters)
 
 
-def test_counterexample_can_be_replayed_and_is_gone_when_mended(tmp_path):
+def test_counterexample_can_be_replayed_and_disappears_when_fixed(tmp_path):
     path = tmp_path / "found.json"
     save(dgs.check(ForkDuplicates, max_examples=FEW), "tests.gallery.wrong:ForkDuplicates", path)
     assert [one.law for one in replay(path, ForkDuplicates).broken] == ["C2"]
     assert replay(path, Counters)
 
 
-def test_replay_of_events_that_are_dependent_now_says_so(tmp_path):
+def test_replay_reports_events_that_are_now_dependent(tmp_path):
     class Mended(MissingPair):
         depends = dgs.Dependence(*MissingPair.depends.rules, ("inc", "read", dgs.ALWAYS))
 
@@ -171,7 +171,7 @@ def test_replay_of_events_that_are_dependent_now_says_so(tmp_path):
     assert "dependent now" in str(again)
 
 
-def test_replay_of_a_fork_of_what_is_dependent_now_says_so(tmp_path):
+def test_replay_reports_a_fork_of_tags_that_are_now_dependent(tmp_path):
     class Mended(Counters):
         depends = dgs.Dependence.everything()
 
@@ -223,7 +223,7 @@ def test_cli_check_of_a_plan_file_uses_its_input(project):
     assert "'amount': " in str(broken[0]["counterexample"]["steps"])
 
 
-def test_cli_check_of_a_plan_that_is_not_valid_lists_what_it_breaks(project):
+def test_cli_check_of_an_invalid_plan_lists_its_violations(project):
     section = "plan: {id: w0, tags: {barriers: [barrier]}, children: []}\n"
     (project / "plan.yaml").write_text(PLAN + section)
     (project / "program.py").write_text(RIGHT)
@@ -236,7 +236,7 @@ def test_cli_check_without_target_is_a_usage_error():
     assert command("check").exit_code == 2
 
 
-def test_check_of_what_is_not_there_cannot_be_imported(project):
+def test_check_of_a_missing_program_is_an_import_error(project):
     with pytest.raises(ProgramImportError):
         dgs.check("program.py:Nothing")
 

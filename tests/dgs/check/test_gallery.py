@@ -1,4 +1,4 @@
-"""The gallery: what is wrong is found and named, in few events; what is right raises no alarm."""
+"""The gallery: wrong programs are found and named in few events, right ones raise no alarm."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ every_right = pytest.mark.parametrize("name", sorted(RIGHT))
 
 
 def found_in(name, seed, **options):
-    """Return the law that is named first in a wrong program, and how many events its counterexample has."""
+    """Return the first law that a wrong program breaks, and the number of events of its counterexample."""
     broken = dgs.check(WRONG[name].make(), seed=seed, **options).broken
     if not broken:
         return None, 0

@@ -37,7 +37,7 @@ def jumps(program):
     return {one for one in passes(program, [(dgs.Tag("n"), None)]) if one > 1}
 
 
-def test_time_jumps_by_what_is_on_the_program_and_its_class():
+def test_time_jumps_by_constants_of_the_program_and_its_class():
     assert jumps(Timed(900)) == {60, 61, 900, 901}
 
 
@@ -54,11 +54,11 @@ def test_time_does_not_jump_where_updates_would_take_forever():
     assert jumps(CountsWindows(10**14)) == {60, 61}
 
 
-def test_programs_that_do_not_look_at_time_see_ticks():
+def test_programs_that_ignore_time_get_ticks():
     assert passes(Window(), []) == (1,)
 
 
-def test_report_tells_timestamps_of_programs_that_look_at_them():
+def test_report_shows_timestamps_if_the_program_reads_them():
     (found,) = dgs.check(ForgetsOthers, max_examples=40).broken
     assert found.law == "C3"
     assert re.search(r"put\('\w'\) at 6\d{4} with payload ", str(found))

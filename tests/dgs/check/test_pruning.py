@@ -1,4 +1,4 @@
-"""Counterexamples without what they do not need."""
+"""Pruned counterexamples: unneeded events and payloads are removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Payloads of a type: tame ones of every type that people hint, and an error that says what to write for the others."""
+"""Payloads of a type: tame values for common type hints, and an error with advice for the others."""
 
 from __future__ import annotations
 
@@ -90,12 +90,12 @@ def test_payloads_of_a_type_are_tame(wanted, is_tame):
 
 
 @pytest.mark.parametrize("wanted", [HasAmount, 5, [], "int"])
-def test_what_says_nothing_of_payloads_is_refused(wanted):
+def test_hint_that_describes_no_payload_is_refused(wanted):
     with pytest.raises(UsageError, match=r"give|samples"):
         strategy_for(wanted)
 
 
-def test_strategy_that_gives_nothing_is_refused():
+def test_empty_strategy_is_refused():
     with pytest.raises(UsageError, match="no payload can be made"):
         simplest(st.integers().filter(lambda _: False))
 

@@ -1,4 +1,4 @@
-"""The other verbs, and what all have in common."""
+"""The common behaviour of all verbs, and the verbs without a test file of their own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_help_imports_nothing_heavy_and_is_quick():
 
 
 def python(*arguments):
-    """Run an interpreter; return what it prints and the seconds of processors that it takes, its own ones alone."""
+    """Run an interpreter; return its output and its own CPU seconds."""
     with subprocess.Popen([sys.executable, *arguments], stdout=subprocess.PIPE, text=True) as process:
         shown = process.stdout.read()
         _, status, usage = os.wait4(process.pid, 0)
@@ -113,7 +113,7 @@ def test_compare_shows_every_optimizer(project, dgs):
     assert rows["greedy"]["leaf_share"] == pytest.approx(6 / 9, abs=0.1)
 
 
-def test_explain_says_why(project, dgs):
+def test_explain_gives_reasons(project, dgs):
     done = dgs("explain plan.yaml")
     assert done.code == 0
     assert "w0 owns barrier from barriers" in done.out
@@ -162,7 +162,7 @@ def test_doctor_looks_for_java_where_spark_does(project, dgs, monkeypatch):
     assert "absent  java           JAVA_HOME is /no-such-java" in done.out
 
 
-def test_doctor_exits_4_where_something_is_broken(project, dgs, monkeypatch):
+def test_doctor_exits_4_if_something_is_broken(project, dgs, monkeypatch):
     from dgs.cli import doctor
 
     monkeypatch.setattr(doctor, "CORE", ("no-such-package-at-all",))

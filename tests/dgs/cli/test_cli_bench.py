@@ -1,4 +1,4 @@
-"""`dgs bench`: the table, the object, exit codes, and that it writes nothing."""
+"""`dgs bench`: the table, the object, exit codes, and no files written."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""`dgs checkpoint`: what is there, whether it is whole, and making room."""
+"""`dgs checkpoint`: listing, verifying and pruning checkpoints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ THERE = Path("there")
 
 @pytest.fixture
 def saved(project, dgs):
-    """The directory of checkpoints of a run that is done; with two or more states."""
+    """The checkpoint directory of a finished run, with two or more states."""
     write_project(project, count=100, plan=PLAN + CHECKPOINT)
     assert dgs("run plan.yaml --run-dir there").code == 0
     assert len(list((project / "saved").glob("state-*.dgs"))) > 1
@@ -47,7 +47,7 @@ def test_ls_lists_the_checkpoints_of_a_run_or_of_a_directory(saved, dgs):
     assert told["checkpoints"][-1]["events"] == 209
 
 
-def test_show_tells_positions_and_files(saved, dgs):
+def test_show_lists_positions_and_files(saved, dgs):
     first = int(states(saved)[0].stem[6:])
     told = json.loads(dgs(f"checkpoint show there --epoch {first} --json").out)
     assert told["epoch"] == first

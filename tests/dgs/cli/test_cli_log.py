@@ -1,4 +1,4 @@
-"""`dgs log`: what is in an event log, and its end; and a run that reads one."""
+"""`dgs log`: listing, showing and closing an event log; and runs that read one."""
 
 import json
 import socket
@@ -54,7 +54,7 @@ def invoke(*arguments):
     return CliRunner().invoke(app, ["log", *map(str, arguments)])
 
 
-def test_ls_tells_of_every_stream(log):
+def test_ls_lists_every_stream(log):
     found = json.loads(invoke("ls", log, "--json").stdout)["streams"]
     assert [(s["stream"], s["writer"], s["rows"], s["segments"]) for s in found] == [
         ("others", "writer of others", 6, 3),
@@ -94,7 +94,7 @@ def test_close_marks_the_end_of_the_streams_asked_for(log):
 
 
 @pytest.mark.parametrize(("place", "options"), [("nowhere", []), ("log", ["--stream", "views"])])
-def test_what_is_no_log_or_no_stream_of_it_is_misuse(log, place, options):
+def test_missing_log_or_stream_is_a_usage_error(log, place, options):
     done = invoke("ls", log.parent / place, *options)
     assert done.exit_code == 2
     assert "no event log" in done.stderr or "it has others, values" in done.stderr

@@ -1,4 +1,4 @@
-"""Commands that meet at one run, or at one directory, at the wrong moment: nothing is written over, and who is refused is told why.
+"""Races of commands for one run or one directory: nothing is overwritten, and a refused command says why.
 
 The moments are made by hand: a lock that is held stands for a process that is alive.
 """
@@ -46,14 +46,14 @@ def short(project):
 
 @pytest.fixture
 def saving(project):
-    """The slow one, with checkpoints in a directory that the plan file names."""
+    """The slow project with checkpoints in a directory that the plan file names."""
     write_project(project, plan=PLAN + CHECKPOINT, waits_at=[EARLY])
     return project
 
 
 @pytest.fixture
 def failed(short, dgs, edit):
-    """A project with a run, in `.dgs/runs/first`, that failed before anything was committed; what made it fail is mended."""
+    """A project with a run, in `.dgs/runs/first`, that failed before any commit; the cause is fixed."""
     edit("left.csv", "\n5,5\n", "\n5,x\n")
     assert dgs(f"run plan.yaml --run-dir {FIRST} {QUICK}").code == 1
     edit("left.csv", "\n5,x\n", "\n5,5\n")
@@ -62,7 +62,7 @@ def failed(short, dgs, edit):
 
 @contextmanager
 def alive(path: Path):
-    """Let a run seem to be alive."""
+    """Make a run look alive."""
     with held(path):
         yield
 
@@ -96,13 +96,13 @@ def test_of_two_runs_in_one_directory_the_second_begins_nothing(short, dgs):
     assert (THERE / "results.json").read_text() == before
 
 
-def test_lock_that_cannot_be_written_is_no_bug(tmp_path):
+def test_unwritable_lock_is_no_internal_error(tmp_path):
     (tmp_path / "lock").mkdir()
     with pytest.raises(OutputUnwritableError, match="Is a directory"), held(tmp_path):
         pass
 
 
-def test_resume_of_a_named_directory_begins_where_nothing_is_committed(failed, dgs):
+def test_resume_of_a_named_directory_without_commits_starts_the_run(failed, dgs):
     line = f"run plan.yaml --resume --run-dir {FIRST} {QUICK}"
     assert dgs(line).code == 0
     assert dgs(line).code == 0  # supervisors start things again
@@ -116,14 +116,14 @@ def test_resume_of_a_directory_that_another_plan_file_has_is_refused(failed, dgs
 
 
 @pytest.mark.parametrize("flag", ["", "--resume", "--fresh"])
-def test_run_of_what_is_alive_and_writes_to_the_same_place_leaves_no_trace(failed, dgs, run_dirs, flag):
+def test_run_refused_because_of_a_live_one_leaves_no_trace(failed, dgs, run_dirs, flag):
     with alive(FIRST):
         done = dgs(f"run plan.yaml {flag}")
     assert (done.code, done.err.startswith("error[DGS605]: ")) == (6, True)
     assert len(run_dirs()) == 1
 
 
-def test_run_that_writes_elsewhere_goes_beside_one_that_is_alive(failed, dgs):
+def test_run_that_writes_elsewhere_may_run_beside_a_live_one(failed, dgs):
     with alive(FIRST):
         done = dgs(f"run plan.yaml {QUICK} --set 'sinks=[{{jsonl: {{path: else}}}}]'")
         assert newest_of(failed / "plan.yaml").directory.path.name == "first"
@@ -140,7 +140,7 @@ def test_run_that_was_refused_does_not_count_as_the_newest(failed, dgs, run_dirs
     assert newest_of(failed / "plan.yaml").directory.path.name == "first"
 
 
-def test_newest_run_is_the_last_that_began_where_the_clock_stands_still(short, dgs, run_dirs, monkeypatch):
+def test_newest_run_is_the_last_begun_even_if_the_clock_stands_still(short, dgs, run_dirs, monkeypatch):
     monkeypatch.setattr(running.time, "time", lambda: 1e9)
     for _ in range(3):
         before = set(run_dirs())
@@ -160,7 +160,7 @@ def test_checkpoints_of_a_run_that_was_stopped_meanwhile_are_not_removed(saving,
     assert committed_in(Path("saved")).checkpoint.events > 0
 
 
-def test_checkpoint_dir_that_is_named_again_is_no_other(saving, dgs):
+def test_checkpoint_dir_named_again_is_the_same(saving, dgs):
     line = "run plan.yaml --resume --run-dir there --set checkpoint.dir=saved"
     with meanwhile(THERE, lambda: library.stop(THERE)):
         assert dgs(line).code == 0
@@ -196,7 +196,7 @@ def test_stop_says_how_a_run_ended_that_did_not_stop(failed, dgs, monkeypatch, s
     )
 
 
-def test_moves_that_follow_each_other_are_both_answered(short, dgs):
+def test_two_moves_in_a_row_are_both_answered(short, dgs):
     assert dgs("plan plan.yaml --save sequential.yaml --set optimizer.name=sequential").code == 0
     prepared = preparing.prepare(preparing.from_file("plan.yaml", {}))
     moves = Moves(Launch(prepared, RunDirectory.create(THERE)))
@@ -209,7 +209,7 @@ def test_moves_that_follow_each_other_are_both_answered(short, dgs):
     assert [answer_to(plan) for plan in plans] == [{"problem": None}] * 2
 
 
-def test_run_whose_directory_is_taken_away_tells_its_own_error(short, dgs, edit):
+def test_run_reports_its_own_error_if_its_directory_disappears(short, dgs, edit):
     edit(
         "program.py",
         "dawdle(self.pause, event.ts)",

@@ -1,4 +1,4 @@
-"""Runs that are killed, stopped or damaged, and go on: nothing is lost, nothing comes twice."""
+"""Resumed runs after kills, stops and damage: no output is lost or repeated."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ def copied(template: Path, project: Path) -> Path:
 
 @pytest.fixture
 def stopped(stopped_once, project):
-    """A run without checkpoints of its own that was stopped; the sequential program was not done by then."""
+    """A stopped run without checkpoints of its own, before the end of its input."""
     return copied(stopped_once, project)
 
 
 @pytest.fixture
 def stopped_saving(stopped_saving_once, project):
-    """A run with checkpoints in a directory that its plan file names, and that was stopped."""
+    """A stopped run with checkpoints in a directory that its plan file names."""
     return copied(stopped_saving_once, project)
 
 
@@ -120,7 +120,7 @@ def epoch_in(directory: Path) -> int:
     return 0 if found is None else found.checkpoint.epoch
 
 
-def test_stopped_run_goes_on_under_another_optimizer_and_split(stopped, dgs):
+def test_stopped_run_resumes_under_another_optimizer_and_split(stopped, dgs):
     before = committed(stopped / "out")
     assert 0 < len(before) < len(expected())
     done = dgs(f"resume there --optimizer sequential --set streams.left.split=3 --verify --json {QUICK}")
@@ -131,7 +131,7 @@ def test_stopped_run_goes_on_under_another_optimizer_and_split(stopped, dgs):
     assert report["events_before"] + report["outputs"] == report["events_in"] == len(expected())
 
 
-def test_plan_file_that_was_changed_meanwhile_is_told_not_taken_up(stopped, dgs, edit):
+def test_changed_plan_file_is_reported_and_not_used(stopped, dgs, edit):
     edit("plan.yaml", "sinks: [{jsonl: {path: out}}]", "sinks: [stdout]")
     done = dgs(f"resume there --verify {QUICK}")
     assert (done.code, done.out) == (0, "")
@@ -141,7 +141,7 @@ def test_plan_file_that_was_changed_meanwhile_is_told_not_taken_up(stopped, dgs,
     )
 
 
-def test_plan_file_that_says_the_same_in_other_words_was_not_changed(stopped, dgs, edit):
+def test_equivalent_plan_file_does_not_count_as_changed(stopped, dgs, edit):
     edit("plan.yaml", "split: 2", "split:  2  # as before")
     assert "was changed" not in dgs(f"resume there {QUICK}").err
 
@@ -173,7 +173,7 @@ def test_run_refuses_when_a_run_is_unfinished_and_names_both_ways_out(stopped_sa
     assert committed(stopped_saving / "out") == expected()
 
 
-def test_copied_project_goes_on_by_itself_also_with_a_commit_that_was_cut_short(stopped_saving, dgs):
+def test_copied_project_resumes_on_its_own_even_after_a_torn_commit(stopped_saving, dgs):
     record = committed_in(stopped_saving / "saved")
     last = record.checkpoint.files[0]
     assert (last.path, last.final) == (f"out/{Path(last.path).name}", f"out/{Path(last.final).name}")
@@ -183,7 +183,7 @@ def test_copied_project_goes_on_by_itself_also_with_a_commit_that_was_cut_short(
     assert committed(stopped_saving / "out") == expected()
 
 
-def test_fresh_run_begins_anew_and_leaves_the_old_directory(stopped_saving, dgs, run_dirs):
+def test_fresh_run_starts_again_and_keeps_the_old_directory(stopped_saving, dgs, run_dirs):
     old = {path: path.read_bytes() for path in THERE.rglob("*") if path.is_file()}
     done = dgs(f"run plan.yaml --fresh --json {QUICK}")
     assert json.loads(done.out)["events_before"] == 0
@@ -214,7 +214,7 @@ def test_resume_without_a_name_takes_the_newest_unfinished_run_here(slow, dgs):
     assert (done.code, done.err.partition(":")[0]) == (2, "error[DGS203]")
 
 
-def test_damaged_newest_checkpoint_is_left_aside_and_nothing_comes_twice(stopped_saving, dgs):
+def test_damaged_newest_checkpoint_is_skipped_and_no_output_repeats(stopped_saving, dgs):
     newest = max((stopped_saving / "saved").glob("state-*.dgs"), key=lambda path: int(path.stem[6:]))
     assert newest.name != "state-1.dgs"  # there is an older one
     data = bytearray(newest.read_bytes())
@@ -260,7 +260,7 @@ def test_run_that_is_alive_is_busy(stopped_saving, dgs):
             assert done.err.count("\n") == 1
 
 
-def test_run_that_committed_nothing_begins_anew_in_its_directory(slow, dgs):
+def test_run_that_committed_nothing_starts_again_in_its_directory(slow, dgs):
     directory = RunDirectory.create(THERE)
     assert dgs(f"run plan.yaml {QUICK} --run-dir other").code == 0
     for name in ("plan.yaml", "run.json"):  # as after a SIGKILL at once
@@ -270,7 +270,7 @@ def test_run_that_committed_nothing_begins_anew_in_its_directory(slow, dgs):
     assert committed(slow / "out") == expected()
 
 
-def test_finished_run_goes_on_with_what_its_files_have_grown_by(saving, dgs):
+def test_finished_run_continues_with_rows_added_to_its_files(saving, dgs):
     write_data(saving, COUNT - 1)
     assert dgs(f"run plan.yaml --run-dir there {QUICK}").code == 0
     assert committed(saving / "out") == expected(COUNT - 1)

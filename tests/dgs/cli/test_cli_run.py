@@ -1,4 +1,4 @@
-"""`dgs run`: outputs, run directory, closing line, exit codes, what goes to stdout and what to stderr."""
+"""`dgs run`: outputs, run directory, closing line, exit codes, stdout and stderr."""
 
 from __future__ import annotations
 
@@ -312,7 +312,7 @@ def test_closed_stdout_ends_the_run_quietly(project):
 
 
 def shown_next(master):
-    """Return what a terminal shows next, nothing once nobody writes to it any more: one that nobody reads keeps little, and waits."""
+    """Return the next text on a terminal, nothing at its end. A terminal must be read, because it buffers little."""
     try:
         return os.read(master, 1 << 16)
     except OSError:

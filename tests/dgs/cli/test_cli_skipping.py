@@ -1,4 +1,4 @@
-"""`dgs run` with `on_error: skip`: it says how many events it skipped and where they are, also when it goes on."""
+"""`dgs run` with `on_error: skip`: it reports the number and the place of skipped events, also after a resume."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture
 def touchy(project, edit):
-    """The project, with a program that cannot take an amount of 10, and takes no offence."""
+    """The project with a program that raises for an amount of 10, and `on_error: skip`."""
     edit("program.py", "        if event.tag.kind == VALUE:\n", "        if event.payload == 10:\n"
          "            raise ValueError('ten')\n        if event.tag.kind == VALUE:\n")  # fmt: skip
     edit("plan.yaml", "runtime: {kind: local}", "runtime: {kind: local}\non_error: skip")

@@ -1,4 +1,4 @@
-"""Runs that are told to stop, by a signal or by `dgs stop`, or to move to another plan: what is committed, said and kept."""
+"""Runs stopped by a signal or `dgs stop`, or moved to another plan: commits, messages and kept files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.dgs.recovering import (
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("section", ["", CHECKPOINT])
-def test_signal_stops_at_a_checkpoint_and_the_run_can_be_gone_on_with(project, dgs, number, code, section):
+def test_signal_stops_at_a_checkpoint_and_the_run_can_be_resumed(project, dgs, number, code, section):
     write_project(project, plan=PLAN + section, waits_at=[EARLY])
     with meanwhile(THERE, lambda: os.kill(os.getpid(), number)):
         done = dgs("run plan.yaml --run-dir there")
@@ -81,7 +81,7 @@ def test_stop_without_a_run_is_a_usage_error(slow, dgs):
     assert dgs("stop plan.yaml").code == 2
 
 
-def test_stop_gives_up_waiting_and_says_what_then(slow, dgs):
+def test_stop_gives_up_waiting_with_advice(slow, dgs):
     with meanwhile(THERE, lambda: library.stop(THERE, timeout=0)) as told:
         assert dgs("run plan.yaml --run-dir there").code == 0
     (error,) = told
@@ -89,7 +89,7 @@ def test_stop_gives_up_waiting_and_says_what_then(slow, dgs):
     assert "has not ended within 0 s. It stops at its next checkpoint" in str(error)
 
 
-def test_wish_for_a_run_that_is_over_is_not_granted_to_the_next(slow, dgs):
+def test_request_to_an_ended_run_does_not_reach_the_next(slow, dgs):
     with meanwhile(THERE, lambda: library.stop(THERE)):
         dgs("run plan.yaml --run-dir there")
     post(THERE / "control", ControlRequest("stop"))
@@ -97,7 +97,7 @@ def test_wish_for_a_run_that_is_over_is_not_granted_to_the_next(slow, dgs):
     assert RunDirectory(THERE).results()["status"] == "done"
 
 
-def test_stop_that_nothing_could_be_committed_for_says_what_is_kept(slow, dgs, edit):
+def test_stop_without_a_commit_says_what_is_kept(slow, dgs, edit):
     edit("plan.yaml", "{csv: {path: left.csv}}", "{log: {path: log}}")
     rows = {"ts": list(range(EARLY + 5)), "amount": list(range(EARLY + 5))}
     mute = LogWriter(slow / "log", "left", "nobody")  # the next join waits for it in vain
@@ -114,7 +114,7 @@ def test_stop_that_nothing_could_be_committed_for_says_what_is_kept(slow, dgs, e
     assert (results["status"], results["stopped_at"], results["epoch"]) == ("stopped", None, None)
 
 
-def test_what_an_earlier_run_left_is_not_mixed_with_a_run_that_was_stopped(slow, dgs):
+def test_files_of_an_earlier_run_do_not_mix_with_a_stopped_run(slow, dgs):
     (slow / "out").mkdir()
     (slow / "out" / "part-7.jsonl").write_text('["value",-1]\n')
     list_outputs([StagedFile("", str(slow / "out" / "part-7.jsonl"), size=13, digest="", rows=1)])
@@ -155,7 +155,7 @@ def test_run_that_was_moved_is_stopped_and_resumed_under_its_new_plan(slow, dgs)
     assert (done.code, report["workers"], report["verified"]) == (0, 1, True)
 
 
-def test_plan_that_is_not_valid_changes_nothing(slow, dgs):
+def test_invalid_plan_changes_nothing(slow, dgs):
     dgs("plan plan.yaml --save other.yaml")
     other = Path("other.yaml")
     other.write_text(other.read_text().replace("right/1", "right/0"))

@@ -1,4 +1,4 @@
-"""The text of the common errors, exactly as people see it. `UPDATE_GOLDEN=1` rewrites the files in tests/golden."""
+"""The exact texts of common errors, as users see them. `UPDATE_GOLDEN=1` rewrites the files in tests/golden."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ plan:
 
 @pytest.fixture
 def golden(project, dgs):
-    """Run a command line and compare how it ended with the file of that name."""
+    """Run a command line and compare its result with the file of that name."""
 
     def golden(name: str, code: int, line: str = "run plan.yaml") -> None:
         done = dgs(line)

@@ -343,7 +343,7 @@ VIEW = kind("view", key=str)
     ],
     ids=lambda v: type(v).__name__,
 )
-def test_round_trip_of_the_words_of_the_model(value):
+def test_round_trip_of_the_types_of_the_model(value):
     back = round_trip(value)
     assert type(back) is type(value)
     assert back == value
@@ -425,7 +425,7 @@ def broken(batch, **changes):
     ],
     ids=str,
 )
-def test_decode_refuses_a_batch_that_does_not_hold_together(changes):
+def test_decode_refuses_an_inconsistent_batch(changes):
     batch = EventBatch.of("s", rank=0, tags=[VIEW("a")], ts=[1, 2], payload=[1, 2])
     with pytest.raises(CodecError):
         codec.decode(broken(batch, **changes))
@@ -512,7 +512,7 @@ def test_decode_refuses_lengths_beyond_the_data():
             codec.decode(head + b"\xff\xff\xff\xff" + b"\x01\x01")
 
 
-def test_encode_and_decode_refuse_what_is_nested_too_deeply():
+def test_encode_and_decode_refuse_values_nested_too_deeply():
     tower, ring = [], []
     for _ in range(5000):
         tower = [tower]
@@ -619,7 +619,7 @@ def test_decode_never_looks_up_a_class_by_name():
             codec.decode(msgpack.packb({70: [name, {}]}))
 
 
-def test_encode_wraps_what_the_users_function_raises():
+def test_encode_wraps_errors_of_users_functions():
     class Broken:
         pass
 
@@ -666,7 +666,7 @@ def test_encode_keeps_the_bytes_that_stored_hashes_depend_on(value, data):
 
 
 def test_encode_of_ten_thousand_numbers_takes_little_longer_than_msgpack_alone():
-    """Well under a millisecond where machines are fast; how fast this one is does not count."""
+    """Compared with msgpack on the same machine, so that its speed does not matter."""
     rows = [float(i) for i in range(10_000)]
     both = [(_seconds(codec.encode, rows), _seconds(msgpack.packb, rows)) for _ in range(20)]
     fastest, fastest_alone = map(min, zip(*both, strict=True))
@@ -674,7 +674,7 @@ def test_encode_of_ten_thousand_numbers_takes_little_longer_than_msgpack_alone()
 
 
 def _seconds(function, argument):
-    """Of this thread, so that what else the machine does is not counted."""
+    """Return the CPU seconds of this thread, which other load does not affect."""
     start = clock.thread_time()
     function(argument)
     return clock.thread_time() - start

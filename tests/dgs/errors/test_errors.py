@@ -1,4 +1,4 @@
-"""Errors: their sentence is made of their facts, they cross processes, and their codes are theirs alone."""
+"""Errors: sentences are made of facts, errors can be sent to other processes, and codes are unique."""
 
 import pickle
 import re
@@ -145,7 +145,7 @@ def test_user_error_copes_with_objects_that_cannot_be_shown():
     assert "Shy" in made.payload
 
 
-def test_user_error_of_an_exception_without_words_or_event():
+def test_user_error_of_an_exception_without_message_or_event():
     made = told(KeyError())
     assert str(made).splitlines()[-1] == "update of program Broken raised KeyError"
     assert str(told(KeyError(), worker="w1")).endswith("raised KeyError in worker w1")

@@ -189,7 +189,7 @@ def test_all_problems_are_reported_at_once_with_their_places():
         ),
     ],
 )
-def test_problem_says_what_would_be_right(old, new, message):
+def test_problem_suggests_the_right_value(old, new, message):
     found = complaints(MINIMAL.replace(old, new))
     assert any(line.startswith(message) for line in found), found
 
@@ -228,7 +228,7 @@ def test_set_finds_list_elements_by_id_even_with_dots():
         assert config.streams[0].source.details.path == "a.csv"
 
 
-def test_set_names_the_elements_there_are():
+def test_set_lists_the_existing_elements():
     path, item = set_flag("streams.click.rate=3/h")
     with pytest.raises(UsageError, match="there is no 'click' here; did you mean 'clicks'"):
         resolve(parse(MINIMAL, "x", {}), {path: item}, {})

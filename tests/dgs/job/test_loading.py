@@ -1,4 +1,4 @@
-"""Loading programs: from files and packages, afresh when changed, with the user's traceback when they fail."""
+"""Loading of programs: from files and packages, again after a change, with the user's traceback on failure."""
 
 from __future__ import annotations
 

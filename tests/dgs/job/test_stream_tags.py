@@ -1,4 +1,4 @@
-"""What may arrive on a stream, read off plan.yaml and the program."""
+"""The tags that may arrive on a stream, according to plan.yaml and the program."""
 
 import pytest
 
@@ -84,7 +84,7 @@ def test_tags_that_contradict_the_program_are_refused(tags, problem):
         ({"kind": {"column": "c"}}, None),
     ],
 )
-def test_literal_tag_is_the_one_that_the_plan_file_alone_says(tags, expected):
+def test_literal_tag_is_the_one_written_in_the_plan_file(tags, expected):
     assert literal_tag(config(tags), Kinds()) == expected
 
 

@@ -1,4 +1,4 @@
-"""Columns: every kind of column does what a list of its rows would do."""
+"""Columns: every kind of column behaves like the list of its rows."""
 
 import numpy as np
 import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Dependence: symmetric however it is declared; `between` and `witness` agree with asking tag by tag."""
+"""Dependence: every declaration is symmetric; `between` and `witness` agree with a check tag by tag."""
 
 import pytest
 from hypothesis import given
@@ -63,7 +63,7 @@ def test_between_never_assumes_independence_of_infinite_sets_under_a_predicate()
     assert relation.witness(TagSet.of("p"), TagSet.of("p")) == ("{p(all)}", "{p(all)}")
 
 
-def test_what_is_not_listed_is_independent():
+def test_unlisted_kinds_are_independent():
     relation = Dependence(("p", "q", ALWAYS))
     assert relation(Tag("q", 3), Tag("p", 4))
     assert not relation(Tag("p"), Tag("p"))
@@ -94,7 +94,7 @@ def test_from_function_is_the_function(dependent, a, b):
     assert relation(a, b) == (frozenset([a, b]) in dependent)
 
 
-def test_from_function_refuses_what_is_not_symmetric_and_names_the_pair():
+def test_from_function_refuses_an_asymmetric_function_and_names_the_pair():
     with pytest.raises(AsymmetricDependenceError) as caught:
         Dependence.from_function(lambda a, b: (a.key, b.key) == (1, 2), [Tag("p", 1), Tag("p", 2)])
     assert (caught.value.left, caught.value.right) == (Tag("p", 1), Tag("p", 2))

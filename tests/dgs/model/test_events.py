@@ -1,4 +1,4 @@
-"""Batches of events: columnar, and the same as the list of their events."""
+"""Batches of events: columns that behave like the list of their events."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Identities of programs: equal where a saved state means the same, and otherwise they say what differs."""
+"""Identities of programs: equal if a saved state means the same, else they list the differences."""
 
 import pytest
 
@@ -122,7 +122,7 @@ def test_identity_of_a_predicate_over_unbounded_keys_names_it_only():
     assert parts["dependence of 'a' and 'a'"] == "as a function says"
 
 
-def test_long_parts_are_shortened_and_still_told_apart():
+def test_long_parts_are_shortened_and_still_differ():
     def parts(last):
         return identity_of(changed(kinds=(kind("k", key=(*range(1000), last)),)), ["s"]).parts["kind 'k'"]
 
@@ -130,7 +130,7 @@ def test_long_parts_are_shortened_and_still_told_apart():
     assert parts(1000) != parts(1001)
 
 
-def test_only_another_version_is_told_from_another_program():
+def test_another_version_differs_from_another_program():
     newer = identity_of(changed(version=2), ["a", "b"])
     assert SAVED.is_other_version_of(newer)
     assert not SAVED.is_other_version_of(SAVED)
@@ -147,7 +147,7 @@ def test_migration_is_the_programs_own_if_it_gives_one():
     assert migrate(7, 1) == (7, 1)
 
 
-def test_what_a_migration_raises_is_an_error_of_user_code():
+def test_exception_of_a_migration_is_an_error_of_user_code():
     migrate = migration(changed(migrate=lambda self, state, from_version: state["missing"]))
     with pytest.raises(UserCodeError, match="migrate of program Sums raised TypeError"):
         migrate(7, 1)

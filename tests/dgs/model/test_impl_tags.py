@@ -1,4 +1,4 @@
-"""Sets of implementation tags: the laws of sets, stream by stream."""
+"""Sets of implementation tags: the laws of sets hold stream by stream."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Key sets: the laws of sets, over all keys there are, checked against membership and against Python's own sets."""
+"""Key sets: the laws of sets, checked by membership and against Python's own sets."""
 
 import subprocess
 import sys

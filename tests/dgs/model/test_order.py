@@ -28,7 +28,7 @@ def test_after_event_lies_directly_behind_it(a, b):
 
 @given(timestamps, keys)
 def test_after_heartbeat_bounds_what_the_heartbeat_promised(ts, key):
-    """Every later event of the stream has a greater timestamp: all those are at or above the frontier, no other is."""
+    """Exactly the keys with a greater timestamp are at or above the frontier."""
     frontier = after_heartbeat(ts, key.rank)
     assert (key >= frontier) == (key.ts > ts)
 

@@ -1,4 +1,4 @@
-"""Batches of outputs: what `emit_batch` was given, with the identity of every output."""
+"""Batches of outputs: the values given to `emit_batch`, with the id of every output."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def test_of_rows_numbers_the_outputs_of_each_event(rows):
 
 
 @given(st.lists(st.none() | st.lists(st.integers(0, 3), max_size=5).map(sorted), max_size=4))
-def test_outputs_of_an_event_are_numbered_on_from_call_to_call(calls):
+def test_numbering_of_an_events_outputs_continues_across_calls(calls):
     made, emitted = [], []
     emit_batch = BatchEmitter(BATCH, made)
     for number, rows in enumerate(calls):

@@ -1,4 +1,4 @@
-"""Programs: what a program gives, what is derived from it, and what is wrong with it."""
+"""Programs: the methods they give, the parts derived from these, and errors."""
 
 from typing import Generic, TypeVar
 
@@ -193,7 +193,7 @@ def test_kind_finds_declarations_wherever_they_are():
 
 
 @pytest.mark.parametrize("method", ["init", "identity"])
-def test_what_a_program_does_not_give_raises(method):
+def test_methods_that_a_program_does_not_give_raise(method):
     with pytest.raises(NotImplementedError):
         getattr(Nothing(), method)()
 

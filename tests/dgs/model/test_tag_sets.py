@@ -1,4 +1,4 @@
-"""Tag sets: the laws of sets, by membership of tags of kinds that are named and of kinds that are not."""
+"""Tag sets: the laws of sets, by membership of tags of named and of other kinds."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Tags and kinds: what may be a key, and that a kind is its name."""
+"""Tags and kinds: valid keys, and kinds as strings."""
 
 import copy
 from datetime import date

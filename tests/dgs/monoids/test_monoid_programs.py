@@ -1,4 +1,4 @@
-"""Programs made of monoids, and of a state by key: vectorised updates are folds, every wire diagram is the sequential program."""
+"""Programs made of monoids, and keyed programs: vectorised updates are folds, every wire diagram gives the sequential result."""
 
 import copy
 import random
@@ -42,7 +42,7 @@ class Summaries(Windows):
 
 
 class Running(Windows):
-    """Nothing is reset; values are made by a function of single events."""
+    """Windows that are never reset; `value` computes values from single events."""
 
     monoid = SUM
     accumulates = (VALUE,)

@@ -1,4 +1,4 @@
-"""The ready-made monoids: commutative monoids, folds that are joins of single values, windows that are folds of slices."""
+"""The ready-made monoids: the laws of commutative monoids, folds as joins of single values, windows as folds of slices."""
 
 import copy
 import math
@@ -24,7 +24,7 @@ brief = settings(max_examples=50, deadline=None)
 
 @dataclass(frozen=True)
 class Subject:
-    """A monoid and strategies for its columns, given their size: in many forms, of sums that are exact in every order."""
+    """A monoid with strategies for its columns by size, in many forms; their sums are exact in every order."""
 
     name: str
     monoid: Monoid
@@ -107,7 +107,7 @@ def column(draw, subject, max_size=8):
 
 
 def same_kind(draw, subject, number):
-    """Draw columns of one form: states of texts and of numbers have no join."""
+    """Draw columns of one form, because states of texts and of numbers have no join."""
     form = draw(st.sampled_from(subject.forms))
     return [draw(form(draw(st.integers(0, 4)))) for _ in range(number)]
 

@@ -1,4 +1,4 @@
-"""Comparing multisets of outputs: exactly, and with a tolerance for floats."""
+"""Comparison of multisets of outputs: exact, and with a tolerance for floats."""
 
 from __future__ import annotations
 

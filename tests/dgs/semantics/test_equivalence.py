@@ -1,4 +1,4 @@
-"""Streams of outputs up to the order of independent ones: the matcher against projections on pairs of dependent outputs.
+"""Equivalence of output streams: the matcher against projections on pairs of dependent outputs.
 
 The oracle knows nothing of matching. Two sequences are the same trace if, for every two dependent letters (a letter is a tag with
 a value), what they have of those two is the same sequence, and every letter occurs as often; they have a common continuation
@@ -30,7 +30,7 @@ def related(pairs):
 
 
 def projections(one, other, depends):
-    """Yield, for each two dependent letters, what both sequences have of them."""
+    """Yield the two sequences restricted to each pair of dependent letters."""
     found = sorted({*one, *other}, key=repr)
     for i, x in enumerate(found):
         for y in found[i:]:
@@ -48,7 +48,7 @@ def have_a_continuation(one, other, depends):
 
 @st.composite
 def nearly_equal(draw):
-    """Two sequences: one is the other with neighbours exchanged, sometimes with something else changed."""
+    """Draw two sequences: the second is the first with neighbours exchanged, and sometimes another change."""
     one = draw(st.lists(letters, max_size=8))
     other = list(one)
     for place in draw(st.lists(st.integers(0, 7), max_size=8)):
@@ -108,7 +108,7 @@ def test_reordering_of_independent_outputs_is_allowed():
         assert_equivalent(outputs, [outputs[2], outputs[1], outputs[0]], program.dependence)
 
 
-def test_failure_names_both_outputs_and_what_else_waits():
+def test_failure_names_both_outputs_and_other_unmatched_ones():
     depends = dgs.Dependence((BARRIER, BARRIER, ALWAYS))
     a = [(VALUE(1), "x"), (BARRIER(), 1), (BARRIER(), 2)]
     with pytest.raises(OutputsDiffer) as failed:
@@ -122,7 +122,7 @@ def test_failure_names_both_outputs_and_what_else_waits():
     ]
 
 
-def test_missing_output_is_told_when_a_stream_ends():
+def test_missing_output_is_reported_when_a_stream_ends():
     with pytest.raises(OutputsDiffer, match=r"a\[1\] is 7 of late\n  and b has ended without it"):
         assert_equivalent([("early", 1), ("late", 7)], [("early", 1)], dgs.Dependence())
 
@@ -156,7 +156,7 @@ def test_values_without_tags_are_refused():
 
 
 def test_matching_many_outputs_takes_time_in_proportion():
-    """A tag of its own for few, and the counterparts in the other order: nothing is looked through again and again."""
+    """Few outputs share a tag, and the counterparts come in reverse order: a repeated search would be quadratic."""
     outputs = [(READ(number % 3), number) for number in range(20_000)]
     assert_equivalent(outputs, outputs[::-1], dgs.Dependence())
 

@@ -1,4 +1,4 @@
-"""What the prototype answered, the specification answers: ties included."""
+"""Recorded outputs of the prototype, ties included: the sequential program gives the same."""
 
 from collections import Counter
 

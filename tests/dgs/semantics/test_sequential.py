@@ -1,4 +1,4 @@
-"""The specification: the merge against sorting, the fold against doing it by hand, its speed."""
+"""The sequential program: its merge against sorting, its fold against a loop by hand, its speed."""
 
 import itertools
 import time
@@ -49,7 +49,7 @@ def test_run_numbers_the_outputs_of_each_event():
     assert outputs[1].value == ("twice", 3, 0)
 
 
-def test_a_value_at_the_instant_of_a_barrier_belongs_to_the_window_that_the_order_of_streams_says():
+def test_the_order_of_streams_decides_the_window_of_a_value_at_the_instant_of_a_barrier():
     values, barriers = [5, 6], [5, 6]
     for value_rank, sums in ((0, [10, 20]), (1, [0, 10])):
         streams = sorted(
@@ -72,7 +72,7 @@ def test_run_counts_events():
     assert sequential.run(EventWindow(), [[batch(0, [1, 2], [1, 1], VALUE(1))], []]).events == 2
 
 
-def test_stream_of_single_events_says_what_takes_them():
+def test_stream_of_single_events_is_refused_with_advice():
     with pytest.raises(UsageError, match=r"dgs.run\(program, streams=\{...\}, optimizer=\"sequential\"\)"):
         sequential.run(History(), [[("value", 1, None)]])
 
@@ -92,7 +92,7 @@ def test_run_names_the_event_on_which_update_raised():
     assert isinstance(caught.value.__cause__, TypeError)
 
 
-def test_run_wraps_what_init_raises():
+def test_run_wraps_exceptions_of_init():
     class Headless(EventWindow):
         def init(self):
             raise LookupError("nothing to start from")
@@ -102,7 +102,7 @@ def test_run_wraps_what_init_raises():
 
 
 def test_run_of_many_events_takes_little_longer_than_their_updates_by_hand():
-    """Nor does what else the machine does count, nor how fast it is."""
+    """Compared in CPU time with updates by hand, so that load and speed of the machine do not matter."""
     rows = 100_000
     values = batch(0, np.arange(rows), np.ones(rows, np.int64), VALUE(0))
     barriers = batch(1, np.arange(0, rows, 10), np.zeros(rows // 10, np.int64), BARRIER())

@@ -23,7 +23,7 @@ class Typed(Scaled):
         return (StateType("own", TagSet.everything(), self.update, self.update_batch),)
 
 
-def test_copy_keeps_what_the_program_was_made_with():
+def test_copy_keeps_the_arguments_of_the_program():
     slower = without_batches(Scaled(3))
     assert isinstance(slower, Scaled)
     assert slower.states()[0].update(1, None, None) == 4

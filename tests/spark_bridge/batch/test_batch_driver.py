@@ -37,7 +37,7 @@ WINDOW = {
 
 @pytest.fixture
 def here(monkeypatch):
-    """Let tasks run in this process; return the work that they had, run by run."""
+    """Run tasks in this process; return the work of each run."""
     seen = []
 
     def rows_of(_spark, work):
@@ -99,7 +99,7 @@ def test_user_code_that_raises_ends_the_run_with_its_event(here):
     assert "in update" in caught.value.trace
 
 
-def test_events_that_raise_are_left_out_if_asked_for(here):
+def test_events_that_raise_are_skipped_on_request(here):
     settings = {"on_error": "skip"}
     run = dgs.run(Failing(), streams=WINDOW, runtime="spark", settings=settings)
     assert outputs_of(run) == outputs_of(
@@ -108,7 +108,7 @@ def test_events_that_raise_are_left_out_if_asked_for(here):
     assert run.report["skipped"] == 2
 
 
-def test_disorder_reaches_the_caller_as_it_is(here):
+def test_disorder_reaches_the_caller_unchanged(here):
     with pytest.raises(OutOfOrderError) as caught:
         dgs.run(EventWindow(), streams={**WINDOW, "a": [(VALUE(0), 5, 1), (VALUE(0), 4, 1)]}, runtime="spark")
     assert (caught.value.stream, caught.value.row) == ("a", 1)
@@ -154,7 +154,7 @@ def test_outputs_are_committed_to_files_once(here, tmp_path):
     assert not list(tmp_path.rglob("*.partial"))
 
 
-def test_what_accumulates_is_folded_by_a_task_for_each_leaf(here, tmp_path):
+def test_accumulating_events_are_folded_by_a_task_for_each_leaf(here, tmp_path):
     run = dgs.run(plan_file(tmp_path), runtime="spark")
     assert sorted(run.outputs) == SUMS
     assert [task.plan for task in here[0].tasks] == [None, None]

@@ -1,4 +1,4 @@
-"""Batches become segments once, whatever is repeated, cut off, or claimed by another query."""
+"""Delivery of batches: each becomes segments once, even if it is repeated, cut off, or claimed by another query."""
 
 import json
 
@@ -22,7 +22,7 @@ def delivery(log, query="id-1", *, checkpoint=None, delay=0, length=2):
 
 
 def begun(checkpoint, query):
-    """Make what Spark makes of a checkpoint directory."""
+    """Make a checkpoint directory as Spark does."""
     checkpoint.mkdir(parents=True, exist_ok=True)
     (checkpoint / "metadata").write_text(json.dumps({"id": query}))
     return checkpoint
@@ -74,19 +74,19 @@ def test_batch_whose_segment_was_deleted_is_not_written_as_a_new_one(tmp_path):
         delivery(tmp_path).deliver("s", 0, [rows(0)], high=2)
 
 
-def test_stream_without_rows_hears_of_the_time(tmp_path):
+def test_frontier_of_a_stream_without_rows_advances(tmp_path):
     delivery(tmp_path).deliver("quiet", 0, [rows()], high=9)
     segment, _ = LogReader(tmp_path, "quiet").poll()
     assert (segment.rows, segment.frontier) == (0, 8)
 
 
-def test_stream_that_began_later_is_left_out_of_repeated_batches_before(tmp_path):
+def test_later_stream_is_left_out_of_earlier_repeated_batches(tmp_path):
     delivery(tmp_path).deliver("s", 3, [rows(1)], high=1)
     delivery(tmp_path).deliver("s", 2, [rows()], high=1)
     assert batches_in(tmp_path) == [(3, 1)]
 
 
-def test_second_query_is_refused_while_the_checkpoint_directory_of_the_first_is_there(tmp_path):
+def test_second_query_is_refused_while_the_checkpoint_directory_of_the_first_exists(tmp_path):
     first = begun(tmp_path / "first", "id-1")
     delivery(tmp_path / "log", checkpoint=first).deliver("s", 0, [rows(1)], high=1)
     with pytest.raises(OwnedLogError):
@@ -94,7 +94,7 @@ def test_second_query_is_refused_while_the_checkpoint_directory_of_the_first_is_
 
 
 @pytest.mark.parametrize("again", [True, False])
-def test_query_after_a_lost_checkpoint_directory_goes_on_when_it_has_repeated_every_batch(tmp_path, again):
+def test_query_after_a_lost_checkpoint_directory_continues_when_it_has_repeated_every_batch(tmp_path, again):
     log, place = tmp_path / "log", begun(tmp_path / "place", "id-1")
     for batch in range(2):
         delivery(log, checkpoint=place).deliver("s", batch, [rows(batch)], high=batch)
@@ -120,7 +120,7 @@ def test_query_after_a_lost_checkpoint_directory_is_refused_when_a_batch_differs
         delivery(log, "id-2", checkpoint=place).deliver("s", 0, [rows(7)], high=7)
 
 
-def test_query_whose_checkpoint_directory_cannot_be_seen_is_not_taken_for_lost(tmp_path):
+def test_query_with_an_invisible_checkpoint_directory_does_not_count_as_lost(tmp_path):
     delivery(tmp_path, checkpoint="s3://bucket/checkpoint").deliver("s", 0, [rows(1)], high=1)
     with pytest.raises(OwnedLogError):
         delivery(tmp_path, "id-2").deliver("s", 0, [rows(1)], high=1)

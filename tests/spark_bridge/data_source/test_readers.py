@@ -1,4 +1,4 @@
-"""Runs as data frames: what is committed, nothing else, each once; and the epochs of a stream as they are committed."""
+"""Runs as data frames: committed data only, each row once; a stream gives epochs as they are committed."""
 
 import json
 import time
@@ -39,7 +39,7 @@ def finished(folder, **settings):
 
 
 def frame_of(run, **options):
-    """Read as Spark does, without it."""
+    """Read as Spark does, without Spark."""
     options = {"run": str(run), **options}
     schema = readers.schema(options)
     reader = readers.reader(options, schema)
@@ -67,7 +67,7 @@ def test_reader_gives_the_checkpoints_that_are_kept(tmp_path):
 
 
 def run_with_sink(folder):
-    """Make the directory of a run with a sink of Parquet, without running anything."""
+    """Make the directory of a run with a Parquet sink, without running anything."""
     folder.mkdir(parents=True)
     (folder / "plan.yaml").write_text(json.dumps({"sinks": [{"spark": {"path": "out"}}]}))
     (folder / "out").mkdir()
@@ -79,7 +79,7 @@ def put(path, values):
     return path
 
 
-def test_files_that_are_committed_and_not_published_yet_are_read(tmp_path):
+def test_committed_files_are_read_before_they_are_published(tmp_path):
     run = run_with_sink(tmp_path / "run")
     put(run / "out/part-000001-0.parquet", [1])
     staged = put(run / "out/_part-000002-0.g1.parquet.partial", [2])
@@ -123,7 +123,7 @@ def test_stream_gives_each_epoch_once(tmp_path):
     assert list(stream.read(stream.partitions(offset, offset)[0])) == []
 
 
-def test_columns_of_several_types_have_one_that_holds_them_all(tmp_path):
+def test_columns_of_several_types_get_a_type_that_holds_all(tmp_path):
     run = run_with_sink(tmp_path / "run")
     tables = [{"v": [1], "w": [{"a": 1}]}, {"v": [0.5]}, {"w": ["text"], "x": pa.nulls(1)}]
     for number, columns in enumerate(tables):
@@ -135,7 +135,7 @@ def test_columns_of_several_types_have_one_that_holds_them_all(tmp_path):
     ]
 
 
-def test_structs_are_put_together_field_by_field():
+def test_structs_are_merged_field_by_field():
     one, other = (pa.schema([("r", pa.struct([(name, pa.int64())]))]) for name in "ab")
     assert common_schema([one, other]).field("r").type == pa.struct([("a", pa.int64()), ("b", pa.int64())])
 
@@ -155,7 +155,7 @@ def test_wrong_options_say_what_to_give(tmp_path):
         readers.schema({"run": str(run_with_sink(tmp_path / "run"))})
 
 
-def test_directory_of_a_plan_file_is_none_of_a_run(tmp_path):
+def test_directory_of_a_plan_file_is_no_run_directory(tmp_path):
     (tmp_path / "plan.yaml").write_text("name: plan")
     (tmp_path / ".dgs").mkdir()
     with pytest.raises(NoSuchRunError, match="no run directory"):
@@ -163,7 +163,7 @@ def test_directory_of_a_plan_file_is_none_of_a_run(tmp_path):
 
 
 @pytest.mark.parametrize("sink", ["jsonl", "csv", "parquet"])
-def test_file_of_outputs_that_is_damaged_is_named(sink, tmp_path):
+def test_damaged_file_of_outputs_is_named(sink, tmp_path):
     run = finished(tmp_path, sinks=[{sink: {"path": str(tmp_path / "out")}}])
     [file] = output_files(run)
     file.path.write_bytes(file.path.read_bytes()[:-3] + b',"')
@@ -204,7 +204,7 @@ def test_spark_reads_a_run_and_streams_it(spark, tmp_path):
     assert pq.read_table(tmp_path / "copy").num_rows == 50
 
 
-def test_spark_does_not_see_what_is_not_published(spark, tmp_path):
+def test_spark_does_not_see_unpublished_files(spark, tmp_path):
     run = run_with_sink(tmp_path / "run")
     put(run / "out/part-000001-0.parquet", [1])
     Path(run / "out/_part-000002-0.g1.parquet.partial").write_bytes(b"half a file")

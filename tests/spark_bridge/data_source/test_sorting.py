@@ -1,4 +1,4 @@
-"""Sorted runs and what becomes of them: the order depends on the rows alone."""
+"""Sorted runs and their merge: the order depends on the rows alone."""
 
 from itertools import pairwise
 
@@ -32,12 +32,12 @@ def key(row):
 
 
 @given(ROWS)
-def test_in_order_is_by_time_then_what_was_asked_for_then_all_others(rows):
+def test_in_order_sorts_by_time_then_given_columns_then_all_others(rows):
     assert rows_of(in_order(table(rows), ("ts", "name"))) == sorted(rows, key=key)
 
 
 @given(ROWS)
-def test_is_sorted_only_of_rows_in_order(rows):
+def test_is_sorted_is_true_only_for_rows_in_order(rows):
     assert is_sorted(table(rows), ("ts", "name")) == (rows == sorted(rows, key=key))
 
 
@@ -48,7 +48,7 @@ def test_is_sorted_makes_no_claim_about_nulls():
 
 
 @given(ROWS, st.integers(1, 4), st.integers(1, 8), st.randoms(use_true_random=False))
-def test_merged_runs_are_the_sorted_rows_however_they_were_dealt(rows, runs, at_once, random):
+def test_merged_runs_are_the_sorted_rows_for_any_distribution(rows, runs, at_once, random):
     dealt = [[] for _ in range(runs)]
     for row in rows:
         random.choice(dealt).append(row)

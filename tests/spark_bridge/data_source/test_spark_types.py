@@ -1,4 +1,4 @@
-"""Columns of all types go from Spark to the log as they are, wherever the session thinks it is."""
+"""Columns of all types on their way from Spark to the log: unchanged, whatever the session's time zone."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -36,7 +36,7 @@ def written(spark, log, sql):
     return table
 
 
-def test_writer_runs_in_this_interpreter_where_no_other_is_named(spark, tmp_path, monkeypatch):
+def test_writer_runs_in_this_interpreter_unless_another_is_named(spark, tmp_path, monkeypatch):
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
     python_of_the_path = "/no/python"  # that of a virtual environment only where it is activated
     monkeypatch.setattr(spark.sparkContext, "pythonExec", python_of_the_path)
@@ -49,7 +49,7 @@ def test_writer_runs_in_this_interpreter_where_no_other_is_named(spark, tmp_path
     ("named", "problem"),
     [("orders", "'orders' in some row, and the streams are visits"), ("../visits", "no name of a stream")],
 )
-def test_rows_of_a_stream_that_is_none_are_refused(spark, tmp_path, named, problem):
+def test_rows_that_name_an_invalid_stream_are_refused(spark, tmp_path, named, problem):
     rows = spark.sql(f"SELECT 1 AS ts, '{named}' AS name")
     listed = {"streams": "visits"} if named == "orders" else {}
     with pytest.raises(Exception, match=problem):
@@ -70,17 +70,17 @@ def test_times_of_other_types_say_how_to_cast_them(kind, cast):
 
 
 @pytest.mark.parametrize("named", [{"stream": "../s"}, {"key": "k", "streams": "s,t/u"}, {"stream": ""}])
-def test_names_that_are_no_streams_are_refused(named):
+def test_invalid_stream_names_are_refused(named):
     with pytest.raises(UsageError, match="no name of a stream"):
         LogOptions.parsed({"log": "/log", **named})
 
 
-def test_names_with_commas_are_names():
+def test_names_may_contain_commas():
     options = LogOptions.parsed({"log": "/log", "stream": "s", "order_by": listed(["a,b", " c"])})
     assert options.order_by == ("a,b", " c")
 
 
-def test_path_is_where_to_write():
+def test_path_stands_for_log():
     assert LogOptions.parsed({"path": "/log", "stream": "s"}).log == Path("/log")
 
 
@@ -103,7 +103,7 @@ def test_log_is_not_overwritten(writer, tmp_path):
         writer(DgsDataSource(options), StructType().add("ts", "long"), overwrite=True)
 
 
-def test_trigger_without_micro_batches_is_refused_before_rows_are_waited_for(monkeypatch):
+def test_trigger_without_micro_batches_is_refused_before_waiting_for_rows(monkeypatch):
     write = LogWrite.of({"log": "/log", "stream": "s"}, StructType().add("ts", "long"))
     known = {CONTINUOUS: "true"}
     context = SimpleNamespace(partitionId=lambda: 0, getLocalProperty=known.get)
@@ -112,7 +112,7 @@ def test_trigger_without_micro_batches_is_refused_before_rows_are_waited_for(mon
         write.stage(iter(()))
 
 
-def test_delay_that_is_no_whole_number_of_units_is_rounded_up():
+def test_fractional_delay_is_rounded_up():
     assert LogOptions.parsed({"log": "/log", "stream": "s", "max_delay": "1500ms"}).delay("s") == 2
 
 
@@ -125,7 +125,7 @@ def test_records_without_nulls_inside_may_be_null_themselves(spark, tmp_path):
     assert written(spark, tmp_path / "log", sql).column("record").to_pylist() == [whole, None]
 
 
-def test_column_that_deals_rows_may_have_a_dot_in_its_name(spark, tmp_path):
+def test_key_column_may_have_a_dot_in_its_name(spark, tmp_path):
     rows = prepared(
         spark.sql("SELECT id AS ts, concat('s', id % 2) AS `the.stream` FROM range(4)"), key="the.stream"
     )

@@ -1,4 +1,4 @@
-"""What Spark says becomes one sentence: what went wrong, and what to do where Spark does not know that."""
+"""Errors of Spark as one sentence: the problem, and advice where Spark gives none."""
 
 from pathlib import Path
 
@@ -40,7 +40,7 @@ def test_traceback_of_a_python_worker_is_its_last_line():
     )
 
 
-def test_what_a_python_worker_raised_is_said_whatever_its_name():
+def test_error_of_a_python_worker_is_reported_whatever_its_class():
     assert sentence(BY_WORKER) == (
         "An exception was thrown from the Python worker: pyarrow.lib.ArrowInvalid: Can't view array of type struct"
     )
@@ -53,7 +53,7 @@ def test_what_a_python_worker_raised_is_said_whatever_its_name():
         ("java.net.UnknownHostException: namenode", "UnknownHostException: namenode"),
     ],
 )
-def test_names_of_java_classes_are_left_out_where_that_leaves_a_sentence(text, said):
+def test_names_of_java_classes_are_left_out_if_a_sentence_remains(text, said):
     assert sentence(text) == said
 
 
@@ -67,7 +67,7 @@ def test_missing_schema_advises_a_file_at_the_path_or_columns(path, place):
     assert f"a file into {place} that has the columns, or name them under `columns:`" in said
 
 
-def test_java_that_is_gone_is_said_to_be():
+def test_lost_java_is_reported():
     stream = StreamConfig(id="s", tags={"kind": "n"}, source={"spark": SparkSource(format="csv", path="in")})
     [query] = queries_of([stream], unit="ms")
     for lost in (Py4JError("An error occurred while calling o81.isActive"), Py4JNetworkError("reset")):

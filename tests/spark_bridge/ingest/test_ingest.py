@@ -1,4 +1,4 @@
-"""From files through Spark and the log into a run: what a plan file with a Spark source does."""
+"""Plan files with Spark sources: from files through Spark and the log into a run."""
 
 import datetime as dt
 import itertools
@@ -68,7 +68,7 @@ runtime: {{kind: local}}
 
 @pytest.fixture
 def job(tmp_path):
-    """Write the input as Parquet and as CSV, and return what writes a plan file over it."""
+    """Write the input as Parquet and as CSV, and return a function that writes a plan file over it."""
     (tmp_path / "program.py").write_text(PROGRAM)
     values = [(ts, "home" if ts % 3 else "shop", ts % 7) for ts in range(0, 300, 2)]
     ends = [(ts, page, 0) for ts in range(50, 301, 50) for page in ("home", "shop")]
@@ -128,7 +128,7 @@ def test_log_of_another_query_is_refused(spark, job):
     assert outputs(job("{parquet: {path: ends.parquet}}", source.format(2))) == found
 
 
-def test_query_that_has_brought_nothing_may_be_corrected(spark, tmp_path):
+def test_query_that_wrote_nothing_may_be_corrected(spark, tmp_path):
     put_file(tmp_path / "wrong", 0, [(1, 1)])
     put_file(tmp_path / "in", 0, [(5, 1)])
     kept = {"format": "parquet", "select": ["ts", "CAST(v AS STRING) AS v"]}
@@ -147,7 +147,7 @@ def test_query_that_has_brought_nothing_may_be_corrected(spark, tmp_path):
     assert rows_in(tmp_path / "log") == [(5, "1")]
 
 
-def test_log_that_is_closed_is_read_without_spark(spark, job, monkeypatch):
+def test_closed_log_is_read_without_spark(spark, job, monkeypatch):
     plan = job(
         "{parquet: {path: ends.parquet}}", "{spark: {format: parquet, path: values.parquet, log: kept}}"
     )
@@ -187,7 +187,7 @@ def test_null_in_a_column_of_the_tag_is_an_error(spark, job, tmp_path):
         ('{sql: \'SELECT 1 AS ts, "home" AS page, CAST("x" AS INT) AS v\'}', "CAST_INVALID_INPUT"),
     ],
 )
-def test_query_that_fails_ends_the_run_with_what_spark_says(spark, job, source, problem):
+def test_failed_query_ends_the_run_with_the_message_of_spark(spark, job, source, problem):
     plan = job("{parquet: {path: ends.parquet}}", f"{{spark: {source}}}")
     with pytest.raises(SparkQueryError, match=problem) as caught:
         dgs.run(plan)
@@ -205,7 +205,7 @@ def test_query_that_fails_ends_the_run_with_what_spark_says(spark, job, source, 
         ("{format: carrier_pigeon}", "no data source 'carrier_pigeon': if the name is right"),
     ],
 )
-def test_format_without_its_connector_says_what_to_put_into_the_plan_file(spark, job, source, advice):
+def test_missing_connector_advises_a_package_for_the_plan_file(spark, job, source, advice):
     plan = job("{parquet: {path: ends.parquet}}", f"{{spark: {source}}}")
     with pytest.raises(SparkQueryError, match="under `spark: conf:`") as caught:
         dgs.run(plan)
@@ -235,7 +235,7 @@ def test_contradictions_are_found_before_spark_starts(job, ends, values, problem
 
 
 def test_streams_that_share_a_query_may_have_the_defaults_written_out():
-    """As they are in the plan file of a run directory."""
+    """The plan file of a run directory spells them out."""
     first = stream(query="q", key="k", format="csv", path="in", options={"header": True}, where="v > 0")
     other = stream(**SparkSource(query="q").model_dump()).model_copy(update={"id": "t"})
     assert [query.stream_ids for query in queries_of([first, other], unit="ms")] == [("s", "t")]
@@ -252,7 +252,7 @@ def waited_for(condition):
         time.sleep(0.02)
 
 
-def test_continuous_query_brings_what_is_added_until_it_is_stopped(spark, tmp_path):
+def test_continuous_query_reads_new_files_until_it_is_stopped(spark, tmp_path):
     put_file(tmp_path / "in", 0, [(5, 0)])
     [query] = queries_of([stream(format="parquet", path="in", trigger="100ms")], unit="ms")
     feed, stop = Feed(query, tmp_path / "log", base_dir=tmp_path), threading.Event()
@@ -290,7 +290,7 @@ def test_continuous_query_may_begin_with_an_empty_directory(spark, tmp_path):
     assert rows_in(tmp_path / "log") == [(5, 0), (6, 1)]
 
 
-def test_run_that_goes_on_goes_on_with_its_query(spark, job, tmp_path):
+def test_resumed_run_resumes_its_query(spark, job, tmp_path):
     """The log and Spark's checkpoints are in the directory of the run."""
     put_file(tmp_path / "in", 0, [(5, 1)])
     source = "{spark: {format: parquet, path: in, select: [ts, v, '\"home\" AS page'], trigger: 100ms}}"
@@ -333,7 +333,7 @@ class Numbers(Program):
 """
 
 
-def test_rate_is_a_source_that_goes_on_until_the_run_is_stopped_and_then_resumed(spark, tmp_path):
+def test_rate_source_continues_when_a_stopped_run_is_resumed(spark, tmp_path):
     (tmp_path / "plan.yaml").write_text(RATE)
     (tmp_path / "rate_program.py").write_text(NUMBERS)
 
@@ -370,7 +370,7 @@ def documented(name):
 
 
 def test_documented_query_of_kafka_makes_rows_of_messages(spark, tmp_path):
-    """As far as that can be said without a broker: its columns are those of Kafka's connector."""
+    """Without a broker: rows with the columns of Kafka's connector."""
     plan = PlanFile.model_validate(parse(documented("plan_kafka.yaml"), "plan_kafka.yaml", {}).data)
     [query] = queries_of(plan.streams, unit=plan.time.unit)
     assert query.is_stream

@@ -1,4 +1,4 @@
-"""Directories may be called what they like: neither patterns nor escapes are seen in their names."""
+"""Directories with odd names: Spark must see neither patterns nor escapes in them."""
 
 import threading
 from pathlib import Path
@@ -35,7 +35,7 @@ def test_files_and_logs_in_directories_of_odd_names(spark, tmp_path, path):
     assert [found.name for found in tmp_path.iterdir()] == [ODD]
 
 
-def test_what_is_there_is_no_pattern(tmp_path):
+def test_path_of_an_existing_file_is_no_pattern(tmp_path):
     (tmp_path / "in[0]").mkdir()
     assert resolved("in[0]", tmp_path).endswith(r"/in\[0\]")
     assert resolved("in[1]", tmp_path).endswith("/in[1]")
@@ -43,7 +43,7 @@ def test_what_is_there_is_no_pattern(tmp_path):
 
 
 @pytest.mark.parametrize("prefix", ["", "file:", "file://"])
-def test_checkpoint_directory_of_an_odd_name_is_not_taken_for_lost(tmp_path, prefix):
+def test_checkpoint_directory_of_an_odd_name_does_not_count_as_lost(tmp_path, prefix):
     checkpoint, log = tmp_path / ODD, tmp_path / "log" / "s"
     checkpoint.mkdir()
     (checkpoint / "metadata").write_text('{"id": "id-1"}')
@@ -58,7 +58,7 @@ def test_checkpoint_directory_of_an_odd_name_is_not_taken_for_lost(tmp_path, pre
 
 
 @pytest.mark.parametrize(("said", "is_so"), [({}, 2000), ({"max_delay": "3us"}, 3)])
-def test_rows_may_be_as_late_as_they_are_put_in_order_if_it_is_not_said(said, is_so):
+def test_max_delay_defaults_to_the_range_of_sort_within(said, is_so):
     source = {"spark": SparkSource(format="parquet", path="in", **said)}
     stream = StreamConfig(
         id="s", tags={"kind": "n"}, source=source, on_disorder=SortWithin(sort_within="2ms")

@@ -1,4 +1,4 @@
-"""The same writer through Spark Connect, whose server runs in a process of its own."""
+"""The writer through Spark Connect, whose server runs in a process of its own."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""An address that nobody listens at is told at once."""
+"""The check of Spark's address: one without a listener is an error at once."""
 
 import socket
 
@@ -23,13 +23,13 @@ def listening():
 
 @pytest.fixture
 def silent():
-    """Return a port that is taken, so that nobody else can listen at it either."""
+    """Return a port that is bound but does not listen, so that no other process can listen there."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield taken.getsockname()[1]
 
 
-def test_address_that_nobody_listens_at_is_an_error(silent):
+def test_address_without_a_listener_is_an_error(silent):
     with pytest.raises(SparkUnreachableError, match=r"sc://127.0.0.1:\d+.*spark.remote.*refused"):
         check_answers(SparkConfig(remote=f"sc://127.0.0.1:{silent};use_ssl=true"))
     with pytest.raises(SparkUnreachableError, match=r"spark\.master"):

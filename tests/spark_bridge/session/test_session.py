@@ -1,4 +1,4 @@
-"""What is needed is looked for before anything starts, and what starts stays where it was told."""
+"""Sessions: requirements are checked before the start, and files stay in the given directory."""
 
 import errno
 import subprocess
@@ -41,7 +41,7 @@ def test_java_of_java_home_must_be_new_enough(tmp_path, monkeypatch, version, is
         assert caught.value.exit_code == 4
 
 
-def test_java_is_looked_for_on_the_path(tmp_path, monkeypatch):
+def test_java_is_searched_on_the_path(tmp_path, monkeypatch):
     java = fake_java(tmp_path, "17.0.1")
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", f"{java.parent}:/usr/bin:/bin")
@@ -77,7 +77,7 @@ def test_settings_of_the_plan_file_win(tmp_path):
     assert (found["spark.ui.enabled"], found["spark.sql.session.timeZone"]) == ("true", "CET")
 
 
-def test_session_is_one_for_all_and_outlives_its_users(spark, tmp_path):
+def test_users_share_the_session_of_the_process_and_leave_it_running(spark, tmp_path):
     with session(SparkConfig(), tmp_path) as first, session(SparkConfig(), tmp_path) as second:
         assert first is second is spark
     assert spark.range(2).count() == 2
@@ -90,7 +90,7 @@ def test_session_of_another_master_is_refused(spark, tmp_path):
 
 
 @pytest.mark.parametrize(("error", "is_told"), [(EOFError(), False), (ValueError(), True)])
-def test_java_that_hangs_up_is_no_error_others_are_told(error, is_told):
+def test_java_that_hangs_up_is_no_error_but_other_failures_are(error, is_told):
     told = []
     server = SimpleNamespace(handle_error=lambda *what: told.append(what))
     end_quietly(server)
@@ -105,7 +105,7 @@ def test_java_that_hangs_up_is_no_error_others_are_told(error, is_told):
     assert told == ([("request", "client")] if is_told else [])
 
 
-def test_home_leads_to_the_pyspark_of_this_interpreter_whatever_an_earlier_one_led_to(tmp_path, monkeypatch):
+def test_home_links_to_the_pyspark_of_this_interpreter_and_replaces_older_links(tmp_path, monkeypatch):
     monkeypatch.delenv("SPARK_HOME", raising=False)
     (tmp_path / "other").mkdir()
     (tmp_path / "home").mkdir()
@@ -118,7 +118,7 @@ def test_home_leads_to_the_pyspark_of_this_interpreter_whatever_an_earlier_one_l
     assert found == {"bin": pyspark / "bin", "jars": pyspark / "jars"}
 
 
-def test_spark_finds_its_own_home_where_there_can_be_no_links(tmp_path, monkeypatch):
+def test_spark_finds_its_own_home_if_links_are_impossible(tmp_path, monkeypatch):
     def refuse(*_):
         raise PermissionError(errno.EPERM, "no links here")
 
@@ -127,7 +127,7 @@ def test_spark_finds_its_own_home_where_there_can_be_no_links(tmp_path, monkeypa
     assert home_of_links("local[*]", tmp_path) == {}
 
 
-def test_home_that_is_given_is_used(tmp_path, monkeypatch):
+def test_given_home_is_used(tmp_path, monkeypatch):
     monkeypatch.setenv("SPARK_HOME", "/opt/spark")
     assert home_of_links("local[*]", tmp_path) == {}
 
@@ -151,13 +151,13 @@ def test_home_that_is_given_is_used(tmp_path, monkeypatch):
         (None, None),
     ],
 )
-def test_why_java_ended_is_in_its_log(tmp_path, log, why):
+def test_reason_of_the_end_of_java_is_read_from_its_log(tmp_path, log, why):
     if log is not None:
         (tmp_path / "spark.log").write_text(log)
     assert why_java_ended(tmp_path / "spark.log") == why
 
 
-def test_why_java_ended_is_not_what_an_earlier_run_said(tmp_path):
+def test_reason_of_the_end_of_java_ignores_earlier_runs(tmp_path):
     log = tmp_path / "spark.log"
     assert end_of(log) == 0
     log.write_text("Invalid heap size: 1x\n")
@@ -168,11 +168,11 @@ def test_why_java_ended_is_not_what_an_earlier_run_said(tmp_path):
     assert why_java_ended(log, since=since) == "Too small maximum heap"
 
 
-def test_session_that_cannot_be_used_is_stopped_and_says_why(monkeypatch, tmp_path):
+def test_unusable_session_is_stopped_with_its_reason(monkeypatch, tmp_path):
     stopped = []
 
     class OfJavaError(Exception):
-        """It knows what it says as long as Java is there."""
+        """An error that has its text only while Java runs."""
 
         def __str__(self):
             assert not stopped

@@ -1,4 +1,4 @@
-"""Names that Spark would ignore in silence are told."""
+"""Warnings for names that Spark would silently ignore."""
 
 import pytest
 
@@ -28,12 +28,12 @@ MADE_UP = {
         ("spark.driver.memroy", "spark.driver.memory"),
     ],
 )
-def test_settings_that_look_misspelt_are_told(spark, given, meant):
+def test_misspelt_settings_draw_a_warning(spark, given, meant):
     [said] = unknown_settings(spark, SparkConfig(conf={given: 7, **MADE_UP}))
     assert said.endswith(f"`{given}`: is `{meant}` meant?")
 
 
-def test_settings_that_come_too_late_are_told(spark):
+def test_settings_without_effect_on_a_running_session_draw_a_warning(spark):
     config = SparkConfig(conf={"spark.driver.memory": "64g", "spark.ui.enabled": False})
     [said] = ignored_settings(spark, config)
     assert "`spark.driver.memory`" in said
@@ -43,17 +43,17 @@ def test_settings_that_come_too_late_are_told(spark):
 @pytest.mark.parametrize(
     ("given", "meant"), [("headr", "header"), ("maxFilePerTrigger", "maxFilesPerTrigger")]
 )
-def test_options_that_look_misspelt_are_told(given, meant):
+def test_misspelt_options_draw_a_warning(given, meant):
     options = {given: True, "HEADER": True, "pathGlobFilter": "*", "maxFilesPerTrigger": 1, "zzz": 3}
     [said] = unknown_options(SparkSource(format="csv", options=options))
     assert said.endswith(f"`{given}`: is `{meant}` meant?")
 
 
-def test_options_of_other_formats_are_theirs():
+def test_options_of_other_formats_draw_no_warning():
     assert list(unknown_options(SparkSource(format="kafka", options={"headr": "topic"}))) == []
 
 
-def test_setting_that_an_embedded_spark_never_hears_of_is_refused():
+def test_setting_that_does_not_reach_an_embedded_spark_is_refused():
     conf = {"hive.metastore.uris": "thrift://there"}
     with pytest.raises(PlanFileError, match=r"such as `spark\.hadoop\.hive\.metastore\.uris`"):
         check_settings(SparkConfig(conf=conf))
@@ -61,6 +61,6 @@ def test_setting_that_an_embedded_spark_never_hears_of_is_refused():
 
 
 @pytest.mark.parametrize("remote", ["localhost:15002", "http://server", ""])
-def test_address_that_is_none_of_spark_connect_is_refused_before_anything_starts(remote):
+def test_invalid_spark_connect_address_is_refused_before_anything_starts(remote):
     with pytest.raises(PlanFileError, match="begins with `sc://`"):
         check_settings(SparkConfig(remote=remote))

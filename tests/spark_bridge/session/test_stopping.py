@@ -1,4 +1,4 @@
-"""A run that is stopped lets go of Spark: its own queries end, what others do there goes on."""
+"""Stopped runs and Spark: the run's own queries end, other work of the session continues."""
 
 import threading
 from types import SimpleNamespace
@@ -13,7 +13,7 @@ ENDLESS = "SELECT sum(hash(id)) FROM range(0, 1000000000000000, 1, 1)"
 
 
 def ask(spark, ended):
-    """Ask Spark what takes for ever, and keep what ends that."""
+    """Run an endless query, and append the error that ends it to `ended`."""
     try:
         spark.sql(ENDLESS).collect()
     except Exception as error:  # noqa: BLE001 - of Java
@@ -53,7 +53,7 @@ def test_stop_that_comes_before_the_query_ends_it_too(spark):
     assert len(ended) == 1
 
 
-def test_store_lets_go_of_everything_though_nobody_waits_for_the_table():
+def test_store_is_closed_even_if_the_wait_for_the_table_is_interrupted():
     closed = []
 
     def interrupted():

@@ -1,4 +1,4 @@
-"""The table of checkpoints follows the commits: every epoch once, in order, whatever fails and whoever crashes."""
+"""The table of checkpoints follows the commits: every epoch once and in order, despite failures and crashes."""
 
 import datetime as dt
 import threading
@@ -74,7 +74,7 @@ def test_commit_waits_while_as_many_rows_wait_as_states_are_kept(tmp_path, table
     assert table.epochs == [1, 2, 3]
 
 
-def test_what_a_crash_kept_from_the_table_follows_when_the_run_goes_on(tmp_path, table):
+def test_epochs_missing_after_a_crash_are_appended_when_the_run_resumes(tmp_path, table):
     table.goes_on.clear()
     crashed = opened(tmp_path, table.append)
     commit(crashed, [1, 2, 3])
@@ -101,7 +101,7 @@ def test_table_that_fails_stops_commits_only_when_states_would_be_lost(tmp_path,
     assert "\n" not in said[0]
 
 
-def test_table_that_failed_for_a_while_has_everything_in_the_end(tmp_path, table):
+def test_table_that_fails_for_a_while_gets_all_rows(tmp_path, table):
     table.problem = RuntimeError("busy")
     store = opened(tmp_path, table.append)
     commit(store, [1, 2])
@@ -119,7 +119,7 @@ def test_restart_in_one_process_repeats_nothing(tmp_path, table):
     assert table.epochs == [1, 2]
 
 
-def test_row_says_what_is_committed():
+def test_row_describes_its_commit():
     row = row_of(
         checkpoint(7), run="r", generation=2, created_at=1_500_000_000, state=codec.encode({"a": (1, 2)})
     )
@@ -173,7 +173,7 @@ def test_name_of_another_table_is_refused(spark, tmp_path):
         spark.sql("DROP TABLE progress")
 
 
-def test_format_without_its_package_is_said_with_what_to_do(spark, tmp_path):
+def test_missing_package_of_a_format_is_reported_with_advice(spark, tmp_path):
     table = EpochTable.of(SparkTable(path="progress", format="avro"), tmp_path)
     append = TableAppend(table, lambda: entered(spark), "r1")
     with pytest.raises(Exception, match="AVRO") as caught:

@@ -1,4 +1,4 @@
-"""Outputs under a name of Spark's catalog: created with the first outputs, widened by new columns, never taken from others."""
+"""Output tables in Spark's catalog: created with the first outputs, widened by new columns, never over another table."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def rows(spark):
     return sorted(tuple(row) for row in spark.sql("SELECT * FROM clicks").collect())
 
 
-def test_name_is_given_to_the_files_when_there_are_some(spark, table):
+def test_table_is_created_once_there_are_files(spark, table):
     assert not table.register(spark)
     assert not spark.catalog.tableExists("clicks")
     put(table, 1, page=["home"], n=[1])
@@ -75,7 +75,7 @@ def test_columns_that_come_later_are_added(spark, table):
 
 
 def test_columns_that_files_lack_stay(spark, table):
-    """A column of nulls alone is in no file."""
+    """Files omit a column that has only nulls."""
     spark.sql(f'CREATE TABLE clicks (n BIGINT, Page STRING) USING PARQUET LOCATION "{table.location}"')
     put(table, 1, n=[1])
     table.check(spark)
@@ -83,7 +83,7 @@ def test_columns_that_files_lack_stay(spark, table):
     assert rows(spark) == [(1, None)]
 
 
-def test_columns_of_other_types_are_said(spark, table):
+def test_columns_of_other_types_are_reported(spark, table):
     spark.sql(f'CREATE TABLE clicks (n STRING) USING parquet LOCATION "{table.location}"')
     put(table, 1, n=[1])
     with pytest.raises(PlanFileError, match=r"column 'n' .* is string .* bigint in the files: `DROP TABLE"):
@@ -102,7 +102,7 @@ def test_name_of_a_table_of_another_format_is_refused(spark, table):
         table.check(spark)
 
 
-def test_catalog_that_makes_a_table_of_its_own_kind_is_said(spark, table, monkeypatch):
+def test_catalog_that_makes_a_table_of_its_own_format_is_reported(spark, table, monkeypatch):
     def create_another(spark, name, columns, location):
         create_table(spark, name, columns, location, "orc")
 
@@ -133,11 +133,11 @@ def test_schema_that_does_not_exist_is_refused(spark, tmp_path):
         ({"remote": "local[2]"}, False),
     ],
 )
-def test_catalog_in_memory_is_not_told(section, stays):
+def test_catalog_in_memory_gets_no_table(section, stays):
     assert outlives_session(SparkConfig(**section)) is stays
 
 
-def test_catalog_that_stays_keeps_its_own_tables_in_no_directory_of_a_run(tmp_path):
+def test_persistent_catalog_keeps_its_tables_outside_the_run_directory(tmp_path):
     assert "spark.sql.warehouse.dir" in settings(SparkConfig(), tmp_path)
     assert "spark.sql.warehouse.dir" not in settings(SparkConfig(conf=HIVE), tmp_path)
 
@@ -161,7 +161,7 @@ class Failing(Total):
 
 @pytest.fixture
 def run(spark, table, tmp_path, monkeypatch):
-    """Run a program whose outputs go to the table, over a session that is there; return what is said."""
+    """Run a program whose outputs go to the table, in a running session; return the notices."""
     monkeypatch.setattr(output_tables, "outlives_session", lambda _: True)
     monkeypatch.setattr(output_tables, "session", lambda *_, **__: nullcontext(spark))
     monkeypatch.chdir(tmp_path)
@@ -174,14 +174,14 @@ def run(spark, table, tmp_path, monkeypatch):
     return run
 
 
-def test_run_gives_the_name_to_its_outputs(spark, run):
+def test_run_registers_the_table_of_its_outputs(spark, run):
     run()
     assert len(rows(spark)) == 100
     run(count=50)  # the outputs of another run take their place
     assert len(rows(spark)) == 50
 
 
-def test_run_that_fails_gives_the_name_to_what_is_committed(spark, run, tmp_path):
+def test_failed_run_registers_its_committed_outputs(spark, run, tmp_path):
     with pytest.raises(dgs.DgsError, match="ValueError"):
         run(Failing, checkpoint={"every": "1ms"})
     there = pq.read_table(tmp_path / "spark-warehouse" / "clicks")
@@ -216,7 +216,7 @@ def sink(table, tmp_path):
 
 
 @pytest.mark.usefixtures("run")
-def test_name_is_known_while_the_run_goes_on(spark, table, sink, monkeypatch):
+def test_table_exists_while_the_run_continues(spark, table, sink, monkeypatch):
     monkeypatch.setattr(output_tables, "LOOKS_EVERY", 0.01)
     with registering(table, said := []):
         put(sink, 1, n=[1])
@@ -230,7 +230,7 @@ def test_name_is_known_while_the_run_goes_on(spark, table, sink, monkeypatch):
 
 
 @pytest.mark.usefixtures("run")
-def test_run_without_outputs_says_that_the_catalog_does_not_know_the_name(spark, table):
+def test_run_without_outputs_reports_that_there_is_no_table(spark, table):
     with registering(table, said := []):
         pass
     assert "'clicks' has no columns yet" in said[1]
@@ -238,7 +238,7 @@ def test_run_without_outputs_says_that_the_catalog_does_not_know_the_name(spark,
 
 
 @pytest.mark.usefixtures("run")
-def test_name_that_cannot_be_given_does_not_fail_the_run(spark, table, sink):
+def test_failed_registration_does_not_fail_the_run(spark, table, sink):
     spark.sql(f"CREATE TABLE clicks (n STRING) USING parquet LOCATION '{sink.location}'")
     with registering(table, said := []):
         put(sink, 1, n=[1])
