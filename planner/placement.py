@@ -12,17 +12,6 @@
 ['node-0', 'node-0', 'node-1']
 >>> assign_hosts(plan, 2, {"w1": {"v0": 5.0}, "w2": {"v1": 9.0}})
 {'w0': 1, 'w1': 0, 'w2': 1}
-
-The cost of a placement is the traffic between host processes, in events per second. A stream is read by the host that owns most
-of it, which sends the rest to the others; and a synchronisation crosses every edge between two hosts in the subtree of its worker.
-
->>> from dgs.model.impl_tags import ImplTagSet
->>> from dgs.planner.plan import PlanNode
->>> leaves = tuple(PlanNode(name, ImplTagSet()) for name in ("left", "right"))
->>> plan = Plan(PlanNode("root", ImplTagSet(), children=leaves))
->>> rates = {"root": {"updates": 0.01}, "left": {"views": 60.0}, "right": {"views": 40.0}}
->>> crossing(plan, {"root": 0, "left": 0, "right": 1}, rates), crossing(plan, dict.fromkeys(rates, 0), rates)
-(60.0, 0.0)
 """
 
 from __future__ import annotations
@@ -37,6 +26,9 @@ from dgs.planner.topology import Topology
 
 SPREAD = 1.1
 """The largest peak load of a placement that is considered, as a multiple of the least peak load found."""
+
+SYNCHRONISATION = 2000.0
+"""Number of events in a batch that cost as much to send as the messages of one synchronisation: 0.1 ms."""
 
 
 def placed(plan: Plan, topology: Topology) -> Plan:
@@ -130,12 +122,19 @@ def _peak(chosen: Mapping[str, int], weights: Mapping[str, float]) -> float:
     return max(loads.values())
 
 
-SYNCHRONISATION = 2000.0
-"""Number of events in a batch that cost as much to send as the messages of one synchronisation: 0.1 ms."""
-
-
 def crossing(plan: Plan, home: Mapping[str, int], rates: Mapping[str, Mapping[str, float]]) -> float:
-    """Return the events per second that cross hosts, synchronisations included. `rates`: by node id and stream."""
+    """Return the cost of a placement: events per second that cross hosts, synchronisations included. `rates`: by node id and stream.
+
+    A stream is read by the host that owns most of it, which sends the rest to the others; and a synchronisation crosses every edge
+    between two hosts in the subtree of its worker.
+
+    >>> from dgs.model.impl_tags import ImplTagSet
+    >>> leaves = tuple(PlanNode(name, ImplTagSet()) for name in ("left", "right"))
+    >>> plan = Plan(PlanNode("root", ImplTagSet(), children=leaves))
+    >>> rates = {"root": {"updates": 0.01}, "left": {"views": 60.0}, "right": {"views": 40.0}}
+    >>> crossing(plan, {"root": 0, "left": 0, "right": 1}, rates), crossing(plan, dict.fromkeys(rates, 0), rates)
+    (60.0, 0.0)
+    """
     return _events(home, rates) + SYNCHRONISATION * _synchronisations(plan, home, rates)
 
 

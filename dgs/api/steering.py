@@ -1,8 +1,8 @@
-"""Telling a running job, from another process, to stop or to move to another plan, and waiting until it has.
+"""Steering a run from another process: to stop, or to move to another plan; and the run's own side of a move.
 
-A run that moves to another plan while it goes on: `dgs replan` leaves a plan that was checked, the run takes it up.
-
-The answer, in the control directory of the run beside the plan, says what was wrong with it, if anything was.
+`dgs stop` and `dgs replan` leave a request in the control directory of the run, and wait until the run has done as it says. A new
+plan is checked before it is left there. The run takes it up (`Moves`), and its answer, beside the plan, says what was wrong with
+it, if anything was.
 """
 
 from __future__ import annotations
@@ -27,53 +27,6 @@ if TYPE_CHECKING:
 
 ANSWER = ".answer"
 """What the name of the answer to a plan ends with."""
-
-
-@dataclass
-class Moves:
-    """Takes up the plans that a run is to move to. `launch`: the run as it is now."""
-
-    launch: Launch
-
-    def replanned(self, job: Job, path: str) -> Job:
-        """Return the job under the plan in a file, and note it in the run directory. Raises InvalidError."""
-        try:
-            moved = self._under(path)
-        except DgsError as error:
-            self._answer(path, str(error))
-            raise
-        self.launch = replace(self.launch, prepared=moved)
-        if self.launch.directory is not None:
-            self.launch.directory.write_plan(moved.config, moved.plan_data, moved.request.base_dir)
-        self._answer(path, None)
-        return replace(job, plan=moved.plan)
-
-    def _under(self, path: str) -> Prepared:
-        from dgs.job.document import read_plan_section
-        from dgs.planner.plan_data import from_data
-        from dgs.planner.validity import check
-
-        prepared = self.launch.prepared
-        plan = from_data(read_plan_section(path), prepared.program)
-        check(plan, prepared.program, prepared.topology.impl_tags())
-        return replace(prepared, plan=plan)
-
-    def _answer(self, path: str, problem: str | None) -> None:
-        if self.launch.directory is not None:
-            answer = Path(path).with_suffix(ANSWER)
-            draft = answer.with_suffix(".draft")
-            with suppress(OSError):  # who asked has taken the directory away, and the run goes on
-                draft.write_text(json.dumps({"problem": problem}), encoding="utf-8")
-                draft.replace(answer)
-
-
-def answer_to(path: Path) -> dict[str, Any] | None:
-    """Return what a run said to the plan that was left for it at `path`, None if it has said nothing yet."""
-    try:
-        found: dict[str, Any] = json.loads(path.with_suffix(ANSWER).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found
 
 
 LOOK_EVERY = 0.05
@@ -171,3 +124,50 @@ def _wait(run: KnownRun, is_over: Callable[[], bool], timeout: float, what: str,
         if time.monotonic() > deadline:
             raise NoAnswerError(path=run.directory.path, what=what, seconds=f"{timeout:g}", advice=advice)
         time.sleep(LOOK_EVERY)
+
+
+@dataclass
+class Moves:
+    """Takes up the plans that a run is to move to. `launch`: the run as it is now."""
+
+    launch: Launch
+
+    def replanned(self, job: Job, path: str) -> Job:
+        """Return the job under the plan in a file, and note it in the run directory. Raises InvalidError."""
+        try:
+            moved = self._under(path)
+        except DgsError as error:
+            self._answer(path, str(error))
+            raise
+        self.launch = replace(self.launch, prepared=moved)
+        if self.launch.directory is not None:
+            self.launch.directory.write_plan(moved.config, moved.plan_data, moved.request.base_dir)
+        self._answer(path, None)
+        return replace(job, plan=moved.plan)
+
+    def _under(self, path: str) -> Prepared:
+        from dgs.job.document import read_plan_section
+        from dgs.planner.plan_data import from_data
+        from dgs.planner.validity import check
+
+        prepared = self.launch.prepared
+        plan = from_data(read_plan_section(path), prepared.program)
+        check(plan, prepared.program, prepared.topology.impl_tags())
+        return replace(prepared, plan=plan)
+
+    def _answer(self, path: str, problem: str | None) -> None:
+        if self.launch.directory is not None:
+            answer = Path(path).with_suffix(ANSWER)
+            draft = answer.with_suffix(".draft")
+            with suppress(OSError):  # who asked has taken the directory away, and the run goes on
+                draft.write_text(json.dumps({"problem": problem}), encoding="utf-8")
+                draft.replace(answer)
+
+
+def answer_to(path: Path) -> dict[str, Any] | None:
+    """Return what a run said to the plan that was left for it at `path`, None if it has said nothing yet."""
+    try:
+        found: dict[str, Any] = json.loads(path.with_suffix(ANSWER).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found

@@ -1,9 +1,7 @@
-"""Comparing a run with the sequential program on the same input: what was collected, or what is in the committed files.
+"""The sequential program over the input of a run: what its outputs are compared with, and what the simulation starts from.
 
-A run that was resumed has written its outputs in several processes, so the files of outputs are read back. What files cannot hold
+A run that was resumed has written its outputs in several processes, so the committed files are read back. What a file cannot hold
 as it is (a tuple in JSON) is compared as the file holds it.
-
-From a prepared job to what the simulation runs: its program, the events of its streams, and what may arrive on each.
 """
 
 from __future__ import annotations

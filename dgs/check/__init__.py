@@ -86,9 +86,9 @@ def check(
 
 def save(report: CheckReport, target: str, path: str | os.PathLike[str]) -> None:
     """Write the counterexamples of a report to a file for `replay`. Raises OutputUnwritableError, CodecError."""
-    from dgs.check import counterexamples as saved
+    from dgs.check import counterexamples
 
-    saved.save(report, target, Path(path))
+    counterexamples.save(report, target, Path(path))
 
 
 def replay(
@@ -101,11 +101,13 @@ def replay(
 ) -> CheckReport:
     """Run saved counterexamples again, on the program they are of or another one. Raises UsageError."""
     _require_hypothesis()
-    from dgs.check import counterexamples as saved
+    from dgs.check import counterexamples
     from dgs.check.options import made_options
 
     options = made_options(states_equal=states_equal, outputs_equal=outputs_equal, tolerance=tolerance)
-    return saved.replay(Path(path), program_of(target or saved.target_of(Path(path))), options)
+    return counterexamples.replay(
+        Path(path), program_of(target or counterexamples.target_of(Path(path))), options
+    )
 
 
 def plan_path(target: Target) -> str | None:

@@ -1,6 +1,4 @@
-"""`dgs doctor`: whether this machine has what dgs needs.
-
-What this machine has of what dgs needs: Python, packages, Ray, Java, ports, shared memory, a writable directory.
+"""`dgs doctor`: whether this machine has what dgs needs: Python, packages, Ray, Java, ports, memory, a directory to write to.
 
 >>> checks = [Check("python", "ok", "3.12.1"), Check("java", "absent", "not on the PATH", "only Spark needs it")]
 >>> print(as_text(checks))
@@ -18,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Literal
@@ -49,6 +47,24 @@ class Check:
     status: Literal["ok", "absent", "broken"]
     found: str
     advice: str = ""
+
+
+Ray = Annotated[bool, typer.Option("--ray/--no-ray", help="Also see whether Ray starts (takes seconds).")]
+
+
+def doctor(ray: Ray = True, as_json: AsJson = False, debug: Debug = False) -> None:
+    """Check Python, packages, Ray, Java, shared memory, ports and the working directory."""
+    with reporting(as_json=as_json, debug=debug):
+        from dgs.spark_bridge.session.java import describe_java
+
+        checks = list(examine(find_java=describe_java, start_ray=ray))
+        broken = any(check.status == "broken" for check in checks)
+        if as_json:
+            print_json({"ok": not broken, "checks": [asdict(check) for check in checks]})
+        else:
+            print(as_text(checks))
+        if broken:
+            raise typer.Exit(4)
 
 
 def examine(*, find_java: Callable[[], str], start_ray: bool = True) -> Iterator[Check]:
@@ -151,23 +167,3 @@ def _writable(directory: Path) -> Check:
             "directory", "broken", problem, "runs are written beside plan.yaml: see `dgs run --run-dir`"
         )
     return Check("directory", "ok", f"{os.fspath(directory)} is writable")
-
-
-Ray = Annotated[bool, typer.Option("--ray/--no-ray", help="Also see whether Ray starts (takes seconds).")]
-
-
-def doctor(ray: Ray = True, as_json: AsJson = False, debug: Debug = False) -> None:
-    """Check Python, packages, Ray, Java, shared memory, ports and the working directory."""
-    with reporting(as_json=as_json, debug=debug):
-        from dataclasses import asdict
-
-        from dgs.spark_bridge.session.java import describe_java
-
-        checks = list(examine(find_java=describe_java, start_ray=ray))
-        broken = any(check.status == "broken" for check in checks)
-        if as_json:
-            print_json({"ok": not broken, "checks": [asdict(check) for check in checks]})
-        else:
-            print(as_text(checks))
-        if broken:
-            raise typer.Exit(4)

@@ -77,7 +77,7 @@ def plan(
 
 def rendered(prepared: Prepared, shape: Format) -> str:
     """Return the plan in a format, without a final newline."""
-    from dgs.planner.drawing import text as render
+    from dgs.planner.drawing import text
 
     if shape in (Format.YAML, Format.JSON):
         data = {"plan": prepared.plan_data}
@@ -86,8 +86,8 @@ def rendered(prepared: Prepared, shape: Format) -> str:
         from dgs.job.document import dump
 
         return dump(data).rstrip("\n")
-    text: str = getattr(render, f"as_{shape.value}")(prepared.plan)
-    return text.rstrip("\n")
+    drawn: str = getattr(text, f"as_{shape.value}")(prepared.plan)
+    return drawn.rstrip("\n")
 
 
 def figures(prepared: Prepared) -> dict[str, Any]:

@@ -1,12 +1,4 @@
-"""How every verb ends: errors as sentences on stderr (and as an object with `--json`), the exit code, the closing line.
-
-Tables on stdout, as all verbs print them.
-
->>> print_table(("file", "rows", "problem"), [("one", 7, None), ("another", 12, "damaged")])
-file     rows  problem
-one         7  -
-another    12  damaged
-"""
+"""How every verb talks and ends: sentences on stderr, objects and tables on stdout, errors with their exit codes."""
 
 from __future__ import annotations
 
@@ -120,6 +112,25 @@ def print_json(data: dict[str, Any]) -> None:
     print(json.dumps(data, default=str), flush=True)
 
 
+def print_table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
+    """Print rows under their heads; numbers to the right.
+
+    >>> print_table(("file", "rows", "problem"), [("one", 7, None), ("another", 12, "damaged")])
+    file     rows  problem
+    one         7  -
+    another    12  damaged
+    """
+    texts = [head, *(tuple("-" if value is None else str(value) for value in row) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    right = [bool(rows) and isinstance(value, int) for value in (rows[0] if rows else head)]
+    for line in texts:
+        cells = (
+            text.rjust(width) if is_right else text.ljust(width)
+            for text, width, is_right in zip(line, widths, right, strict=True)
+        )
+        print("  ".join(cells).rstrip())
+
+
 def print_usage_error(message: str) -> None:
     """Print the object of a command line that makes no sense; the sentence on stderr is typer's."""
     from dgs.errors import UsageError
@@ -174,16 +185,3 @@ def _bug(cause: BaseException, error: DgsError, ending: Ending) -> typer.Exit:
 
 def _run_dir(ending: Ending) -> str | None:
     return str(ending.directory.path) if ending.directory is not None else None
-
-
-def print_table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
-    """Print rows under their heads; numbers to the right."""
-    texts = [head, *(tuple("-" if value is None else str(value) for value in row) for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-    right = [bool(rows) and isinstance(value, int) for value in (rows[0] if rows else head)]
-    for line in texts:
-        cells = (
-            text.rjust(width) if is_right else text.ljust(width)
-            for text, width, is_right in zip(line, widths, right, strict=True)
-        )
-        print("  ".join(cells).rstrip())

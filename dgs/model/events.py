@@ -1,18 +1,13 @@
 """Single events and batches: programs get events, the runtime moves batches.
 
->>> batch = EventBatch.of("clicks", rank=0, tags=[Tag("view", 1)], ts=[5, 6], payload=["home", "shop"])
->>> [(e.ts, e.payload) for e in batch.events()]
-[(5, 'home'), (6, 'shop')]
->>> batch.position_of(OrderKey(6, 0, 0))          # the number of its events before that key
-1
-
-An event is a named tuple that is quick to make, because a scalar program needs one for every row.
-
 >>> event = Event(Tag("view", 1), "clicks", ts=5, payload="home")
 >>> event.payload, event._replace(ts=6)
 ('home', Event(tag=view(1), stream='clicks', ts=6, payload='home'))
->>> event == event_of_row((Tag("view", 1), "clicks", 5, "home"))
-True
+>>> batch = EventBatch.of("clicks", rank=0, tags=[Tag("view", 1)], ts=[5, 6], payload=["home", "shop"])
+>>> batch.events()[0] == event, [(e.ts, e.payload) for e in batch.events()]
+(True, [(5, 'home'), (6, 'shop')])
+>>> batch.position_of(OrderKey(6, 0, 0))          # how many of its events come before that key
+1
 """
 
 from __future__ import annotations
@@ -30,6 +25,11 @@ from dgs.model.columns import Column
 from dgs.model.order import OrderKey
 from dgs.model.row_numbers import RowNumbers
 from dgs.model.tags import Tag
+
+__all__ = ["Codes", "Event", "EventBatch", "Int64s"]
+
+Int64s = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
 
 if TYPE_CHECKING:  # `Event[int]` says what payloads are; at run time a tuple takes any parameter
     from typing import Generic
@@ -70,7 +70,10 @@ class _OfFields(type):
 
 
 class Event(_Row, _Fields[Payload], metaclass=_OfFields):
-    """One event: its tag, the stream it came from, its timestamp (int64, the user's unit) and its payload."""
+    """One event: its tag, the stream it came from, its timestamp (int64, the user's unit) and its payload.
+
+    A named tuple that is quick to make: a scalar program needs one for every row.
+    """
 
     __slots__ = ()
     if not TYPE_CHECKING:
@@ -83,12 +86,6 @@ class Event(_Row, _Fields[Payload], metaclass=_OfFields):
 
 event_of_row: Callable[[tuple[Any, ...]], Event] = type.__call__.__get__(Event)
 """Makes an Event from the tuple of its fields, entirely in C: 0.07 us instead of 0.2 us in Python."""
-
-
-__all__ = ["Codes", "Event", "EventBatch", "Int64s"]
-
-Int64s = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,6 @@ sets have no classes; all keys are the one class of modulus 1. So infinite sets 
 (True, True, {3})
 >>> (KeySet.hashed(4, [0]) | KeySet.hashed(4, [1, 2, 3])) == all_keys
 True
-
-Equal keys have one representative: in Python 1 == 1.0 == True, and a named tuple is a tuple. They are one key in every
-dictionary, rule and key set, so they must have one hash class.
-
->>> representative((True, 2.0, 0.5))
-(1, 2, 0.5)
 """
 
 from __future__ import annotations
@@ -30,9 +24,18 @@ from typing import Any
 from dgs import codec
 from dgs.model.tags import Key
 
+SetOperation = Callable[[frozenset[Any], frozenset[Any]], frozenset[Any]]
+
 
 def representative(key: Key) -> Key:
-    """Return the representative of a key, the same for all equal keys. Texts and integers represent themselves."""
+    """Return the representative of a key, the same for all equal keys. Texts and integers represent themselves.
+
+    In Python 1 == 1.0 == True, and a named tuple is a tuple. They are one key in every dictionary, rule and key set, so they must
+    have one hash class.
+
+    >>> representative((True, 2.0, 0.5))
+    (1, 2, 0.5)
+    """
     if isinstance(key, str):
         return str.__str__(key)
     if isinstance(key, tuple):
@@ -46,9 +49,6 @@ def representative(key: Key) -> Key:
     if isinstance(key, Integral) or (isinstance(key, Real) and float(key).is_integer()):
         return int(key)
     return float(key) if isinstance(key, Real) else key
-
-
-SetOperation = Callable[[frozenset[Any], frozenset[Any]], frozenset[Any]]
 
 
 @lru_cache(maxsize=1 << 16, typed=True)

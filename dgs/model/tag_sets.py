@@ -7,11 +7,6 @@
 (True, False, True)
 >>> UPDATE in some, UPDATE in TagSet.of(VIEW)         # does the set hold any tag of that kind?
 (True, False)
-
-`union_of` unites many sets pair by pair, in n log n steps instead of n squared.
-
->>> union_of([frozenset([i]) for i in range(5)], frozenset())
-frozenset({0, 1, 2, 3, 4})
 """
 
 from __future__ import annotations
@@ -24,15 +19,6 @@ from dgs.model.key_sets import KeySet
 from dgs.model.tags import Kind, Tag
 
 Set = TypeVar("Set", bound=Any)
-
-
-def union_of(sets: Iterable[Set], empty: Set) -> Set:
-    """Return the union of any number of sets of one type; `empty` if there are none."""
-    level = list(sets) or [empty]
-    while len(level) > 1:
-        pairs = zip(level[::2], level[1::2], strict=False)
-        level = [*(a | b for a, b in pairs), *(level[-1:] if len(level) % 2 else [])]
-    return level[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +104,21 @@ class TagSet:
 def union(sets: Iterable[TagSet]) -> TagSet:
     """Return the union of any number of tag sets."""
     return union_of(sets, TagSet())
+
+
+def union_of(sets: Iterable[Set], empty: Set) -> Set:
+    """Return the union of any number of sets of one type; `empty` if there are none.
+
+    Sets are united pair by pair: n log n work where one after the other would be n squared.
+
+    >>> union_of([frozenset([i]) for i in range(5)], frozenset())
+    frozenset({0, 1, 2, 3, 4})
+    """
+    level = list(sets) or [empty]
+    while len(level) > 1:
+        pairs = zip(level[::2], level[1::2], strict=False)
+        level = [*(a | b for a, b in pairs), *(level[-1:] if len(level) % 2 else [])]
+    return level[0]
 
 
 def _domain(item: Kind | str) -> KeySet:

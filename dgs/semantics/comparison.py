@@ -12,12 +12,6 @@ the outputs differ from those of the sequential program: 2 missing, 1 unexpected
   missing:    1
   missing:    2
   unexpected: 3
-
-To pair values that are equal up to small errors of floats, a value is split into its numbers and the rest. Values with equal
-rests are paired in the order of their numbers, which finds the most pairs possible for values with one number.
-
->>> without_close_pairs([("a", 1.0), ("b", 2.0)], [("b", 2.0), ("a", 1.0 + 1e-12)], 1e-9)
-([], [])
 """
 
 from __future__ import annotations
@@ -30,9 +24,70 @@ from typing import Any
 import numpy as np
 
 from dgs import codec
+from dgs.model.user_code import shown
+
+SHOWN = 5
+"""Most differences of each kind that are shown."""
 
 Numbered = tuple[tuple[float, ...], Any]
 """The numbers of a value, and the value."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The difference of two multisets of outputs: the missing ones and the unexpected ones."""
+
+    missing: tuple[Any, ...]
+    unexpected: tuple[Any, ...]
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether the two multisets are equal."""
+        return not self.missing and not self.unexpected
+
+    def differences(self) -> list[str]:
+        """Return the first differences, one per line."""
+        lines = [f"missing:    {shown(value)}" for value in self.missing[:SHOWN]]
+        return lines + [f"unexpected: {shown(value)}" for value in self.unexpected[:SHOWN]]
+
+    def __str__(self) -> str:
+        if self.is_equal:
+            return "the outputs equal those of the sequential program"
+        head = f"{len(self.missing):,} missing, {len(self.unexpected):,} unexpected"
+        lines = "".join(f"\n  {line}" for line in self.differences())
+        return f"the outputs differ from those of the sequential program: {head}{lines}"
+
+
+def compare(expected: Iterable[Any], got: Iterable[Any], *, tolerance: float | None = None) -> Comparison:
+    """Compare two multisets of values. Raises CodecError for values the codec does not carry."""
+    wanted, found = list(expected), list(got)
+    lacking, surplus = _difference(wanted, found)
+    if lacking or surplus:  # rare: a search of every value for NumPy scalars takes longer than the comparison
+        lacking, surplus = _difference(lacking, surplus, plain)
+    if tolerance is not None and lacking and surplus:
+        # Equal values are not always the best pairs: 1.0 and 1.1 match 1.1 and 1.2 if 0.1 is allowed.
+        attempts = (without_close_pairs(*pair, tolerance) for pair in ((lacking, surplus), (wanted, found)))
+        lacking, surplus = next(attempts)
+        if lacking or surplus:
+            lacking, surplus = min((lacking, surplus), next(attempts), key=lambda rest: len(rest[0]))
+    return Comparison(tuple(lacking), tuple(surplus))
+
+
+def _difference(
+    wanted: list[Any], found: list[Any], form: Callable[[Any], Any] | None = None
+) -> tuple[list[Any], list[Any]]:
+    """Return the values that only one of two multisets holds, compared by `form(value)` (None: by the value)."""
+    values: dict[bytes, list[Any]] = {}
+    for value in wanted:
+        values.setdefault(codec.encode(form(value) if form else value), []).append(value)
+    surplus: list[Any] = []
+    for value in found:
+        same = values.get(codec.encode(form(value) if form else value))
+        if same:
+            same.pop()
+        else:
+            surplus.append(value)
+    return [value for same in values.values() for value in same], surplus
 
 
 def plain(value: Any) -> Any:
@@ -49,7 +104,14 @@ def plain(value: Any) -> Any:
 def without_close_pairs(
     lacking: list[Any], surplus: list[Any], tolerance: float
 ) -> tuple[list[Any], list[Any]]:
-    """Pair values that are equal up to the tolerance; return those without a partner."""
+    """Pair values that are equal up to the tolerance; return those without a partner.
+
+    A value is split into its numbers and the rest. Values with equal rests are paired in the order of their numbers, which finds
+    the most pairs possible for values with one number.
+
+    >>> without_close_pairs([("a", 1.0), ("b", 2.0)], [("b", 2.0), ("a", 1.0 + 1e-12)], 1e-9)
+    ([], [])
+    """
     rest: list[Any] = []
     waiting: dict[bytes, list[Numbered]] = {}
     for value in surplus:
@@ -140,70 +202,3 @@ def _without_numbers(value: Any, numbers: list[float]) -> Any:
 def _items_without_numbers(value: dict[Any, Any], numbers: list[float]) -> Iterator[Any]:
     for key in sorted(value, key=codec.encode):
         yield key, _without_numbers(value[key], numbers)
-
-
-SHOWN = 5
-"""Most differences of each kind that are shown."""
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The difference of two multisets of outputs: the missing ones and the unexpected ones."""
-
-    missing: tuple[Any, ...]
-    unexpected: tuple[Any, ...]
-
-    @property
-    def is_equal(self) -> bool:
-        """Whether the two multisets are equal."""
-        return not self.missing and not self.unexpected
-
-    def differences(self) -> list[str]:
-        """Return the first differences, one per line."""
-        lines = [f"missing:    {_shown(value)}" for value in self.missing[:SHOWN]]
-        return lines + [f"unexpected: {_shown(value)}" for value in self.unexpected[:SHOWN]]
-
-    def __str__(self) -> str:
-        if self.is_equal:
-            return "the outputs equal those of the sequential program"
-        head = f"{len(self.missing):,} missing, {len(self.unexpected):,} unexpected"
-        lines = "".join(f"\n  {line}" for line in self.differences())
-        return f"the outputs differ from those of the sequential program: {head}{lines}"
-
-
-def compare(expected: Iterable[Any], got: Iterable[Any], *, tolerance: float | None = None) -> Comparison:
-    """Compare two multisets of values. Raises CodecError for values the codec does not carry."""
-    wanted, found = list(expected), list(got)
-    lacking, surplus = _difference(wanted, found)
-    if lacking or surplus:  # rare: a search of every value for NumPy scalars takes longer than the comparison
-        lacking, surplus = _difference(lacking, surplus, plain)
-    if tolerance is not None and lacking and surplus:
-        # Equal values are not always the best pairs: 1.0 and 1.1 match 1.1 and 1.2 if 0.1 is allowed.
-        attempts = (without_close_pairs(*pair, tolerance) for pair in ((lacking, surplus), (wanted, found)))
-        lacking, surplus = next(attempts)
-        if lacking or surplus:
-            lacking, surplus = min((lacking, surplus), next(attempts), key=lambda rest: len(rest[0]))
-    return Comparison(tuple(lacking), tuple(surplus))
-
-
-def _difference(
-    wanted: list[Any], found: list[Any], form: Callable[[Any], Any] | None = None
-) -> tuple[list[Any], list[Any]]:
-    """Return the values that only one of two multisets holds, compared by `form(value)` (None: by the value)."""
-    values: dict[bytes, list[Any]] = {}
-    for value in wanted:
-        values.setdefault(codec.encode(form(value) if form else value), []).append(value)
-    surplus: list[Any] = []
-    for value in found:
-        same = values.get(codec.encode(form(value) if form else value))
-        if same:
-            same.pop()
-        else:
-            surplus.append(value)
-    return [value for same in values.values() for value in same], surplus
-
-
-def _shown(value: Any) -> str:
-    from dgs.model.user_code import shown
-
-    return shown(value)

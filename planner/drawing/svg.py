@@ -4,15 +4,6 @@
 >>> drawn = as_svg(Plan(PlanNode("<w0>", ImplTagSet())))
 >>> drawn.startswith("<svg "), "&lt;w0&gt;" in drawn
 (True, True)
-
-A tidy layout for trees of boxes: levels in rows, parents centred over their children, subtrees close.
-
-Each subtree is laid out once and knows its left and right contour by level; siblings move apart until their contours are
-`gap` from each other. No two boxes overlap.
-
->>> boxes = tidy([3.0, 2.0, 2.0], [[1, 2], [], []], gap=1.0)
->>> boxes
-[2.5, 1.0, 4.0]
 """
 
 from __future__ import annotations
@@ -102,7 +93,12 @@ class _Block:
 def tidy(widths: Sequence[float], children: Sequence[Sequence[int]], *, gap: float) -> list[float]:
     """Return the horizontal centre of every box, the leftmost edge at 0; box 0 is the root.
 
-    `widths` are those of the boxes, `children` their positions; parents come before their children.
+    `widths` are those of the boxes, `children` their positions; parents come before their children. Parents are centred over their
+    children. Each subtree is laid out once and knows its left and right contour by level; siblings move apart until their contours
+    are `gap` from each other, so no two boxes overlap.
+
+    >>> tidy([3.0, 2.0, 2.0], [[1, 2], [], []], gap=1.0)
+    [2.5, 1.0, 4.0]
     """
     blocks: list[_Block | None] = [None] * len(widths)
     for i in reversed(range(len(widths))):

@@ -1,29 +1,4 @@
-"""Shaping tag trees: merged leaves, trees that the derived fork can serve, a bounded fan-out.
-
-`merge_leaves` leaves at most as many leaves as there are CPUs, of about equal rate. Merging sibling subtrees into one leaf never
-breaks V2: a union of siblings is as independent of the rest as each of them was. The number of leaves is divided from the root
-down, by rate; a subtree that gets one leaf is collapsed.
-
->>> from dgs.planner.optimizers.atoms import Atom
->>> from dgs.planner.optimizers.tag_tree import leaf
->>> tree = branch([], [leaf([Atom("s", "k", i, rate=rate)]) for i, rate in enumerate([6.0, 5.0, 4.0, 3.0])])
->>> [[atom.key for atom in child.own] for child in merge_leaves(tree, 2).children]
-[[0, 3], [1, 2]]
-
-`one_sided` shapes trees for accumulating programs without a fork of their own. The fork derived from `accumulates` hands the
-whole state to the one side that holds kinds which do not accumulate. So at most one child of a node may hold such kinds. If several
-do, all but the busiest are opened: their tags that do not accumulate move up to the node, and their other tags, all independent,
-become its children.
-
-`bound_fan_out` turns a flat tree into a balanced one, with inner nodes that own no tags. Synchronising k children costs the parent
-k messages; a tree over them costs each node at most `max_fan_out`, and its depth is logarithmic.
-
->>> from dgs.planner.optimizers.atoms import Atom
->>> from dgs.planner.optimizers.tag_tree import leaf
->>> flat = branch([Atom("b", "barrier")], [leaf([Atom("s", "value", i)]) for i in range(9)])
->>> [len(child.children) for child in bound_fan_out(flat, 8).children]
-[5, 4]
-"""
+"""Three ways to shape a tag tree: few leaves, one side for what does not accumulate, a bounded fan-out."""
 
 from __future__ import annotations
 
@@ -35,7 +10,16 @@ from dgs.planner.optimizers.tag_tree import TagTree, balanced_groups, branch, co
 
 
 def merge_leaves(tree: TagTree, max_leaves: int) -> TagTree:
-    """Return the tree with at most `max_leaves` leaves; a node left with one leaf absorbs it."""
+    """Return the tree with at most `max_leaves` leaves of about equal rate; a node left with one leaf absorbs it.
+
+    Merging sibling subtrees into one leaf never breaks V2: a union of siblings is as independent of the rest as each of them was.
+    The number of leaves is divided from the root down, by rate; a subtree that gets one leaf is collapsed.
+
+    >>> from dgs.planner.optimizers.atoms import Atom
+    >>> tree = branch([], [leaf([Atom("s", "k", i, rate=rate)]) for i, rate in enumerate([6.0, 5.0, 4.0, 3.0])])
+    >>> [[atom.key for atom in child.own] for child in merge_leaves(tree, 2).children]
+    [[0, 3], [1, 2]]
+    """
     kept: dict[int, list[TagTree]] = {}
     order: list[TagTree] = []
     stack = [(tree, max_leaves)]
@@ -92,6 +76,10 @@ def _weight(tree: TagTree) -> float:
 def one_sided(tree: TagTree, program: Program) -> TagTree:
     """Return a tree that the program's fork can serve; the same tree if the program gives a fork.
 
+    The fork derived from `accumulates` hands the whole state to the one side that holds kinds which do not accumulate. So at most
+    one child of a node may hold such kinds. If several do, all but the busiest are opened: their tags that do not accumulate move
+    up to the node, and their other tags, all independent, become its children.
+
     >>> from dgs.model.program import Program
     >>> one_sided(leaf([]), Program()).children
     ()
@@ -125,7 +113,16 @@ def _accumulating_leaves(tree: TagTree, accumulating: frozenset[str]) -> list[Ta
 
 
 def bound_fan_out(tree: TagTree, max_fan_out: int) -> TagTree:
-    """Return the tree with at most `max_fan_out` (>= 2) children at each node."""
+    """Return the tree with at most `max_fan_out` (>= 2) children at each node: inner nodes that own no tags come between.
+
+    Synchronising k children costs the parent k messages; a tree over them costs each node at most `max_fan_out`, and its depth is
+    logarithmic.
+
+    >>> from dgs.planner.optimizers.atoms import Atom
+    >>> flat = branch([Atom("b", "barrier")], [leaf([Atom("s", "value", i)]) for i in range(9)])
+    >>> [len(child.children) for child in bound_fan_out(flat, 8).children]
+    [5, 4]
+    """
     return fold(tree, lambda node, below: branch(node.own, _grouped(below, max_fan_out)))
 
 

@@ -61,6 +61,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+LOOK_EVERY = 0.1
+"""Seconds between two checks of a log."""
+
+
 def run_spark(job: Job, caller: Caller = Caller()) -> JobResult:
     """Run a job on Spark and return its result. Raises UsageError for a live stream, and any other DgsError."""
     refuse_live(job.streams, job.source_context)
@@ -197,10 +201,6 @@ def _first_state(program: Program, point: ResumePoint) -> State:
         raise
     except Exception as error:
         raise user_error(program, "init", error) from error
-
-
-LOOK_EVERY = 0.1
-"""Seconds between two checks of a log."""
 
 
 def refuse_live(streams: Iterable[StreamConfig], context: SourceContext) -> None:

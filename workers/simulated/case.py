@@ -34,7 +34,7 @@ from dgs.errors import DgsError
 from dgs.model.events import EventBatch
 from dgs.model.program import Program
 from dgs.model.tag_sets import TagSet
-from dgs.planner.optimizers import by_name as optimizers
+from dgs.planner.optimizers import by_name
 from dgs.planner.topology import Machine, Stream, Topology
 from dgs.workers.simulated.faults import KINDS, Faults, fault_kinds
 from dgs.workers.simulated.layout import Layout, impl_streams
@@ -115,7 +115,7 @@ class Case:
             ],
             [Machine("m", 3)],
         )
-        plan = optimizers.plan(
+        plan = by_name.plan(
             self.program, topology, name="random", seed=rnd.randrange(10**6), max_leaves=max_leaves
         )
         return Layout(plan, splits)

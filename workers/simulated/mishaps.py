@@ -1,10 +1,8 @@
-"""Faults that strike a generation in place of one of its steps: it is killed, or something befalls frames between its hosts.
+"""What befalls a simulated run: clean stops, faults in place of a step, and what killed generations leave behind.
 
-What a killed generation leaves behind: frames that arrive later, and zombies, which do not know that they are dead.
-
-The generation that follows must drop the frames (R1), and stores and sinks must refuse the zombies (R10).
-
-Clean stops of a simulated run: a request to stop, or to move to another plan, is met at its next checkpoint.
+`Stops`: a request to stop is met at the next checkpoint. `strikes`: a generation is killed, or frames between its hosts are late,
+lost, repeated or overtaken. `Remains`: frames of a killed generation that arrive later, and zombies, which do not know that they
+are dead. The next generation must drop the frames (R1), and stores and sinks must refuse the zombies (R10).
 """
 
 from __future__ import annotations
@@ -19,11 +17,20 @@ from dgs.workers.simulated.network import Edge, some_of
 from dgs.workers.simulated.user_code import Fuse
 
 STOP_CHANCE = 0.02
-"""Of a request, per step."""
+"""Of a request to stop, per step."""
+
+ZOMBIE_CHANCE = 0.2
+"""Of a step of a zombie before each step of the living."""
+
+STRAY_CHANCE = 0.1
+MOST_STRAYS = 5
+
+LONGEST_DELAY = 50
+"""Steps in which nothing comes through an edge that is delayed."""
 
 
 class Stops:
-    """How many are left, and how far the present generation is with one."""
+    """How many clean stops are left, and how far the present generation is with one."""
 
     def __init__(self, rnd: random.Random, count: int) -> None:
         self._random, self._left = rnd, count
@@ -57,13 +64,6 @@ class Stops:
         self._left -= 1
         self._stop.end()
         return True
-
-
-ZOMBIE_CHANCE = 0.2
-"""Of a step of a zombie before each step of the living."""
-
-STRAY_CHANCE = 0.1
-MOST_STRAYS = 5
 
 
 class Remains:
@@ -111,10 +111,6 @@ class Remains:
     def bury_zombies(self) -> None:
         """Let none of them go on."""
         self._zombies.clear()
-
-
-LONGEST_DELAY = 50
-"""Steps in which nothing comes through an edge that is delayed."""
 
 
 def strikes(

@@ -4,6 +4,10 @@ Outputs and the marks that tell repeats are written in one transaction (R8). Wha
 else has it locked, stays here in order; `stage` returns it, so that it travels in the checkpoint (R7). Several hosts write to
 one database, each the outputs of its own tags.
 
+Beside each table of outputs there are two of ours. `dgs_writers` says which run writes it and in which generation: an older
+generation is refused (R8, R10), and a run that begins afresh takes the table over, without what earlier runs left in it.
+`dgs_marks` has the marks.
+
 >>> import tempfile
 >>> from dgs.model.tags import Tag
 >>> path = Path(tempfile.mkdtemp()) / "out.db"
@@ -13,22 +17,6 @@ one database, each the outputs of its own tags.
 (None, None, Staged(files=(), unaccepted=()), None)
 >>> sqlite3.connect(path).execute("SELECT ts, stream, seq, kind, value ->> 'n' FROM outputs").fetchall()
 [(5, 's', 0, 'a', 1), (6, 's', 1, 'a', 2)]
-
-The tables of the sqlite sink: outputs, marks, and who may write.
-
-`dgs_writers` says of each table of outputs which run writes it and in which generation: an older generation is refused (R8, R10),
-and a run that begins afresh takes the table over, without what earlier runs left in it. `dgs_marks` has the marks.
-
->>> import sqlite3
->>> db = sqlite3.connect(":memory:", isolation_level=None)
->>> enter(db, "outputs", Writer(run="a", generation=1), path="out.db")
->>> _ = db.execute("INSERT INTO outputs VALUES (7, 's', 0, 0, 'view', NULL, '1')")
->>> enter(db, "outputs", Writer(run="a", generation=2), path="out.db")      # resumed
->>> db.execute("SELECT count(*) FROM outputs").fetchone()
-(1,)
->>> enter(db, "outputs", Writer(run="b", generation=1), path="out.db")      # begun afresh
->>> db.execute("SELECT count(*) FROM outputs").fetchone()
-(0,)
 """
 
 from __future__ import annotations
@@ -52,6 +40,12 @@ from dgs.workers.sinks.formats.json_columns import json_lines
 from dgs.workers.sinks.marks import Mark, MarkKey, accept
 from dgs.workers.storage.disk import sync_directory, sync_file
 from dgs.workers.storage.whole_files import refusing
+
+LOCKED_SECONDS = 2.0
+"""How long a write waits for a lock. While it waits the host does nothing else, so what is not accepted does not pile up."""
+
+RETRY_SECONDS = 0.05
+_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 COLUMNS = ("ts", "stream", "seq", "idx", "kind", "key", "value")
 _OUTPUTS = """
@@ -80,6 +74,16 @@ def enter(db: sqlite3.Connection, table: str, writer: Writer, *, path: str) -> N
     """Make the tables, and note who writes from now on; inside of a transaction.
 
     Raises FencedError if a newer generation of the run does, OutputUnwritableError if the table is somebody else's.
+
+    >>> db = sqlite3.connect(":memory:", isolation_level=None)
+    >>> enter(db, "outputs", Writer(run="a", generation=1), path="out.db")
+    >>> _ = db.execute("INSERT INTO outputs VALUES (7, 's', 0, 0, 'view', NULL, '1')")
+    >>> enter(db, "outputs", Writer(run="a", generation=2), path="out.db")      # resumed
+    >>> db.execute("SELECT count(*) FROM outputs").fetchone()
+    (1,)
+    >>> enter(db, "outputs", Writer(run="b", generation=1), path="out.db")      # begun afresh
+    >>> db.execute("SELECT count(*) FROM outputs").fetchone()
+    (0,)
     """
     db.execute(_WRITERS)
     db.execute(_MARKS)
@@ -110,13 +114,6 @@ def _writer(db: sqlite3.Connection, table: str) -> Writer | None:
 
 def _columns(db: sqlite3.Connection, table: str) -> tuple[str, ...]:
     return tuple(name for (name,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,)))
-
-
-LOCKED_SECONDS = 2.0
-"""How long a write waits for a lock. While it waits the host does nothing else, so what is not accepted does not pile up."""
-
-RETRY_SECONDS = 0.05
-_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 class SqliteSink:

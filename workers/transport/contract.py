@@ -1,35 +1,8 @@
 """The channel between the hosts of a run: frames as bytes, first in first out per sender, and how much is on its way.
 
-Three implementations: `transport_local` (Unix sockets, where all hosts are on one machine), `transport_direct` (the network) and
-`transport_ray` (calls of Ray actors, if asked for). None ever drops a frame or blocks a sender; what is on its way is bounded
-because hosts stop reading their sources: `Credits` counts, in both directions of every edge, bytes sent and bytes taken, and
-acknowledgements are cumulative and ride on frames.
-
->>> ours, theirs = Credits(hosts=2, bound=1000), Credits(hosts=2, bound=1000)
->>> ours.sent(1, 700)
->>> theirs.received(0, 700)
->>> ours.in_flight(1), theirs.owed()            # over a quarter of the bound: host 0 must hear of it at once
-(700, [0])
->>> ours.acknowledged(1, theirs.acknowledge(0))
->>> ours.in_flight(1), theirs.owed()
-(0, [])
-
-What all transports have in common: frames become bytes and are frames again, and both ends count the bytes on the way.
-
-How bytes get to another host is each transport's own: `_post`. What has come it hands to `_taken`, and after each look at what has
-come it calls `_acknowledge_owed`.
-
->>> from dgs.model.order import BEGIN
->>> class Echo(CountedTransport):
-...     def _post(self, host, acknowledged, body):
-...         print(f"to {host}: {acknowledged} taken, {len(body)} bytes")
->>> zero, one = Echo(0, 2, bound=100), Echo(1, 2, bound=100)
->>> zero.send(1, Frame(0, 0, 1, (), lowest_frontier=BEGIN, load=0))
-to 1: 0 taken, 18 bytes
->>> [frame.sequence for frame in one._taken(0, 0, encoded(Frame(0, 0, 1, (), lowest_frontier=BEGIN, load=0)))]
-[1]
->>> zero.in_flight(1), one._acknowledge_owed()         # not worth a message yet
-(18, None)
+Three implementations: `unix_sockets` (all hosts on one machine), `zeromq` (the network) and `ray_calls` (calls of Ray actors, if
+asked for). None ever drops a frame or blocks a sender; what is on its way is bounded because hosts stop reading their sources.
+`CountedTransport` is what they have in common: frames become bytes and are frames again, and both ends count the bytes.
 """
 
 from __future__ import annotations
@@ -78,6 +51,16 @@ class Credits:
 
     `bound` is what a sender may have in flight before it stops reading. A receiver owes an acknowledgement once it took a
     quarter of that since the last: so a sender at its bound always hears of it, without a message of its own per frame.
+    Acknowledgements are cumulative and ride on frames.
+
+    >>> ours, theirs = Credits(hosts=2, bound=1000), Credits(hosts=2, bound=1000)
+    >>> ours.sent(1, 700)
+    >>> theirs.received(0, 700)
+    >>> ours.in_flight(1), theirs.owed()            # over a quarter of the bound: host 0 must hear of it at once
+    (700, [0])
+    >>> ours.acknowledged(1, theirs.acknowledge(0))
+    >>> ours.in_flight(1), theirs.owed()
+    (0, [])
     """
 
     def __init__(self, *, hosts: int, bound: int) -> None:
@@ -115,7 +98,23 @@ class Credits:
 
 
 class CountedTransport(ABC):
-    """The part of a `Transport` of host `index` of `hosts` that counts. `bound`: bytes on the way to one host, see `Credits`."""
+    """The part of a `Transport` of host `index` of `hosts` that counts. `bound`: bytes on the way to one host, see `Credits`.
+
+    How bytes get to another host is each transport's own: `_post`. It hands what has come to `_taken`, and calls
+    `_acknowledge_owed` after each look at what has come.
+
+    >>> from dgs.model.order import BEGIN
+    >>> class Echo(CountedTransport):
+    ...     def _post(self, host, acknowledged, body):
+    ...         print(f"to {host}: {acknowledged} taken, {len(body)} bytes")
+    >>> zero, one = Echo(0, 2, bound=100), Echo(1, 2, bound=100)
+    >>> zero.send(1, Frame(0, 0, 1, (), lowest_frontier=BEGIN, load=0))
+    to 1: 0 taken, 18 bytes
+    >>> [frame.sequence for frame in one._taken(0, 0, encoded(Frame(0, 0, 1, (), lowest_frontier=BEGIN, load=0)))]
+    [1]
+    >>> zero.in_flight(1), one._acknowledge_owed()         # not worth a message yet
+    (18, None)
+    """
 
     def __init__(self, index: int, hosts: int, *, bound: int) -> None:
         self._index, self._hosts = index, hosts

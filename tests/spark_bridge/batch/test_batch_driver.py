@@ -18,9 +18,7 @@ from dgs import codec
 from dgs.errors import OutOfOrderError, UnownedTagError, UsageError, UserCodeError, WorkerLostError
 from dgs.model.impl_tags import ImplTagSet
 from dgs.semantics import sequential
-from dgs.spark_bridge.batch import batch_driver as batch
-from dgs.spark_bridge.batch import replay, window_joins
-from dgs.spark_bridge.batch import window_states as windows
+from dgs.spark_bridge.batch import batch_driver, replay, window_joins, window_states
 from dgs.spark_bridge.batch.task_errors import error_of
 from dgs.spark_bridge.batch.tasks import ERROR, WINDOWS, Task, guarded
 from tests.programs import BARRIER, VALUE, EventWindow
@@ -47,8 +45,8 @@ def here(monkeypatch):
             answers = window_joins.joined_answers(work, answers)
         return [(answer.task, answer.what, answer.data) for answer in answers]
 
-    monkeypatch.setattr(batch, "rows_of", rows_of)
-    monkeypatch.setattr(batch, "spark_session", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(batch_driver, "rows_of", rows_of)
+    monkeypatch.setattr(batch_driver, "spark_session", lambda *_, **__: nullcontext())
     return seen
 
 
@@ -177,9 +175,9 @@ def test_driver_gets_one_partial_state_for_each_window(here, tmp_path):
 
 @pytest.mark.parametrize(("windows_a_chunk", "largest_row"), [(1, 2**20), (2, 1), (1024, 1)])
 def test_windows_are_joined_in_chunks_of_any_size(here, tmp_path, monkeypatch, windows_a_chunk, largest_row):
-    monkeypatch.setattr(windows, "WINDOWS_A_CHUNK", windows_a_chunk)
-    monkeypatch.setattr(windows, "LARGEST_ROW", largest_row)
-    monkeypatch.setattr(windows, "FIRST", 1)
+    monkeypatch.setattr(window_states, "WINDOWS_A_CHUNK", windows_a_chunk)
+    monkeypatch.setattr(window_states, "LARGEST_ROW", largest_row)
+    monkeypatch.setattr(window_states, "FIRST", 1)
     run = dgs.run(plan_file(tmp_path), runtime="spark", verify=True)
     assert run.verified
     assert len(folds(here[0])) == 6
@@ -266,6 +264,6 @@ def test_task_that_spark_loses_is_a_lost_worker(spark, monkeypatch):
         os._exit(3)
         yield
 
-    monkeypatch.setattr(batch, "batches_of", lambda _work: dies)
+    monkeypatch.setattr(batch_driver, "batches_of", lambda _work: dies)
     with pytest.raises(WorkerLostError):
-        list(batch.rows_of(spark, SimpleNamespace(tasks=(Task(0, ImplTagSet.of({})),))))
+        list(batch_driver.rows_of(spark, SimpleNamespace(tasks=(Task(0, ImplTagSet.of({})),))))

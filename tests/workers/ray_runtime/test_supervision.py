@@ -28,7 +28,7 @@ from dgs.job.settings import Given
 from dgs.workers.event_log import LogWriter
 from dgs.workers.event_log.event_tables import event_table
 from dgs.workers.ray_runtime import hosts as ray_hosts
-from dgs.workers.ray_runtime import ray_driver as ray_runtime
+from dgs.workers.ray_runtime import ray_driver
 from dgs.workers.ray_runtime.hosts import RayHosts
 from dgs.workers.ray_runtime.ray_driver import run_ray
 from dgs.workers.runtime.deployment import Deployment
@@ -243,7 +243,7 @@ def test_a_killed_host_is_noticed_at_once_and_the_run_goes_on_from_its_last_chec
 def test_a_run_survives_the_roots_host_and_then_another_and_leaves_nothing_of_them(
     tmp_path, monkeypatch, tokens
 ):
-    monkeypatch.setattr(ray_runtime, "REFILL_SECONDS", 0.1)  # idle hosts take over
+    monkeypatch.setattr(ray_driver, "REFILL_SECONDS", 0.1)  # idle hosts take over
     leaf = leaf_tag(tmp_path)
     files = open_files()
     falls = {(BARRIER(), 150): 1, (leaf, 350): 1, ("init",): 1}

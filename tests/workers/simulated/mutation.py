@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from dgs.errors import DgsError
-from dgs.workers.simulated import case as simulated_case
+from dgs.workers.simulated import case
 from dgs.workers.simulated.case import Case, WrongRunError, faults_of
 from dgs.workers.simulated.simulation import Simulation
 from tests.strategies import random_workload
@@ -83,7 +83,7 @@ def _without_hurry() -> Iterator[pytest.MonkeyPatch]:
     test_crashes.case_of.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Simulation.run, "__defaults__", (MOST_STEPS,))
-        patch.setattr(simulated_case, "CALM_STEPS", MOST_STEPS)
+        patch.setattr(case, "CALM_STEPS", MOST_STEPS)
         yield patch
 
 

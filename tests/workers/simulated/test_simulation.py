@@ -16,7 +16,7 @@ from dgs import codec
 from dgs.model.events import EventBatch
 from dgs.model.order import OrderKey
 from dgs.model.tags import Tag
-from dgs.planner.optimizers import by_name as optimizers
+from dgs.planner.optimizers import by_name
 from dgs.planner.plan import Plan
 from dgs.planner.topology import Machine, Stream, Topology
 from dgs.semantics import sequential
@@ -32,7 +32,7 @@ SMALL_BUFFER = 200
 
 def random_plan(work: Workload, seed: int) -> Plan:
     streams = [Stream(s, tags) for s, tags in zip(work.stream_ids, work.tags, strict=True)]
-    return optimizers.plan(work.program, Topology(streams, [Machine("m", 3)]), name="random", seed=seed)
+    return by_name.plan(work.program, Topology(streams, [Machine("m", 3)]), name="random", seed=seed)
 
 
 def run_seed(seed: int) -> tuple[Workload, Simulated]:
