@@ -30,7 +30,7 @@ _WIDEST = {"f": 8, "c": 16}
 
 
 MOST_PADDING = 16
-"""How many times as large as its fields an item of a structured array may be: padding travels as a number, and is allocated."""
+"""Largest ratio of an item's size to its fields' in a structured array: padding takes no bytes in the data but is allocated."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ from dgs.errors.families import RunError, UserCodeError
 
 
 class ConnectorError(UserCodeError):
-    """A source, sink or store of the user's own breaks its contract: it returns what it must not."""
+    """A user's source, sink or store breaks its contract by a wrong return value."""
 
     code = "DGS102"
     template = "{role} {ref}: {problem}"
-    fix = "What it must return is in `dgs.connectors` and docs/connectors.md"
+    fix = "Its contract is in `dgs.connectors` and docs/connectors.md"
 
 
 class OutOfOrderError(RunError):

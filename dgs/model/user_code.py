@@ -78,7 +78,7 @@ def function_error(ref: str, error: BaseException, *, program: str, where: str) 
 
 @contextmanager
 def calling(function: str, *, program: str, where: Callable[[], str] = lambda: "") -> Iterator[None]:
-    """Turn what a function that a plan file names raises inside of the block into a UserCodeError. `where`: as in `function_error`."""
+    """Turn exceptions of a function that a plan file names, raised in the block, into UserCodeError. `where`: as in `function_error`."""
     try:
         yield
     except DgsError:
@@ -88,9 +88,9 @@ def calling(function: str, *, program: str, where: Callable[[], str] = lambda: "
 
 
 def packed(value: Any, broken: Callable[[str], DgsError]) -> bytes:
-    """Return a value that user code gave as codec bytes; raise what `broken` makes of the problem if the codec does not carry it.
+    """Return a value from user code as codec bytes; raise `broken(problem)` if the codec does not carry it.
 
-    Bytes go through processes that have not loaded the user's own classes.
+    Bytes can pass through processes that have not loaded the user's classes.
     """
     try:
         return codec.encode(value)

@@ -1,1 +1,7 @@
-"""To be written: what this folder is, and in which order to read it."""
+"""The meaning of a program: the oracles that every runtime is tested against.
+
+- `sequential`: the specification, a fold of `update` over all events in order; `skipped_events`: `on_error: skip`.
+- `wire_diagrams`: the parallel semantics (Definition 2.2), executable.
+- `comparison`, `equivalence`: equality of outputs as multisets, and up to the order of independent outputs.
+- `unvectorised`: a program without its vectorised methods.
+"""

@@ -1,1 +1,6 @@
-"""To be written: what this folder is, and in which order to read it."""
+"""Drawings of plans and dependence graphs, and explanations of plans.
+
+- `labels`: the text of one worker; `text`: plans as a tree, in Mermaid and DOT; `svg`: plans as SVG.
+- `dependence_graph`: the dependence graph in Mermaid and DOT.
+- `explain`: the rate of each tag, and the workers it joins, waits for and runs beside.
+"""

@@ -1,1 +1,7 @@
-"""To be written: what this folder is, and in which order to read it."""
+"""Optimizers: from atoms to a dependence graph, a tag tree, a shaped tag tree, and a plan.
+
+- `by_name`: the optimizers a user can choose, and `plan`, which runs all steps.
+- `atoms`: the smallest sets of implementation tags to place; `graph`: the dependences between them.
+- `tag_tree`: the trees that optimizers make; `greedy`: Appendix B; `random_trees`: any shape, for tests.
+- `shaping`: merged leaves, bounded fan-out; `fitting`, `matching`: state types and forks for each node.
+"""
