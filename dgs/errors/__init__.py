@@ -66,6 +66,7 @@ from dgs.errors.recovery import (
     CorruptFileError,
     FencedError,
     IncompatibleCheckpointError,
+    SinkChangedError,
     SourceChangedError,
 )
 from dgs.errors.resources import (
@@ -115,6 +116,7 @@ __all__ = [
     "ReplayMismatchError",
     "ResourceError",
     "RunError",
+    "SinkChangedError",
     "SourceChangedError",
     "SparkQueryError",
     "SparkUnavailableError",

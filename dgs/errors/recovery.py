@@ -56,3 +56,11 @@ class SourceChangedError(CheckpointError):
     code = "DGS610"
     template = "stream {stream!r}: the source has changed since the checkpoint: {problem}"
     fix = "Restore the data that was read (a file may grow, and new files may follow it), or start again without the checkpoint"
+
+
+class SinkChangedError(CheckpointError):
+    """A sink does not hold the outputs that the checkpoint says are committed."""
+
+    code = "DGS611"
+    template = "{path}: the table {table!r} does not hold the outputs that this run has committed: it was deleted, or another run wrote it"
+    fix = "Restore the database from a copy, or start again without the checkpoint (`--fresh`)"

@@ -37,6 +37,7 @@ class TaskOutputs:
                     generation=point.generation,
                     by_epoch=True,
                     run=job.run_id,
+                    continues=point.epoch > 0,
                     splits=job.splits,
                     program=job.program.name,
                 )

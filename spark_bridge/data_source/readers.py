@@ -28,7 +28,6 @@ from dgs.spark_bridge.data_source.run_files import (
     tables,
 )
 from dgs.workers.checkpoints.directory import CheckpointDirectory
-from dgs.workers.runtime.store_opening import RUN_ID
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -166,13 +165,12 @@ def _checkpoint(run: Path, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordB
     from dgs.job.run_directory import RunDirectory
 
     place = RunDirectory(run).checkpoints
-    name = place / RUN_ID
     try:
         saved = CheckpointDirectory(place).load(epoch)
     except CorruptFileError:
         if (record := committed(run)) is None or epoch in record.states:
             raise
         return  # the run has deleted it since the query was planned
-    row = row_of_saved(saved, name.read_text(encoding="utf-8") if name.exists() else "")
+    row = row_of_saved(saved, saved.manifest.run)
     table = table_of_rows([row])
     yield from pa.table({field.name: table[field.name].cast(field.type) for field in schema}).to_batches()

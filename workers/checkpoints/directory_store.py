@@ -20,8 +20,11 @@ names. `begin` believes the record: it resumes from the newest state that the re
 
 from __future__ import annotations
 
+import re
 import time
+import uuid
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,8 +60,11 @@ ACCEPT = (
 )
 
 
+SAME_SINKS = "Resume with the sinks of before, or start again without the checkpoint (`--fresh`)"
+
+
 class DirectoryStore(CheckpointDirectory):
-    """A CheckpointStore. `keep`: how many states are kept. `publish` gives files their final names, again if need be.
+    """A CheckpointStore. `sinks`: what keeps the outputs, in words that tell sinks apart. `keep`: how many states are kept. `publish` gives files their final names, again if need be.
 
     Law: a crash at any moment of `commit` or `begin`, or an error of either, leaves the checkpoint before or the one that was
     being committed, whole; after `commit` returned, that one. Nothing is published before both copies of its record have been
@@ -81,6 +87,7 @@ class DirectoryStore(CheckpointDirectory):
         accept_duplicates: bool = False,
         migrate: Migrate | None = None,
         job: str = "",
+        sinks: Sequence[str] | None = None,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
         super().__init__(path, disk)
@@ -91,6 +98,8 @@ class DirectoryStore(CheckpointDirectory):
         self._accepts_duplicates = accept_duplicates
         self._migrate = migrate
         self._job = job
+        self._sinks = None if sinks is None else tuple(sinks)
+        self._run = ""
         self._clock = clock
         self._known: Committed | None = None
         self._unpublished: tuple[StagedFile, ...] = ()
@@ -101,6 +110,28 @@ class DirectoryStore(CheckpointDirectory):
         with self._refusing():
             self.disk.make_directory(self.path)
             self._take_lock()
+
+    def name_run(self, *, resumes: bool, run: str | None = None) -> str:
+        """Return the id of the run whose checkpoints these are from now on: that of the record, or, of a new run, `run` or a fresh one.
+
+        Raises CheckpointRefusedError if the record has none: sinks would take the run for another one, and clear their tables.
+        """
+        with self._refusing():
+            known = (self.committed() or self._without_record()) if resumes else None
+            if known is not None and known.checkpoint.epoch:
+                self._run = known.run or self._run_of_version_0_1()
+            else:
+                self._run = run or uuid.uuid4().hex
+        return self._run
+
+    def _run_of_version_0_1(self) -> str:
+        """Return the id that version 0.1.0 kept in a file of its own."""
+        found = ""
+        with suppress(OSError):
+            found = self.disk.read(self.path / "run-id").decode("ascii", "replace")
+        if not re.fullmatch("[0-9a-f]{32}", found):
+            self._refuse("the file run-id, which says whose they are, is damaged or gone", FRESH)
+        return found
 
     def begin(self) -> ResumePoint:
         """Begin a generation: see CheckpointStore. May be called again: it is then the next generation of the same run.
@@ -123,12 +154,19 @@ class DirectoryStore(CheckpointDirectory):
             known = self.committed() or self._without_record()
             if known.checkpoint.epoch:
                 self._refuse_others(known.identity, RECORDS[0])
+                self._refuse_other_sinks(known)
             used, damaged = self._newest_whole(known)
             if used is None and damaged and not self._accepts_duplicates:
                 self._refuse("no state that was committed can be read", ACCEPT)
             start = None if used is None else self._as_of_this_version(used)
             states = {epoch: digest for epoch, digest in known.states.items() if epoch not in damaged}
-            self._known = replace(known, generation=known.generation + 1, states=states)
+            self._known = replace(
+                known,
+                generation=known.generation + 1,
+                states=states,
+                run=self._run or known.run,
+                sinks=known.sinks if self._sinks is None else self._sinks,
+            )
             self.write_record(self._known)
         self._doubtful.clear()
         self._sweep(known.states)
@@ -243,7 +281,13 @@ class DirectoryStore(CheckpointDirectory):
         newest = found[max(found)].manifest
         generation = max(saved.manifest.generation for saved in found.values())
         digests = {epoch: saved.file_digest for epoch, saved in found.items()}
-        return Committed(self._job, newest.identity, generation, newest.checkpoint, digests)
+        return Committed(self._job, newest.identity, generation, newest.checkpoint, digests, run=newest.run)
+
+    def _refuse_other_sinks(self, known: Committed) -> None:
+        """Refuse to send the rest of the outputs elsewhere: what a run has made would lie in two places."""
+        if known.sinks is not None and self._sinks is not None and known.sinks != self._sinks:
+            there, here = (", ".join(sinks) or "none" for sinks in (known.sinks, self._sinks))
+            self._refuse(f"the outputs so far are in other sinks ({there}) than these: {here}", SAME_SINKS)
 
     def _newest_whole(self, known: Committed) -> tuple[Saved | None, Collection[int]]:
         """Return the newest state that is whole, and the epochs of newer ones that are not."""

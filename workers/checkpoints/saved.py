@@ -34,7 +34,7 @@ Header = TypeVar("Header")
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a state file says of itself. `checkpoint`: all but the state; `size`, `digest` (BLAKE2b-256): of the state.
+    """What a state file says of itself. `checkpoint`: all but the state; `size`, `digest` (BLAKE2b-256): of the state; `run`: the id of the run.
 
     `watermark`: everything below it is in the state. `created_at`: nanoseconds since 1970.
     """
@@ -47,6 +47,7 @@ class Manifest:
     size: int
     digest: str
     created_at: int
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class Saved:
 class Committed:
     """What the record says. `checkpoint`: the last one that was committed, without its state; epoch 0: none yet.
 
-    `states`: the digests of the state files that can be resumed from, by epoch. `identity`: of the program that committed.
+    `states`: the digests of the state files that can be resumed from, by epoch. `identity`: of the program that committed; `run`: the id of the run; `sinks`: what keeps its outputs, None where an older version did not say.
     """
 
     job: str
@@ -76,6 +77,8 @@ class Committed:
     checkpoint: Checkpoint = field(default_factory=lambda: Checkpoint(0, None, Positions()))
     states: Mapping[int, str] = field(default_factory=dict)
     created_at: int = 0
+    run: str = ""
+    sinks: tuple[str, ...] | None = None
 
     @property
     def record(self) -> Record:
@@ -111,6 +114,7 @@ def pack_state(committed: Committed, checkpoint: Checkpoint, state: bytes) -> by
         len(state),
         hashlib.blake2b(state, digest_size=32).hexdigest(),
         committed.created_at,
+        committed.run,
     )
     return pack(STATE, state_name(checkpoint.epoch), manifest, state)
 

@@ -64,6 +64,7 @@ class HostOutputs:
                     generation=generation,
                     by_epoch=self._by_epoch,
                     run=job.run_id,
+                    continues=self._point.epoch > 0,
                     splits=self._splits,
                     program=job.program.name,
                 )

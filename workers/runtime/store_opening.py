@@ -5,47 +5,28 @@ A run without checkpoints has a store in memory, and a durable one from when it 
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dgs.errors import InternalError
-from dgs.job.schema import CheckpointConfig
+from dgs.errors import InternalError, OutputUnwritableError
+from dgs.job.schema import CheckpointConfig, SinkConfig
+from dgs.job.schema_runtime import SINKS_WITHOUT_OPTIONS
 from dgs.model.identity import identity_of, migration
 from dgs.workers.checkpoints.directory_store import DirectoryStore
 from dgs.workers.checkpoints.memory_store import MemoryStore
 from dgs.workers.recovery.checkpoint import CheckpointStore, StagedFile
+from dgs.workers.sinks.files.part_file import ANOTHER_RUN
 from dgs.workers.sinks.files.places import Place, output_places
 from dgs.workers.sinks.files.publishing import claim, publish, remove_earlier
+from dgs.workers.storage.locks import BusyError, FileLock
 from dgs.workers.storage.whole_files import refusing
 
 if TYPE_CHECKING:
     from dgs.workers.runtime.job import Job
-
-
-RUN_ID = "run-id"
-
-
-def run_id(job: Job) -> str:
-    """Return what tells this run from all others: kept beside its checkpoints, for as long as it can be resumed."""
-    fresh = uuid.uuid4().hex
-    if job.checkpoint_dir is None:
-        return fresh
-    path = job.checkpoint_dir / RUN_ID
-    if job.resumes and path.exists():
-        return path.read_text(encoding="utf-8")
-    if job.checkpoint is not None:
-        remember(job.checkpoint_dir, fresh)
-    return fresh
-
-
-def remember(directory: Path, run: str) -> None:
-    """Keep the id of a run beside its checkpoints. Raises OutputUnwritableError."""
-    with refusing(directory):
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        (directory / RUN_ID).write_text(run, encoding="utf-8")
 
 
 def open_directory(job: Job, publish: Callable[[Sequence[StagedFile]], None]) -> DirectoryStore:
@@ -60,22 +41,54 @@ def open_directory(job: Job, publish: Callable[[Sequence[StagedFile]], None]) ->
         keep=(job.checkpoint or CheckpointConfig()).keep,
         accept_duplicates=job.accepts_duplicates,
         migrate=migration(job.program),
+        sinks=[
+            _described(sink, job.base_dir) for sink in job.sinks if sink.kind not in SINKS_WITHOUT_OPTIONS
+        ],
     )
 
 
+def _described(sink: SinkConfig, base_dir: Path) -> str:
+    """Return what tells a sink from others: its kind, and where it is, seen from `base_dir`."""
+    about = sink.details.model_dump(mode="json", exclude_defaults=True)
+    if (path := about.get("path")) is not None:
+        about["path"] = os.path.relpath(base_dir / path, base_dir)
+    return " ".join([sink.kind, *(f"{name}={value}" for name, value in sorted(about.items()))])
+
+
 @contextmanager
-def opened_store(job: Job) -> Iterator[CheckpointStore]:
-    """Open the store of a run; where it is a directory, keep other runs out of the outputs, too."""
+def opened_store(job: Job) -> Iterator[tuple[str, CheckpointStore]]:
+    """Give the id of the run and its store; where that is a directory, keep other runs out of the outputs, too."""
     if not job.is_kept:
-        yield MemoryStore(publish)  # its hosts keep other runs out
+        yield uuid.uuid4().hex, MemoryStore(publish)  # its hosts keep other runs out
         return
     with claim(places_of(job)):
         if job.checkpoint_dir is None:
-            yield MemoryStore(publish)
+            yield uuid.uuid4().hex, MemoryStore(publish)
             return
         with closing(open_directory(job, publish)) as store:
             store.hold()  # before anything is written there
-            yield store
+            yield store.name_run(resumes=job.resumes), store
+
+
+@contextmanager
+def claimed_tables(job: Job) -> Iterator[None]:
+    """Keep other runs out of the database tables of a job. Raises OutputUnwritableError if another run writes there."""
+    with ExitStack() as held:
+        for sink in job.sinks:
+            if sink.kind == "sqlite":
+                path = job.base_dir / sink.details.path
+                with refusing(path):
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    lock = _lock_of(path, sink.details.table)
+                held.callback(lock.release)
+        yield
+
+
+def _lock_of(database: Path, table: str) -> FileLock:
+    try:
+        return FileLock(database.with_name(f".{database.name}-{table}.lock"))
+    except BusyError as error:
+        raise OutputUnwritableError(path=database, problem=ANOTHER_RUN) from error
 
 
 def places_of(job: Job) -> tuple[Place, ...]:
@@ -103,9 +116,11 @@ class RunStores:
         if self._is_durable or job.checkpoint_dir is None:
             return self.store
         if self._durable is None:
-            remember(job.checkpoint_dir, job.run_id)
-            self._durable = open_directory(job, publish)
-            self._durable.begin()
+            store = open_directory(job, publish)
+            store.hold()
+            store.name_run(resumes=False, run=job.run_id)
+            store.begin()
+            self._durable = store
             remove_earlier(places_of(job))
         return self._durable
 

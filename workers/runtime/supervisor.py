@@ -23,7 +23,7 @@ from dgs.workers.runtime.control import Control
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.figures import CheckpointFigures, RunFigures
 from dgs.workers.runtime.job import Caller, Job, JobResult
-from dgs.workers.runtime.store_opening import RunStores, opened_store, places_of, run_id
+from dgs.workers.runtime.store_opening import RunStores, claimed_tables, opened_store, places_of
 from dgs.workers.sinks import is_central, open_sink
 from dgs.workers.sinks.files.owned import check_free, check_no_inputs
 from dgs.workers.sinks.files.places import FILE_KINDS
@@ -99,8 +99,9 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
             check_free(places_of(job))
         # First, since it refuses names: before the outputs of an earlier run are touched.
         stack.enter_context(caller.ports.outputs())
-        store = stack.enter_context(opened_store(job))
-        job = replace(job, run_id=run_id(job))
+        stack.enter_context(claimed_tables(job))
+        run, store = stack.enter_context(opened_store(job))
+        job = replace(job, run_id=run)
         stores = RunStores(job, caller.ports.store(store, job))
         stack.callback(stores.close)
         stop = StopRequest(job.runtime.stop_timeout / SECOND)
@@ -177,6 +178,7 @@ def _deliver_dealt_otherwise(job: Job, point: ResumePoint) -> None:
             generation=point.generation,
             by_epoch=True,
             run=job.run_id,
+            continues=point.epoch > 0,
             splits={declared(batch.stream)[0]: splits for batch, splits in late},
             program=job.program.name,
         )

@@ -38,6 +38,7 @@ def open_sink(
     generation: int = 1,
     by_epoch: bool = False,
     run: str = "",
+    continues: bool = False,
     splits: Mapping[str, int] | None = None,
     program: str = "",
 ) -> Sink:
@@ -45,7 +46,7 @@ def open_sink(
 
     `by_epoch`: the run has checkpoints, and files are committed epoch by epoch. Otherwise all hosts must have opened theirs
     before any of them is closed. `run`: what a run is called, also after it is resumed, so that databases tell a run that goes
-    on from another. `splits`: into how many each declared stream is dealt. `program`: its name, for messages.
+    on from another; `continues`: it has committed outputs, so its tables must be there. `splits`: into how many each declared stream is dealt. `program`: its name, for messages.
 
     Raises OutputUnwritableError; FencedError if a newer generation of the run writes there; ProgramImportError if there is no
     such function.
@@ -59,7 +60,7 @@ def open_sink(
     if config.kind == "sqlite":
         from dgs.workers.sinks.sqlite_sink import SqliteSink, Writer
 
-        writer = Writer(run, generation)
+        writer = Writer(run, generation, continues)
         return SqliteSink(base_dir / details.path, details.table, writer, splits=splits)
     place = sink_place(config, output_dir=output_dir, base_dir=base_dir)
     return _FILES[config.kind](PartNames(place, host, generation, by_epoch))

@@ -31,7 +31,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dgs.errors import FencedError, InternalError, OutputUnwritableError
+from dgs.errors import FencedError, InternalError, OutputUnwritableError, SinkChangedError
 from dgs.model.outputs import OutputBatch
 from dgs.workers.recovery.positions import declared
 from dgs.workers.sinks.contract import Staged
@@ -64,16 +64,21 @@ _WRITERS = "CREATE TABLE IF NOT EXISTS dgs_writers (sink TEXT PRIMARY KEY, run T
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Who writes. `run` stays the same when a run is resumed; `generation` counts its restarts."""
+    """Who writes. `run` stays the same when a run is resumed; `generation` counts its restarts.
+
+    `continues`: outputs of the run are committed, so the table must hold them.
+    """
 
     run: str
     generation: int
+    continues: bool = False
 
 
 def enter(db: sqlite3.Connection, table: str, writer: Writer, *, path: str) -> None:
     """Make the tables, and note who writes from now on; inside of a transaction.
 
-    Raises FencedError if a newer generation of the run does, OutputUnwritableError if the table is somebody else's.
+    Raises FencedError if a newer generation of the run does, OutputUnwritableError if the table is somebody else's,
+    SinkChangedError if a run continues whose outputs are not there.
 
     >>> db = sqlite3.connect(":memory:", isolation_level=None)
     >>> enter(db, "outputs", Writer(run="a", generation=1), path="out.db")
@@ -92,6 +97,8 @@ def enter(db: sqlite3.Connection, table: str, writer: Writer, *, path: str) -> N
         raise OutputUnwritableError(path=path, problem=f"it has a table {table!r} that is not one of outputs")
     if found is not None and found.run == writer.run and found.generation > writer.generation:
         raise FencedError(path=path, generation=writer.generation, newest=found.generation)
+    if writer.continues and (found is None or found.run != writer.run or not is_there):
+        raise SinkChangedError(path=path, table=table)
     db.execute(_OUTPUTS.format(table=table))
     if found is None or found.run != writer.run or not is_there:
         db.execute(f'DELETE FROM "{table}"')  # noqa: S608 - a name of letters and digits, says the plan file's schema
@@ -102,7 +109,7 @@ def enter(db: sqlite3.Connection, table: str, writer: Writer, *, path: str) -> N
 def check(db: sqlite3.Connection, table: str, writer: Writer, *, path: str) -> None:
     """Raise FencedError if another generation, or another run, writes now; inside of a transaction (R8)."""
     found = _writer(db, table)
-    if found != writer:
+    if found != Writer(writer.run, writer.generation):
         newest = "of another run" if found is None or found.run != writer.run else found.generation
         raise FencedError(path=path, generation=writer.generation, newest=newest)
 

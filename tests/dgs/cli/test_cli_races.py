@@ -168,12 +168,11 @@ def test_checkpoint_dir_named_again_is_the_same(saving, dgs):
     assert dgs(f"resume there --set checkpoint.dir=other {QUICK}").code == 2
 
 
-def test_run_that_is_refused_at_the_checkpoints_leaves_the_id_of_the_other(saving, dgs):
+def test_run_that_is_refused_at_the_checkpoints_leaves_them_alone(saving, dgs):
     Path("saved").mkdir()
-    Path("saved/run-id").write_text("other")
     with held(Path("saved")):
         assert dgs(f"run plan.yaml --run-dir there {QUICK}").code == 6
-    assert Path("saved/run-id").read_text() == "other"
+    assert [path.name for path in Path("saved").iterdir()] == ["lock"]
     assert not list(Path("out").glob("*"))
 
 
