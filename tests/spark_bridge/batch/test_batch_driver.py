@@ -140,7 +140,9 @@ SUMS = [0 + 1 + 2 + 3 + 4 + 3 + 4, 2 * (5 + 6 + 7 + 8)]
 
 
 def lines_in(folder):
-    return sorted(json.loads(line) for file in folder.iterdir() for line in file.read_text().splitlines())
+    return sorted(
+        json.loads(line) for file in folder.glob("*.jsonl") for line in file.read_text().splitlines()
+    )
 
 
 def test_outputs_are_committed_to_files_once(here, tmp_path):
