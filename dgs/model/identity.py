@@ -20,12 +20,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from dgs import codec
 from dgs.model.dependence import Rule, When
 from dgs.model.program import Program, State
 from dgs.model.tags import Kind, Tag
-from dgs.model.user_code import user_error
+from dgs.model.user_code import UserCode
 
 Migrate = Callable[[State, int], State]
 
@@ -85,13 +86,7 @@ def migration(program: Program) -> Migrate | None:
     if not program.gives("migrate"):
         return None
 
-    def migrate(state: State, from_version: int) -> State:
-        try:
-            return program.migrate(state, from_version)
-        except Exception as error:
-            raise user_error(program, "migrate", error) from error
-
-    return migrate
+    return partial(UserCode(program).call, "migrate", program.migrate)
 
 
 def _all(identity: ProgramIdentity) -> dict[str, str]:

@@ -21,14 +21,17 @@ import reprlib
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dgs import codec
 from dgs.errors import CodecError, DgsError, UserCodeError
-from dgs.model.events import Event
+from dgs.model.events import Event, EventBatch
 from dgs.model.order import OrderKey
 from dgs.model.program import Program
+
+Result = TypeVar("Result")
 
 LONGEST_REPR = 200
 """Most characters of a payload that an error message shows."""
@@ -67,6 +70,50 @@ def user_error(
         payload=payload,
         worker=worker,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class UserCode:
+    """The functions of a program, as we call them: what they raise becomes a UserCodeError, which starts with the user's traceback.
+
+    Errors of ours, such as that of an output that cannot be written, pass as they are. `worker`: who calls.
+
+    >>> code = UserCode(Program(), "w3")
+    >>> code.call("join", lambda left, right: left + right, 1, 2)
+    3
+    >>> try: code.call("join", lambda left, right: left + right, 1, None)
+    ... except UserCodeError as error: print(str(error).splitlines()[-1])
+    join of program Program raised TypeError: unsupported operand type(s) for +: 'int' and 'NoneType' in worker w3
+    """
+
+    program: Program
+    worker: str | None = None
+
+    def call(
+        self,
+        name: str | Callable[[Exception], str],
+        function: Callable[..., Result],
+        *arguments: Any,
+        at: EventBatch | Callable[[], EventBatch] | None = None,
+    ) -> Result:
+        """Return what the function returns. Raises UserCodeError for what it raises.
+
+        `name`: which function of the program it is, or what tells it from the exception. `at`: the batch whose first event it was
+        called with, or what finds it.
+        """
+        try:
+            return function(*arguments)
+        except DgsError:
+            raise
+        except Exception as error:
+            which = name if isinstance(name, str) else name(error)
+            raise self._failed(which, error, at() if callable(at) else at) from error
+
+    def _failed(self, name: str, error: Exception, at: EventBatch | None) -> UserCodeError:
+        if at is None:
+            return user_error(self.program, name, error, worker=self.worker)
+        event, key = at.cut(0, 1).events()[0], at.key(0)
+        return user_error(self.program, name, error, event=event, key=key, worker=self.worker)
 
 
 def function_error(ref: str, error: BaseException, *, program: str, where: str) -> UserCodeError:

@@ -32,7 +32,7 @@ from dgs.model.events import Event, EventBatch
 from dgs.model.order import MIN_TS, OrderKey
 from dgs.model.program import Program, State
 from dgs.model.tags import Tag
-from dgs.model.user_code import user_error
+from dgs.model.user_code import UserCode, user_error
 from dgs.semantics.skipped_events import DeadLetter, saved
 
 UNSET: Any = object()
@@ -77,7 +77,7 @@ def run(
     """
     update = program.states()[0].update
     if state is UNSET:
-        state = _initial_state(program)
+        state = UserCode(program).call("init", program.init)
     way_back = _WayBack(program, state) if on_error == "skip" else None
     outputs: list[Output] = []
     skipped: list[DeadLetter] = []
@@ -157,10 +157,3 @@ def _checked(batch: EventBatch, last: int) -> int:
             stream=batch.stream, row=int(batch.seq[row]), ts=int(batch.ts[row]), previous=int(times[row])
         )
     return int(times[-1])
-
-
-def _initial_state(program: Program) -> Any:
-    try:
-        return program.init()
-    except Exception as error:
-        raise user_error(program, "init", error) from error

@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dgs import codec
-from dgs.errors import DgsError, InternalError, UsageError, WorkerLostError
+from dgs.errors import InternalError, UsageError, WorkerLostError
 from dgs.job.schema import CheckpointConfig, SparkSource, StreamConfig
 from dgs.model.order import END
 from dgs.model.program import Program, State
-from dgs.model.user_code import user_error
+from dgs.model.user_code import UserCode
 from dgs.spark_bridge.batch import window_joins
 from dgs.spark_bridge.batch.schedule import Schedule
 from dgs.spark_bridge.batch.task_errors import error_of
@@ -195,12 +195,7 @@ def _figures(report: Report) -> HostFigures:
 def _first_state(program: Program, point: ResumePoint) -> State:
     if point.state is not None:
         return codec.decode(point.state)
-    try:
-        return program.init()
-    except DgsError:
-        raise
-    except Exception as error:
-        raise user_error(program, "init", error) from error
+    return UserCode(program).call("init", program.init)
 
 
 def refuse_live(streams: Iterable[StreamConfig], context: SourceContext) -> None:

@@ -29,9 +29,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dgs.errors import DgsError
 from dgs.model.program import Program, State
-from dgs.model.user_code import user_error
+from dgs.model.user_code import UserCode
 from dgs.planner.plan import Plan, PlanNode
 from dgs.workers.protocol.forking import Forking
 from dgs.workers.protocol.worker import is_accumulating
@@ -128,9 +127,4 @@ class Division:
         return whole
 
     def _identity(self) -> Any:
-        try:
-            return self._program.identity()
-        except DgsError:
-            raise
-        except Exception as error:
-            raise user_error(self._program, "identity", error) from error
+        return UserCode(self._program).call("identity", self._program.identity)

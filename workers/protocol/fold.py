@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from dgs.errors import DgsError
 from dgs.model import columns
 from dgs.model.events import Event, EventBatch, Int64s
 from dgs.model.outputs import BatchEmitter, OutputBatch
 from dgs.model.program import Emit, Program, State, StateType
+from dgs.model.user_code import UserCode
 from dgs.workers.protocol.releases import Release
 from dgs.workers.protocol.update_loop import Feed, ScalarLoop
 
@@ -34,7 +34,8 @@ class Folder:
         self._update = state_type.update
         self._update_batch = state_type.update_batch
         self._update_windows = state_type.update_windows
-        self._loop = ScalarLoop(program, state_type.update, worker)
+        self._code = UserCode(program, worker)
+        self._loop = ScalarLoop(self._code, state_type.update)
 
     def fold(self, state: State, release: Release) -> tuple[State, list[OutputBatch]]:
         """Return the state after the release and the outputs. Raises UserCodeError if the user's code raises."""
@@ -109,17 +110,16 @@ class Folder:
     def _windows_at_once(
         self, states: list[State], batch: EventBatch, cuts: Int64s, filled: list[int]
     ) -> None:
-        function = "update_windows"
-        try:
-            partial = columns.to_list(self._update_windows(batch, cuts[:-1]))  # type: ignore[misc]
-            function = "join"
+        def update_windows() -> list[State]:
+            return columns.to_list(self._update_windows(batch, cuts[:-1]))  # type: ignore[misc]
+
+        def joined() -> None:
             join = self._program.join
             for i in filled:
                 states[i] = partial[i] if states[i] is NOTHING else join(states[i], partial[i])
-        except DgsError:
-            raise
-        except Exception as error:
-            raise self._loop.failed(function, error, batch.cut(0, 1)) from error
+
+        partial = self._code.call("update_windows", update_windows, at=batch)
+        self._code.call("join", joined, at=batch)
 
     def fold_joined(
         self, state: State, batch: EventBatch, parts: list[list[State]]
@@ -150,21 +150,13 @@ class Folder:
     def _fold_one(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
         """Fold a single event, as where a worker waits for the others at every event."""
         values: list[Any] = []
-        try:
-            state = self._update(state, batch.events()[0], values.append)
-        except DgsError:
-            raise
-        except Exception as error:
-            raise self._loop.failed("update", error, batch) from error
+        event = next(batch.stream_of_events()[0])
+        state = self._code.call("update", self._update, state, event, values.append, at=batch)
         if values:
             rows = np.zeros(len(values), dtype=np.intp) if len(values) > 1 else None
             outputs.append(OutputBatch.of_rows(batch, values, rows))
         return state
 
     def _fold_columns(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
-        try:
-            return self._update_batch(state, batch, BatchEmitter(batch, outputs))  # type: ignore[misc]
-        except DgsError:
-            raise
-        except Exception as error:
-            raise self._loop.failed("update_batch", error, batch.cut(0, 1)) from error
+        update_batch, emit = self._update_batch, BatchEmitter(batch, outputs)
+        return self._code.call("update_batch", update_batch, state, batch, emit, at=batch)  # type: ignore[arg-type]

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dgs.errors import DgsError, InternalError, ProgramError
+from dgs.errors import InternalError, ProgramError
 from dgs.model.program import Program, State
 from dgs.model.tag_sets import TagSet, union
-from dgs.model.user_code import user_error
+from dgs.model.user_code import UserCode
 from dgs.planner.plan import ForkStep, PlanNode
 
 
@@ -23,8 +23,7 @@ class Forking:
     """
 
     def __init__(self, program: Program, node: PlanNode, takers: Sequence[int]) -> None:
-        self._program = program
-        self._worker = node.id
+        self._code = UserCode(program, node.id)
         self._functions = {pair.name: pair for pair in program.fork_joins()}
         self._tree = None if node.fork_tree is None else _contracted(node.fork_tree, frozenset(takers))
         self._others = [i for i in range(len(node.children)) if i not in takers]
@@ -56,7 +55,7 @@ class Forking:
             return self._call("join", step.fork, joined(step.left), joined(step.right))
 
         if self._tree is None:
-            raise InternalError(problem=f"no child of worker {self._worker} has a state to join")
+            raise InternalError(problem=f"no child of worker {self._code.worker} has a state to join")
         whole = joined(self._tree)
         for position in self._others:
             whole = self.joined_with(whole, states[position])
@@ -67,15 +66,10 @@ class Forking:
         return self._call("join", next(iter(self._functions)), state, partial)
 
     def _call(self, function: str, pair: str, *args: Any) -> Any:
-        try:
-            result = getattr(self._functions[pair], function)(*args)
-        except DgsError:
-            raise
-        except Exception as error:
-            raise user_error(self._program, function, error, worker=self._worker) from error
+        result = self._code.call(function, getattr(self._functions[pair], function), *args)
         if function == "fork" and not (isinstance(result, (tuple, list)) and len(result) == 2):  # noqa: PLR2004
             problem = f"fork must return two states, it returned {type(result).__name__}"
-            raise ProgramError(program=self._program.name, problem=problem)
+            raise ProgramError(program=self._code.program.name, problem=problem)
         return result
 
 

@@ -28,12 +28,12 @@ from typing import Any
 import numpy as np
 
 from dgs import codec
-from dgs.errors import DgsError, UserCodeError
+from dgs.errors import UserCodeError
 from dgs.model.events import EventBatch
 from dgs.model.order import OrderKey
 from dgs.model.outputs import OutputBatch
 from dgs.model.program import Program, State, StateType
-from dgs.model.user_code import user_error
+from dgs.model.user_code import UserCode
 from dgs.semantics.skipped_events import DeadLetter, saved
 from dgs.workers.protocol.fold import NOTHING, Folder
 from dgs.workers.protocol.messages import Skipped
@@ -53,6 +53,7 @@ class Skipping:
 
     def __init__(self, program: Program, state_type: StateType, worker: str) -> None:
         self._program, self._worker = program, worker
+        self._code = UserCode(program, worker)
         self._whole = Folder(program, state_type, worker)
         singly = replace(state_type, update_batch=None, update_windows=None)
         self._singly = Folder(program, singly, worker)
@@ -133,18 +134,10 @@ class Skipping:
         return saved(self._program, state, worker=self._worker)
 
     def _identity(self) -> State:
-        return self._called("identity", self._program.identity)
+        return self._code.call("identity", self._program.identity)
 
     def _joined(self, state: State, part: State) -> State:
-        return self._called("join", lambda: self._program.join(state, part))
-
-    def _called(self, name: str, function: Any) -> Any:
-        try:
-            return function()
-        except DgsError:
-            raise
-        except Exception as error:
-            raise user_error(self._program, name, error, worker=self._worker) from error
+        return self._code.call("join", self._program.join, state, part)
 
 
 def _forgiven(error: UserCodeError) -> UserCodeError:

@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from dgs.errors import DgsError, UserCodeError
 from dgs.model import columns
 from dgs.model.events import Event, EventBatch
-from dgs.model.order import OrderKey
 from dgs.model.outputs import OutputBatch
-from dgs.model.program import Program, State, Update
-from dgs.model.user_code import user_error
+from dgs.model.program import State, Update
+from dgs.model.user_code import UserCode
 from dgs.workers.protocol.releases import Release, Rows
 
 EVENTS_AT_ONCE = 4096
@@ -57,10 +55,9 @@ class Feed:
 class ScalarLoop:
     """Folds a user's `update` event by event. Law: equal to calling it on each event in OrderKey order."""
 
-    def __init__(self, program: Program, update: Update, worker: str) -> None:
-        self._program = program
+    def __init__(self, code: UserCode, update: Update) -> None:
+        self._code = code
         self._update = update
-        self._worker = worker
         self._is_dense = False
 
     def fold(
@@ -72,12 +69,15 @@ class ScalarLoop:
         """
         values: list[Any] = []
         loop = _counting if self._is_dense else _noting
-        try:
-            state, rows = loop(state, feed, update or self._update, values)
-        except DgsError:
-            raise
-        except Exception as error:
-            raise self.failed(self._culprit(error), error, feed.find(feed.current)) from error
+        state, rows = self._code.call(
+            self._culprit,
+            loop,
+            state,
+            feed,
+            update or self._update,
+            values,
+            at=lambda: feed.find(feed.current),
+        )
         self._is_dense = len(values) * DENSE > feed.count
         return state, values, rows
 
@@ -125,16 +125,9 @@ class ScalarLoop:
             outputs.append(OutputBatch.of_rows(cuts[number], columns.take(values, mine), own))
         return state
 
-    def failed(self, function: str, error: Exception, event: EventBatch) -> UserCodeError:
-        """Return the error for user code that raised at the first event of a batch."""
-        key: OrderKey = event.key(0)
-        return user_error(
-            self._program, function, error, event=event.events()[0], key=key, worker=self._worker
-        )
-
     def _culprit(self, error: Exception) -> str:
         """Return which of the user's functions raised: the first in the traceback. The loop itself keeps no note."""
-        join, update = (getattr(one, "__code__", None) for one in (self._program.join, self._update))
+        join, update = (getattr(one, "__code__", None) for one in (self._code.program.join, self._update))
         codes = (frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__))
         first = next((code for code in codes if code in (join, update)), update)
         return "update" if first is update else "join"

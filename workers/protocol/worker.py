@@ -11,10 +11,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dgs.errors import DgsError, InternalError
+from dgs.errors import InternalError
 from dgs.model.order import OrderKey
 from dgs.model.program import Program
-from dgs.model.user_code import user_error
+from dgs.model.user_code import UserCode
 from dgs.planner.plan import PlanNode
 from dgs.workers.protocol.fold import NOTHING, Folder
 from dgs.workers.protocol.lanes import Lanes
@@ -150,12 +150,7 @@ class Worker(ABC):
             self._receive_state(states[0])
 
     def _identity(self) -> Any:
-        try:
-            return self._program.identity()
-        except DgsError:
-            raise
-        except Exception as error:
-            raise user_error(self._program, "identity", error, worker=self.id) from error
+        return UserCode(self._program, self.id).call("identity", self._program.identity)
 
 
 def is_accumulating(node: PlanNode, program: Program) -> bool:

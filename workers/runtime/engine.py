@@ -12,10 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from dgs import codec
-from dgs.errors import DgsError
 from dgs.job.loading import load_function
 from dgs.model.outputs import OutputBatch
-from dgs.model.user_code import user_error
+from dgs.model.user_code import UserCode
 from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.protocol.messages import EpochClosed, Frame, Skipped, Snapshot
 from dgs.workers.recovery.epochs import HostReport, RootReport
@@ -49,7 +48,7 @@ class Engine:
         self._inbox: deque[Frame] = deque()
         self._point = deployment.point
         self._lanes = deployment.lanes
-        self._program = job.program
+        self._code = UserCode(job.program)
         when = None if job.checkpoint is None else job.checkpoint.when
         self._when = None if when is None else load_function(when, job.base_dir)
         self._saves_next = False
@@ -65,12 +64,7 @@ class Engine:
         """Return the state of the point: the program's initial one, or that of a checkpoint."""
         if self._point.state is not None:
             return codec.decode(self._point.state)
-        try:
-            return self._program.init()
-        except DgsError:
-            raise
-        except Exception as error:
-            raise user_error(self._program, "init", error) from error
+        return self._code.call("init", self._code.program.init)
 
     def take(self, frame: Frame) -> None:
         """Take a frame of another host; the next step acts on it."""
@@ -141,10 +135,7 @@ class Engine:
         if self._when is None or self._saves_next:
             self._saves_next = False
             return True
-        try:
-            return bool(self._when(state))
-        except Exception as error:
-            raise user_error(self._program, "checkpoint.when", error) from error
+        return bool(self._code.call("checkpoint.when", self._when, state))
 
     def take_reports(self) -> list[HostReport | RootReport]:
         """Remove and return the reports for the coordinator."""

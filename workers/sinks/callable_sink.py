@@ -15,9 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dgs.errors import DgsError
 from dgs.model.outputs import OutputBatch
-from dgs.model.user_code import function_error
+from dgs.model.user_code import calling
 from dgs.workers.sinks.simple_sinks import Delivered
 
 
@@ -34,10 +33,6 @@ class CallableSink(Delivered):
         """Call the function. What it raises becomes a UserCodeError with the user's traceback first."""
         if not len(batch):
             return
-        try:
+        where = f"as a sink, for {len(batch)} outputs of stream {batch.stream!r}"
+        with calling(self._ref, program=self._program, where=lambda: where):
             self._function(batch, **self._arguments)
-        except DgsError:
-            raise
-        except Exception as error:
-            where = f"as a sink, for {len(batch)} outputs of stream {batch.stream!r}"
-            raise function_error(self._ref, error, program=self._program, where=where) from error

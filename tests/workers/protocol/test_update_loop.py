@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgs import EventBatch, Program, Tag
+from dgs.model.user_code import UserCode
 from dgs.workers.protocol.releases import Release
 from dgs.workers.protocol.update_loop import ScalarLoop
 
@@ -44,7 +45,7 @@ rows = st.lists(st.one_of(st.just(1), st.integers(0, 2)), max_size=12)
 @given(st.lists(rows, max_size=4))
 def test_outputs_of_batches_have_the_rows_of_their_events(batches):
     program, outputs, state = Emits(), [], 0
-    loop = ScalarLoop(program, program.update, "w")
+    loop = ScalarLoop(UserCode(program, "w"), program.update)
     wanted = []
     for number, emits in enumerate(batches):
         ts = [100 * number + row for row in range(len(emits))]
@@ -60,7 +61,7 @@ def test_outputs_of_merged_batches_have_the_rows_of_their_events(left, right, re
     parts = [batch("left", 0, times[0], left), batch("right", 1, times[1], right)]
     release = Release((0, 1), [part for part in parts if len(part)])
     program = Emits()
-    loop = ScalarLoop(program, program.update, "w")
+    loop = ScalarLoop(UserCode(program, "w"), program.update)
     wanted = sorted(emitted("left", times[0], left) + emitted("right", times[1], right))
     for _ in range(repeats if release.batches else 0):  # how it counts depends on the events before
         outputs = []

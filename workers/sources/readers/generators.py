@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from dgs.errors import DgsError
-from dgs.model.user_code import function_error
+from dgs.model.user_code import calling
 
 
 def generated(
@@ -19,12 +18,7 @@ def generated(
 ) -> Iterator[Any]:
     """Yield what the function yields. What it raises becomes a UserCodeError with the user's traceback first."""
     items = 0
-    try:
+    with calling(ref, program=program, where=lambda: f"for stream {stream!r}, after {items} items"):
         for item in function(**arguments):
             yield item
             items += 1
-    except DgsError:
-        raise
-    except Exception as error:
-        where = f"for stream {stream!r}, after {items} items"
-        raise function_error(ref, error, program=program, where=where) from error
