@@ -1,10 +1,12 @@
-"""What you write to connect dgs with something of your own, and name in plan.yaml: sources of rows.
+"""What you write to connect dgs with something of your own, and name in plan.yaml: sources of rows, sinks of outputs.
 
 >>> Source.__module__
 'dgs.workers.sources.custom_source'
 """
 
 from dgs.errors import ConnectorError
+from dgs.model.outputs import OutputBatch
+from dgs.workers.sinks.custom_sink import Generation, Sink, ids
 from dgs.workers.sources.custom_source import Piece, Source
 
-__all__ = ["ConnectorError", "Piece", "Source"]
+__all__ = ["ConnectorError", "Generation", "OutputBatch", "Piece", "Sink", "Source", "ids"]

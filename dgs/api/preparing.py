@@ -219,6 +219,10 @@ def prepare(request: Request, *, plan: Plan | None = None, max_events: int | Non
 
     config, program = request.settings.config, load(request)
     context = context_of(request, program)
+    if any(sink.kind == "custom" for sink in config.sinks):
+        from dgs.workers.sinks.publisher import Publisher
+
+        Publisher(config.sinks, request.base_dir, program=program.name)  # refuses what is no sink
     seen = topology(config.streams, machines(config), context)
     given = plan or _written_plan(request, program)
     if given is not None:

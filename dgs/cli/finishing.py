@@ -109,9 +109,10 @@ def _run(launch: Launch, ending: Ending) -> Run:
     from dgs.workers.sinks.delivery import deliveries
 
     keep_freed_memory()
+    base_dir = launch.prepared.request.base_dir
     paths = [path for sink in launch.sinks if (path := getattr(sink.details, "path", None)) is not None]
-    ending.output_dirs = [launch.prepared.request.base_dir / path for path in paths]
-    weak = deliveries(launch.sinks, launch.prepared.config.delivery)
+    ending.output_dirs = [base_dir / path for path in paths]
+    weak = deliveries(launch.sinks, launch.prepared.config.delivery, base_dir)
     if weak is not None:
         say(f"dgs: {ending.name}: {weak}")
     with shown_progress(ending.name) as progress:

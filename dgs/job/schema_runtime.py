@@ -111,6 +111,16 @@ class CallableSink(Section):
     args: dict[str, Any] = {}
 
 
+class CustomSink(Section):
+    """A sink of your own: a class that keeps the contract of `dgs.connectors.Sink`.
+
+    One object is made in every host and one in the process that starts the run, with `args` by keyword.
+    """
+
+    ref: str
+    args: dict[str, Any] = {}
+
+
 SINKS_WITHOUT_OPTIONS = ("stdout", "memory", "none")
 
 
@@ -122,6 +132,7 @@ class SinkConfig(Choice):
     csv: FileSink | None = None
     sqlite: SqliteSink | None = None
     callable: CallableSink | None = None
+    custom: CustomSink | None = None
     spark: SparkSink | None = None
     stdout: Literal[True] | None = None
     memory: Literal[True] | None = None

@@ -11,10 +11,10 @@ from dgs.workers.checkpoints import ResumePoint
 from dgs.workers.protocol.messages import Skipped
 from dgs.workers.recovery.positions import declared
 from dgs.workers.runtime.job import Job
-from dgs.workers.sinks import Sink, is_central, open_sink
+from dgs.workers.sinks import HostSink, is_central, open_sink
 from dgs.workers.sinks.contract import Staged
 from dgs.workers.sinks.dead_letters import DeadLetters, dead_letters
-from dgs.workers.sinks.files.places import FILE_KINDS
+from dgs.workers.sinks.files.places import TRANSACTIONAL
 
 
 class TaskOutputs:
@@ -26,7 +26,7 @@ class TaskOutputs:
         self.count = 0
         self.first: float | None = None
         self._is_staged = False
-        self._sinks: list[tuple[Sink, bool]] = []
+        self._sinks: list[tuple[HostSink, bool]] = []
         for sink in job.sinks:
             if not is_central(sink):
                 opened = open_sink(
@@ -38,10 +38,11 @@ class TaskOutputs:
                     by_epoch=True,
                     run=job.run_id,
                     continues=point.epoch > 0,
+                    epoch=point.epoch,
                     splits=job.splits,
                     program=job.program.name,
                 )
-                self._sinks.append((opened, sink.kind in FILE_KINDS))
+                self._sinks.append((opened, sink.kind in TRANSACTIONAL))
         self._letters: DeadLetters | None = None
         if job.dead_letter_dir is not None:
             self._letters = dead_letters(

@@ -27,7 +27,7 @@ from dgs.spark_bridge.batch.task_errors import error_row
 from dgs.spark_bridge.batch.task_inputs import Inputs
 from dgs.spark_bridge.batch.task_outputs import TaskOutputs
 from dgs.spark_bridge.batch.window_states import chunks
-from dgs.workers.checkpoints import ResumePoint, StagedFile
+from dgs.workers.checkpoints import ResumePoint, StagedOutput
 from dgs.workers.protocol.fold import NOTHING, Folder
 from dgs.workers.protocol.host import Host
 from dgs.workers.protocol.lanes import Lanes
@@ -92,7 +92,7 @@ class Task:
 class Report:
     """A task's report at its end: staged files and figures. `began`, `ended`, `first_output`: seconds since 1970."""
 
-    files: tuple[StagedFile, ...]
+    files: tuple[StagedOutput, ...]
     unaccepted: tuple[OutputBatch, ...]
     events: int
     outputs: int

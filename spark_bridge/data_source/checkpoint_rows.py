@@ -21,7 +21,7 @@ from dgs import codec
 from dgs.errors import CodecError
 from dgs.model.order import BEGIN, END, OrderKey
 from dgs.workers.checkpoints.saved import Saved
-from dgs.workers.recovery.checkpoint import Checkpoint, StagedFile
+from dgs.workers.recovery.checkpoint import Checkpoint, StagedFile, StagedOutput
 from dgs.workers.recovery.positions import Layer, Positions
 from dgs.workers.sinks.files.places import dead_letter_place
 from dgs.workers.sinks.formats.json_text import as_json
@@ -104,12 +104,12 @@ def positions_text(positions: Positions) -> str:
     )
 
 
-def outputs_in(files: Iterable[StagedFile]) -> int | None:
+def outputs_in(files: Iterable[StagedOutput]) -> int | None:
     """Return the number of outputs in files, of one sink if several wrote the same ones; None without files."""
     counts: dict[Path, int] = {}
     for file in files:
         place = Path(file.final)
-        if not place.name.startswith(_DEAD_LETTERS):
+        if isinstance(file, StagedFile) and not place.name.startswith(_DEAD_LETTERS):
             counts[place.parent] = counts.get(place.parent, 0) + file.rows
     return max(counts.values(), default=None)
 

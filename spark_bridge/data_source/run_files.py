@@ -31,6 +31,7 @@ from dgs.job.schema import FileSink, SinkConfig
 from dgs.workers.checkpoints.directory import CheckpointDirectory
 from dgs.workers.checkpoints.file_paths import located
 from dgs.workers.checkpoints.saved import Committed
+from dgs.workers.recovery.checkpoint import StagedFile
 from dgs.workers.sinks.files.places import FILE_KINDS, Place, sink_place
 from dgs.workers.sinks.formats.arrow_tables import table_of, text_of
 from dgs.workers.sinks.formats.spark_columns import readable
@@ -84,6 +85,8 @@ def output_files(run: Path) -> list[OutputFile]:
     there = {str(path): OutputFile(epoch_of(path), str(path)) for path in place.finals()}
     named = () if record is None else record.checkpoint.files
     for file in located(named, _directory(run).base_dir):
+        if not isinstance(file, StagedFile):
+            continue
         final = Path(file.final)
         if final.parent == place.directory and final.match(f"{place.stem}-*.{place.suffix}"):
             there.setdefault(file.final, OutputFile(epoch_of(final), file.final, file.path))

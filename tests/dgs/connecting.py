@@ -6,18 +6,24 @@ True
 
 from __future__ import annotations
 
+import json
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from tests.dgs import recovering
 from tests.dgs.projects import write_files
 
 CONNECTORS = '''\
-"""Tables of ts and amount, read seven rows at a time. `reads.txt` says where each object began."""
+"""Tables of ts and amount, read seven rows at a time; sinks that write lines of JSON. `reads.txt` says where objects began to read."""
 import csv
+import json
+import sqlite3
 from pathlib import Path
 
-from dgs.connectors import Source
+from dgs.connectors import Sink, Source, ids
 
 HERE = Path(__file__).parent
 
@@ -38,6 +44,58 @@ class Table(Source):
 
     def describe(self):
         return self.path.read_text()[:40]
+
+
+class Folder(Sink):
+    """A file for each epoch and host, with a name of its own once it is committed."""
+
+    def __init__(self, name):
+        self.folder, self.lines = HERE / name, {}
+
+    def begin(self, generation):
+        self.folder.mkdir(exist_ok=True)
+        for path in self.folder.glob("*" if generation.epoch == 0 else "*.draft"):
+            path.unlink()
+
+    def open(self, generation, host):
+        self.name = f"{generation.number}-{host}"
+
+    def write(self, batch, epoch):
+        self.lines.setdefault(epoch, []).extend(map(json.dumps, batch.to_list()))
+
+    def stage(self, epoch):
+        lines = self.lines.pop(epoch, [])
+        if not lines:
+            return None
+        name = f"{epoch:06}-{self.name}"
+        (self.folder / f"{name}.draft").write_text("".join(line + "\\n" for line in lines))
+        return name
+
+    def publish(self, staged):
+        for name in staged:
+            if (self.folder / f"{name}.draft").exists():
+                (self.folder / f"{name}.draft").rename(self.folder / f"{name}.jsonl")
+
+
+class Rows(Sink):
+    """A table whose rows are there at once, each once: the id of an output is its key."""
+
+    def __init__(self, name):
+        self.path = HERE / name
+
+    def begin(self, generation):
+        with sqlite3.connect(self.path) as db:
+            db.execute("CREATE TABLE IF NOT EXISTS outputs (stream, seq, idx, value, PRIMARY KEY (stream, seq, idx))")
+            if generation.epoch == 0:
+                db.execute("DELETE FROM outputs")
+
+    def write(self, batch, epoch):
+        rows = [(*one, json.dumps(value)) for one, value in zip(ids(batch), batch.to_list(), strict=True)]
+        with sqlite3.connect(self.path, timeout=60) as db:
+            db.executemany("INSERT OR REPLACE INTO outputs VALUES (?, ?, ?, ?)", rows)
+
+    def stage(self, epoch):
+        return None
 '''
 
 
@@ -49,6 +107,32 @@ def plan(text: str = recovering.PLAN) -> str:
 
 
 PLAN = plan()
+SINKS = """\
+sinks:
+  - custom: {ref: "connectors.py:Folder", args: {name: folder}}
+  - custom: {ref: "connectors.py:Rows", args: {name: rows.db}}
+  - jsonl: {path: out}
+"""
+"""In place of the last line of `PLAN`."""
+
+
+def with_sinks(text: str = PLAN) -> str:
+    """Return a plan file with custom sinks beside its own."""
+    return text.replace("sinks: [{jsonl: {path: out}}]\n", SINKS)
+
+
+def in_folder(folder: Path) -> list[Any]:
+    """Return what `Folder` has published, sorted, as `recovering.committed` does."""
+    lines = [
+        line for path in sorted((folder / "folder").glob("*.jsonl")) for line in path.read_text().splitlines()
+    ]
+    return sorted(map(json.loads, lines))
+
+
+def in_rows(folder: Path) -> list[Any]:
+    """Return what is in the table of `Rows`, sorted."""
+    with closing(sqlite3.connect(folder / "rows.db")) as db:
+        return sorted(json.loads(value) for (value,) in db.execute("SELECT value FROM outputs"))
 
 
 def write_project(folder: Path, **options) -> None:

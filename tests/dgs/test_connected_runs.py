@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import dgs as library
+from dgs.errors import UserCodeError
 from dgs.job.run_directory import RunDirectory
-from tests.dgs.connecting import PLAN, reads, write_project
-from tests.dgs.recovering import CHECKPOINT, committed, expected, hasten, meanwhile
+from tests.dgs.connecting import PLAN, in_folder, in_rows, reads, with_sinks, write_project
+from tests.dgs.recovering import CHECKPOINT, COUNT, committed, expected, hasten, meanwhile, wait_until
 
 THERE = Path("there")
 MANY = 1000
@@ -20,15 +24,19 @@ RUNTIMES = [
     pytest.param({"kind": "ray", "hosts": 2}, marks=[pytest.mark.ray], id="ray"),
 ]
 
+ON_SPARK = pytest.param({"kind": "spark"}, id="spark")
+STARTED = {"ray": "ray_cluster", "spark": "spark"}
+"""The fixtures that start what a runtime needs."""
+
 
 @pytest.fixture
 def runtime(request):
-    if request.param["kind"] == "ray":
-        request.getfixturevalue("ray_cluster")
+    if (engine := STARTED.get(request.param["kind"])) is not None:
+        request.getfixturevalue(engine)
     return request.param
 
 
-def stopped(folder: Path, runtime: dict, plan: str = PLAN + CHECKPOINT) -> Path:
+def stopped(folder: Path, runtime: dict, plan: str = with_sinks(PLAN + CHECKPOINT)) -> Path:
     """Run a project until it waits halfway, and stop it there."""
     write_project(folder, count=MANY, plan=plan, waits_at=[100])
     with meanwhile(folder / THERE, lambda: library.stop(folder / THERE)) as told:
@@ -37,27 +45,91 @@ def stopped(folder: Path, runtime: dict, plan: str = PLAN + CHECKPOINT) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES, indirect=True)
-def test_custom_sources_give_the_sequential_outputs(project, runtime):
-    write_project(project)
+def check_outputs(folder: Path, count: int) -> None:
+    """Every sink has the outputs of the sequential program, each once."""
+    assert committed(folder / "out") == in_folder(folder) == in_rows(folder) == expected(count)
+    assert not list((folder / "folder").glob("*.draft"))
+
+
+@pytest.mark.parametrize("checkpoint", ["", CHECKPOINT], ids=["one epoch", "epochs"])
+@pytest.mark.parametrize("runtime", [*RUNTIMES, ON_SPARK], indirect=True)
+def test_custom_connectors_give_the_sequential_outputs(project, runtime, checkpoint):
+    write_project(project, plan=with_sinks() + checkpoint)
     hasten(project)
     run = library.run("plan.yaml", runtime=runtime, verify=True)
     assert run.verified
-    assert committed(project / "out") == expected()
+    check_outputs(project, COUNT)
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES, indirect=True)
 def test_stopped_run_resumes_after_the_rows_it_had_read(project, runtime):
     stopped(project, runtime)
+    done = in_folder(project)
+    assert done == committed(project / "out")
+    assert 0 < len(done) < len(expected(MANY))
     reads(project)
     hasten(project)
-    run = library.resume(
-        THERE, settings={"streams.values.split": 3} if False else None, runtime=runtime, verify=True
+    library.resume(THERE, settings={"streams.right.split": 3})
+    check_outputs(project, MANY)
+    assert any(after != "None" for _, after in reads(project))
+
+
+def test_killed_run_goes_on_and_its_sinks_have_each_output_once(project):
+    write_project(project, plan=with_sinks(PLAN + CHECKPOINT), waits_at=[100])
+    command = [sys.executable, "-m", "dgs", "run", "plan.yaml", "--run-dir", str(THERE)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        wait_until(lambda: process.poll() is not None or bool(in_folder(project)))
+        process.kill()
+        assert process.wait(timeout=60) == -signal.SIGKILL, process.stderr.read()
+    hasten(project)
+    library.resume(THERE)
+    check_outputs(project, COUNT)
+
+
+FALLS = """
+import os
+import signal
+
+
+def fall(ts):
+    mark = Path(__file__).with_name("fallen")
+    if ts == 60 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("ray_cluster")
+def test_host_that_dies_costs_no_output_and_repeats_none(project, edit):
+    write_project(project, plan=with_sinks(PLAN + CHECKPOINT))
+    edit(
+        "program.py",
+        "dawdle(self.pause, event.ts)",
+        "fall(event.ts)\n            dawdle(self.pause, event.ts)",
     )
-    assert run.verified
-    assert committed(project / "out") == expected(MANY)
-    began = [after for _, after in reads(project)]
-    assert any(after != "None" for after in began)
+    (project / "program.py").write_text((project / "program.py").read_text() + FALLS)
+    run = library.run("plan.yaml", runtime={"kind": "ray", "hosts": 2})
+    assert run.report["restarts"] == 1
+    check_outputs(project, COUNT)
+
+
+def test_publishing_that_failed_is_done_when_the_run_goes_on(project, edit):
+    write_project(project, plan=with_sinks(PLAN + CHECKPOINT))
+    hasten(project)
+    edit(
+        "connectors.py",
+        "        for name in staged:\n",
+        "        for name in staged:\n            (HERE / 'permit').stat()\n",
+    )
+    with pytest.raises(
+        UserCodeError, match=r"connectors.py:Folder.publish of program Sums raised FileNotFoundError"
+    ):
+        library.run("plan.yaml", run_dir=THERE)
+    assert in_folder(project) == []
+    (project / "permit").touch()
+    library.resume(THERE)
+    check_outputs(project, COUNT)
 
 
 def test_run_with_a_changed_source_does_not_resume(project, dgs):
@@ -97,3 +169,20 @@ def test_custom_sources_are_in_the_schema_and_in_the_resolved_plan_file(project,
     shown = dgs("run plan.yaml --show-config").out
     assert "ref: connectors.py:Table  # plan.yaml" in shown
     assert dgs("explain plan.yaml").code == 0
+
+
+def test_sink_that_cannot_be_loaded_ends_the_command_before_anything_starts(project, dgs, run_dirs):
+    write_project(project, plan=with_sinks().replace("Folder", "Missing"))
+    done = dgs("run plan.yaml")
+    assert (done.code, run_dirs()) == (3, [])
+    assert "connectors.py has no 'Missing'" in done.err
+
+
+def test_sink_without_publish_is_named_when_the_run_begins(project, dgs):
+    write_project(project, plan=with_sinks())
+    hasten(project)
+    done = dgs("run plan.yaml")
+    assert (
+        "sink `custom: connectors.py:Rows` may see outputs again (at least once, with the same ids)"
+        in done.err
+    )

@@ -7,6 +7,15 @@ from dgs.workers.recovery.checkpoint import (
     Record,
     ResumePoint,
     StagedFile,
+    StagedOutput,
 )
 
-__all__ = ["BEGINNING", "Checkpoint", "CheckpointStore", "Record", "ResumePoint", "StagedFile"]
+__all__ = [
+    "BEGINNING",
+    "Checkpoint",
+    "CheckpointStore",
+    "Record",
+    "ResumePoint",
+    "StagedFile",
+    "StagedOutput",
+]

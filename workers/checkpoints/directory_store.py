@@ -49,7 +49,7 @@ from dgs.workers.checkpoints.saved import (
     pack_state,
     state_name,
 )
-from dgs.workers.recovery.checkpoint import Checkpoint, ResumePoint, StagedFile
+from dgs.workers.recovery.checkpoint import Checkpoint, Publish, ResumePoint, StagedOutput
 from dgs.workers.recovery.resume_point import resume_point
 from dgs.workers.storage.disk import Disk
 from dgs.workers.storage.sealed_file import digest_of
@@ -81,7 +81,7 @@ class DirectoryStore(CheckpointDirectory):
         disk: Disk | None = None,
         *,
         identity: ProgramIdentity,
-        publish: Callable[[Sequence[StagedFile]], None],
+        publish: Publish,
         base: Path | None = None,
         keep: int = 5,
         accept_duplicates: bool = False,
@@ -102,7 +102,7 @@ class DirectoryStore(CheckpointDirectory):
         self._run = ""
         self._clock = clock
         self._known: Committed | None = None
-        self._unpublished: tuple[StagedFile, ...] = ()
+        self._unpublished: tuple[StagedOutput, ...] = ()
         self._doubtful: set[int] = set()
 
     def hold(self) -> None:

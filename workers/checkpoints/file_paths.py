@@ -16,23 +16,31 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from dgs.workers.recovery.checkpoint import StagedFile
+from dgs.workers.recovery.checkpoint import StagedFile, StagedOutput
 
 
-def relative(files: Iterable[StagedFile], base: Path | None) -> tuple[StagedFile, ...]:
+def relative(files: Iterable[StagedOutput], base: Path | None) -> tuple[StagedOutput, ...]:
     """Return files as they are saved. `base`: absolute; None leaves them as they are."""
     if base is None:
         return tuple(files)
     return tuple(
-        replace(file, path=_below(file.path, base), final=_below(file.final, base)) for file in files
+        replace(file, path=_below(file.path, base), final=_below(file.final, base))
+        if isinstance(file, StagedFile)
+        else file
+        for file in files
     )
 
 
-def located(files: Iterable[StagedFile], base: Path | None) -> tuple[StagedFile, ...]:
+def located(files: Iterable[StagedOutput], base: Path | None) -> tuple[StagedOutput, ...]:
     """Give files that were saved the paths that they have now. Law: `located(relative(files, b), b) == files`."""
     if base is None:
         return tuple(files)
-    return tuple(replace(file, path=str(base / file.path), final=str(base / file.final)) for file in files)
+    return tuple(
+        replace(file, path=str(base / file.path), final=str(base / file.final))
+        if isinstance(file, StagedFile)
+        else file
+        for file in files
+    )
 
 
 def _below(path: str, base: Path) -> str:

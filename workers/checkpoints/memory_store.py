@@ -12,12 +12,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
-from dgs.workers.recovery.checkpoint import Checkpoint, ResumePoint, StagedFile
+from dgs.workers.recovery.checkpoint import Checkpoint, Publish, ResumePoint
 from dgs.workers.recovery.resume_point import resume_point
-
-Publish = Callable[[Sequence[StagedFile]], None]
 
 
 class MemoryStore:

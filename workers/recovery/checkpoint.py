@@ -8,7 +8,7 @@ damaged an older one is used, and outputs of events below the record's positions
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -32,6 +32,36 @@ class StagedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class StagedPart:
+    """What a sink of the user's own has made durable of an epoch: it is shown when the epoch is committed.
+
+    `sink`, `args`: which sink it is, as the plan file says. `staged`: what its `stage` returned, as codec bytes. `rows`: as in a file.
+    """
+
+    sink: str
+    args: Mapping[str, Any]
+    staged: bytes
+    rows: int
+
+    @property
+    def final(self) -> str:
+        """The sink, in place of the name of a file."""
+        return self.sink
+
+    @property
+    def size(self) -> int:
+        """The bytes that are kept here."""
+        return len(self.staged)
+
+
+StagedOutput = StagedFile | StagedPart
+"""Outputs that are durable and not to be seen before their epoch is committed."""
+
+Publish = Callable[[Sequence[StagedOutput]], None]
+"""Shows outputs that are committed; it may be called again with the same."""
+
+
+@dataclass(frozen=True, slots=True)
 class Checkpoint:
     """What is to be committed. `state`: codec bytes, None if only outputs are committed (nothing to resume from).
 
@@ -42,7 +72,7 @@ class Checkpoint:
     epoch: int
     state: bytes | None
     positions: Positions
-    files: tuple[StagedFile, ...] = ()
+    files: tuple[StagedOutput, ...] = ()
     outbox: tuple[OutputBatch, ...] = ()
     sources: Mapping[str, Any] = field(default_factory=dict)
     events: int = 0
@@ -59,7 +89,7 @@ class Record:
     generation: int
     epoch: int
     positions: Positions
-    files: tuple[StagedFile, ...]
+    files: tuple[StagedOutput, ...]
     is_final: bool
 
 
@@ -114,3 +144,4 @@ for _part in (StagedFile, Checkpoint, Record):
     codec.register(
         _part, name=f"dgs.{_part.__name__}", formerly=f"workers.checkpoints.contract.{_part.__name__}"
     )
+codec.register(StagedPart, name="dgs.StagedPart")

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from dgs.workers.protocol.lanes import Lane
-from dgs.workers.recovery.checkpoint import Checkpoint, ResumePoint, StagedFile
+from dgs.workers.recovery.checkpoint import Checkpoint, ResumePoint, StagedOutput
 from dgs.workers.recovery.dealing import BLOCK
 from dgs.workers.recovery.epochs import HostReport, RootReport
 from dgs.workers.recovery.positions import Positions
@@ -44,7 +44,7 @@ class Coordinator:
         self._dealing = (splits, block)
         self._roots: dict[int, RootReport] = {}
         self._reports: dict[int, dict[int, HostReport]] = {}
-        self._carried: tuple[StagedFile, ...] = ()
+        self._carried: tuple[StagedOutput, ...] = ()
         self.failures = 0
         self.outputs = 0  # closed and not committed
 

@@ -18,7 +18,7 @@ from dgs import codec
 from dgs.errors import InternalError
 from dgs.model.order import OrderKey
 from dgs.model.outputs import OutputBatch
-from dgs.workers.recovery.checkpoint import StagedFile
+from dgs.workers.recovery.checkpoint import StagedOutput
 
 
 class Epochs:
@@ -50,7 +50,7 @@ class HostReport:
 
     host: int
     epoch: int
-    files: tuple[StagedFile, ...] = ()
+    files: tuple[StagedOutput, ...] = ()
     unaccepted: tuple[OutputBatch, ...] = ()
     ends: Mapping[str, OrderKey] = field(default_factory=dict)
     sources: Mapping[str, Any] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dgs.model.outputs import OutputBatch
 from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.runtime.job import Job
-from dgs.workers.sinks import Sink, is_central, open_sink
+from dgs.workers.sinks import HostSink, is_central, open_sink
 
 
 class CallerOutputs:
@@ -20,8 +20,8 @@ class CallerOutputs:
     def __init__(self, job: Job) -> None:
         configs = [config for config in job.sinks if is_central(config)]
         holds = job.checkpoint is not None and job.delivery == "exactly_once"
-        self._at_once: list[Sink] = []
-        self._sinks: list[Sink] = []
+        self._at_once: list[HostSink] = []
+        self._sinks: list[HostSink] = []
         for config in configs:
             sink = open_sink(config, output_dir=job.output_dir, base_dir=job.base_dir, host=0)
             (self._sinks if holds or config.kind == "memory" else self._at_once).append(sink)

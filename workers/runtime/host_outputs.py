@@ -20,12 +20,9 @@ from dgs.workers.recovery.epochs import Epochs, HostReport
 from dgs.workers.recovery.positions import declared
 from dgs.workers.runtime.caller_outputs import CallerOutputs
 from dgs.workers.runtime.deployment import Deployment
-from dgs.workers.sinks import Sink, is_central, open_sink
+from dgs.workers.sinks import HostSink, is_central, open_sink
 from dgs.workers.sinks.dead_letters import DeadLetters, dead_letters
-from dgs.workers.sinks.files.places import FILE_KINDS
-
-TRANSACTIONAL = FILE_KINDS
-"""Kinds of sinks that learn at a commit what counts. The others remember themselves what they have accepted."""
+from dgs.workers.sinks.files.places import TRANSACTIONAL
 
 Describe = Callable[[], Mapping[str, Mapping[str, Any]]]
 """Says what the sources of the host are now."""
@@ -45,7 +42,7 @@ class HostOutputs:
         self._keeps_outputs = CallerOutputs.is_needed(job)
         self._keeps_payloads = job.collect
         self._seen: list[tuple[int, OutputBatch | DeadLetter]] = []
-        self._sinks: list[tuple[Sink, bool]] = []
+        self._sinks: list[tuple[HostSink, bool]] = []
         self._letters: DeadLetters | None = None
         self.count = 0
         self.first: float | None = None
@@ -65,6 +62,7 @@ class HostOutputs:
                     by_epoch=self._by_epoch,
                     run=job.run_id,
                     continues=self._point.epoch > 0,
+                    epoch=self._point.epoch,
                     splits=self._splits,
                     program=job.program.name,
                 )
@@ -128,7 +126,7 @@ class HostOutputs:
             outputs=self._of_epoch.pop(epoch, 0),
         )
 
-    def _all(self) -> Iterator[Sink | DeadLetters]:
+    def _all(self) -> Iterator[HostSink | DeadLetters]:
         yield from (sink for sink, _ in self._sinks)
         if self._letters is not None:
             yield self._letters

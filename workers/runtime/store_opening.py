@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,10 +18,10 @@ from dgs.job.schema_runtime import SINKS_WITHOUT_OPTIONS
 from dgs.model.identity import identity_of, migration
 from dgs.workers.checkpoints.directory_store import DirectoryStore
 from dgs.workers.checkpoints.memory_store import MemoryStore
-from dgs.workers.recovery.checkpoint import CheckpointStore, StagedFile
+from dgs.workers.recovery.checkpoint import CheckpointStore, Publish
 from dgs.workers.sinks.files.part_file import ANOTHER_RUN
 from dgs.workers.sinks.files.places import Place, output_places
-from dgs.workers.sinks.files.publishing import claim, publish, remove_earlier
+from dgs.workers.sinks.files.publishing import claim, remove_earlier
 from dgs.workers.storage.locks import BusyError, FileLock
 from dgs.workers.storage.whole_files import refusing
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dgs.workers.runtime.job import Job
 
 
-def open_directory(job: Job, publish: Callable[[Sequence[StagedFile]], None]) -> DirectoryStore:
+def open_directory(job: Job, publish: Publish) -> DirectoryStore:
     """Return the store in `job.checkpoint_dir`. Nothing is touched before `hold` or `begin`."""
     if job.checkpoint_dir is None:
         raise InternalError(problem="the job has no directory for checkpoints")
@@ -56,7 +56,7 @@ def _described(sink: SinkConfig, base_dir: Path) -> str:
 
 
 @contextmanager
-def opened_store(job: Job) -> Iterator[tuple[str, CheckpointStore]]:
+def opened_store(job: Job, publish: Publish) -> Iterator[tuple[str, CheckpointStore]]:
     """Give the id of the run and its store; where that is a directory, keep other runs out of the outputs, too."""
     if not job.is_kept:
         yield uuid.uuid4().hex, MemoryStore(publish)  # its hosts keep other runs out
@@ -104,9 +104,9 @@ def places_of(job: Job) -> tuple[Place, ...]:
 class RunStores:
     """Where the checkpoints of a run go: to `store`, and that of a stop or a move to a durable one in any case, if it has a place."""
 
-    def __init__(self, job: Job, store: CheckpointStore) -> None:
+    def __init__(self, job: Job, store: CheckpointStore, publish: Publish) -> None:
         self.store = store
-        self._job = job
+        self._job, self._publish = job, publish
         self._is_durable = job.is_kept
         self._durable: CheckpointStore | None = None
 
@@ -116,7 +116,7 @@ class RunStores:
         if self._is_durable or job.checkpoint_dir is None:
             return self.store
         if self._durable is None:
-            store = open_directory(job, publish)
+            store = open_directory(job, self._publish)
             store.hold()
             store.name_run(resumes=False, run=job.run_id)
             store.begin()

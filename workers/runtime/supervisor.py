@@ -25,9 +25,11 @@ from dgs.workers.runtime.figures import CheckpointFigures, RunFigures
 from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.runtime.store_opening import RunStores, claimed_tables, opened_store, places_of
 from dgs.workers.sinks import is_central, open_sink
+from dgs.workers.sinks.custom_sink import Generation
 from dgs.workers.sinks.files.owned import check_free, check_no_inputs
-from dgs.workers.sinks.files.places import FILE_KINDS
+from dgs.workers.sinks.files.places import TRANSACTIONAL
 from dgs.workers.sinks.files.publishing import claim, discard_unpublished, remove_earlier
+from dgs.workers.sinks.publisher import Publisher
 from dgs.workers.sources.live.waiting import SECOND
 
 LOSSES = (WorkerLostError, FrameGapError)
@@ -61,6 +63,7 @@ class Session:
 
     job: Job
     caller_outputs: CallerOutputs
+    publisher: Publisher
     control: Control
     stop: StopRequest
     stores: RunStores
@@ -100,12 +103,14 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
         # First, since it refuses names: before the outputs of an earlier run are touched.
         stack.enter_context(caller.ports.outputs())
         stack.enter_context(claimed_tables(job))
-        run, store = stack.enter_context(opened_store(job))
+        publisher = Publisher(job.sinks, job.base_dir, program=job.program.name)
+        stack.callback(publisher.close)
+        run, store = stack.enter_context(opened_store(job, publisher.publish))
         job = replace(job, run_id=run)
-        stores = RunStores(job, caller.ports.store(store, job))
+        stores = RunStores(job, caller.ports.store(store, job), publisher.publish)
         stack.callback(stores.close)
         stop = StopRequest(job.runtime.stop_timeout / SECOND)
-        session = Session(job, CallerOutputs(job), control, stop, stores, caller, stack)
+        session = Session(job, CallerOutputs(job), publisher, control, stop, stores, caller, stack)
         complete = False
         try:
             result = _generations(session, drive, hosts)
@@ -123,6 +128,7 @@ def _generations(session: Session, drive: Drive, hosts: Callable[[Job], int]) ->
         point = session.stores.store.begin()
         session.figures.epoch = point.epoch
         _clean(job, point)
+        session.publisher.begin(Generation(job.run_id, point.generation, point.epoch))
         _deliver_dealt_otherwise(job, point)
         try:
             ended = drive(Deployment(job, hosts(job), point), session)
@@ -168,7 +174,7 @@ def _deliver_dealt_otherwise(job: Job, point: ResumePoint) -> None:
     old = [(batch, dealt_otherwise(batch, point.committed, job.splits)) for batch in point.outbox]
     late = [(batch, splits) for batch, splits in old if splits is not None]
     for config in job.sinks if late else ():
-        if is_central(config) or config.kind in FILE_KINDS:
+        if is_central(config) or config.kind in TRANSACTIONAL:
             continue
         sink = open_sink(
             config,

@@ -14,7 +14,7 @@ Damage that faults did excuses a run that is refused. What the store has damaged
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -25,11 +25,9 @@ from dgs.workers.checkpoints import CheckpointStore
 from dgs.workers.checkpoints.directory import CheckpointDirectory
 from dgs.workers.checkpoints.directory_store import DirectoryStore
 from dgs.workers.checkpoints.saved import RECORDS, epoch_of, read_record
-from dgs.workers.recovery.checkpoint import StagedFile
+from dgs.workers.recovery.checkpoint import Publish
 from dgs.workers.simulated.disk import DiskFaults, SimulatedDisk
 from dgs.workers.simulated.faults import Faults
-
-Publish = Callable[[Sequence[StagedFile]], None]
 
 FOLDER = Path("/checkpoints")
 RUIN = 0.05

@@ -26,7 +26,7 @@ from dgs.model.events import EventBatch
 from dgs.model.program import Program
 from dgs.planner.plan import Plan
 from dgs.workers.checkpoints import CheckpointStore, ResumePoint
-from dgs.workers.simulated.directory import Publish
+from dgs.workers.recovery.checkpoint import Publish
 from dgs.workers.simulated.disk import SimulatedCrash
 from dgs.workers.simulated.faults import NO_FAULTS, CrashedError, Faults
 from dgs.workers.simulated.generation import Generation

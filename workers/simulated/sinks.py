@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from dgs.errors import FencedError
 from dgs.model.outputs import OutputBatch
-from dgs.workers.checkpoints import StagedFile
+from dgs.workers.checkpoints import StagedFile, StagedOutput
 from dgs.workers.simulated.sources import BLOCK
 from dgs.workers.sinks.marks import Marks
 
@@ -44,11 +44,11 @@ class SimulatedSinks:
         """Return what is to be committed: the file, if there is one."""
         return (StagedFile(path, path, 0, "", 0),) if path in self._staged else ()
 
-    def publish(self, files: Sequence[StagedFile]) -> None:
+    def publish(self, files: Sequence[StagedOutput]) -> None:
         """Give staged files their final names: readers see them now. Doing it twice does it once."""
         for file in files:
             if file.final not in self._published:
-                self.visible += self._staged.pop(file.path)
+                self.visible += self._staged.pop(file.final)
                 self._published.add(file.final)
 
     def accept(self, generation: int, batch: OutputBatch, splits: int) -> None:

@@ -14,7 +14,7 @@ from dgs.errors import OutputUnwritableError
 from dgs.model.events import EventBatch
 from dgs.model.identity import identity_of
 from dgs.model.program import Program
-from dgs.workers.checkpoints import Checkpoint, StagedFile
+from dgs.workers.checkpoints import Checkpoint, StagedFile, StagedOutput
 from dgs.workers.recovery.positions import Positions
 from dgs.workers.simulated.faults import Faults
 from dgs.workers.simulated.result import Simulated
@@ -63,11 +63,11 @@ class World(SimulatedSinks):
             raise OutputUnwritableError(path=path, problem=os.strerror(errno.ENOSPC))
         return files
 
-    def publish(self, files: Sequence[StagedFile]) -> None:
+    def publish(self, files: Sequence[StagedOutput]) -> None:
         """Give staged files their final names, or only some of them."""
         for file in files:
             if self.faults.publishing and self.random.random() < self.faults.publishing:
-                raise OSError(errno.EIO, "a file does not get its name", file.path)
+                raise OSError(errno.EIO, "a file does not get its name", file.final)
             super().publish([file])
 
     def saw_snapshot(self, state: bytes, positions: Positions) -> None:

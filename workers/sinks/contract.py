@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dgs.model.outputs import OutputBatch
-from dgs.workers.recovery.checkpoint import StagedFile
+from dgs.workers.recovery.checkpoint import StagedOutput
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
     """What a sink has of an epoch that is over: durable files without final names, and outputs it has not accepted (R7)."""
 
-    files: tuple[StagedFile, ...] = ()
+    files: tuple[StagedOutput, ...] = ()
     unaccepted: tuple[OutputBatch, ...] = ()
 
 
-class Sink(Protocol):
-    """A place for outputs. `write` and `stage` any number of times, then either `close` or `abort`, once.
+class HostSink(Protocol):
+    """Where the outputs of one host go. `write` and `stage` any number of times, then either `close` or `abort`, once.
 
     Outputs of two successive epochs may be written in turns: the workers of a host close an epoch at different moments.
     A run without checkpoints has one epoch, whatever its number.

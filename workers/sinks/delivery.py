@@ -10,9 +10,11 @@ True
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal
 
 from dgs.job.schema import SinkConfig
+from dgs.workers.sinks.custom_sink import connected_sink
 
 CENTRAL = ("memory", "stdout")
 """Kinds of sinks that are in the caller's process, not at the hosts."""
@@ -20,22 +22,25 @@ CENTRAL = ("memory", "stdout")
 Delivery = Literal["exactly_once", "at_least_once"]
 
 
-def is_exactly_once(config: SinkConfig, delivery: Delivery) -> bool:
+def is_exactly_once(config: SinkConfig, delivery: Delivery, base_dir: Path = Path()) -> bool:
     """Return whether a sink of a checkpointed run sees each output exactly once, whatever crashes.
 
     Files are committed with a checkpoint, databases remember marks; sinks of the caller hold outputs back until they are
-    committed, if `delivery` says so; a function can do none of these.
+    committed, if `delivery` says so; a function can do none of these. Custom sinks can if they publish; `base_dir`: where they
+    are. Raises ProgramImportError.
     """
     if config.kind in CENTRAL:
         return delivery == "exactly_once"
+    if config.kind == "custom":
+        return connected_sink(config.details.ref, config.details.args, base_dir, program="").publishes
     return config.kind != "callable"
 
 
-def deliveries(sinks: Sequence[SinkConfig], delivery: Delivery) -> str | None:
+def deliveries(sinks: Sequence[SinkConfig], delivery: Delivery, base_dir: Path = Path()) -> str | None:
     """Return what is to be said of sinks that give less than `delivery: exactly_once`; None if nothing is."""
     if delivery == "at_least_once":
         return None
-    weak = [config for config in sinks if not is_exactly_once(config, delivery)]
+    weak = [config for config in sinks if not is_exactly_once(config, delivery, base_dir)]
     if not weak:
         return None
     named = ", ".join(f"`{config.kind}: {config.details.ref}`" for config in weak)

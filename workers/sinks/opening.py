@@ -8,20 +8,21 @@ from pathlib import Path
 from dgs.job.loading import load_function
 from dgs.job.schema import SinkConfig
 from dgs.workers.sinks.callable_sink import CallableSink
-from dgs.workers.sinks.contract import Sink
+from dgs.workers.sinks.contract import HostSink
+from dgs.workers.sinks.custom_sink import Generation, connected_sink
 from dgs.workers.sinks.delivery import CENTRAL
 from dgs.workers.sinks.files.jsonl_sink import jsonl_sink
 from dgs.workers.sinks.files.places import PartNames, sink_place
 from dgs.workers.sinks.files.table_sinks import csv_sink, parquet_sink, spark_sink
 from dgs.workers.sinks.simple_sinks import MemorySink, NoneSink, StdoutSink
 
-_FILES: dict[str, Callable[[PartNames], Sink]] = {
+_FILES: dict[str, Callable[[PartNames], HostSink]] = {
     "jsonl": jsonl_sink,
     "csv": csv_sink,
     "parquet": parquet_sink,
     "spark": spark_sink,
 }
-_SIMPLE: dict[str, Callable[[], Sink]] = {"memory": MemorySink, "none": NoneSink, "stdout": StdoutSink}
+_SIMPLE: dict[str, Callable[[], HostSink]] = {"memory": MemorySink, "none": NoneSink, "stdout": StdoutSink}
 
 
 def is_central(config: SinkConfig) -> bool:
@@ -39,14 +40,15 @@ def open_sink(
     by_epoch: bool = False,
     run: str = "",
     continues: bool = False,
+    epoch: int = 0,
     splits: Mapping[str, int] | None = None,
     program: str = "",
-) -> Sink:
+) -> HostSink:
     """Open a sink of one host. Paths are relative to `base_dir`; file sinks without a path write to `output_dir`.
 
     `by_epoch`: the run has checkpoints, and files are committed epoch by epoch. Otherwise all hosts must have opened theirs
     before any of them is closed. `run`: what a run is called, also after it is resumed, so that databases tell a run that goes
-    on from another; `continues`: it has committed outputs, so its tables must be there. `splits`: into how many each declared stream is dealt. `program`: its name, for messages.
+    on from another; `continues`: it has committed outputs, so its tables must be there; `epoch`: the last that is committed. `splits`: into how many each declared stream is dealt. `program`: its name, for messages.
 
     Raises OutputUnwritableError; FencedError if a newer generation of the run writes there; ProgramImportError if there is no
     such function.
@@ -57,6 +59,10 @@ def open_sink(
     if config.kind == "callable":
         function = load_function(details.ref, base_dir)
         return CallableSink(function, details.args, ref=details.ref, program=program)
+    if config.kind == "custom":
+        custom = connected_sink(details.ref, details.args, base_dir, program=program)
+        custom.open(Generation(run, generation, epoch), host)
+        return custom
     if config.kind == "sqlite":
         from dgs.workers.sinks.sqlite_sink import SqliteSink, Writer
 

@@ -60,7 +60,7 @@ class Generation:
         self.now, self.asked = 0.0, []
         self.checkpointing = Checkpointing(
             deployment,
-            RunStores(job, self.store),
+            RunStores(job, self.store, lambda _staged: None),
             caller_outputs,
             CheckpointFigures(),
             control=self.control,

@@ -19,6 +19,9 @@ from dgs.job.schema import SinkConfig, SparkTable
 PARTIAL = ".partial"
 FILE_KINDS = ("jsonl", "csv", "parquet", "spark")
 
+TRANSACTIONAL = (*FILE_KINDS, "custom")
+"""Kinds of sinks that are told at a commit what counts. The others remember themselves what they have accepted."""
+
 HIDDEN = "_"
 """Spark, and most of what reads directories of Parquet, leaves out files whose names begin with it."""
 

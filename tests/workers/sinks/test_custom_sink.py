@@ -1,0 +1,140 @@
+"""Sinks of users: what is staged travels to the publisher, and what they do wrong is named."""
+
+import sys
+
+import pytest
+
+from dgs import codec
+from dgs.errors import ConnectorError, ProgramImportError, UserCodeError
+from dgs.job.schema import SinkConfig
+from dgs.model.outputs import OutputBatch
+from dgs.model.tags import Tag
+from dgs.workers.checkpoints.file_paths import located, relative
+from dgs.workers.recovery.checkpoint import Checkpoint, StagedPart
+from dgs.workers.recovery.positions import Positions
+from dgs.workers.sinks import open_sink
+from dgs.workers.sinks.delivery import is_exactly_once
+from dgs.workers.sinks.publisher import Publisher
+
+SINK = """
+shown, calls = [], []
+
+
+class Kept:
+    def __init__(self, name="kept"):
+        self.name, self.lines = name, {}
+
+    def begin(self, generation):
+        calls.append(("begin", self.name, generation.run, generation.number, generation.epoch))
+
+    def open(self, generation, host):
+        calls.append(("open", self.name, generation.number, generation.epoch, host))
+
+    def write(self, batch, epoch):
+        self.lines.setdefault(epoch, []).extend(batch.to_list())
+
+    def stage(self, epoch):
+        return self.lines.pop(epoch, None)
+
+    def publish(self, staged):
+        shown.extend((self.name, lines) for lines in staged)
+
+    def close(self):
+        calls.append(("close", self.name))
+"""
+
+
+@pytest.fixture
+def sinks(tmp_path, monkeypatch):
+    """The module of the sinks, loaded as a run does."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "sinks.py").write_text(SINK)
+    Publisher([config("Kept")], tmp_path, program="Sums")
+    (name,) = (name for name in sys.modules if name.startswith("dgs_file_") and name.endswith("_sinks"))
+    yield sys.modules[name]
+    for loaded in [name for name in sys.modules if name.startswith("dgs_file_")]:
+        del sys.modules[loaded]
+
+
+def config(cls, **args):
+    return SinkConfig.model_validate({"custom": {"ref": f"sinks.py:{cls}", "args": args}})
+
+
+def outputs(*values):
+    zeros = [0] * len(values)
+    seq = list(range(len(values)))
+    return OutputBatch.of("s", rank=0, tags=[Tag("a")], ts=zeros, seq=seq, index=zeros, values=list(values))
+
+
+def opened(tmp_path, sink, **options):
+    return open_sink(sink, output_dir=tmp_path, base_dir=tmp_path, host=2, program="Sums", **options)
+
+
+def test_what_is_staged_is_published_by_the_object_of_its_sink(tmp_path, sinks):
+    staged = []
+    for name in ("one", "two"):
+        sink = opened(tmp_path, config("Kept", name=name), run="r", generation=3, epoch=6)
+        sink.write(outputs("x", name), epoch=7)
+        sink.write(outputs("later"), epoch=8)
+        staged += sink.stage(7).files
+        assert sink.stage(9).files == ()
+    assert [part.rows for part in staged] == [2, 2]
+    Publisher([], tmp_path, program="Sums").publish(staged)
+    assert sinks.shown == [("one", ["x", "one"]), ("two", ["x", "two"])]
+    assert sinks.calls == [("open", "one", 3, 6, 2), ("open", "two", 3, 6, 2)]
+
+
+def test_empty_batches_are_not_written(tmp_path, sinks):
+    sink = opened(tmp_path, config("Kept"))
+    sink.write(outputs(), epoch=1)
+    assert sink.stage(1).files == ()
+
+
+def test_staged_parts_are_saved_with_a_checkpoint_wherever_its_project_is(tmp_path):
+    part = StagedPart("sinks.py:Kept", {"name": "a"}, codec.encode(("x", 1)), 1)
+    checkpoint = Checkpoint(1, None, Positions(), relative([part], tmp_path))
+    assert located(codec.decode(codec.encode(checkpoint)).files, tmp_path / "moved") == (part,)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            "class Bad:\n    def write(self, batch, epoch): ...",
+            "class Bad has no method `stage`, which a sink needs",
+        ),
+        ("from dgs.connectors import Sink\nclass Bad(Sink): ...", "no method `stage` and `write`"),
+        ("class Bad:\n    def __init__(self, path): ...\n    write = stage = __init__", "making it with"),
+    ],
+)
+def test_what_is_no_sink_is_refused(tmp_path, sinks, text, problem):
+    (tmp_path / "sinks.py").write_text(text)
+    with pytest.raises(ProgramImportError, match=problem):
+        Publisher([config("Bad")], tmp_path, program="Sums")
+
+
+BAD = "class Bad:\n    def write(self, batch, epoch): {write}\n    def stage(self, epoch): {stage}\n"
+
+
+def test_what_a_sink_raises_comes_with_its_traceback(tmp_path, sinks):
+    (tmp_path / "sinks.py").write_text(BAD.format(write="1 / 0", stage="return {}[epoch]"))
+    sink = opened(tmp_path, config("Bad"))
+    with pytest.raises(
+        UserCodeError,
+        match=r"Bad.write of program Sums raised ZeroDivisionError.*for 1 outputs of stream 's'",
+    ):
+        sink.write(outputs("x"), epoch=1)
+    with pytest.raises(UserCodeError, match=r"Bad.stage of program Sums raised KeyError.*for epoch 4"):
+        sink.stage(4)
+
+
+def test_what_stage_must_not_return_is_named(tmp_path, sinks):
+    (tmp_path / "sinks.py").write_text(BAD.format(write="...", stage="return open"))
+    with pytest.raises(ConnectorError, match=r"sink sinks\.py:Bad: `stage` returned no plain data"):
+        opened(tmp_path, config("Bad")).stage(1)
+
+
+def test_sink_that_publishes_gives_each_output_once_and_one_that_does_not_may_repeat(tmp_path, sinks):
+    (tmp_path / "sinks.py").write_text(SINK + BAD.format(write="...", stage="..."))
+    assert is_exactly_once(config("Kept"), "exactly_once", tmp_path)
+    assert not is_exactly_once(config("Bad"), "exactly_once", tmp_path)

@@ -1,0 +1,55 @@
+"""The publisher of a run: in the process that started it, it shows what a checkpoint commits, and nothing else.
+
+>>> publisher = Publisher((), Path(), program="Sums")
+>>> publisher.publish([])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dgs import codec
+from dgs.job.schema import SinkConfig
+from dgs.workers.recovery.checkpoint import StagedFile, StagedOutput, StagedPart
+from dgs.workers.sinks.custom_sink import ConnectedSink, Generation, connected_sink
+from dgs.workers.sinks.files import publishing
+
+
+class Publisher:
+    """Publishes files, and the parts of custom sinks, with one object for each sink. Raises ProgramImportError if one cannot be made."""
+
+    def __init__(self, sinks: Iterable[SinkConfig], base_dir: Path, *, program: str) -> None:
+        self._base_dir, self._program = base_dir, program
+        self._sinks: dict[bytes, ConnectedSink] = {}
+        self._own = [
+            self._sink(config.details.ref, config.details.args) for config in sinks if config.kind == "custom"
+        ]
+
+    def publish(self, staged: Sequence[StagedOutput]) -> None:
+        """Show what hosts have staged; what is shown already stays as it is. Raises OutputUnwritableError, UserCodeError."""
+        publishing.publish([file for file in staged if isinstance(file, StagedFile)])
+        parts: dict[ConnectedSink, list[bytes]] = {}
+        for part in staged:
+            if isinstance(part, StagedPart):
+                parts.setdefault(self._sink(part.sink, part.args), []).append(part.staged)
+        for sink, its in parts.items():
+            sink.publish(its)
+
+    def begin(self, generation: Generation) -> None:
+        """Tell the sinks that a generation begins. Raises UserCodeError."""
+        for sink in self._own:
+            sink.begin(generation)
+
+    def close(self) -> None:
+        """Release what the sinks hold here. Raises UserCodeError."""
+        for sink in self._sinks.values():
+            sink.close()
+
+    def _sink(self, ref: str, args: Mapping[str, Any]) -> ConnectedSink:
+        """Return the sink of a name and arguments: one of the job, or of the checkpoint that is gone on with."""
+        key = codec.encode((ref, dict(args)))
+        if key not in self._sinks:
+            self._sinks[key] = connected_sink(ref, args, self._base_dir, program=self._program)
+        return self._sinks[key]
