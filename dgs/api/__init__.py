@@ -1,5 +1,9 @@
 """Running programs from Python: everything the command line does.
 
+Read in this order: `preparing` makes a request, then a prepared job, then a launch; `beginning` and `resuming` say whether a run begins
+or goes on; `running` executes the launch on one of the `runtimes`; `verifying`, `reports`, `outcome` and `state_files` are what comes
+of it. `known_runs` finds runs by their directories, and `steering` stops and moves them.
+
 >>> from dgs import Program
 >>> class Total(Program):
 ...     def init(self): return 0

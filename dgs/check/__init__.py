@@ -3,6 +3,10 @@
 A program is consistent if no plan and no schedule can change what it computes (Section 2.3). `check` looks for counterexamples
 with Hypothesis, on states that the program can reach, and makes those that it finds small.
 
+Read in this order: `checking` goes through the `laws` for the program of a `scenarios.world`; `search` looks for counterexamples among
+the scenarios of `drawing`; `report` says what was found. `elsewhere` is another interpreter, `relation` checks the dependence
+relation itself, `plan_files` a program with its plan file, `counterexamples` are saved and run again, `options` is what the user says.
+
 >>> import dgs
 >>> INC, READ = dgs.kind("inc", key=int), dgs.kind("read", key=int)
 >>> class Counters(dgs.Program):

@@ -1,5 +1,8 @@
 """The command line: one module per verb; heavy imports inside of them. `dgs.cli.app` lists the verbs.
 
+Read in this order: `app` (all verbs), `run`, `finishing` (what run and resume have in common), `reporting` (messages and exit codes),
+`options` (shared flags); every other module is the verb of its name, `show_config` a flag of run.
+
 Data goes to stdout, talk to stderr; nothing is ever asked. The exit codes are those of `dgs.errors`.
 """
 

@@ -2,6 +2,9 @@
 
 A monoid folds a column at a time, or many windows in one call. Monoids can be combined.
 
+- `contract`: what a monoid is; `sums`, `extremes`, `ordered`, `sets`: simple ones; `products`, `maps`: made of others.
+- `windows`, `keyed_windows`: programs made of a monoid.
+
 >>> SUM.join(SUM.fold([1, 2]), SUM.lift(3)), MAX.fold([1, 2]), MEAN.result(MEAN.fold([1, 2]))
 (6, 2, 1.5)
 >>> MapOf(COUNT, value=None).fold([{"key": "a"}, {"key": "b"}, {"key": "a"}])

@@ -3,6 +3,8 @@
 The rules: structure, V1 (state types, forks), V2 (workers side by side own independent, disjoint tags) and coverage (every
 implementation tag has exactly one owner). All violations are reported, not only the first.
 
+`structure` has the first and the last rule, `state_types` V1, `independence` V2; `violations` says them in words.
+
 >>> from dgs.model.tags import kind
 >>> from dgs.model.tag_sets import TagSet
 >>> from dgs.planner.plan import PlanNode

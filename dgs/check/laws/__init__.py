@@ -1,4 +1,13 @@
-"""The laws, in the order in which they are checked: a law comes after those without which it says nothing."""
+"""The laws, in the order in which they are checked: a law comes after those without which it says nothing.
+
+`contract` says what a law is. Then:
+
+- `codec`, `ownership`, `determinism`, `resuming`: what every program must keep to, parallel or not.
+- `commuting` (C3), `forking` (C2), `joining` (C1): consistency (Section 2.3).
+- `identity`, `accumulation`: programs that accumulate.
+- `batches`, `windows`: vectorised methods are folds of `update`.
+- `elsewhere`: another process does the same.
+"""
 
 from dgs.check.laws.accumulation import AccumulatingKindsAccumulate
 from dgs.check.laws.batches import BatchesAreFolds

@@ -1,1 +1,5 @@
-"""To be written: what this folder is, and in which order to read it."""
+"""The search for a counterexample, and making it small.
+
+- `search`: looks for a scenario in which a law does not hold, for some seconds and from several seeds.
+- `pruning`: leaves out what the counterexample does not need.
+"""
