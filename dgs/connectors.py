@@ -1,4 +1,4 @@
-"""What you write to connect dgs with something of your own, and name in plan.yaml: sources of rows, sinks of outputs.
+"""Connectors of your own, which plan.yaml names: sources of rows, sinks of outputs.
 
 >>> Source.__module__
 'dgs.workers.sources.custom_source'

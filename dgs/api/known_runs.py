@@ -38,7 +38,7 @@ class KnownRun:
 
     @cached_property
     def about(self) -> dict[str, Any]:
-        """What `run.json` says."""
+        """The content of `run.json`."""
         return self.directory.about()
 
     @property
@@ -58,7 +58,7 @@ class KnownRun:
 
     @property
     def holder(self) -> str | None:
-        """Who is running it, None if nobody is."""
+        """The process that runs it, None if none does."""
         from dgs.workers.storage.locks import holder_of
 
         return holder_of(self.directory.path / LOCK)
@@ -86,7 +86,7 @@ class KnownRun:
 
     @property
     def progress(self) -> str:
-        """How far it came, in words."""
+        """Its progress, in words."""
         return progress_of(self.directory.checkpoints)
 
 

@@ -1,4 +1,4 @@
-"""What a run gives back to Python: its outputs as a list, an Arrow table or a data frame, its report, plan and state.
+"""The result of a run in Python: its outputs as a list, an Arrow table or a data frame, its report, plan and state.
 
 >>> from dgs.model.tags import Tag
 >>> batch = OutputBatch.of("s", rank=0, tags=[Tag("sum")], ts=[5], seq=[0], index=[0], values=[15])

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be run, its settings resolved. `program` is None where the plan file names it.
+    """A job to be run, with its settings resolved. `program` is None where the plan file names it.
 
     `plan_file`: that plan file, None for a program over streams from Python; `plan_digest`: of what it says. `keeps_plan`: use the
     plan that is written there.
@@ -87,7 +87,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Options:
-    """How a prepared job is run. `collect`: bring the outputs to the caller. `resumes`: go on from what is committed.
+    """Options of the run of a prepared job. `collect`: bring the outputs to the caller. `resumes`: go on from what is committed.
 
     `accepts_duplicates`: also if the record of it is lost. `verify`: compare with the sequential program; `tolerance` is for that.
     """
@@ -117,7 +117,7 @@ class Launch:
 
     @property
     def checkpoint_dir(self) -> Path | None:
-        """Where checkpoints go: as the plan file says, else into the run directory; None without either."""
+        """The directory of the checkpoints: the plan file's, else one in the run directory; None without either."""
         configured = self.prepared.request.checkpoint_dir
         if configured is not None or self.directory is None:
             return configured
@@ -125,7 +125,7 @@ class Launch:
 
     @cached_property
     def job(self) -> Job:
-        """What a runtime is asked to do."""
+        """The job for a runtime."""
         from dgs.workers.runtime.job import Job
 
         prepared, directory, options = self.prepared, self.directory, self.options

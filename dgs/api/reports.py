@@ -1,4 +1,4 @@
-"""What results.json and `--json` say of a run: that it came to its end, was stopped, or failed."""
+"""The report of a run, for results.json and `--json`: that it came to its end, was stopped, or failed."""
 
 from __future__ import annotations
 

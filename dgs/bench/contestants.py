@@ -1,4 +1,4 @@
-"""What a prepared job is measured against: the sequential program in a plain loop, and the runtimes.
+"""The engines that a prepared job is measured on: the sequential program in a plain loop, and the runtimes.
 
 `dgs bench` uses it for a plan file, experiments/bench for the applications.
 """

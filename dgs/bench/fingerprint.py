@@ -33,7 +33,7 @@ Hashes = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """How many values, and the sum of their hashes."""
+    """The number of values, and the sum of their hashes."""
 
     count: int = 0
     total: int = 0

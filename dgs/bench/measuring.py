@@ -32,7 +32,7 @@ KEY = ("app", "engine", "mode", "leaves", "hosts")
 
 @dataclass(frozen=True)
 class Measured:
-    """What one run did: events, seconds from the first read to the last output, outputs.
+    """The figures of one run: events, seconds from the first read to the last output, outputs.
 
     `outputs` is None where collecting them would be measured instead of the run: then `count` says how many there were.
     """

@@ -1,4 +1,4 @@
-"""How to check: what the user says of payloads, keys and equality.
+"""Options of a check: what the user says of payloads, keys and equality.
 
 >>> made_options(strategies={"inc": int}, keys={"inc": range(2)}).keys
 {'inc': [0, 1]}
@@ -20,7 +20,7 @@ from dgs.errors import UsageError
 
 @dataclass(frozen=True)
 class Options:
-    """How to check: payloads and keys by kind, streams by kind, what equal means, how many examples, from which seed."""
+    """Options of a check: payloads and keys by kind, streams by kind, what equal means, how many examples, from which seed."""
 
     strategies: Mapping[str, Any] = field(default_factory=dict)
     keys: Mapping[str, Iterable[Any]] = field(default_factory=dict)

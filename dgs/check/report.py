@@ -1,4 +1,4 @@
-"""What a check found: law by law, and for each that does not hold a counterexample in words.
+"""The report of a check: law by law, and for each that does not hold a counterexample in words.
 
 >>> report = CheckReport("Total", (LawResult("C3", "independent events commute", "holds", examples=200),), seed=0)
 >>> print(report)
@@ -22,7 +22,7 @@ Status = Literal["holds", "BROKEN", "skipped", "no need"]
 
 @dataclass(frozen=True)
 class LawResult:
-    """What became of a law: how many examples it was checked on, in how many seconds; why it was not checked (`reason`).
+    """The result for one law: how many examples it was checked on, in how many seconds; why it was not checked (`reason`).
 
     For a law that is broken: what is wrong (`finding`), in which `scenario` (None where none is needed), and its `story`: each
     step with what it leads to.
@@ -103,7 +103,7 @@ class LawResult:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What a check found. It is true if no law is broken.
+    """The findings of a check. It is true if no law is broken.
 
     `notes`: what the reader should know about how it was checked, such as payloads that were guessed.
     """

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Engine(StrEnum):
-    """Who computes the outputs."""
+    """The engines that compute the outputs."""
 
     LOOP = "loop"
     LOCAL = "local"

@@ -25,7 +25,7 @@ POSITION = ("stream", "splits", "split", "tags", "position")
 
 
 class Action(StrEnum):
-    """What to do with checkpoints."""
+    """The actions on checkpoints."""
 
     LS = "ls"
     SHOW = "show"

@@ -1,4 +1,4 @@
-"""What `dgs run` and `dgs resume` have in common: what their flags ask for, the run with its progress, its closing line.
+"""The common part of `dgs run` and `dgs resume`: what their flags ask for, the run with its progress, its closing line.
 
 Progress is a live line on a terminal, otherwise a status line every ten seconds.
 """
@@ -45,7 +45,7 @@ BY_SIGNAL = {"SIGINT": ("Ctrl-C", INTERRUPTED), "SIGTERM": ("a termination signa
 
 @dataclass(frozen=True)
 class Asked:
-    """What flags ask for. `given`: values of the plan file; `save_state`: where to write the final state."""
+    """The values of the flags. `given`: values of the plan file; `save_state`: where to write the final state."""
 
     given: dict[str, Given]
     options: Options

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Action(StrEnum):
-    """What to do with a log."""
+    """The actions on a log."""
 
     LS = "ls"
     SHOW = "show"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """How a plan is printed."""
+    """The formats of a printed plan."""
 
     TEXT = "text"
     YAML = "yaml"

@@ -1,4 +1,4 @@
-"""How every verb talks and ends: sentences on stderr, objects and tables on stdout, errors with their exit codes."""
+"""The output and the end of every verb: sentences on stderr, objects and tables on stdout, errors with their exit codes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Terminated(KeyboardInterrupt):
 
 @dataclass
 class Ending:
-    """What is known when a verb ends: filled in by the verb as it goes."""
+    """The facts for the closing lines of a verb, which the verb fills in as it runs."""
 
     as_json: bool
     debug: bool

@@ -80,7 +80,7 @@ class Document:
 
     @property
     def digest(self) -> str:
-        """What changes with the data: not with comments, the layout, or the order of keys."""
+        """A digest of the data: it does not change with comments, the layout, or the order of keys."""
         return sha256(json.dumps(self.data, sort_keys=True, default=str).encode()).hexdigest()
 
     def where(self, place: Place, *, at_key: bool = False) -> str:

@@ -58,7 +58,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class _Complaint:
-    """What pydantic says: the rest of the way to the value, and its error."""
+    """A problem as pydantic reports it: the rest of the way to the value, and its error."""
 
     way: tuple[str | int, ...]
     error: Any

@@ -67,7 +67,7 @@ class RunDirectory:
 
     @property
     def outputs(self) -> Path:
-        """Where outputs go when the plan file names no sinks."""
+        """The directory of outputs when the plan file names no sinks."""
         return self.path / OUTPUTS
 
     @property
@@ -77,17 +77,17 @@ class RunDirectory:
 
     @property
     def control(self) -> Path:
-        """Where requests to the running job are posted, and its answers."""
+        """The directory of requests to the running job, and of its answers."""
         return self.path / "control"
 
     @property
     def checkpoints(self) -> Path:
-        """Where its checkpoints are: beside it, unless the plan file says otherwise."""
+        """The directory of its checkpoints: inside it, unless the plan file says otherwise."""
         return self.path.joinpath(str(self.about().get("checkpoints", "checkpoints"))).resolve()
 
     @property
     def base_dir(self) -> Path:
-        """Where the relative paths of its plan file start."""
+        """The directory that relative paths of its plan file start from."""
         return self.path.joinpath(str(self.about().get("base_dir", "."))).resolve()
 
     @property

@@ -113,7 +113,7 @@ class SortWithin(Section):
 
 
 class HeartbeatConfig(Section):
-    """How a live source says that time passes."""
+    """Heartbeats of a live source, which say that time passes."""
 
     every: Duration
     max_delay: Duration
@@ -139,7 +139,7 @@ class StreamConfig(Section):
 
 
 class ProgramConfig(Section):
-    """Which program to run, and with which arguments to make it."""
+    """The program to run, and the arguments to make it with."""
 
     ref: str
     args: dict[str, Any] = {}
@@ -159,7 +159,7 @@ class MachineConfig(Section):
 
 
 class OptimizerConfig(Section):
-    """Which optimizer makes the plan, and its options."""
+    """The optimizer that makes the plan, and its options."""
 
     name: Literal["sequential", "random", "greedy"] = "greedy"
     seed: int = 0

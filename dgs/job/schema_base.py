@@ -1,4 +1,4 @@
-"""What all sections of plan.yaml have in common.
+"""The base of all sections of plan.yaml.
 
 >>> class Colour(Choice):
 ...     red: bool | None = None

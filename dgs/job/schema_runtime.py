@@ -16,14 +16,14 @@ from dgs.job.units import local_path
 
 
 class RestartsConfig(Section):
-    """How often in a row a run whose host died is restarted without getting further: at once, then after `backoff`, twice that...."""
+    """Restarts in a row of a run whose host died, without getting further: at once, then after `backoff`, twice that...."""
 
     max: int = Field(default=5, ge=0)
     backoff: Duration = 10**9
 
 
 class RuntimeConfig(Section):
-    """Who runs the plan: `ray` (host processes), `local` (this process), or `spark` (alone, for data that ends).
+    """The runtime: `ray` (host processes), `local` (this process), or `spark` (alone, for data that ends).
 
     `hosts`: how many processes (default: the CPUs there are). `address`: `local`, or a running Ray cluster's. `buffer_bytes`: the
     bound on buffered events per process. `linger`: how long the rows that a paced generator has due may wait for more.
@@ -79,7 +79,7 @@ class SparkSink(SparkTable):
 
 
 class CheckpointConfig(Section):
-    """Where and when checkpoints are taken. `dir`: default in the run directory. `when`: a function of the state, "file.py:name".
+    """The place and the times of checkpoints. `dir`: default in the run directory. `when`: a function of the state, "file.py:name".
 
     `every`: how long from one to the next. `keep`: how many are kept. `spark`: a table that has a row for each.
     """
@@ -125,7 +125,7 @@ SINKS_WITHOUT_OPTIONS = ("stdout", "memory", "none")
 
 
 class SinkConfig(Choice):
-    """Where outputs go: exactly one of these. `stdout`, `memory` and `none` may be written as a plain name."""
+    """A sink of outputs: exactly one of these. `stdout`, `memory` and `none` may be written as a plain name."""
 
     jsonl: FileSink | None = None
     parquet: FileSink | None = None

@@ -135,7 +135,7 @@ class CustomSource(Section):
 
 
 class SourceConfig(Choice):
-    """Where the events of a stream come from: exactly one of these. `memory` names data given from Python."""
+    """A source of events: exactly one of these. `memory` names data given from Python."""
 
     csv: CsvSource | None = None
     jsonl: JsonlSource | None = None

@@ -1,4 +1,4 @@
-"""Where every value of a run comes from: flags over `DGS_*` environment over the file over defaults.
+"""The settings of a run and their origin: flags over `DGS_*` environment over the file over defaults.
 
 Flags and variables are written into the file's data before it is validated, so that every value is checked once, in one way,
 and an error names the flag, the variable or the line that is to blame.

@@ -1,4 +1,4 @@
-"""What tags may arrive on a stream: read off its section of plan.yaml and the kinds of the program.
+"""The tags that may arrive on a stream: read off its section of plan.yaml and the kinds of the program.
 
 The planner assigns these sets, and the sources make exactly such tags.
 

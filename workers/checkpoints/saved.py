@@ -34,7 +34,7 @@ Header = TypeVar("Header")
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a state file says of itself. `checkpoint`: all but the state; `size`, `digest` (BLAKE2b-256): of the state; `run`: the id of the run.
+    """The header of a state file. `checkpoint`: all but the state; `size`, `digest` (BLAKE2b-256): of the state; `run`: the id of the run.
 
     `watermark`: everything below it is in the state. `created_at`: nanoseconds since 1970.
     """
@@ -66,7 +66,7 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What the record says. `checkpoint`: the last one that was committed, without its state; epoch 0: none yet.
+    """The content of the record. `checkpoint`: the last one that was committed, without its state; epoch 0: none yet.
 
     `states`: the digests of the state files that can be resumed from, by epoch. `identity`: of the program that committed; `run`: the id of the run; `sinks`: what keeps its outputs, None where an older version did not say.
     """
@@ -82,7 +82,7 @@ class Committed:
 
     @property
     def record(self) -> Record:
-        """What matters to readers of committed outputs."""
+        """The part that readers of committed outputs need."""
         last = self.checkpoint
         return Record(self.generation, last.epoch, last.positions, last.files, last.is_final)
 

@@ -1,4 +1,4 @@
-"""What is in a segment: an Arrow table, of rows as a source has them or of events with their tags.
+"""The content of a segment: an Arrow table, of rows as a source has them or of events with their tags.
 
 A table of *rows* has named columns, one of them the time; reading it, plan.yaml says which columns are the tag and the payload,
 as for a file. A table of *events* has a column `ts` (int64), `tag` (which of the tags in its dictionary) and, unless there is

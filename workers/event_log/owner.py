@@ -1,4 +1,4 @@
-"""Who writes a stream of a log: one writer, by its id (a Spark query, a socket source). Others are refused.
+"""The owner of a stream of a log: one writer, by its id (a Spark query, a socket source). Others are refused.
 
 The file `owner.dgs` of the stream says who. It is looked at before every segment, so a writer whose log was taken over notices.
 

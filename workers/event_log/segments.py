@@ -36,7 +36,7 @@ BatchId = int | str
 
 
 class SegmentName(NamedTuple):
-    """What the name of a segment says. `batch`: the hash of its batch id, or `end` for the mark of the end."""
+    """The name of a segment. `batch`: the hash of its batch id, or `end` for the mark of the end."""
 
     number: int
     first: int

@@ -1,4 +1,4 @@
-"""What is in a log, for people: its streams, and the segments of each. Every segment that is told of has been checked.
+"""A summary of a log for people: its streams, and the segments of each. Every segment in it has been read and checked.
 
 >>> import tempfile
 >>> from dgs.workers.event_log.writer import LogWriter

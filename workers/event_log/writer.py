@@ -73,7 +73,7 @@ class LogWriter:
 
     @property
     def rows(self) -> int:
-        """How many rows the stream has, those of deleted segments included: the raw row number of the next."""
+        """The number of rows of the stream, those of deleted segments included: the raw row number of the next."""
         return 0 if self._last is None else self._last.stop
 
     @property

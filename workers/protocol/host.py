@@ -34,7 +34,7 @@ from dgs.workers.protocol.worker import Worker
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """What a host last heard of another one."""
+    """The last news of another host."""
 
     lowest_frontier: OrderKey = BEGIN
     load: int = 0
@@ -242,7 +242,7 @@ class Host:
 
     @property
     def frontiers(self) -> Mapping[str, OrderKey]:
-        """How far the local sources have come."""
+        """The frontiers of the local sources."""
         return self._sources
 
     @property

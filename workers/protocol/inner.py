@@ -38,7 +38,7 @@ MOST_REQUESTS = 4096
 
 
 class Inner(Worker):
-    """What all workers with children do: keep synchronisations in flight, in one order, and tell the children how far lanes are.
+    """The common part of workers with children: keep synchronisations in flight, in one order, and tell the children how far lanes are.
 
     `takers`: the positions of the children that need a part of the state.
     """

@@ -86,7 +86,7 @@ class Mailbox:
 
     @property
     def held(self) -> int:
-        """How many events are buffered."""
+        """The number of buffered events."""
         return sum(map(len, (b for batches in self._events.values() for b in batches))) - sum(
             self._start.values()
         )

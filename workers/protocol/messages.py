@@ -1,4 +1,4 @@
-"""What workers and hosts say to each other.
+"""The messages between workers and hosts.
 
 Sources and parents speak to a worker with `Events`, `Frontiers`, `JoinRequest` and `ForkedState`; a child answers its parent with
 `JoinAnswer`. Lanes are numbered (see `dgs.workers.protocol.lanes`). Between hosts, messages travel in `Frame`s.

@@ -136,5 +136,5 @@ class Pending:
 
     @property
     def in_flight(self) -> int:
-        """How many requests are announced and not complete."""
+        """The number of requests that are announced and not complete."""
         return self._asked - self._used

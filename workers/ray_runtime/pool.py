@@ -1,4 +1,4 @@
-"""Where the hosts of a run come from: started in advance, where the run is to go on quickly after a loss.
+"""The pool of hosts of a run: idle ones are started in advance, so that the run resumes quickly after a loss.
 
 Most of the time between a kill and the next commit goes into starting Python and importing what a host needs: about a second of
 work for each. So a checkpointed run on a cluster of its own keeps as many idle hosts as it has; they take over as they are, and

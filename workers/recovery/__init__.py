@@ -1,4 +1,4 @@
-"""What a checkpoint is and when it is complete. Pure: no clock, no disk, no threads. Read in this order.
+"""Recovery: what a checkpoint is and when it is complete. Pure: no clock, no disk, no threads. Read in this order.
 
 - `positions`: how far every stream, split and set of tags is in a state: state = fold of the events below its positions.
 - `checkpoint`: a state with its positions, and what a store of checkpoints promises.

@@ -1,4 +1,4 @@
-"""What a checkpoint is, and what a store of checkpoints promises.
+"""Checkpoints, and the promises of a store of checkpoints.
 
 A checkpoint is a state and its positions: state = fold of `update` over the events below the positions. It is committed in one
 step together with the outputs of its epoch: staged files, then the state, then the *record* of what is committed, twice. The
@@ -33,7 +33,7 @@ class StagedFile:
 
 @dataclass(frozen=True, slots=True)
 class StagedPart:
-    """What a sink of the user's own has made durable of an epoch: it is shown when the epoch is committed.
+    """The part of an epoch that a sink of the user's own has made durable: it is shown when the epoch is committed.
 
     `sink`, `args`: which sink it is, as the plan file says. `staged`: what its `stage` returned, as codec bytes. `rows`: as in a file.
     """
@@ -63,7 +63,7 @@ Publish = Callable[[Sequence[StagedOutput]], None]
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What is to be committed. `state`: codec bytes, None if only outputs are committed (nothing to resume from).
+    """A checkpoint that is to be committed. `state`: codec bytes, None if only outputs are committed (nothing to resume from).
 
     `outbox`: outputs of idempotent sinks that these have not accepted yet (R7). `sources`: what each declared source was, as
     its reader describes it. `is_final`: all streams have ended. `events`: in the state.
@@ -81,7 +81,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What is committed: everything output below `positions`, `files` being those of the last epoch.
+    """The committed part of a run: everything output below `positions`, `files` being those of the last epoch.
 
     `generation`: the last that was begun; commits of older ones are refused (R10).
     """
@@ -95,7 +95,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class ResumePoint:
-    """Where a generation begins: from the initial state (`state` None, epoch 0) or from a checkpoint.
+    """The start of a generation: from the initial state (`state` None, epoch 0) or from a checkpoint.
 
     `committed`: outputs of events below these positions are out already and must not be committed again. They equal
     `positions` unless a damaged state made an older one be used. `epoch`: the last one that was committed.

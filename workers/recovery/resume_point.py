@@ -1,4 +1,4 @@
-"""Where a run begins, given what was committed last and the checkpoint whose state is used.
+"""The start of a run, given what was committed last and the checkpoint whose state is used.
 
 They are one and the same unless the newest state is damaged, or was not saved. Then outputs between the two are computed again
 and must not be committed again; what idempotent sinks have not accepted of them is in the newest outbox (R7).

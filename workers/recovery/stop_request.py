@@ -37,7 +37,7 @@ class ControlRequest:
 
 
 class Stage(Enum):
-    """How far a run is with a request."""
+    """The phases of a request."""
 
     NONE = "nothing is asked"
     ASKED = "asked"
@@ -47,7 +47,7 @@ class Stage(Enum):
 
 
 class StopRequest:
-    """What is asked of a run, over all its generations: one request at a time, until a generation ends for it.
+    """The request to a run, over all its generations: one request at a time, until a generation ends for it.
 
     Law: a request to move ends a generation only at a checkpoint. A stop does so too, or ends it without one after `timeout`
     seconds, since the checkpoint can be stuck behind a join that waits for a mute stream.

@@ -1,4 +1,4 @@
-"""What comes together at the caller: outputs of sinks that live there, and events that were left out."""
+"""The outputs that come together at the caller: those of sinks that live there, and events that were left out."""
 
 from __future__ import annotations
 

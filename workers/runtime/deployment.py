@@ -1,4 +1,4 @@
-"""Who runs where: workers and sources on host processes. Every host computes the same deployment from the same job."""
+"""The deployment of workers and sources on host processes. Every host computes the same deployment from the same job."""
 
 from __future__ import annotations
 

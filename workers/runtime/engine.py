@@ -100,7 +100,7 @@ class Engine:
 
     @property
     def idle_seconds(self) -> float | None:
-        """How long to sleep after a step that did nothing: until a live source may bring something; None if none will.
+        """The time to sleep after a step that did nothing: until a live source may bring something; None if none will.
 
         A frame of another host, or an acknowledgement, must end the sleep.
         """

@@ -1,4 +1,4 @@
-"""What one host puts out: sinks, dead letters, and what the caller wants to see, all by epoch.
+"""The outputs of one host: sinks, dead letters, and what the caller wants to see, all by epoch.
 
 An output belongs to the epoch of its worker at that moment. When all workers of the host have closed an epoch, its outputs are
 staged: durable, and without final names until the epoch is committed.

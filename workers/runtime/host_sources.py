@@ -70,7 +70,7 @@ class HostSources:
 
     @property
     def idle_seconds(self) -> float | None:
-        """How long until a live source that was not ready may bring something; None if none will."""
+        """The time until a live source that was not ready may bring something; None if none will."""
         return min(self._waits, default=None)
 
     def is_congested(self, source: str) -> bool:
@@ -93,7 +93,7 @@ class HostSources:
 
     @property
     def drops(self) -> dict[str, int]:
-        """How many events each source has left out because they came too late."""
+        """The number of events that each source has left out because they came too late."""
         return {name: source.drops for name, source in self._sources.items()}
 
     def ages(self) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""What a runtime is asked to do, and what it answers. The seam between the command line and the runtimes."""
+"""Jobs and their results: the seam between the command line and the runtimes."""
 
 from __future__ import annotations
 
@@ -74,17 +74,17 @@ class Job:
 
     @property
     def log_dir(self) -> Path | None:
-        """Where sockets and Spark queries keep their event logs unless the plan file says where: in the run directory, if there is one."""
+        """The directory of the event logs of sockets and Spark queries unless the plan file names one: in the run directory, if there is one."""
         return None if self.control_dir is None else self.output_dir / "logs"
 
     @property
     def source_context(self) -> SourceContext:
-        """What its sources are opened with."""
+        """The context that its sources are opened with."""
         return SourceContext(self.program, self.unit, self.base_dir, self.memory, self.log_dir)
 
     @property
     def dead_letter_dir(self) -> Path | None:
-        """Where events that `on_error: skip` leaves out are written; None: nowhere, only the caller hears of them."""
+        """The directory of dead letters (`on_error: skip`); None if only the caller gets them."""
         return self.output_dir if self.on_error == "skip" and self.control_dir is not None else None
 
     @property
@@ -95,7 +95,7 @@ class Job:
 
 @dataclass
 class JobResult:
-    """What a runtime answers: the final state, the collected outputs, and the figures of the report.
+    """The answer of a runtime: the final state, the collected outputs, and the figures of the report.
 
     `stopped_by`: why the run ended before its streams did: a signal's name, or `dgs stop`; None if it came to its end. `stopped_at`: the epoch that was committed for it; None if none could
     be in time. `dead_letters`: the events that `on_error: skip` left out, if the outputs were to be collected.
@@ -123,7 +123,7 @@ def _same(store: CheckpointStore, _job: Job) -> CheckpointStore:
 
 @dataclass(frozen=True)
 class Ports:
-    """What is attached to a run from outside, such as tables of Spark; by default nothing.
+    """Attachments of a run from outside, such as tables of Spark; by default nothing.
 
     `store` wraps the store of checkpoints of a job; `outputs` is entered for as long as the run lasts, before anything is opened,
     and may raise any DgsError.
@@ -135,7 +135,7 @@ class Ports:
 
 @dataclass(frozen=True)
 class Caller:
-    """What a runtime calls while a run goes on; by default sentences worth reading go to stderr.
+    """The callbacks of a run; by default sentences worth reading go to stderr.
 
     `progress` is called now and then with the events read and the outputs written so far, `notify` with a sentence worth reading.
     `replanned` returns the job under the plan of another plan file, or raises InvalidError.

@@ -1,4 +1,4 @@
-"""What a run waits for that makes no progress: from mailboxes to a sentence. Ages and times are given.
+"""The reason why a run makes no progress: from mailboxes to a sentence. Ages and times are given.
 
 >>> wait = Wait("w3", "rules", OrderKey(1_000, 0, 0))
 >>> quiet = Standing((wait,), {"rules": OrderKey(40, 0, 0)}, {"rules": 12.2}, held=5_000)
@@ -45,7 +45,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where one host stands: what its workers wait for, how far its streams have come, when each was last heard.
+    """The state of one host: what its workers wait for, how far its streams have come, when each was last heard.
 
     `frontiers` and `ages` are those of the streams that the host reads, ages in seconds. `held`: events.
     """

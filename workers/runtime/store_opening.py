@@ -102,7 +102,7 @@ def places_of(job: Job) -> tuple[Place, ...]:
 
 
 class RunStores:
-    """Where the checkpoints of a run go: to `store`, and that of a stop or a move to a durable one in any case, if it has a place."""
+    """The stores of a run's checkpoints: `store`, and for a stop or a move a durable one in any case, if there is a place for it."""
 
     def __init__(self, job: Job, store: CheckpointStore, publish: Publish) -> None:
         self.store = store

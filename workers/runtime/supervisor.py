@@ -47,7 +47,7 @@ STOP_GRACE = 1.0
 
 @dataclass(frozen=True)
 class Ended:
-    """How a generation ended: the final state, its figures, and the request that ended it, if one did."""
+    """The end of a generation: the final state, its figures, and the request that ended it, if one did."""
 
     state: Any
     figures: RunFigures
@@ -56,7 +56,7 @@ class Ended:
 
 @dataclass
 class Session:
-    """What outlives the generations of a run, and what a driver of one needs.
+    """The part of a run that outlives its generations, with all that a driver of one needs.
 
     `restarts`: why, since something was last committed that was new; `restarted`: how often in all.
     """

@@ -49,7 +49,7 @@ class SimulationFailed(AssertionError):  # noqa: N818 - what pytest shows of a t
 
 @dataclass
 class Campaign:
-    """What happened in many runs. `ends`: why generations ended, and how often; `refused`: runs rightly refused to go on."""
+    """The tally of many runs. `ends`: why generations ended, and how often; `refused`: runs rightly refused to go on."""
 
     runs: int = 0
     steps: int = 0

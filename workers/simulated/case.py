@@ -86,7 +86,7 @@ class Case:
 
     @cached_property
     def truth(self) -> Truth:
-        """What the sequential program makes of the events. Raises UserCodeError if that raises."""
+        """The outcome of the sequential program. Raises UserCodeError if that raises."""
         return Truth(self.program, list(self.streams.values()), tolerance=self.tolerance)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Which faults strike a simulated run, and how often. Every seed draws its own (swarm testing): often few, sometimes many.
+"""The faults of a simulated run and their frequency. Every seed draws its own (swarm testing): often few, sometimes many.
 
 >>> import random
 >>> Faults.swarm(random.Random(7)) == Faults.swarm(random.Random(7))
@@ -29,7 +29,7 @@ class CrashedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """How much of each fault. Counts: at most so many in a run; all else: a chance per step, unless said otherwise.
+    """The amount of each fault. Counts: at most so many in a run; all else: a chance per step, unless said otherwise.
 
     Crash: `crashes` at `crash_chance`; `zombie_chance` that what crashed goes on unawares; `stops`, clean
     ones at a checkpoint, after which another plan may follow.

@@ -1,4 +1,4 @@
-"""What befalls a simulated run: clean stops, faults in place of a step, and what killed generations leave behind.
+"""The mishaps of a simulated run: clean stops, faults in place of a step, and what killed generations leave behind.
 
 `Stops`: a request to stop is met at the next checkpoint. `strikes`: a generation is killed, or frames between its hosts are late,
 lost, repeated or overtaken. `Remains`: frames of a killed generation that arrive later, and zombies, which do not know that they
@@ -30,7 +30,7 @@ LONGEST_DELAY = 50
 
 
 class Stops:
-    """How many clean stops are left, and how far the present generation is with one."""
+    """The clean stops that are left, and the progress of the present generation with one."""
 
     def __init__(self, rnd: random.Random, count: int) -> None:
         self._random, self._left = rnd, count

@@ -1,4 +1,4 @@
-"""What must be true of a simulated run, as pure functions of what it left behind. The truth is the sequential program's.
+"""The oracles of a simulated run, as pure functions of what it left behind. The truth is the sequential program's.
 
 Nothing here knows how the runtime works: it sees outputs with their ids, states with their positions, and the order of commits.
 
@@ -51,7 +51,7 @@ class OutputId(NamedTuple):
 
 
 class Truth:
-    """What the sequential program makes of the events. `tolerance`: by how much floats may differ, see dgs.semantics.comparison."""
+    """The outcome of the sequential program. `tolerance`: by how much floats may differ, see dgs.semantics.comparison."""
 
     def __init__(
         self, program: Program, streams: Sequence[Sequence[EventBatch]], *, tolerance: float | None = None

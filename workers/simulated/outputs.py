@@ -1,4 +1,4 @@
-"""What the hosts of a simulated generation put out: to files that are staged by epoch, or to a sink that remembers marks.
+"""The outputs of the hosts of a simulated generation: to files that are staged by epoch, or to a sink that remembers marks.
 
 An output belongs to the epoch of its worker at that moment, as in `dgs.workers.runtime.host_outputs`. What the sink has not accepted when an
 epoch is closed travels in its checkpoint (R7).

@@ -76,7 +76,7 @@ class PlanFailed(AssertionError):  # noqa: N818 - what pytest shows of a test th
 
 @dataclass(frozen=True, slots=True)
 class Trials:
-    """What was tried: how many runs, how many different plans, and the numbers of workers of the smallest and the largest."""
+    """A summary of the runs that were tried: how many runs, how many different plans, and the numbers of workers of the smallest and the largest."""
 
     runs: int
     plans: int

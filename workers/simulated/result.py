@@ -1,4 +1,4 @@
-"""What a simulated run gave, for the oracles to judge.
+"""The result of a simulated run, for the oracles to judge.
 
 >>> result = Simulated(trace=["1 act 0"])
 >>> result.digest == Simulated(trace=["1 act 0"]).digest, result.values(), result.is_complete
@@ -20,7 +20,7 @@ from dgs.workers.simulated.layout import Layout
 
 @dataclass
 class Simulated:
-    """What a simulated run gave.
+    """The result of a simulated run.
 
     `outputs`: what sinks have accepted or published, in that order; `snapshots`: state (codec bytes) and positions of every
     snapshot on the way; `commits`: the checkpoints that became durable; `begun`: how many of them there were when a generation

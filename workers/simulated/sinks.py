@@ -22,7 +22,7 @@ from dgs.workers.sinks.marks import Marks
 
 
 class SimulatedSinks:
-    """What outlives every process. `visible`: what sinks have accepted or published, in that order; never taken back."""
+    """The sinks, which outlive every process. `visible`: what sinks have accepted or published, in that order; never taken back."""
 
     def __init__(self) -> None:
         self.visible: list[OutputBatch] = []

@@ -1,4 +1,4 @@
-"""What takes long in a simulated generation: a sink, a host that stages its outputs, or a commit is busy until a step.
+"""Slow parts of a simulated generation: a sink, a host that stages its outputs, or a commit is busy until a step.
 
 Meanwhile everything else goes on, and may fail. Virtual time is the number of steps; when nothing else can move, all is done.
 

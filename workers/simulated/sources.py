@@ -30,7 +30,7 @@ Reading = tuple[list[EventBatch], OrderKey]
 
 
 class Sources:
-    """What is left to read, by host and stream. `wanted`: the implementation streams of each."""
+    """The events left to read, by host and stream. `wanted`: the implementation streams of each."""
 
     def __init__(
         self,

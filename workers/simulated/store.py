@@ -1,4 +1,4 @@
-"""Where the checkpoints of a simulated run go: the real store on a disk that fails, or one that keeps everything, for speed.
+"""The stores of a simulated run: the real store on a disk that fails, or one that keeps everything, for speed.
 
 >>> kept = KeptCheckpoints()
 >>> store = KeptStore(kept, publish=lambda files: None)
@@ -26,7 +26,7 @@ from dgs.workers.simulated.faults import Faults
 
 
 class Storage(Protocol):
-    """What outlives the processes of a run: its disk."""
+    """The disk, which outlives the processes of a run."""
 
     def open(self, publish: Publish) -> CheckpointStore:
         """Return the store for another generation."""
@@ -52,7 +52,7 @@ class Storage(Protocol):
 
 @dataclass
 class KeptCheckpoints:
-    """What outlives every crash: the last checkpoint, and the number of the last generation."""
+    """The memory that outlives every crash: the last checkpoint, and the number of the last generation."""
 
     generation: int = 0
     last: Checkpoint | None = None

@@ -28,7 +28,7 @@ FUNCTIONS = ("update", "update_batch", "update_windows", "fork", "join")
 
 
 class SimulatedMistake(Exception):  # noqa: N818 - what a user's bug would raise
-    """What user code raises, once."""
+    """The error that user code raises, once."""
 
 
 class Fuse:

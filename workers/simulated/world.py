@@ -1,4 +1,4 @@
-"""What outlives the generations of a simulated run: chance, time, the program and its input, disk and sinks, and what is noted.
+"""The world of a simulated run, which outlives its generations: chance, time, the program and its input, disk and sinks, and what is noted.
 
 Whatever a generation asks of the world outside it, it asks here; and here the oracles' notes are made.
 """
@@ -24,7 +24,7 @@ from dgs.workers.simulated.user_code import Fuse, with_fuse
 
 
 class World(SimulatedSinks):
-    """What outlives a generation. `skips`: events at which user code raises are left out; `storage`: where checkpoints are."""
+    """The world that outlives a generation. `skips`: events at which user code raises are left out; `storage`: where checkpoints are."""
 
     def __init__(
         self,

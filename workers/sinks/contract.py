@@ -1,4 +1,4 @@
-"""What a sink is to the runtimes."""
+"""The contract between sinks and runtimes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dgs.workers.recovery.checkpoint import StagedOutput
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """What a sink has of an epoch that is over: durable files without final names, and outputs it has not accepted (R7)."""
+    """The outputs of an epoch that is over: durable files without final names, and outputs it has not accepted (R7)."""
 
     files: tuple[StagedOutput, ...] = ()
     unaccepted: tuple[OutputBatch, ...] = ()
 
 
 class HostSink(Protocol):
-    """Where the outputs of one host go. `write` and `stage` any number of times, then either `close` or `abort`, once.
+    """A sink: takes the outputs of one host. `write` and `stage` any number of times, then either `close` or `abort`, once.
 
     Outputs of two successive epochs may be written in turns: the workers of a host close an epoch at different moments.
     A run without checkpoints has one epoch, whatever its number.

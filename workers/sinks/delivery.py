@@ -1,4 +1,4 @@
-"""What sinks promise about repeats after a crash, in a sentence.
+"""The promises of sinks about repeats after a crash, in a sentence.
 
 >>> sinks = [SinkConfig.model_validate({"callable": {"ref": "send.py:post"}}), SinkConfig.model_validate("stdout")]
 >>> print(deliveries(sinks, "exactly_once"))

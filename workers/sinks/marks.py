@@ -44,7 +44,7 @@ class MarkKey(NamedTuple):
 
 
 class Accepted(NamedTuple):
-    """What is new in a batch, and the marks that are to be remembered together with it."""
+    """The new outputs of a batch, and the marks to save together with them."""
 
     outputs: OutputBatch
     marks: dict[MarkKey, Mark]

@@ -1,4 +1,4 @@
-"""How a section of `sinks:` becomes an open sink."""
+"""Opening the sink of a section of `sinks:`."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from dgs.workers.sinks.formats.json_text import as_json
 
 
 class Delivered:
-    """What all sinks have in common whose outputs are delivered when `write` returns: nothing is left to be done."""
+    """The base of sinks whose outputs are delivered when `write` returns: nothing is left to do."""
 
     def stage(self, epoch: int) -> Staged:  # noqa: ARG002 - there is nothing to stage
         """Nothing to do."""

@@ -64,7 +64,7 @@ _WRITERS = "CREATE TABLE IF NOT EXISTS dgs_writers (sink TEXT PRIMARY KEY, run T
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Who writes. `run` stays the same when a run is resumed; `generation` counts its restarts.
+    """The writer of a table. `run` stays the same when a run is resumed; `generation` counts its restarts.
 
     `continues`: outputs of the run are committed, so the table must hold them.
     """

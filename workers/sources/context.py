@@ -1,4 +1,4 @@
-"""What the sources of a job have in common.
+"""The context that the sources of a job share.
 
 >>> SourceContext(Program()).unit
 'none'
@@ -17,7 +17,7 @@ from dgs.model.program import Program
 
 @dataclass(frozen=True)
 class SourceContext:
-    """What every source of a job is opened with.
+    """The values that every source of a job is opened with.
 
     `unit`: the plan's unit of time. `base_dir`: where relative paths start. `memory`: the data of `memory` sources by name.
     `log_dir`: where sockets and Spark queries without a `log` of their own have theirs.

@@ -1,4 +1,4 @@
-"""What a source is to the runtimes: something to read batches of events from, with how far it has come.
+"""The contract between sources and runtimes: something to read batches of events from, with how far it has come.
 
 >>> Reading((), END).frontier == END        # nothing more will come
 True
@@ -18,7 +18,7 @@ __all__ = ["END", "EventSource", "Reading"]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one `read` brought: batches of the implementation streams of the source, each in order, and its frontier.
+    """The result of one `read`: batches of the implementation streams of the source, each in order, and its frontier.
 
     Every event below `frontier` has been read, on all implementation streams of the source; END when it has ended.
     Law: the events of later readings are at or above the frontier of earlier ones, which never goes back.
@@ -38,7 +38,7 @@ class EventSource(Protocol):
 
     @property
     def drops(self) -> int:
-        """How many events `on_disorder: drop` has left out so far."""
+        """The number of events that `on_disorder: drop` has left out so far."""
 
     @property
     def wait(self) -> float:
@@ -49,7 +49,7 @@ class EventSource(Protocol):
 
     @property
     def description(self) -> Mapping[str, Any]:
-        """What the source is and how far it has been read, as plain data for a checkpoint.
+        """The identity of the source and how far it has been read, as plain data for a checkpoint.
 
         It has `rows`, the raw rows read, and `end`: the key behind its last event once it has ended, else None.
         """

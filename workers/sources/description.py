@@ -1,4 +1,4 @@
-r"""What a source was when a checkpoint was taken, and whether it still is that when a run is resumed (4-recovery.md, "Sources").
+r"""The identity of a source at a checkpoint, and whether it is still the same when a run resumes (4-recovery.md, "Sources").
 
 A description is plain data: `kind`; what identifies the source (below); `rows`, how many raw rows have been read; and, once the
 source has ended, `end`: the key behind its last event. Of each file that has been opened it has the path, the size it had then,

@@ -1,4 +1,4 @@
-"""Where the first N events end: the key that `--max-events` cuts the streams at.
+"""The end of the first N events: the key that `--max-events` cuts the streams at.
 
 >>> from dgs.model.program import Program
 >>> streams = [StreamConfig(id=s, tags=["n"], source={"memory": s}) for s in ("a", "b")]

@@ -1,4 +1,4 @@
-"""How a section `source:` of plan.yaml becomes an open source: read, paced, put in order, dealt."""
+"""Opening the source of a section `source:` of plan.yaml: read, paced, put in order, dealt."""
 
 from __future__ import annotations
 

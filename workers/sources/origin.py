@@ -1,4 +1,4 @@
-"""Where the rows of a source come from: what it was, for checkpoints, and whether it can begin behind its first rows.
+"""The origin of the rows of a source: what it was, for checkpoints, and whether it can begin behind its first rows.
 
 >>> origin = Origin(lambda: {"kind": "generator", "ref": "itertools:count"})
 >>> origin.describe()["kind"], origin.skip_to is None, origin.refused()

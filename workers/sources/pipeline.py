@@ -75,12 +75,12 @@ class PipelineSource:
 
     @property
     def drops(self) -> int:
-        """How many events were left out because they came too late."""
+        """The number of events that were left out because they came too late."""
         return self._order.drops + self._origin.refused()
 
     @property
     def description(self) -> Mapping[str, Any]:
-        """What the source is: see `dgs.workers.sources.description`."""
+        """The identity of the source: see `dgs.workers.sources.description`."""
         return {**self._origin.describe(), "rows": self._rows, "end": self._end}
 
     def resume(self, before: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What readers deliver: raw rows as named columns, or arrivals, which are events but for their order.
+"""The rows that readers deliver: raw rows as named columns, or arrivals, which are events but for their order.
 
 >>> rows = RawRows(0, 3, {"ts": [1, 2, 3]}, where="clicks.csv")
 >>> [piece.columns["ts"] for piece in rows.pieces(2)]

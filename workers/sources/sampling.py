@@ -1,4 +1,4 @@
-"""What the planner needs to know of the input: which tags arrive on which streams, and how often, from the first rows.
+"""A sample of the input for the planner: which tags arrive on which streams, and how often, from the first rows.
 
 Rates are events per second of event time (per unit, if the plan has no unit). They only guide the optimizer, so rows that
 cannot be read do not stop the planning: they show in the run. A source that is not there, or a plan file that does not fit its

@@ -37,7 +37,7 @@ LONGEST_PATH = 100
 
 
 class Door:
-    """Where host `index` of `hosts` listens: at `address`. Raises ChannelUnavailableError if it cannot."""
+    """The door of host `index` of `hosts`, which listens at `address`. Raises ChannelUnavailableError if it cannot."""
 
     def __init__(self, index: int, hosts: int, token: bytes) -> None:
         self._index, self._hosts, self._token = index, hosts, token

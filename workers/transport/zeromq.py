@@ -65,7 +65,7 @@ class Secret:
 
     @property
     def token(self) -> bytes:
-        """What a host shows that has this secret, where nothing is encrypted: nobody can tell the secret from it."""
+        """The proof that a host has this secret, where nothing is encrypted: the secret cannot be computed from it."""
         return sha256(self.private).digest()
 
     def callback(self, domain: str, key: bytes) -> bool:  # noqa: ARG002 - the signature is ZeroMQ's

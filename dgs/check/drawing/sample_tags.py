@@ -1,4 +1,4 @@
-"""Which tags to check a program on: a few keys of every kind that it declares.
+"""Sample tags to check a program on: a few keys of every kind that it declares.
 
 >>> from dgs.model.dependence import SAME_KEY
 >>> from dgs.model.tags import kind

@@ -46,7 +46,7 @@ def _index(count: int) -> st.SearchStrategy[int]:
 
 @dataclass(frozen=True)
 class Wire:
-    """Where a scenario stands: the type of the state, and the tags that it may still see (some, and all of them)."""
+    """The current point of a scenario: the type of the state, and the tags that it may still see (some, and all of them)."""
 
     of: str
     tags: tuple[Tag, ...]
@@ -58,7 +58,7 @@ Partners = dict[Tag, list[Tag]]
 
 
 class Options:
-    """What may be drawn in a world, worked out once: for each fork on a wire, its pairs of independent tags."""
+    """The choices that a world allows, worked out once: for each fork on a wire, its pairs of independent tags."""
 
     def __init__(self, world: World) -> None:
         self.world = world

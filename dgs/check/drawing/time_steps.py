@@ -1,4 +1,4 @@
-"""How time passes between the events of a scenario, for programs that look at `event.ts`.
+"""Time steps between the events of a scenario, for programs that look at `event.ts`.
 
 A session that never ends, an entry that never expires and a window that never closes hide every mistake there is in ending,
 expiring and closing. So time does not pass by single ticks only: it jumps by the durations that the program's own code names, it

@@ -183,7 +183,7 @@ class WatchedBatch:
 
 
 class Emitted:
-    """What an `update_batch` emits, by row; it is looked at again in the end, as the values may be arrays that are written to."""
+    """The outputs of an `update_batch`, by row; they are compared again in the end, because the values may be arrays that are written to."""
 
     def __init__(self, batch: EventBatch) -> None:
         self._batch = batch

@@ -1,4 +1,4 @@
-"""What a law is, and what is found where it does not hold."""
+"""The contract of a law, and the finding where it does not hold."""
 
 from __future__ import annotations
 

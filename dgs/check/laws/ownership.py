@@ -42,7 +42,7 @@ def _bytes(value: Any) -> bytes:
 
 
 class OwnsOnlyStates(Law):
-    """What is not a state given to a function is as it was when the function returns, and later."""
+    """A function changes nothing but the state it is given: neither while it runs nor later."""
 
     name = "ownership"
     words = "user code neither keeps nor changes what it does not own"

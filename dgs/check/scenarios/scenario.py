@@ -69,12 +69,12 @@ class Scenario:
 
     @property
     def event_count(self) -> int:
-        """How many events there are in it."""
+        """The number of its events."""
         return sum(1 for _ in self.every_event())
 
     @property
     def fork_count(self) -> int:
-        """How many forks there are in it."""
+        """The number of its forks."""
         return sum(not isinstance(step, Event) for step in self.steps) + (self.sides is not None)
 
     def every_event(self) -> Iterator[Event]:

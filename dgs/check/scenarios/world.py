@@ -1,4 +1,4 @@
-"""What the laws are asked about: a program, some of its tags, payloads for them, and what equal means.
+"""The world of a check: a program, some of its tags, payloads for them, and what equal means.
 
 All calls of user code go through here. One that raises becomes a `UserRaised`, which is a counterexample of its own.
 

@@ -44,7 +44,7 @@ class Counterexample:
 
     @property
     def size(self) -> tuple[int, int, int]:
-        """How large it is: events, forks, characters."""
+        """Its size: events, forks, characters."""
         return self.scenario.event_count, self.scenario.fork_count, len(repr(self.scenario))
 
 

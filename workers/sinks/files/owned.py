@@ -1,4 +1,4 @@
-"""Which files of a directory of outputs are ours: only what the list `.dgs-outputs` in it names is ever replaced or removed.
+"""Our own files in a directory of outputs: only what the list `.dgs-outputs` in it names is ever replaced or removed.
 
 A file is listed, durably, before it gets its final name. A file that the list does not name, or that has changed since, belongs to
 somebody else: a run refuses to write beside it, because readers would take both for one table.

@@ -1,4 +1,4 @@
-"""Where files of outputs are, and how they are called.
+"""The places of output files, and their names.
 
 A run without checkpoints writes one file per host: `part-0.jsonl`. A checkpointed run writes one per epoch and host, and has its
 generation in the name of what is not committed yet, so that a host left over from before a restart never writes to the same file.

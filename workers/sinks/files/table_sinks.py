@@ -25,7 +25,7 @@ ROWS_PER_BLOCK = 65_536
 
 
 class TableWriter(Protocol):
-    """What pyarrow's writers have in common."""
+    """The common interface of pyarrow's writers."""
 
     def write_table(self, table: Any) -> None:
         """Append a table."""

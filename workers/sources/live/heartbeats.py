@@ -92,7 +92,7 @@ class Heartbeats(Live):
 
 
 class Wall:
-    """What streams of the world's time have reached: now, in the plan's unit, since 1970-01-01 UTC, rounded down.
+    """The time that streams of the world's time have reached: now, in the plan's unit, since 1970-01-01 UTC, rounded down.
 
     >>> Wall("s", clock=lambda: 1_999_999_999)()
     1

@@ -56,7 +56,7 @@ class SocketArrivals(Live):
 
     @property
     def refused(self) -> int:
-        """How many lines were no rows."""
+        """The number of lines that were no rows."""
         return self._intake.refused
 
     def wait(self) -> float:

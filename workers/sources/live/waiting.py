@@ -1,4 +1,4 @@
-"""What live sources have in common: events that arrive by a clock, which reading must not run ahead of nor wait for.
+"""The common part of live sources: events arrive by a clock, and reading neither runs ahead of it nor waits for it.
 
 A `Live` is the stage of a source before its ordering. It says how long there will be nothing, and never blocks. Clocks are
 given to it, in nanoseconds, so that tests need none.

@@ -52,7 +52,7 @@ class CustomReader:
 
     @property
     def origin(self) -> Origin:
-        """What a checkpoint says of the source, and how a run goes on behind it."""
+        """A bookmark: what a checkpoint says of the source, and how a run resumes behind it."""
         return Origin(self._describe, resume=self._resume, seek=self._seek, close=self.close)
 
     def arrivals(self, *, follow: bool) -> Iterator[Arrivals]:
