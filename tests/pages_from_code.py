@@ -142,14 +142,14 @@ def wrong_links(page: Path, text: str) -> list[str]:
 
 
 def refreshed(page: Path, text: str) -> str:
-    """Return the text of a page as the code has it now. What a link names must be there.
+    """Return the text of a page as the code has it now. A link that names nothing stays, for `wrong_links` to find.
 
     A link that still leads into its definition is left as it is: fewer lines change when many work on the code.
     """
 
     def moved(link: re.Match[str]) -> str:
         name, file, line = link.groups()
-        first, last = definitions((page.parent / file).resolve())[name]
+        first, last = definitions((page.parent / file).resolve()).get(name, (0, int(line)))
         return link[0] if first <= int(line) <= last else f"[`{name}`]({file}#L{first})"
 
     text = PART.sub(lambda part: f"{part[1]}{PARTS[part[2]]()}{part[4]}", text)
