@@ -21,6 +21,7 @@ from dgs.job.settings import Given, Settings, resolve
 from dgs.model.program import Program
 
 if TYPE_CHECKING:
+    from dgs.model.impl_tags import ImplTagSet
     from dgs.model.order import OrderKey
     from dgs.planner.plan import Plan
     from dgs.planner.topology import Machine, Topology
@@ -224,7 +225,7 @@ def prepare(request: Request, *, plan: Plan | None = None, max_events: int | Non
 
         Publisher(config.sinks, request.base_dir, program=program.name)  # refuses what is no sink
     seen = topology(config.streams, machines(config), context)
-    given = plan or _written_plan(request, program)
+    given = plan or _written_plan(request, program, seen.impl_tags())
     if given is not None:
         check(given, program, seen.impl_tags())
     made = given or make_plan(config, program, seen)
@@ -263,14 +264,14 @@ def replanned(prepared: Prepared, **options: Any) -> Prepared:
     return replace(prepared, plan=made)
 
 
-def _written_plan(request: Request, program: Program) -> Plan | None:
+def _written_plan(request: Request, program: Program, everything: ImplTagSet) -> Plan | None:
     from dgs.planner.plan_data import PlanSectionError, from_data
 
     data = request.settings.config.plan
     if data is None or not request.keeps_plan:
         return None
     try:
-        return from_data(data, program)
+        return from_data(data, program, everything)
     except PlanSectionError as error:
         node = f"{error.node} ({request.settings.origin(('plan',))})"
         raise PlanSectionError(node=node, problem=error.problem) from None

@@ -151,8 +151,9 @@ class Moves:
         from dgs.planner.validity import check
 
         prepared = self.launch.prepared
-        plan = from_data(read_plan_section(path), prepared.program)
-        check(plan, prepared.program, prepared.topology.impl_tags())
+        everything = prepared.topology.impl_tags()
+        plan = from_data(read_plan_section(path), prepared.program, everything)
+        check(plan, prepared.program, everything)
         return replace(prepared, plan=plan)
 
     def _answer(self, path: str, problem: str | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -166,6 +167,15 @@ def test_run_dir_is_written_when_asked_for(tmp_path):
 def test_plan_file_runs_as_from_the_command_line(project, run_dirs):
     run = dgs.run("plan.yaml", verify=True, settings={"program.args.scale": 2})
     assert (run.outputs, run.verified, run.run_dir) == ([6, 220, 440], True, run_dirs()[0])
+
+
+def test_plan_by_hand_owns_what_its_streams_carry_where_it_says_everything(project):
+    text = Path("plan.yaml").read_text()
+    leaves = 'children: [{id: w1, tags: {left: "*"}}, {id: w2, tags: {right: "*"}}]'
+    Path("plan.yaml").write_text(f'{text}plan: {{id: w0, tags: {{barriers: "*"}}, {leaves}}}\n')
+    run = dgs.run("plan.yaml", verify=True)
+    assert [node.id for node in run.plan.nodes()] == ["w0", "w1", "w2"]
+    assert run.verified
 
 
 def test_plan_file_takes_memory_from_python(project, edit):
