@@ -26,8 +26,8 @@ from dgs.errors import CodecError, DgsError
 from dgs.job.loading import load_callable
 from dgs.model.program import Program
 
-HASH_SEEDS = (1, 13, 12, 11, 17, 41, 0, 15)
-"""Under seed number i the last bits of hash("a"), hash("b"), hash("c") are those of 7 - i."""
+HASH_SEED, OTHER_HASH_SEED = "1", "15"
+"""Under the first the hashes of "a", "b" and "c" are all odd, under the second all even: one of the two differs from here."""
 
 LONGEST = 60.0
 """Seconds in which an answer must come, the first one after all imports."""
@@ -113,15 +113,11 @@ def _started() -> subprocess.Popen[bytes]:
         env={
             **os.environ,
             INSIDE: "1",
-            "PYTHONHASHSEED": str(_other_hash_seed()),
+            "PYTHONHASHSEED": OTHER_HASH_SEED if all(hash(text) & 1 for text in "abc") else HASH_SEED,
             "TZ": TIME_ZONE,
             "PYTHONPATH": os.pathsep.join(one for one in sys.path if isinstance(one, str)),
         },
     )
-
-
-def _other_hash_seed() -> int:
-    return HASH_SEEDS[sum((hash(text) & 1) << place for place, text in enumerate("abc"))]
 
 
 def _whereabouts(program: Program) -> list[Any]:
