@@ -59,7 +59,7 @@ HOMES = {
     "fcntl": re.compile(r"workers/(storage/|transport/shared_memory\.py)"),
     "yaml": re.compile(r"(?!)"),
 }
-"""The one place of each package that has one; the others are free."""
+"""The one place of each package that has one; the others are free. `fcntl`: locks, and seals of files in memory."""
 
 FSYNC = re.compile(r"workers/storage/")
 """Where files are made durable."""
