@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from dgs.model.tag_sets import TagSet, union
@@ -26,14 +26,6 @@ class ImplTagSet:
     def of(cls, mapping: Mapping[str, TagSet] | None = None, /, **streams: TagSet) -> ImplTagSet:
         """Return the set with the given tags of each stream."""
         return cls(tuple((s, t) for s, t in sorted({**(mapping or {}), **streams}.items()) if t))
-
-    @classmethod
-    def of_tags(cls, itags: Iterable[ImplTag]) -> ImplTagSet:
-        """Return the finite set of the given implementation tags."""
-        found: dict[str, list[ImplTag]] = {}
-        for itag in itags:
-            found.setdefault(itag.stream, []).append(itag)
-        return cls.of({s: TagSet.of(*(i.tag for i in group)) for s, group in found.items()})
 
     def stream(self, stream: str) -> TagSet:
         """Return the tags of `stream` in this set."""

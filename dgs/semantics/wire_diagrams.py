@@ -29,7 +29,6 @@ from dgs.errors import InvalidDiagramError
 from dgs.model.events import Event
 from dgs.model.program import ForkJoin, Program, StateType
 from dgs.model.tag_sets import TagSet
-from dgs.semantics.sequential import UNSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class Parallel:
 Diagram = Update | Sequence | Parallel
 
 
-def execute(program: Program, diagram: Diagram, state: Any = UNSET) -> tuple[Any, list[Any]]:
+def execute(program: Program, diagram: Diagram) -> tuple[Any, list[Any]]:
     """Run a program along a diagram; return the final state and the outputs, the left side of each fork first.
 
     The first wire has the initial state type and processes every tag. Raises InvalidDiagramError if a side condition of
@@ -71,7 +70,7 @@ def execute(program: Program, diagram: Diagram, state: Any = UNSET) -> tuple[Any
     """
     outputs: list[Any] = []
     start = _Wire(program.states()[0], TagSet.everything())
-    final = _Machine(program, outputs).run(diagram, start, program.init() if state is UNSET else state)
+    final = _Machine(program, outputs).run(diagram, start, program.init())
     return final, outputs
 
 

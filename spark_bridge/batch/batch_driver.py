@@ -17,7 +17,7 @@ dgs.errors.UsageError: stream 's' is live, and `runtime: {kind: spark}` is for d
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -209,13 +209,13 @@ def refuse_live(streams: Iterable[StreamConfig], context: SourceContext) -> None
             raise UsageError(message=f"{problem}: run it with `--runtime local` or `--runtime ray`")
 
 
-def wait_for_queries(job: Job, *, pause: Callable[[float], None] = time.sleep) -> None:
+def wait_for_queries(job: Job) -> None:
     """Wait until the logs of all streams that Spark reads are complete. Raises the error that ended a query."""
     for config in job.streams:
         if config.source.kind == "spark":
             path = log_path(config, base_dir=job.base_dir, log_dir=job.log_dir)
             while not _is_complete(path, config.id):
-                pause(LOOK_EVERY)
+                time.sleep(LOOK_EVERY)
 
 
 def _is_complete(path: Path, stream: str) -> bool:

@@ -33,9 +33,7 @@ def _unheard(_sentence: str) -> None:
 
 
 @contextmanager
-def feeding(
-    job: Job, config: SparkConfig, *, verbose: bool = False, notify: Callable[[str], None] = _unheard
-) -> Iterator[None]:
+def feeding(job: Job, config: SparkConfig, *, notify: Callable[[str], None] = _unheard) -> Iterator[None]:
     """Run the Spark queries of a job while the block runs, and stop them at its end.
 
     `notify` gets a sentence when Spark starts, and one for each setting or option without effect.
@@ -59,7 +57,7 @@ def feeding(
     streams = ", ".join(stream for feed in begun for stream in feed.query.stream_ids)
     notify(f"Spark starts, and reads {streams}")
     work_dir = job.output_dir.absolute() / "spark"
-    with _thread(begun, lambda: session(config, work_dir, verbose=verbose, notify=notify)):
+    with _thread(begun, lambda: session(config, work_dir, notify=notify)):
         yield
 
 

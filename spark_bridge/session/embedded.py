@@ -39,9 +39,9 @@ _WHY = re.compile(
 
 
 class Embedded:
-    """A running Spark. `spark`: its session. `log`: the file for its output, None for stderr."""
+    """A running Spark. `spark`: its session. `log`: the file for its output."""
 
-    def __init__(self, master: str, settings: Mapping[str, str], work_dir: Path, *, log: Path | None) -> None:
+    def __init__(self, master: str, settings: Mapping[str, str], work_dir: Path, *, log: Path) -> None:
         from pyspark import SparkConf, SparkContext
         from pyspark.java_gateway import launch_gateway
         from pyspark.sql import SparkSession
@@ -50,7 +50,7 @@ class Embedded:
         conf = SparkConf(loadDefaults=False).setMaster(master)
         for name, value in _with_logging(settings, work_dir).items():
             conf.set(name, value)
-        with _environment(_here() | home_of_links(master, work_dir)), _output(log) as output:
+        with _environment(_here() | home_of_links(master, work_dir)), log.open("ab") as output:
             launch: Any = launch_gateway
             self._gateway = launch(conf, {"stdout": output, "stderr": output})
             try:
@@ -184,12 +184,3 @@ def _environment(values: Mapping[str, str]) -> Any:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
-@contextlib.contextmanager
-def _output(log: Path | None) -> Any:
-    if log is None:
-        yield None
-        return
-    with log.open("ab") as file:
-        yield file

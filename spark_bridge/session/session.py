@@ -87,19 +87,17 @@ def check_installed(config: SparkConfig) -> None:
 
 
 @contextmanager
-def session(
-    config: SparkConfig, work_dir: Path, *, verbose: bool = False, notify: Notify = _unheard
-) -> Iterator[Any]:
+def session(config: SparkConfig, work_dir: Path, *, notify: Notify = _unheard) -> Iterator[Any]:
     """Give the SparkSession of this process, with the data source `dgs` registered; start it if there is none.
 
     `work_dir`: absolute directory for temporary files, warehouse and log of a session started here.
-    `verbose`: let Spark write to stderr. A session that the user of this process has started is used as it is, and not stopped.
+    A session that the user of this process has started is used as it is, and not stopped.
     `notify` gets a sentence for each setting without effect.
 
     Raises MissingPackageError, JavaMissingError, SparkUnavailableError, PlanFileError; UsageError if a session with another
     master runs.
     """
-    current = _entered(config, work_dir, verbose=verbose, notify=notify)
+    current = _entered(config, work_dir, notify=notify)
     try:
         activate(current.spark)
         yield current.spark
@@ -148,12 +146,12 @@ def is_hive(config: SparkConfig) -> bool:
     return config.conf.get("spark.sql.catalogImplementation") == "hive"
 
 
-def _entered(config: SparkConfig, work_dir: Path, *, verbose: bool, notify: Notify) -> _Current:
+def _entered(config: SparkConfig, work_dir: Path, *, notify: Notify) -> _Current:
     global _current  # noqa: PLW0603 - Spark itself allows one session per process
     with _lock:
         if _current is None:
             check_installed(config)
-            _current = _started(config, work_dir, verbose=verbose)
+            _current = _started(config, work_dir)
             looks = unknown_settings if _current.is_ours else ignored_settings
             _tell(notify, looks(_current.spark, config))
         elif (_current.config.master, _current.config.remote) != (config.master, config.remote):
@@ -182,11 +180,11 @@ def _left(current: _Current) -> None:
         _stop(current)
 
 
-def _started(config: SparkConfig, work_dir: Path, *, verbose: bool) -> _Current:
+def _started(config: SparkConfig, work_dir: Path) -> _Current:
     log = work_dir / "spark.log"
     found, since = None, end_of(log)
     try:
-        found = _found(config, work_dir, log=None if verbose else log)
+        found = _found(config, work_dir, log)
         register(found.spark)
     except Exception as error:
         problem = first_line(error).rstrip(".")  # now: a Java error asks the JVM for its text
@@ -197,12 +195,12 @@ def _started(config: SparkConfig, work_dir: Path, *, verbose: bool) -> _Current:
         if "JAVA_GATEWAY_EXITED" in problem or is_of_lost_java(error):
             problem = why_java_ended(log, since=since) or problem
         raise SparkUnavailableError(problem=problem, log=log) from error
-    if found.is_ours and not verbose:
+    if found.is_ours:
         silence_loggers(is_silent=True)
     return found
 
 
-def _found(config: SparkConfig, work_dir: Path, *, log: Path | None) -> _Current:
+def _found(config: SparkConfig, work_dir: Path, log: Path) -> _Current:
     """Return the session for these settings, started unless it runs."""
     if config.remote is not None:
         return _Current(_remote(config, config.remote, work_dir), config, 0, None, is_ours=True)

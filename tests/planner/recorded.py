@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from dgs.model.dependence import Dependence
 from dgs.model.impl_tags import ImplTagSet
 from dgs.model.program import ForkJoin, Program, StateType
 from dgs.model.tag_sets import TagSet
-from dgs.model.tags import ImplTag, Tag
+from dgs.model.tags import Tag
 from dgs.planner.topology import Machine, Stream, Topology
 
 FOLDER = Path(__file__).parents[2].parent / "shared" / "cases" / "optimizer"
@@ -61,5 +63,9 @@ def load(name: str) -> Case:
 
 def recorded_shape(tree: dict[str, Any]) -> tuple[Any, ...]:
     """Return a recorded tree up to child order."""
-    own = ImplTagSet.of_tags(ImplTag(as_tag(tag), node) for tag, node in tree["own_impl_tags"])
+    own = reduce(
+        or_,
+        (ImplTagSet.of({node: TagSet.of(as_tag(tag))}) for tag, node in tree["own_impl_tags"]),
+        ImplTagSet(),
+    )
     return repr(own), sorted(recorded_shape(child) for child in tree["children"])

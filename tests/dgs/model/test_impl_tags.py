@@ -38,11 +38,6 @@ def test_tags_are_those_of_all_streams(a):
     assert dict(a) == {name: tags for name, tags in a if tags == a.stream(name)}
 
 
-@given(st.sets(st.sampled_from(ITAGS)))
-def test_of_tags_holds_exactly_those(itags):
-    assert listed(ImplTagSet.of_tags(itags)) == itags
-
-
 def test_a_stream_without_tags_is_not_kept():
     assert ImplTagSet.of(s=TagSet()) == ImplTagSet()
     assert ImplTagSet.of(s=TagSet()).stream("s") == TagSet()

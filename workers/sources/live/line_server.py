@@ -23,7 +23,6 @@ MOST_UNSENT = 1 << 20
 ROWS_PER_SEGMENT = 8192
 LINGER = 0.01
 """Seconds that a row may wait for others to share its segment with: an fsync costs about as much."""
-RECEIVE_BYTES = 1 << 16
 GOODBYE = 1.0
 """Seconds that clients have to take the last answers when the port closes."""
 
