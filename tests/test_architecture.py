@@ -40,7 +40,8 @@ FLOORS = [
     ("spark_bridge/tables",),
     ("spark_bridge",),
     ("dgs/api", "dgs/observe"),
-    ("dgs/check", "dgs/bench", "dgs/testing.py", "dgs/connectors.py"),
+    ("dgs/check", "dgs/bench", "dgs/connectors.py"),
+    ("dgs/testing",),
     ("dgs/cli",),
     ("dgs/__main__.py",),
     ("experiments",),
@@ -55,7 +56,7 @@ HOMES = {
     "ruamel": re.compile(r"dgs/job/document\.py"),
     "pyspark": re.compile(r"spark_bridge/"),
     "py4j": re.compile(r"spark_bridge/"),
-    "hypothesis": re.compile(r"dgs/(check/|testing\.py)"),
+    "hypothesis": re.compile(r"dgs/(check|testing)/"),
     "fcntl": re.compile(r"workers/(storage/|transport/shared_memory\.py)"),
     "yaml": re.compile(r"(?!)"),
 }

@@ -83,6 +83,7 @@ def run_shell(block):
 @every_page
 def test_page_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     namespace = {"__name__": "documentation"}
     for block in blocks(page):
         save(block, tmp_path)
