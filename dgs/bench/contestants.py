@@ -19,7 +19,7 @@ from dgs.errors import DgsError
 from dgs.job.schema import ProgramConfig
 from dgs.model.columns import Column
 from dgs.model.program import Program
-from dgs.model.user_code import user_error
+from dgs.model.user_code import RAISED, is_interrupt, user_error
 from dgs.semantics.unvectorised import without_batches
 
 if TYPE_CHECKING:
@@ -51,7 +51,9 @@ def folded(program: Program, events: Iterable[Event]) -> list[Any]:
             state = update(state, event, emit)
     except DgsError:
         raise
-    except Exception as error:
+    except RAISED as error:
+        if is_interrupt(error):
+            raise
         raise user_error(program, "init" if event is None else "update", error, event=event) from error
     return outputs
 

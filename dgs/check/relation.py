@@ -39,7 +39,7 @@ def relation_finding(program: Program) -> Finding | None:
         )
     except DgsError:
         raise
-    except Exception as error:  # noqa: BLE001 - a predicate of the user may raise anything
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a predicate of the user may raise anything
         return _raised(error)
     return next((found for rule in relation.rules if (found := _asked(program, rule))), None)
 
@@ -56,12 +56,12 @@ def _asked(program: Program, rule: Rule) -> Finding | None:
     for a, b in islice(((a, b) for a in left for b in right), MOST_TAGS**2):
         try:
             rule.holds(a, b)
-        except Exception as error:  # noqa: BLE001 - a predicate of the user may raise anything
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a predicate of the user may raise anything
             return _raised(error, a, b)
     return None
 
 
-def _raised(error: Exception, *pair: Tag) -> Finding:
+def _raised(error: BaseException, *pair: Tag) -> Finding:
     about = f"({pair[0]!r}, {pair[1]!r})" if pair else ""
     return Finding(
         f"depends{about} raised {type(error).__name__}: {error}",

@@ -22,7 +22,7 @@ from dgs.errors import DgsError, ProgramImportError
 from dgs.job.problems import did_you_mean
 from dgs.job.schema import ProgramConfig
 from dgs.model.program import Program
-from dgs.model.user_code import user_trace
+from dgs.model.user_code import RAISED, is_interrupt, user_trace
 from dgs.semantics.unvectorised import without_batches
 
 SPELLING = 'Write "file.py:Name", relative to the plan file, or "package.module:Name"'
@@ -82,7 +82,9 @@ def _made(ref: str, found: Callable[..., Any], args: Mapping[str, Any]) -> Any:
         return found(**args)
     except DgsError:
         raise
-    except Exception as error:
+    except RAISED as error:
+        if is_interrupt(error):
+            raise
         arguments = ", ".join(f"{name}={value!r}" for name, value in args.items())
         raise _failure(ref, f"making it with ({arguments}) raised {_summary(error)}", error) from error
 
@@ -142,9 +144,9 @@ def _from_file(ref: str, path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except BaseException as error:
         del sys.modules[name]
-        if isinstance(error, Exception):
-            raise _failure(ref, f"importing {path.name} raised {_summary(error)}", error) from error
-        raise
+        if not isinstance(error, RAISED) or is_interrupt(error):
+            raise
+        raise _failure(ref, f"importing {path.name} raised {_summary(error)}", error) from error
     vars(module)["__dgs_stamp__"] = stamp
     return module
 
@@ -160,7 +162,9 @@ def _by_name(ref: str, source: str, base_dir: Path) -> ModuleType:
                 ref, f"there is no module {error.name!r} beside the plan file or installed"
             ) from None
         raise _failure(ref, f"importing {source} raised {_summary(error)}", error) from error
-    except Exception as error:
+    except RAISED as error:
+        if is_interrupt(error):
+            raise
         raise _failure(ref, f"importing {source} raised {_summary(error)}", error) from error
 
 

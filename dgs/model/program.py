@@ -231,7 +231,7 @@ class Program(Typed[OwnState, OwnOutput]):
             plain = codec.encode(self.init())
             joined = (self.join(self.identity(), self.init()), self.join(self.init(), self.identity()))
             return all(codec.encode(state) == plain for state in joined)
-        except Exception:  # noqa: BLE001 - the error will be raised again where it can be explained
+        except (Exception, SystemExit):  # noqa: BLE001 - the error will be raised again where it can be explained
             return True
 
     @cached_property

@@ -16,6 +16,7 @@ update of program Broken raised ZeroDivisionError: division by zero at event vie
 
 from __future__ import annotations
 
+import dis
 import importlib
 import reprlib
 import traceback
@@ -35,6 +36,9 @@ Result = TypeVar("Result")
 
 LONGEST_REPR = 200
 """Most characters of a payload that an error message shows."""
+
+RAISED = (Exception, SystemExit, KeyboardInterrupt)
+"""The exceptions of user code that become errors of ours: `sys.exit(0)` in an update is no end of a run."""
 
 _OURS = (
     f"{Path(__file__).parents[1]}/",
@@ -91,7 +95,7 @@ class UserCode:
 
     def call(
         self,
-        name: str | Callable[[Exception], str],
+        name: str | Callable[[BaseException], str],
         function: Callable[..., Result],
         *arguments: Any,
         at: EventBatch | Callable[[], EventBatch] | None = None,
@@ -105,15 +109,29 @@ class UserCode:
             return function(*arguments)
         except DgsError:
             raise
-        except Exception as error:
+        except RAISED as error:
+            if is_interrupt(error):
+                raise
             which = name if isinstance(name, str) else name(error)
             raise self._failed(which, error, at() if callable(at) else at) from error
 
-    def _failed(self, name: str, error: Exception, at: EventBatch | None) -> UserCodeError:
+    def _failed(self, name: str, error: BaseException, at: EventBatch | None) -> UserCodeError:
         if at is None:
             return user_error(self.program, name, error, worker=self.worker)
         event, key = at.cut(0, 1).events()[0], at.key(0)
         return user_error(self.program, name, error, event=event, key=key, worker=self.worker)
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Return whether an exception is a Ctrl-C that came while user code ran, and not one that the user code raised itself."""
+    if not isinstance(error, KeyboardInterrupt):
+        return False
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or trace.tb_frame.f_code.co_filename.startswith(_OURS):
+        return True
+    return trace.tb_frame.f_code.co_code[trace.tb_lasti] != dis.opmap["RAISE_VARARGS"]
 
 
 def function_error(ref: str, error: BaseException, *, program: str, where: str) -> UserCodeError:
@@ -130,7 +148,9 @@ def calling(function: str, *, program: str, where: Callable[[], str] = lambda: "
         yield
     except DgsError:
         raise
-    except Exception as error:
+    except RAISED as error:
+        if is_interrupt(error):
+            raise
         raise function_error(function, error, program=program, where=where()) from error
 
 

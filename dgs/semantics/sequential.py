@@ -32,7 +32,7 @@ from dgs.model.events import Event, EventBatch
 from dgs.model.order import MIN_TS, OrderKey
 from dgs.model.program import Program, State
 from dgs.model.tags import Tag
-from dgs.model.user_code import UserCode, user_error
+from dgs.model.user_code import RAISED, UserCode, is_interrupt, user_error
 from dgs.semantics.skipped_events import DeadLetter, saved
 
 UNSET: Any = object()
@@ -87,7 +87,9 @@ def run(
         count += 1
         try:
             state = update(state, event, emitted.append)
-        except Exception as error:
+        except RAISED as error:
+            if is_interrupt(error):
+                raise
             raised = user_error(program, "update", error, event=event, key=key)
             if way_back is None or isinstance(error, DgsError):
                 raise raised from error

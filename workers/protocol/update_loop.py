@@ -125,7 +125,7 @@ class ScalarLoop:
             outputs.append(OutputBatch.of_rows(cuts[number], columns.take(values, mine), own))
         return state
 
-    def _culprit(self, error: Exception) -> str:
+    def _culprit(self, error: BaseException) -> str:
         """Return which of the user's functions raised: the first in the traceback. The loop itself keeps no note."""
         join, update = (getattr(one, "__code__", None) for one in (self._code.program.join, self._update))
         codes = (frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__))

@@ -174,7 +174,7 @@ def answer_questions(source: BinaryIO, to: BinaryIO) -> None:
     try:
         cls = load_callable(ref, Path.cwd())
         world = _world(cls, own)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the program cannot be made here
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, the program cannot be made here
         _write(to, codec.encode(str(error) if isinstance(error, DgsError) else repr(error)))
         return
     _write(to, codec.encode(None))

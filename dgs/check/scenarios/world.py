@@ -27,7 +27,7 @@ from dgs.model.dependence import Dependence
 from dgs.model.events import Event
 from dgs.model.program import ForkJoin, Program, State, StateType
 from dgs.model.tags import Tag
-from dgs.model.user_code import user_trace
+from dgs.model.user_code import RAISED, is_interrupt, user_trace
 
 
 class NotThere(Exception):  # noqa: N818 - an answer, not an error
@@ -170,5 +170,7 @@ def called(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
         return function(*arguments)
     except DgsError:
         raise
-    except Exception as error:
+    except RAISED as error:
+        if is_interrupt(error):
+            raise
         raise UserRaised(name, error) from error

@@ -1,0 +1,112 @@
+"""User code that ends the process, or raises KeyboardInterrupt, has failed: a run never ends with its exit code."""
+
+import json
+import signal
+
+import pytest
+
+import dgs
+from dgs.errors import ProgramImportError, UserCodeError
+from dgs.model.program import Program
+from dgs.model.user_code import UserCode, is_interrupt
+
+VALUE, BARRIER = dgs.kind("value"), dgs.kind("barrier")
+EXITS = [SystemExit(0), SystemExit(None), SystemExit("enough"), SystemExit(3), KeyboardInterrupt()]
+STREAMS = {
+    "barriers": [(BARRIER(), 10, None)],
+    "left": [(VALUE(), ts, ts) for ts in range(20)],
+    "right": [(VALUE(), ts, ts) for ts in range(1, 20, 2)],
+}
+LEAVES = [{"tags": {"left": "value"}}, {"tags": {"right": "value"}}]
+PLAN_OF_THREE = {"tags": {"barriers": "barrier"}, "children": LEAVES}
+
+
+class Exiting(dgs.Program):
+    depends = dgs.Dependence((BARRIER, BARRIER, dgs.ALWAYS), (BARRIER, VALUE, dgs.ALWAYS))
+
+    def __init__(self, where, error):
+        self.where, self.error = where, error
+
+    def reach(self, where):
+        if where == self.where:
+            raise self.error
+
+    def init(self):
+        self.reach("init")
+        return 0
+
+    def update(self, state, event, emit):
+        if event.ts == 7:
+            self.reach("update")
+        return state + (event.payload or 0)
+
+    def fork(self, state, left, right):
+        self.reach("fork")
+        return state, 0
+
+    def join(self, left, right):
+        self.reach("join")
+        return left + right
+
+
+@pytest.mark.parametrize("error", EXITS, ids=repr)
+@pytest.mark.parametrize("where", ["init", "update", "fork", "join"])
+def test_an_exit_in_user_code_is_an_error_of_it(where, error):
+    with pytest.raises(
+        UserCodeError, match=rf"{where} of program Exiting raised {type(error).__name__}"
+    ) as failed:
+        dgs.run(Exiting(where, error), streams=STREAMS, runtime="local", plan=PLAN_OF_THREE)
+    assert failed.value.exit_code == 1
+
+
+@pytest.mark.parametrize("optimizer", ["sequential", "greedy"])
+def test_an_event_whose_update_exits_can_be_skipped(optimizer):
+    program = Exiting("update", SystemExit(0))
+    run = dgs.run(
+        program, streams=STREAMS, runtime="local", optimizer=optimizer, settings={"on_error": "skip"}
+    )
+    assert {letter.ts for letter in run.dead_letters} == {7}
+
+
+PROGRAM = """\
+import sys
+import dgs
+
+{at_import}
+
+class Echo(dgs.Program):
+    def init(self):
+        return 0
+
+    def update(self, state, event, emit):
+        {in_update}
+        return state
+"""
+PLAN = """\
+version: 1
+name: exiting
+program: {ref: "program.py:Echo"}
+streams: [{id: s, tags: {kind: a}, source: {jsonl: {path: s.jsonl}}, payload: []}]
+runtime: {kind: local}
+"""
+
+
+@pytest.mark.parametrize("place", ["at_import", "in_update"])
+@pytest.mark.parametrize("value", ["0", "", "'enough'"])
+def test_an_exit_in_a_file_fails_the_run(tmp_path, place, value):
+    parts = {"at_import": "", "in_update": "pass"} | {place: f"sys.exit({value})"}
+    (tmp_path / "program.py").write_text(PROGRAM.format(**parts))
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    (tmp_path / "s.jsonl").write_text(json.dumps({"ts": 1}))
+    with pytest.raises((UserCodeError, ProgramImportError), match="SystemExit"):
+        dgs.run(tmp_path / "plan.yaml")
+
+
+def test_ctrl_c_while_user_code_runs_is_an_interrupt():
+    def interrupted():
+        signal.raise_signal(signal.SIGINT)
+        return sum(range(1000))
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        UserCode(Program()).call("update", interrupted)
+    assert is_interrupt(caught.value)
