@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass, replace
-from itertools import chain, count
+from itertools import count
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
@@ -70,57 +70,79 @@ def search(law: Law, world: World, *, max_examples: int, seed: int) -> tuple[int
 
     A large one is not the last word: where user code remembers what it did before, what fails once cannot be made smaller later.
     """
-    examples, found = _searched(law, world, max_examples, seed)
+    first = _Search(law, world)
+    found = first.run(max_examples, seed)
     for again in range(1, SEARCHES):
         if found is None or found.scenario.event_count <= READABLE:
             break
-        _, other = _searched(law, world, max_examples, seed + again)
+        other = _Search(law, world).run(max_examples, seed + again)
         found = min((one for one in (found, other) if one is not None), key=lambda one: one.size)
-    return examples, found
+    return first.examples, found
 
 
-def _searched(law: Law, world: World, max_examples: int, seed: int) -> tuple[int, Counterexample | None]:
-    failing: list[Counterexample] = []
-    payloads = Payloads()
-    examples, until = 0, float("inf")
+class _Search:
+    """One search of Hypothesis. It notes every counterexample at once: where user code is not repeatable, Hypothesis forgets them.
 
-    @seeded(seed)
-    @settings(
-        max_examples=max_examples,
-        database=None,
-        deadline=None,
-        phases=(Phase.generate, Phase.shrink),
-        suppress_health_check=list(HealthCheck),
-        verbosity=Verbosity.quiet,
-        report_multiple_bugs=False,
-        print_blob=False,
-    )
-    @given(scenarios(law.draw, world))
-    def attempt(scenario: Scenario) -> None:
-        nonlocal examples, until
-        examples += not failing
-        payloads.see(scenario)
-        if time.monotonic() > until:
+    `examples`: how many scenarios were checked until the first failure.
+    """
+
+    def __init__(self, law: Law, world: World) -> None:
+        self.examples = 0
+        self._law, self._world = law, world
+        self._payloads = Payloads()
+        self._failing: list[Counterexample] = []
+        self._until = float("inf")
+
+    def run(self, max_examples: int, seed: int) -> Counterexample | None:
+        """Let Hypothesis draw scenarios; return the smallest in which the law does not hold."""
+
+        @seeded(seed)
+        @settings(
+            max_examples=max_examples,
+            database=None,
+            deadline=None,
+            phases=(Phase.generate, Phase.shrink),
+            suppress_health_check=list(HealthCheck),
+            verbosity=Verbosity.quiet,
+            report_multiple_bugs=False,
+            print_blob=False,
+        )
+        @given(scenarios(self._law.draw, self._world))
+        def attempt(scenario: Scenario) -> None:
+            self._attempt(scenario)
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", HypothesisWarning)
+            try:
+                attempt()
+            except (_DoesNotHold, _Enough):
+                pass
+            except HypothesisException:
+                if not self._failing:  # else: user code that does something else each time
+                    raise
+        return _smallest(self._law, self._world, self._failing, self._payloads) if self._failing else None
+
+    def _attempt(self, scenario: Scenario) -> None:
+        """Check a scenario, and others like it. Raises _DoesNotHold for a failure, _Enough when there is no time for a smaller one."""
+        self.examples += not self._failing
+        self._payloads.see(scenario)
+        if time.monotonic() > self._until:
             raise _Enough
-        for one in chain.from_iterable(
-            law.variants(world, one) for one in (scenario, *alike(world, scenario), *later(world, scenario))
-        ):
-            finding = examined(law, world, one)
-            if finding is not None:
-                until = min(until, time.monotonic() + SHRINKING)
-                failing.append(Counterexample(one, finding))
-                raise _DoesNotHold
+        found = self._failure(scenario)
+        if found is not None:
+            self._until = min(self._until, time.monotonic() + SHRINKING)
+            self._failing.append(found)
+            raise _DoesNotHold
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HypothesisWarning)
-        try:
-            attempt()
-        except (_DoesNotHold, _Enough):
-            pass
-        except HypothesisException:
-            if not failing:  # else: user code that does something else each time
-                raise
-    return examples, _smallest(law, world, failing, payloads) if failing else None
+    def _failure(self, scenario: Scenario) -> Counterexample | None:
+        """Return the first counterexample among a scenario, others like it, and the variants of each."""
+        law, world = self._law, self._world
+        for base in (scenario, *alike(world, scenario), *later(world, scenario)):
+            for one in law.variants(world, base):
+                finding = examined(law, world, one)
+                if finding is not None:
+                    return Counterexample(one, finding)
+        return None
 
 
 def _smallest(law: Law, world: World, failing: list[Counterexample], payloads: Payloads) -> Counterexample:
