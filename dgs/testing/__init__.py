@@ -1,6 +1,6 @@
 """Testing a program as the runtime is tested, in one line of pytest: under random plans, and with crashes, failing disks and networks.
 
-Connectors of your own are tested by `check_source` (`source_laws`); what breaks a law is `LawBroken` (`broken_law`).
+Connectors of your own are tested by `check_source` (`source_laws`) and `check_sink` (`sink_laws`, `line_crashes`); what breaks a law is `LawBroken` (`broken_law`).
 
 >>> from dgs import ALWAYS, Dependence, Program, kind
 >>> VALUE, BARRIER = kind("value"), kind("barrier")
@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 from dgs.model.program import Program
 from dgs.semantics.equivalence import OutputsDiffer, assert_equivalent
 from dgs.testing.broken_law import LawBroken
+from dgs.testing.sink_laws import check_sink
 from dgs.testing.source_laws import check_source
 
 if TYPE_CHECKING:
@@ -37,7 +38,15 @@ if TYPE_CHECKING:
     from dgs.workers.simulated.case import Case
     from dgs.workers.simulated.random_plans import Trials
 
-__all__ = ["LawBroken", "OutputsDiffer", "assert_equivalent", "check_source", "run_plans", "simulate"]
+__all__ = [
+    "LawBroken",
+    "OutputsDiffer",
+    "assert_equivalent",
+    "check_sink",
+    "check_source",
+    "run_plans",
+    "simulate",
+]
 
 
 def simulate(
