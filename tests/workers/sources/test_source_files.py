@@ -335,7 +335,9 @@ def test_jsonl_line_beyond_the_limit_is_named(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "data", [b"plain text", gzip.compress(b'{"ts": 1}\n' * 99)[:-20], b"\x1f\x8b\x08" + b"\0" * 50]
+    "data",
+    [b"plain text", gzip.compress(b'{"ts": 1}\n' * 99, mtime=0)[:-20], b"\x1f\x8b\x08" + b"\0" * 50],
+    ids=["plain text", "cut off", "zeros"],
 )
 def test_jsonl_damaged_gzip_is_named(tmp_path, data):
     (tmp_path / "data.jsonl.gz").write_bytes(data)
