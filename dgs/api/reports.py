@@ -1,4 +1,4 @@
-"""The report of a run, for results.json and `--json`: that it came to its end, was stopped, or failed."""
+"""The report of a run, for results.json and `--json`: that it came to its end, was stopped, or failed; and its story."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dgs.errors import DgsError
+from dgs.errors import DgsError, NoSuchRunError, UsageError
 
 if TYPE_CHECKING:
+    from dgs.api.known_runs import KnownRun
     from dgs.api.preparing import Launch, Prepared
+    from dgs.workers.protocol.story_words import StoryEntry
     from dgs.workers.runtime.job import JobResult
 
 
@@ -109,3 +111,25 @@ def _about(prepared: Prepared, started: float) -> dict[str, Any]:
             "depth": prepared.plan.depth,
         },
     }
+
+
+def story_of(run: KnownRun, *, worker: str | None = None) -> list[StoryEntry]:
+    """Return what happened before a run failed, the oldest first; of one worker only what concerns it.
+
+    Raises NoSuchRunError if the run left no story, UsageError if nothing in it concerns the worker.
+    """
+    from dgs.workers.runtime.run_story import read_story
+
+    entries = read_story(run.directory.story)
+    if not entries:
+        raise NoSuchRunError(
+            problem=f"the run in {run.directory.path} has left no story",
+            advice="A run leaves one when it fails, waits for longer than `runtime.stall_after`, or stops without a checkpoint",
+        )
+    if worker is None:
+        return entries
+    found = [entry for entry in entries if worker in entry.workers]
+    if not found:
+        known = ", ".join(sorted({name for entry in entries for name in entry.workers})) or "none"
+        raise UsageError(message=f"nothing in the story concerns worker {worker!r}; it has: {known}")
+    return found

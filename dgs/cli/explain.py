@@ -1,28 +1,55 @@
-"""`dgs explain`: why the plan looks as it does."""
+"""`dgs explain`: why the plan looks as it does; with `--story`, what happened before a run failed."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dgs.cli.options import AsJson, Debug, OptimizerName, PlanFrom, PlanPath, SetValues, given_by_flags
+from dgs.cli.options import AsJson, Debug, OptimizerName, PlanFrom, SetValues, given_by_flags
 from dgs.cli.plan import Format, Shape, figures, rendered
-from dgs.cli.reporting import reporting
+from dgs.cli.reporting import print_json, reporting
 
 if TYPE_CHECKING:
     from dgs.api.preparing import Prepared
 
+LAST = 50
+"""Entries of a story that are printed."""
+
 Graph = Annotated[
     bool, typer.Option("--dependence", help="Draw the dependence graph instead (mermaid or dot).")
+]
+PlanOrNone = Annotated[
+    Path | None, typer.Argument(metavar="PLAN", help="The plan.yaml of the job.", show_default=False)
+]
+StoryOf = Annotated[
+    Path | None,
+    typer.Option(
+        "--story",
+        metavar="RUN",
+        help="Print what happened before this run failed: its directory, or the plan.yaml whose newest run is meant.",
+    ),
+]
+OfWorker = Annotated[
+    str | None,
+    typer.Option("--worker", metavar="NAME", help="For --story: only what concerns this worker of the plan."),
+]
+Last = Annotated[
+    int | None,
+    typer.Option("--last", min=1, metavar="N", help=f"For --story: so many entries (default: {LAST})."),
 ]
 
 
 def explain(
-    plan_path: PlanPath,
+    plan_path: PlanOrNone = None,
     *,
+    story: StoryOf = None,
+    worker: OfWorker = None,
+    last: Last = None,
     optimizer: OptimizerName = None,
     plan_from: PlanFrom = None,
     set_values: SetValues = None,
@@ -31,14 +58,44 @@ def explain(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Print the plan tree, and why each tag is where it is."""
+    """Print the plan tree, and why each tag is where it is; with --story, what happened before a run failed."""
+    if (plan_path is None) == (story is None):
+        raise typer.BadParameter("give a PLAN, or --story RUN")
+    if story is None and (worker is not None or last is not None):
+        raise typer.BadParameter("--worker and --last are for --story")
     with reporting(as_json=as_json, debug=debug):
+        if plan_path is None:
+            _print_story(story, worker, last or LAST, as_json=as_json)
+            return
         from dgs.api.preparing import from_file, prepare
 
         given = given_by_flags(set_values, plan_from, optimizer__name=optimizer)
         prepared = prepare(from_file(plan_path, given))
         shape = Format.JSON if as_json else shape
         print(_dependence(prepared, shape) if dependence else _explained(prepared, shape))
+
+
+def _print_story(target: Any, worker: str | None, last: int, *, as_json: bool) -> None:
+    from dgs.api.known_runs import run_at
+    from dgs.api.reports import story_of
+    from dgs.workers.protocol.story_words import as_lines
+
+    run = run_at(target)
+    entries = story_of(run, worker=worker)
+    shown = entries[-last:]
+    if as_json:
+        found = {"run_dir": str(run.directory.path), "entries": len(entries)}
+        print_json({**found, "story": [asdict(entry) for entry in shown]})
+        return
+    whose = "" if worker is None else f" that concern {worker}"
+    print(f"the last {len(shown)} of {len(entries)} entries{whose} in the story of {run.name}:")
+    for line in as_lines(shown, when=_clock):
+        print(line)
+
+
+def _clock(seconds: float) -> str:
+    """Return a time of a day in the zone of this machine, to the millisecond."""
+    return f"{datetime.fromtimestamp(seconds).astimezone():%H:%M:%S.%f}"[:-3]
 
 
 def _explained(prepared: Prepared, shape: Format) -> str:

@@ -27,6 +27,7 @@ from dgs.errors import OutputUnwritableError
 from dgs.job.schema import PlanFile
 
 ABOUT, LOCK, OUTPUTS, PLAN, RESULTS = "run.json", "lock", "outputs", "plan.yaml", "results.json"
+STORY = "story.jsonl"
 
 CLAIM = "process "
 """What the content of a lock begins with."""
@@ -108,9 +109,15 @@ class RunDirectory:
         """Return what results.json says; nothing if the run has not ended."""
         return _read(self.path / RESULTS)
 
+    @property
+    def story(self) -> Path:
+        """Where what happened before a failure is written."""
+        return self.path / STORY
+
     def forget_results(self) -> None:
-        """Remove results.json: the run goes on."""
+        """Remove results.json, and the story of a failure: the run goes on."""
         (self.path / RESULTS).unlink(missing_ok=True)
+        self.story.unlink(missing_ok=True)
 
     def write_plan(self, config: PlanFile, plan: Mapping[str, Any], base_dir: Path) -> None:
         """Write the resolved plan.yaml with the plan that is run: running it again does the same."""

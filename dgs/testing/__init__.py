@@ -61,7 +61,7 @@ def simulate(
 
     `streams`: as for `dgs.run`. `seeds`: how many, or which. `faults`: kinds with commas between (crash, disk, network, user, odd),
     `all` or `none`. `tolerance`: by how much floats may differ. Returns what happened. Raises SimulationFailed, an AssertionError
-    whose text has the seed, the smallest failing input that was found, and the trace; UsageError for unknown faults.
+    whose text has the seed, the smallest failing input that was found, and what happened last; UsageError for unknown faults.
     """
     from dgs.workers.simulated.campaign import simulate_seeds
     from dgs.workers.simulated.faults import fault_kinds

@@ -14,6 +14,7 @@ import dgs
 from dgs import codec
 from dgs.errors import MissingPackageError, OutOfOrderError, UserCodeError, WorkerLostError
 from dgs.semantics import sequential
+from dgs.workers.runtime.run_story import read_story
 from tests.programs import BARRIER, VALUE, EventWindow
 from tests.strategies import Workload, random_workload
 
@@ -79,6 +80,23 @@ def test_runtime_reports_events_outputs_workers_and_hosts(runtime):
     assert run.report["events_in"] == 29
     assert run.report["outputs"] == len(run.outputs)
     assert sum(worker["events"] for worker in run.report["per_worker"].values()) == 29
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES, indirect=True)
+def test_run_that_fails_leaves_the_story_of_every_host(runtime, tmp_path):
+    with pytest.raises(UserCodeError) as failed:
+        runtime(FailsInUpdate(), WINDOW, run_dir=tmp_path / "run")
+    entries = read_story(tmp_path / "run" / "story.jsonl")
+    hosts = {entry.host for entry in entries} - {None}
+    assert hosts in ({0}, {0, 1})
+    for host in hosts:
+        texts = [entry.text for entry in entries if entry.host == host]
+        assert texts[0].startswith("begins generation 1 from epoch 0, with ")
+        assert any("reads" in text for text in texts)
+    (failure,) = [
+        entry for entry in entries if "fails: UserCodeError" in entry.text and entry.host is not None
+    ]
+    assert failed.value.worker in failure.workers
 
 
 def sequential_values(program: dgs.Program, streams: dict[str, list[object]]) -> list[object]:

@@ -29,6 +29,7 @@ from dgs.workers.protocol.messages import (
     Snapshot,
 )
 from dgs.workers.protocol.releases import Rows
+from dgs.workers.protocol.story import Story
 from dgs.workers.protocol.worker import Worker
 
 
@@ -67,7 +68,10 @@ def _always(source: str) -> bool:  # noqa: ARG001 - asked of every source
 
 
 class Host:
-    """The workers of one process, of `hosts` in all. `home` says on which of them every worker of the plan lives."""
+    """The workers of one process, of `hosts` in all. `home` says on which of them every worker of the plan lives.
+
+    `story`: takes notes of what happens here (default: one of its own).
+    """
 
     def __init__(
         self,
@@ -80,8 +84,10 @@ class Host:
         sources: Mapping[str, tuple[str, ...]],
         buffer_bytes: int,
         generation: int = 0,
+        story: Story | None = None,
     ) -> None:
         self.index = index
+        self.story = Story(index, lanes, generation=generation) if story is None else story
         self.workers = {worker.id: worker for worker in workers}
         self._lanes = lanes
         self._router = Router(lanes)
@@ -111,9 +117,13 @@ class Host:
 
         Raises UnownedTagError for an event whose tag no worker owns.
         """
+        rows = 0
         for batch in batches:
+            rows += len(batch)
             for lane, part in self._split(batch):
                 self._send(self._lanes.all[lane].owner, Events(lane, part))
+        if rows or frontier > self._sources[source]:
+            self.story.reads(source, rows, frontier)
         if frontier > self._sources[source]:
             self._sources[source] = frontier
             owners: dict[str, list[tuple[int, OrderKey]]] = {}
@@ -156,6 +166,7 @@ class Host:
         if frame.sequence != expected:
             raise FrameGapError(host=self.index, sender=frame.sender, expected=expected, got=frame.sequence)
         self._received[frame.sender] = expected
+        self.story.receives(frame)
         self._peers[frame.sender] = Peer(frame.lowest_frontier, frame.load)
         self._queue.extend(frame.messages)
         self._note_ends()
@@ -183,6 +194,7 @@ class Host:
         while (self._queue or self._awake) and not (until_forked and self._has_forked):
             while self._queue:
                 target, message = self._queue.popleft()
+                self.story.takes(target, message)
                 self.workers[target].offer(message)
                 self._awake[target] = None
             worker = self.workers[next(iter(self._awake))]
@@ -191,6 +203,7 @@ class Host:
                 if isinstance(effect, Send):
                     self._send(effect.target, effect.message)
                 else:
+                    self.story.gives(worker.id, effect)
                     yield worker.id, effect
 
     def _send(self, target: str, message: Message) -> None:
@@ -210,17 +223,16 @@ class Host:
             self._outgoing[host] = []
             self._told[host] = me
             self._sent[host] += 1
-            yield (
-                host,
-                Frame(
-                    self.index,
-                    self._generation,
-                    self._sent[host],
-                    tuple(messages),
-                    me.lowest_frontier,
-                    me.load,
-                ),
+            frame = Frame(
+                self.index,
+                self._generation,
+                self._sent[host],
+                tuple(messages),
+                me.lowest_frontier,
+                me.load,
             )
+            self.story.sends(host, frame)
+            yield host, frame
 
     def _is_news(self, told: Peer, me: Peer) -> bool:
         """Whether the others should hear of our frontier or load although there is no message for them.

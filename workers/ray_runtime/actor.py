@@ -18,6 +18,7 @@ from dgs.model.outputs import OutputBatch
 from dgs.model.user_code import shown
 from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.checkpoints import ResumePoint
+from dgs.workers.protocol.story_words import StoryEntry
 from dgs.workers.recovery.epochs import HostReport, RootReport
 from dgs.workers.runtime.allocator import keep_freed_memory
 from dgs.workers.runtime.deployment import Deployment
@@ -215,6 +216,11 @@ class HostActor:
         self._stopping = True
         if self._transport is not None:
             self._transport.wake()
+
+    @ray.method(concurrency_group="control")
+    def story(self) -> list[StoryEntry]:
+        """Return what has happened here lately; nothing if the host was not opened."""
+        return [] if self._engine is None else self._engine.story()
 
     @ray.method(concurrency_group="control")
     def figures(self) -> HostFigures:

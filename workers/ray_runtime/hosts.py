@@ -11,9 +11,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from dgs.errors import ChannelUnavailableError, DgsError, InternalError, RayUnavailableError, WorkerLostError
+from dgs.workers.protocol.story_words import StoryEntry
 
 ANSWER_SECONDS = 10.0
 """How long a host may take to answer what it can answer at once, until it is taken for lost."""
@@ -23,6 +25,9 @@ START_SECONDS = 120.0
 
 CLOSE_SECONDS = 30.0
 """How long hosts may take to close their files when a generation ends."""
+
+STORY_SECONDS = 2.0
+"""How long hosts may take to tell what has happened, when a run has failed."""
 
 GONE_SECONDS = 60.0
 """How long to wait for hosts that were killed to be gone: idle ones would find their files locked. Ray takes 5 s for one that is stopped."""
@@ -102,6 +107,16 @@ class RayHosts:
         if isinstance(answer, WorkerLostError):
             raise answer
         return answer
+
+    def stories(self) -> list[StoryEntry]:
+        """Return what has happened at the hosts lately, at those that answer in time."""
+        references = [actor.story.remote() for actor in self.actors]
+        done, _ = self._ray.wait(references, num_returns=len(references), timeout=STORY_SECONDS)
+        found: list[StoryEntry] = []
+        for reference in done:
+            with suppress(self._ray.exceptions.RayError):  # it is gone
+                found += self._ray.get(reference)
+        return found
 
     def close(self, *, complete: bool) -> None:
         """Let the hosts close their files. If the run is complete, every one must, else as many as can."""

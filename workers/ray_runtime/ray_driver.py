@@ -18,7 +18,7 @@ from dgs.workers.ray_runtime.cluster import cluster
 from dgs.workers.ray_runtime.hosts import RayHosts
 from dgs.workers.ray_runtime.pool import HostPool
 from dgs.workers.recovery.epochs import HostReport, RootReport
-from dgs.workers.recovery.stop_request import ControlRequest
+from dgs.workers.recovery.stop_request import ControlRequest, Stage
 from dgs.workers.runtime.checkpointing import Checkpointing
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.figures import run_figures
@@ -91,17 +91,23 @@ class _Driver:
             notify=session.caller.notify,
         )
         self._hosts = RayHosts(ray, pool.take(deployment.hosts))
+        session.story.hosts = self._hosts.stories
 
     def drive(self) -> Ended:
         """Run until the end of all streams is committed, or a request ends the generation; then close the hosts. No host is left."""
         try:
             try:
                 ended = self._run()
-            except LOSSES:
-                raise  # the others belong to a generation that is over: there is nothing to close
+            except LOSSES:  # the others belong to a generation that is over: there is nothing to close
+                if not self._session.may_restart(self._deployment.point):
+                    self._session.story.keep()
+                raise
             except BaseException:
+                self._session.story.keep()
                 self._hosts.close(complete=False)
                 raise
+            if self._session.stop.stage is Stage.TIMED_OUT:
+                self._session.story.keep()
             self._hosts.close(complete=ended.request is None)
         finally:
             self._pool.leave(self._hosts.end(), None if self._secret is None else self._secret.token)
@@ -168,3 +174,4 @@ class _Driver:
             standings = [s for s in self._hosts.ask(lambda actor: actor.standing.remote()) if s is not None]
             if len(standings) == len(self._hosts.actors):
                 self._watchdog.say(sentence(standings, unit=self._deployment.job.unit))
+                self._session.story.write()

@@ -8,5 +8,6 @@
 - `supervisor`: a run as generations, each from the last commit; `store_opening`: the stores that it commits to.
 - `local`: the driver of one generation in this process. The one for Ray is in `ray_runtime`.
 - `figures`: what is counted, from workers to the report; `stall`: what a run waits for that does not move.
+- `run_story`: what happened lately, written into the run directory when a run fails.
 - `allocator`: freed memory that a host keeps.
 """

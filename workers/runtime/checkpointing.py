@@ -30,7 +30,8 @@ Ask = Callable[[bool], None]
 class Checkpointing:
     """The checkpoints of one generation. `stop`: how far the run is with what `control` asks of it.
 
-    `last`: the newest checkpoint that was committed. `clock`: seconds, of which only differences matter.
+    `last`: the newest checkpoint that was committed. `says` takes notes for the story of the run. `clock`: seconds, of which only
+    differences matter.
     """
 
     def __init__(
@@ -42,13 +43,14 @@ class Checkpointing:
         *,
         control: Control,
         stop: StopRequest,
+        says: Callable[[str], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         job = deployment.job
         hosts = sorted(set(deployment.home.values()))
         self._coordinator = Coordinator(hosts, deployment.lanes.all, deployment.point, job.splits)
         self._stores, self._store, self._caller_outputs = stores, stores.store, caller_outputs
-        self._control, self._stop, self._clock = control, stop, clock
+        self._control, self._stop, self._says, self._clock = control, stop, says, clock
         self._every = None if job.checkpoint is None else job.checkpoint.every / 1e9
         self._next = None if self._every is None else clock() + self._every
         self._is_underway = False  # a snapshot that the root was asked for
@@ -71,6 +73,8 @@ class Checkpointing:
         now = self._clock()
         request = self._control.pending()
         if request is not None:
+            if request != self._stop.request:
+                self._says(f"has a request by {request.by} to {request.action}")
             self._stop.ask(request, now=now)
             self._store = self._stores.for_request()
         due = self._stop.due(now=now)
@@ -78,6 +82,7 @@ class Checkpointing:
         if due is None and is_wanted and not self._is_underway:
             self._is_underway = True
             self._stop.snapshot_requested()
+            self._says("asks the root for a snapshot")
             ask(self._stop.is_asked)
         return due
 
@@ -96,6 +101,7 @@ class Checkpointing:
             if self._is_worth_it(checkpoint):
                 self._commit(checkpoint)
             else:
+                self._says(f"does not commit epoch {checkpoint.epoch}: it says nothing new, or has no state")
                 self._coordinator.carry(checkpoint)
                 self._stop.not_saved()
             now = self._clock()
@@ -112,13 +118,15 @@ class Checkpointing:
     def _commit(self, checkpoint: Checkpoint) -> None:
         try:
             self._store.commit(checkpoint)
-        except CheckpointFailedError:
+        except CheckpointFailedError as error:
+            self._says(f"cannot commit epoch {checkpoint.epoch}: {error.problem}")
             self.figures.failed += 1
             self._coordinator.failed(checkpoint)
             self._stop.not_saved()
             if checkpoint.is_final or self._coordinator.failures >= MOST_FAILURES:
                 raise
             return
+        self._says(f"commits epoch {checkpoint.epoch}, with {checkpoint.events:,} events in its state")
         self.last = checkpoint
         self._events, self._had_outbox = checkpoint.events, bool(checkpoint.outbox)
         self.figures.epoch, self.figures.events = checkpoint.epoch, checkpoint.events

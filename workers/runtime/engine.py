@@ -17,12 +17,14 @@ from dgs.model.outputs import OutputBatch
 from dgs.model.user_code import UserCode
 from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.protocol.messages import EpochClosed, Frame, Skipped, Snapshot
+from dgs.workers.protocol.story_words import StoryEntry, entries_of
 from dgs.workers.recovery.epochs import HostReport, RootReport
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.figures import HostFigures, WorkerFigures
 from dgs.workers.runtime.host_outputs import HostOutputs
 from dgs.workers.runtime.host_sources import HostSources
-from dgs.workers.runtime.stall import Standing, waits_of
+from dgs.workers.runtime.run_story import in_a_line
+from dgs.workers.runtime.stall import Standing, shown_time, waits_of
 
 
 def _nothing(host: int) -> int:  # noqa: ARG001 - the signature of Transport.in_flight
@@ -48,7 +50,7 @@ class Engine:
         self._inbox: deque[Frame] = deque()
         self._point = deployment.point
         self._lanes = deployment.lanes
-        self._code = UserCode(job.program)
+        self._code, self._unit = UserCode(job.program), job.unit
         when = None if job.checkpoint is None else job.checkpoint.when
         self._when = None if when is None else load_function(when, job.base_dir)
         self._saves_next = False
@@ -56,6 +58,7 @@ class Engine:
         self._root = deployment.plan.root.id if deployment.root_host == index else None
         self._outputs = HostOutputs(deployment, index, self.host.workers)
         self._sources = HostSources(deployment, index, in_flight)
+        self._say_beginning()
         if self._root is not None:
             self.host.workers[self._root].start(self._first_state(), self._point.epoch)
             self.host.wake(self._root)
@@ -66,12 +69,28 @@ class Engine:
             return codec.decode(self._point.state)
         return self._code.call("init", self._code.program.init)
 
+    def _say_beginning(self) -> None:
+        point, story = self._point, self.host.story
+        story.tick(time.time())
+        names = ", ".join(self.host.workers)
+        story.says(
+            f"begins generation {point.generation} from epoch {point.epoch}, with {names or 'no worker'}"
+        )
+
     def take(self, frame: Frame) -> None:
         """Take a frame of another host; the next step acts on it."""
         self._inbox.append(frame)
 
     def step(self) -> bool:
         """Act on what has arrived, and read from one source if that is allowed. Return whether anything was done."""
+        self.host.story.tick(time.time())
+        try:
+            return self._step()
+        except Exception as error:
+            self.host.story.says(f"fails: {in_a_line(error)}", getattr(error, "worker", None))
+            raise
+
+    def _step(self) -> bool:
         if self.began is None:
             self.began = time.time()
         busy = bool(self._inbox)
@@ -114,6 +133,7 @@ class Engine:
     def request_snapshot(self, *, always: bool = False) -> None:
         """Ask the root for a checkpoint. `always`: save the state whatever `checkpoint.when` says of it."""
         if self._root is not None:
+            self.host.story.says(f"is asked for a snapshot{', for a request' if always else ''}")
             self._saves_next = self._saves_next or always
             self.host.workers[self._root].snapshot()
             self.host.wake(self._root)
@@ -121,6 +141,8 @@ class Engine:
     def _close_epoch(self, worker: str, epoch: int) -> None:
         report = self._outputs.close_epoch(worker, epoch, self._sources.describe)
         if report is not None:
+            staged = f"{report.outputs:,} outputs, {len(report.files)} files"
+            self.host.story.says(f"has staged epoch {epoch}: {staged}")
             self.reports.append(report)
 
     def _show(self, snapshot: Snapshot) -> None:
@@ -171,6 +193,10 @@ class Engine:
                 for worker in self.host.workers.values()
             },
         )
+
+    def story(self) -> list[StoryEntry]:
+        """Return what has happened here lately. May be called by another thread."""
+        return entries_of(self.host.story.log, shown=lambda ts: shown_time(ts, self._unit))
 
     def standing(self) -> Standing:
         """Return what the workers here wait for, and how long ago each source here was heard."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from dgs.job.run_directory import STORY
 from dgs.job.schema import (
     CheckpointConfig,
     ProgramConfig,
@@ -86,6 +87,11 @@ class Job:
     def dead_letter_dir(self) -> Path | None:
         """The directory of dead letters (`on_error: skip`); None if only the caller gets them."""
         return self.output_dir if self.on_error == "skip" and self.control_dir is not None else None
+
+    @property
+    def story_path(self) -> Path | None:
+        """Where what happened is written when the run fails: in the run directory, if there is one."""
+        return None if self.control_dir is None else self.output_dir / STORY
 
     @property
     def splits(self) -> dict[str, int]:

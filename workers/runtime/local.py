@@ -26,6 +26,7 @@ def drive(deployment: Deployment, session: Session) -> Ended:
     """Run one generation in this process."""
     job = deployment.job
     engine, checkpoints = Engine(deployment, 0), session.checkpointing(deployment)
+    session.story.hosts = engine.story
     watchdog = Watchdog(
         after=job.runtime.stall_after / SECOND, now=time.monotonic(), notify=session.caller.notify
     )
@@ -46,6 +47,7 @@ def drive(deployment: Deployment, session: Session) -> Ended:
                 session.caller.progress(events, outputs)
                 if watchdog.is_due(events + outputs, now=time.monotonic()):
                     watchdog.say(sentence([engine.standing()], unit=job.unit))
+                    session.story.write()
         seconds = time.time() - started
     finally:
         engine.close(complete=checkpoints.is_over)

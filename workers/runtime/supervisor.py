@@ -23,6 +23,7 @@ from dgs.workers.runtime.control import Control
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.figures import CheckpointFigures, RunFigures
 from dgs.workers.runtime.job import Caller, Job, JobResult
+from dgs.workers.runtime.run_story import RunStory, in_a_line
 from dgs.workers.runtime.store_opening import RunStores, claimed_tables, opened_store, places_of
 from dgs.workers.sinks import is_central, open_sink
 from dgs.workers.sinks.custom_sink import Generation
@@ -69,6 +70,7 @@ class Session:
     stores: RunStores
     caller: Caller
     claims: ExitStack
+    story: RunStory
     figures: CheckpointFigures = field(default_factory=CheckpointFigures)
     restarts: list[str] = field(default_factory=list)
     restarted: int = 0
@@ -76,8 +78,19 @@ class Session:
     def checkpointing(self, deployment: Deployment) -> Checkpointing:
         """Return the checkpoints of a generation."""
         return Checkpointing(
-            deployment, self.stores, self.caller_outputs, self.figures, control=self.control, stop=self.stop
+            deployment,
+            self.stores,
+            self.caller_outputs,
+            self.figures,
+            control=self.control,
+            stop=self.stop,
+            says=self.story.says,
         )
+
+    def may_restart(self, point: ResumePoint) -> bool:
+        """Return whether another generation may follow one that began at a point and is lost."""
+        lost = 0 if self.figures.events > point.events else len(self.restarts)
+        return lost < self.job.runtime.restarts.max and self.caller_outputs.can_discard
 
     def keep(self) -> None:
         """Go on from what was committed for a request, also in a run that has kept no checkpoints so far."""
@@ -110,13 +123,18 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
         stores = RunStores(job, caller.ports.store(store, job), publisher.publish)
         stack.callback(stores.close)
         stop = StopRequest(job.runtime.stop_timeout / SECOND)
-        session = Session(job, CallerOutputs(job), publisher, control, stop, stores, caller, stack)
+        story = RunStory(job.story_path)
+        session = Session(job, CallerOutputs(job), publisher, control, stop, stores, caller, stack, story)
         complete = False
         try:
             result = _generations(session, drive, hosts)
             complete = result.stopped_by is None
             if session.job.is_kept:
                 discard_unpublished(places_of(job))
+        except BaseException as error:
+            story.says(f"the run fails: {in_a_line(error)}")
+            story.write()
+            raise
         finally:
             session.caller_outputs.close(complete=complete)
         return result
@@ -127,16 +145,19 @@ def _generations(session: Session, drive: Drive, hosts: Callable[[Job], int]) ->
     while True:
         point = session.stores.store.begin()
         session.figures.epoch = point.epoch
+        session.story.begin(point.generation)
+        session.story.says(f"begins generation {point.generation} from epoch {point.epoch}")
         _clean(job, point)
         session.publisher.begin(Generation(job.run_id, point.generation, point.epoch))
         _deliver_dealt_otherwise(job, point)
         try:
             ended = drive(Deployment(job, hosts(job), point), session)
         except LOSSES as error:
+            session.story.says(f"has lost generation {point.generation}: {in_a_line(error)}")
             session.stop.generation_lost()
             if session.figures.events > point.events:
                 session.restarts.clear()
-            _pause(session, error)
+            _pause(session, error, point)
             continue
         request, epoch = ended.request, session.stop.end()
         if request is not None and request.action == "replan":
@@ -154,6 +175,11 @@ def _generations(session: Session, drive: Drive, hosts: Callable[[Job], int]) ->
             restarts=session.restarted,
         )
         by, at = (None, None) if request is None else (request.by, epoch)
+        if by is not None and at is None:
+            session.story.says("stops without a checkpoint")
+            session.story.write()
+        else:
+            session.story.forget()
         return JobResult(ended.state, made.outputs, figures, by, at, made.dead_letters)
 
 
@@ -194,14 +220,14 @@ def _deliver_dealt_otherwise(job: Job, point: ResumePoint) -> None:
         sink.close()
 
 
-def _pause(session: Session, error: DgsError) -> None:
+def _pause(session: Session, error: DgsError, point: ResumePoint) -> None:
     """Wait before the next generation; raise the error if too many in a row committed no event that was not committed before.
 
     The first begins at once: most hosts are lost for reasons of their own. Where the next one gets no further, a pause may help,
     longer each time.
     """
     limits, before = session.job.runtime.restarts, len(session.restarts)
-    if before >= limits.max or not session.caller_outputs.can_discard:
+    if not session.may_restart(point):
         raise error
     seconds = min(limits.backoff / SECOND * 2 ** (before - 1), LONGEST_BACKOFF) if before else 0.0
     session.restarts.append(str(error))

@@ -28,8 +28,8 @@ from dgs.workers.simulated.faults import KINDS, Faults
 LONGEST_SHRINKING = 20.0
 """Seconds."""
 
-SHOWN_STEPS = 60
-"""The last steps of a trace that are shown."""
+SHOWN_ENTRIES = 60
+"""The last entries of a story that are shown."""
 
 SHOWN_EVENTS = 20
 
@@ -142,7 +142,7 @@ def _cuts(count: int) -> Iterator[tuple[int, int]]:
 
 
 def told(case: Case, wrong: WrongRunError) -> str:
-    """Return the case, what is wrong with its run, and the last steps of that."""
+    """Return the case, what is wrong with its run, and the end of its story."""
     lines = [f"the smallest failing input that was found ({wrong.problems[0]}):"]
     for stream, batches in case.streams.items():
         events = [event for batch in batches for event in batch.events()]
@@ -152,12 +152,10 @@ def told(case: Case, wrong: WrongRunError) -> str:
         more = f", and {len(events) - SHOWN_EVENTS} more" if len(events) > SHOWN_EVENTS else ""
         lines.append(f"  {stream}: {some}{more}" if events else f"  {stream}: nothing")
     lines.append(f"faults: {wrong.faults}")
-    if wrong.run is not None:
-        for number, layout in enumerate(wrong.run.layouts, 1):
-            lines.append(f"plan of generation {number}: {layout.plan}")
-        trace = wrong.run.trace
-        lines.append(f"the last {min(SHOWN_STEPS, len(trace))} of {len(trace)} lines of its trace:")
-        lines += [f"  {line}" for line in trace[-SHOWN_STEPS:]]
+    for number, layout in enumerate(wrong.run.layouts, 1):
+        lines.append(f"plan of generation {number}: {layout.plan}")
+    lines.append(f"what happened last, until step {wrong.run.steps}:")
+    lines += [f"  {line}" for line in wrong.run.story(SHOWN_ENTRIES)]
     return "\n".join(lines)
 
 

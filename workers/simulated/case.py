@@ -40,7 +40,7 @@ from dgs.workers.simulated.faults import KINDS, Faults, fault_kinds
 from dgs.workers.simulated.layout import Layout, impl_streams
 from dgs.workers.simulated.oracles import Truth, out_of_order, went_back, wrong_outputs, wrong_state
 from dgs.workers.simulated.result import Simulated
-from dgs.workers.simulated.simulation import simulate
+from dgs.workers.simulated.simulation import Simulation
 from dgs.workers.simulated.sources import BLOCK
 
 __all__ = ["Case", "WrongRunError", "fault_kinds"]
@@ -65,7 +65,7 @@ CALM_STEPS_PER_EVENT = 150
 class WrongRunError(Exception):
     """A run was not what it must be. `problems` says how; `run` is what is known of it."""
 
-    def __init__(self, problems: Sequence[str], run: Simulated | None, faults: Faults) -> None:
+    def __init__(self, problems: Sequence[str], run: Simulated, faults: Faults) -> None:
         super().__init__(problems[0])
         self.problems, self.run, self.faults = list(problems), run, faults
 
@@ -134,13 +134,14 @@ class Case:
         """Run the program under these faults."""
         _ = self.truth.outputs
         bound = SMALL_BUFFER if seed % 3 == 0 else None
+        simulation = Simulation(
+            self.program, self.layout_of, self.streams, seed=seed, buffer_bytes=bound, faults=faults
+        )
         try:
-            run = simulate(
-                self.program, self.layout_of, self.streams, seed=seed, buffer_bytes=bound, faults=faults
-            )
+            run = simulation.run()
         except DgsError as error:
             problem = f"{type(error).__name__}: {error}"
-            raise WrongRunError([problem], None, faults) from error
+            raise WrongRunError([problem], simulation.result, faults) from error
         if problems := list(self.problems(run)):
             raise WrongRunError(problems, run, faults)
         return run

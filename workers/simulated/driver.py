@@ -79,7 +79,7 @@ class Driver:
         try:
             self._store.commit(checkpoint)
         except CheckpointFailedError:
-            self._world.result.trace.append(f"epoch {checkpoint.epoch} is not durable")
+            self._world.says(f"epoch {checkpoint.epoch} is not durable")
             self._coordinator.failed(checkpoint)
             if checkpoint.is_final or self._coordinator.failures >= MOST_FAILURES:
                 raise
@@ -90,7 +90,7 @@ class Driver:
         return True
 
     def _committed(self, checkpoint: Checkpoint) -> None:
-        self._world.result.trace.append(f"epoch {checkpoint.epoch} is committed")
+        self._world.says(f"epoch {checkpoint.epoch} is committed")
         self._coordinator.committed()
         self.commits += 1
         self._world.committed(checkpoint)

@@ -17,6 +17,7 @@ from dgs.workers.checkpoints import CheckpointStore, ResumePoint
 from dgs.workers.protocol.host import Host
 from dgs.workers.protocol.making import make_worker
 from dgs.workers.protocol.messages import EpochClosed, Skipped, Snapshot
+from dgs.workers.protocol.story import Story
 from dgs.workers.recovery.coordinator import Coordinator
 from dgs.workers.recovery.epochs import RootReport
 from dgs.workers.recovery.positions import Positions
@@ -63,7 +64,7 @@ class Generation:
         self._hosts = [self._make_host(index, hosts) for index in range(hosts)]
         self.network = Network()
         self._stale = dict.fromkeys(range(hosts))
-        self.slowness = Slowness(rnd, world.result.trace)
+        self.slowness = Slowness(rnd, world.says)
         self.outputs = Outputs(world, layout, point, self._hosts, self.slowness)
         coordinator = Coordinator(range(hosts), self._lanes.all, point, layout.splits, BLOCK)
         self.driver = Driver(world, store, coordinator, hosts, self.slowness)
@@ -85,6 +86,7 @@ class Generation:
             sources=self.sources.of_host(index),
             buffer_bytes=self._buffer_bytes or 0,
             generation=self.point.generation,
+            story=Story(index, self._lanes, generation=self.point.generation, log=self.world.result.log),
         )
 
     def _restore(self) -> None:
@@ -145,6 +147,8 @@ class Generation:
     def do(self, action: str, what: Any) -> None:
         """Take a step."""
         self.world.result.trace.append(f"{self.point.generation} {action} {what}")
+        for host in self._hosts:
+            host.story.tick(self.world.now)
         if action == "act":
             del self._stale[what]
             self._act(self._hosts[what])
@@ -182,6 +186,7 @@ class Generation:
             elif isinstance(effect, EpochClosed):
                 report = self.outputs.close_epoch(host.index, worker, effect.epoch)
                 if report is not None:
+                    host.story.says(f"has staged epoch {effect.epoch}")
                     self.driver.send(host.index, report)
             else:
                 self._snapshot(host.index, effect)
@@ -212,6 +217,7 @@ class Generation:
         """Ask the root for a checkpoint."""
         self.asked += 1
         host = self._hosts[self._root_host]
+        host.story.says("is asked for a snapshot")
         host.workers[self._root].snapshot()
         host.wake(self._root)
         self._stale[host.index] = None
@@ -228,11 +234,13 @@ class Generation:
 
     def lose(self, edge: Edge) -> None:
         """Lose the next frame of an edge."""
+        self.world.tells("loses the next frame of host {} to host {}".format(*edge))
         self.network.take(edge)
         self.has_lost_frames = True
 
     def repeat(self, edge: Edge) -> None:
         """Deliver the next frame of an edge, and keep it to be delivered again: next, or after the others."""
+        self.world.tells("repeats the next frame of host {} to host {}".format(*edge))
         if self.world.random.random() < 0.5:  # noqa: PLR2004 - as often as not
             self.network.repeat_late(edge)
         else:

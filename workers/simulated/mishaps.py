@@ -53,6 +53,7 @@ class Stops:
         if not self._stop.is_asked:
             if self._random.random() < STOP_CHANCE:
                 self._commits = driver.commits
+                generation.world.tells("has a request to stop, or to move")
                 self._stop.ask(ControlRequest("stop"), now=now)
                 generation.request_snapshot()
                 self._stop.snapshot_requested()
@@ -150,7 +151,9 @@ def _strikes_the_network(
         generation.repeat(rnd.choice(edges))
         return True
     if may_break and rnd.random() < faults.reordering:
-        network.overtake(rnd.choice(edges))
+        edge = rnd.choice(edges)
+        generation.world.tells("lets a frame of host {} to host {} overtake another".format(*edge))
+        network.overtake(edge)
     if may_break and rnd.random() < faults.loss:
         generation.lose(rnd.choice(edges))
         return True

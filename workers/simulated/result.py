@@ -8,12 +8,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from dgs.model.outputs import OutputBatch
 from dgs.workers.checkpoints import Checkpoint, ResumePoint
+from dgs.workers.protocol.story import MOST_NOTES, Log
+from dgs.workers.protocol.story_words import as_lines, entries_of
 from dgs.workers.recovery.positions import Positions
 from dgs.workers.simulated.layout import Layout
 
@@ -26,7 +29,7 @@ class Simulated:
     snapshot on the way; `commits`: the checkpoints that became durable; `begun`: how many of them there were when a generation
     began, and where it did; `ends`: why generations ended, and how often; `problems`: what should not have been; `state`: the
     final one; `calm_steps`: those after the faults stopped; `is_refused`: what there was to begin from was damaged beyond the
-    promise; `trace`: a line per step.
+    promise; `trace`: a line per step; `log`: what happened lately, see `story`.
     """
 
     outputs: list[OutputBatch] = field(default_factory=list)
@@ -43,6 +46,11 @@ class Simulated:
     is_complete: bool = False
     is_refused: bool = False
     trace: list[str] = field(default_factory=list)
+    log: Log = field(default_factory=lambda: deque(maxlen=MOST_NOTES))
+
+    def story(self, last: int) -> Iterator[str]:
+        """Yield the last so many entries of the story of all hosts and of the driver, each in a line."""
+        return as_lines(entries_of(self.log)[-last:], when=lambda step: f"step {step:<5.0f}")
 
     @property
     def digest(self) -> str:

@@ -103,6 +103,7 @@ class Simulation(World):
                 break
             store, point = begun
             self.begin(point.generation)
+            self.tells(f"begins generation {point.generation} from epoch {point.epoch}")
             layout = self._layout(self.random)
             result.layouts.append(layout)
             generation = Generation(self, layout, store, point)
@@ -194,7 +195,7 @@ class Simulation(World):
         until = generation.next_event()
         if until is None:
             return False
-        self.result.trace.append("nothing moves")
+        self.says("nothing moves")
         generation.free()
         return True
 
@@ -203,7 +204,7 @@ class Simulation(World):
         faults = self.faults
         if faults.until is None or self.now < faults.until:
             return
-        self.result.trace.append("no more faults")
+        self.says("no more faults")
         self.faults = replace(NO_FAULTS, until=None)
         self._calm_since = self.now
         self._raises = 0
@@ -234,7 +235,7 @@ class Simulation(World):
     def _end(self, why: str, *, is_gone: bool = False) -> None:
         """Note that a generation has ended. `is_gone`: with the process that had the store open, perhaps with the machine."""
         self.result.ends[why] += 1
-        self.result.trace.append(f"end: {why}")
+        self.says(f"end: {why}")
         self.fuse.put_out()
         if is_gone:
             self._store = None

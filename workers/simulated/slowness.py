@@ -2,7 +2,7 @@
 
 Meanwhile everything else goes on, and may fail. Virtual time is the number of steps; when nothing else can move, all is done.
 
->>> slowness = Slowness(random.Random(1), trace=[])
+>>> slowness = Slowness(random.Random(1), says=lambda text: None)
 >>> slowness.begins(COMMIT, chance=1.0, now=3), slowness.is_busy(COMMIT, now=4), slowness.next_end(now=4) > 4
 (True, True, True)
 >>> slowness.end()
@@ -13,6 +13,7 @@ Meanwhile everything else goes on, and may fail. Virtual time is the number of s
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 LONGEST = 200
 """Steps."""
@@ -32,10 +33,10 @@ def sink(host: int) -> Place:
 
 
 class Slowness:
-    """Until when each place is busy. `trace`: gets a line whenever something begins to take long."""
+    """Until when each place is busy. `says`: what is called with a line whenever something begins to take long."""
 
-    def __init__(self, rnd: random.Random, trace: list[str]) -> None:
-        self._random, self._trace = rnd, trace
+    def __init__(self, rnd: random.Random, says: Callable[[str], None]) -> None:
+        self._random, self._says = rnd, says
         self._until: dict[Place, int] = {}
 
     def begins(self, place: Place, *, chance: float, now: int) -> bool:
@@ -43,7 +44,7 @@ class Slowness:
         if not chance or self._random.random() >= chance:
             return False
         self._until[place] = now + self._random.randint(1, LONGEST)
-        self._trace.append(f"{place[0]} {place[1]} takes long: until step {self._until[place]}")
+        self._says(f"{place[0]} {place[1]} takes long: until step {self._until[place]}")
         return True
 
     def is_busy(self, place: Place, now: int) -> bool:

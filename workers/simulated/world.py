@@ -15,6 +15,7 @@ from dgs.model.events import EventBatch
 from dgs.model.identity import identity_of
 from dgs.model.program import Program
 from dgs.workers.checkpoints import Checkpoint, StagedFile, StagedOutput
+from dgs.workers.protocol.story import Story
 from dgs.workers.recovery.positions import Positions
 from dgs.workers.simulated.faults import Faults
 from dgs.workers.simulated.result import Simulated
@@ -45,11 +46,27 @@ class World(SimulatedSinks):
         self.result = Simulated(outputs=self.visible)
         self.storage = storage_for(lambda: identity_of(program, list(streams)), faults, seed)
         self.acknowledged = 0
+        self.story = Story(None, log=self.result.log)
 
     @property
     def now(self) -> int:
         """Virtual time: the number of steps."""
         return self.result.steps
+
+    def begin(self, generation: int) -> None:
+        """Begin a generation: fence the older ones."""
+        super().begin(generation)
+        self.story = Story(None, generation=generation, log=self.result.log)
+
+    def says(self, text: str) -> None:
+        """Note what happens beside the steps of hosts, in the trace and in the story."""
+        self.result.trace.append(text)
+        self.tells(text)
+
+    def tells(self, text: str) -> None:
+        """Note in the story what the trace does not have, or in other words."""
+        self.story.tick(self.now)
+        self.story.says(text)
 
     def is_odd(self) -> bool:
         """Return whether a legal but rare path is to be taken here."""
@@ -59,7 +76,7 @@ class World(SimulatedSinks):
         """Make a file durable, if there is one. Raises OutputUnwritableError if the disk is full."""
         files = super().stage(path)
         if files and self.storage.is_full():
-            self.result.trace.append(f"{path} is not staged: the disk is full")
+            self.says(f"{path} is not staged: the disk is full")
             raise OutputUnwritableError(path=path, problem=os.strerror(errno.ENOSPC))
         return files
 

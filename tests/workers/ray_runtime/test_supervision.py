@@ -33,6 +33,7 @@ from dgs.workers.ray_runtime.hosts import RayHosts
 from dgs.workers.ray_runtime.ray_driver import run_ray
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.job import Caller, Job, JobResult
+from dgs.workers.runtime.run_story import read_story
 from dgs.workers.sinks.files.owned import LIST
 from dgs.workers.transport import zeromq
 from dgs.workers.transport.unix_door import directories_of
@@ -278,6 +279,17 @@ def test_a_run_that_has_shown_outputs_on_stdout_cannot_begin_anew(tmp_path):
     with pytest.raises(WorkerLostError):
         run.run()
     assert run.told == []
+
+
+def test_hosts_that_are_left_tell_what_happened_before_a_run_failed(tmp_path):
+    run = Falling(tmp_path, {(BARRIER(), 300): 1}, every=None, sink="stdout")
+    with pytest.raises(WorkerLostError):
+        run.run(control_dir=tmp_path / "control")
+    root = Deployment(run.job, 2).root_host
+    entries = read_story(tmp_path / "story.jsonl")
+    assert {entry.host for entry in entries} == {None, 1 - root}
+    assert any("receives frame" in entry.text for entry in entries)
+    assert [entry.text for entry in entries][-1].startswith("the run fails: WorkerLostError")
 
 
 def test_restarts_without_progress_are_bounded_and_pause_and_the_run_can_be_resumed(tmp_path):

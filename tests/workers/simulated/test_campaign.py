@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,7 @@ def test_a_wrong_join_is_found_with_its_seed_the_way_to_replay_it_and_a_smaller_
     assert isinstance(error, AssertionError)
     assert f"seeds=[{error.seed}]" in error.replay
     assert error.replay in str(error)
+    assert re.search(r"step [0-9]+ +host [0-9]  w0 closes epoch", error.smallest)
     assert error.smallest.count("@") < len(STREAMS["hits"]) + len(STREAMS["asks"])
     with pytest.raises(SimulationFailed):
         testing.simulate(Forgetful, STREAMS, seeds=[error.seed])

@@ -1,0 +1,143 @@
+"""A story: notes of what a host was given lately and what it did, to be read after a failure. Nothing is noted of a single event.
+
+Making a note is cheap, since synchronising is on the hot path: a few numbers, and one note for a round of requests, of answers or
+of parts of a state. A note holds on to nothing that is large. `story_words` makes sentences of notes.
+
+>>> story = Story(0)
+>>> story.tick(2.5)
+>>> for child in ("w1", "w2"):
+...     story.takes("w0", JoinAnswer(child, 14, ["a large state"], {}))
+>>> [note[1:] for note in story.log]
+[(2.5, 'answers', ['w1', 'w2'], 'w0', 14, 1)]
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from dgs.model.order import OrderKey
+from dgs.model.outputs import OutputBatch
+from dgs.workers.protocol.lanes import Lanes
+from dgs.workers.protocol.messages import (
+    EpochClosed,
+    Events,
+    ForkedState,
+    Frame,
+    Frontiers,
+    JoinAnswer,
+    JoinRequest,
+    Message,
+    Skipped,
+    Snapshot,
+)
+
+MOST_NOTES = 1_000
+"""Of a host. Older ones are forgotten."""
+
+MOST_MESSAGES = 5
+"""Messages of a frame that a note names."""
+
+Note = tuple[Any, ...]
+"""The story, the time, what happened (a method of `story_words._Words`), and numbers and names."""
+
+Log = deque[Note]
+
+Span = tuple[int, int, int]
+"""How many times of events there are, the first and the last."""
+
+
+class Story:
+    """Takes notes of one host of a generation, or of the driver (`host` None). `log`: where they go, if several write into one."""
+
+    def __init__(
+        self, host: int | None, lanes: Lanes | None = None, *, generation: int = 0, log: Log | None = None
+    ) -> None:
+        self.host, self.lanes, self.generation = host, lanes, generation
+        self._now = 0.0
+        self.log: Log = deque(maxlen=MOST_NOTES) if log is None else log
+        self._round: Any = None  # what the last note is about, where the next message may belong to it
+        self._number = 0
+        self._names: list[str] = []
+
+    def tick(self, now: float) -> None:
+        """Take the time of what is noted next: seconds since 1970, or steps of a simulation."""
+        self._now, self._round = now, None
+
+    def note(self, what: str, *details: Any) -> None:
+        """Note something; `what` is a method of `story_words._Words`, which takes the details."""
+        self._round = None
+        self.log.append((self, self._now, what, *details))
+
+    def says(self, text: str, worker: str | None = None) -> None:
+        """Note something in words, and which worker it concerns, if one."""
+        self.note("says", text, worker)
+
+    def reads(self, source: str, rows: int, frontier: OrderKey) -> None:
+        """Note what was read of a source, and how far it has come."""
+        self.note("reads", source, rows, frontier)
+
+    def receives(self, frame: Frame) -> None:
+        """Note a frame of another host."""
+        self.note("receives", frame.sender, frame.sequence, len(frame.messages))
+
+    def sends(self, host: int, frame: Frame) -> None:
+        """Note a frame for another host."""
+        messages = frame.messages
+        some = [(target, *_brief(message)) for target, message in messages[:MOST_MESSAGES]]
+        self.note("sends", host, frame.sequence, len(messages), some)
+
+    def takes(self, worker: str, message: Message) -> None:
+        """Note a message that a worker takes; not the news of frontiers, of which there are many, and which are read of sources."""
+        kind = message.__class__
+        if kind is Frontiers:
+            return
+        if kind is JoinRequest:
+            if message is not self._round:
+                self._begin_round(message, *_brief(message))
+            self._names.append(worker)
+        elif kind is ForkedState:
+            if kind is not self._round:
+                self._begin_round(kind, "parts")
+            self._names.append(worker)
+        elif isinstance(message, JoinAnswer):
+            if worker != self._round or message.number != self._number:
+                self._number = message.number
+                self._begin_round(worker, "answers", worker, message.number, len(message.states))
+            self._names.append(message.child)
+        else:
+            what, *details = _brief(message)
+            self.note(what, [worker], *details)
+
+    def _begin_round(self, about: Any, what: str, *details: Any) -> None:
+        self._names = []
+        self.note(what, self._names, *details)
+        self._round = about
+
+    def gives(self, worker: str, effect: OutputBatch | Skipped | EpochClosed | Snapshot) -> None:
+        """Note what a worker gives its host."""
+        if isinstance(effect, OutputBatch):
+            self.note("outputs", worker, effect.stream, _span(effect.ts))
+        elif isinstance(effect, Skipped):
+            self.note("skips", worker, effect.event.stream, _span(effect.event.ts))
+        elif isinstance(effect, Snapshot):
+            self.note("shows", worker, effect.epoch)
+        else:
+            self.note("closes", worker, effect.epoch)
+
+
+def _brief(message: Message) -> Note:
+    """Return what a message is, in numbers."""
+    if isinstance(message, Events):
+        return "events", message.lane, _span(message.batch.ts)
+    if isinstance(message, JoinRequest):
+        span = None if message.keys is None else _span(message.keys.ts)
+        return "requests", message.number, message.lane, span, message.epoch
+    if isinstance(message, JoinAnswer):
+        return "answers", [message.child], message.number, len(message.states)
+    return ("parts",) if isinstance(message, ForkedState) else ("frontiers", len(message.by_lane))
+
+
+def _span(times: Any) -> Span:
+    count = len(times)
+    return (count, times.item(0), times.item(-1)) if count else (0, 0, 0)
