@@ -11,7 +11,6 @@ import pytest
 
 from dgs.model.order import END, OrderKey
 from dgs.workers.protocol import inner
-from dgs.workers.protocol.edges import Edge, Edges
 from dgs.workers.protocol.host import Host
 from dgs.workers.protocol.inner import Inner
 from dgs.workers.protocol.lanes import Lanes
@@ -19,7 +18,6 @@ from dgs.workers.protocol.leaf import Leaf
 from dgs.workers.protocol.mailbox import Mailbox
 from dgs.workers.protocol.messages import Effect, Frame, JoinAnswer, JoinRequest, Message, Send
 from dgs.workers.protocol.pending import OwnEvents, Pending, Synchronisation
-from dgs.workers.protocol.read_gate import ReadGate
 from dgs.workers.protocol.releases import Release
 from dgs.workers.protocol.worker import Worker
 from dgs.workers.recovery.positions import Positions
@@ -111,54 +109,51 @@ def relays_more_than_it_knows(patch: pytest.MonkeyPatch) -> None:
 
 def takes_repeated_frames(patch: pytest.MonkeyPatch) -> None:
     """R1: a repeated frame is dropped."""
-    original = Edge.accept
+    original = Host.receive
 
-    def again(edge: Edge, frame: Frame) -> bool:
-        return original(edge, frame) or (
-            frame.generation == edge.generation and frame.sequence <= edge.received
-        )
+    def again(host: Host, frame: Frame) -> None:
+        if frame.generation == host._generation and frame.sequence <= host._received[frame.sender]:
+            host._queue.extend(frame.messages)
+        original(host, frame)
 
-    patch.setattr(Edge, "accept", again)
+    patch.setattr(Host, "receive", again)
 
 
 def does_not_notice_a_gap(patch: pytest.MonkeyPatch) -> None:
     """R1: a frame that is missing ends the generation."""
-    original = Edge.accept
+    original = Host.receive
 
-    def whatever_comes(edge: Edge, frame: Frame) -> bool:
-        if frame.generation == edge.generation and frame.sequence > edge.received:
-            edge.received = frame.sequence - 1
-        return original(edge, frame)
+    def whatever_comes(host: Host, frame: Frame) -> None:
+        if frame.generation == host._generation and frame.sequence > host._received[frame.sender]:
+            host._received[frame.sender] = frame.sequence - 1
+        original(host, frame)
 
-    patch.setattr(Edge, "accept", whatever_comes)
+    patch.setattr(Host, "receive", whatever_comes)
 
 
 def takes_frames_of_older_generations(patch: pytest.MonkeyPatch) -> None:
     """R1: a frame of an older generation is dropped."""
-    original = Edge.accept
+    original = Host.receive
 
-    def of_any(edge: Edge, frame: Frame) -> bool:
-        return original(edge, replace(frame, generation=edge.generation))
+    def of_any(host: Host, frame: Frame) -> None:
+        original(host, replace(frame, generation=host._generation))
 
-    patch.setattr(Edge, "accept", of_any)
+    patch.setattr(Host, "receive", of_any)
 
 
 def keeps_no_order_of_messages(patch: pytest.MonkeyPatch) -> None:
     """R2: messages on an edge are first in, first out."""
-    send, put = Host._send, Edges.put
+    original = Host._send
 
     def last_first(host: Host, target: str, message: Message) -> None:
-        send(host, target, message)
+        original(host, target, message)
         if host._home[target] == host.index:
             host._queue.rotate(1)
-
-    def in_front(edges: Edges, host: int, target: str, message: Message) -> None:
-        put(edges, host, target, message)
-        outgoing = edges._to[host].outgoing
-        outgoing.insert(0, outgoing.pop())
+        else:
+            outgoing = host._outgoing[host._home[target]]
+            outgoing.insert(0, outgoing.pop())
 
     patch.setattr(Host, "_send", last_first)
-    patch.setattr(Edges, "put", in_front)
 
 
 def answers_keyless_requests_at_once(patch: pytest.MonkeyPatch) -> None:
@@ -216,29 +211,29 @@ def answers_the_last_request_early(patch: pytest.MonkeyPatch) -> None:
 
 def lets_nobody_read_over_the_bound(patch: pytest.MonkeyPatch) -> None:
     """R11: the source with the globally lowest frontier may always read on."""
-    original = ReadGate.next_source
+    original = Host.next_source
 
-    def strictly(gate: ReadGate, load: int, *args: Any) -> str | None:
-        return None if load > gate._buffer_bytes else original(gate, load, *args)
+    def strictly(host: Host, *args: Any) -> str | None:
+        return None if host.load > host._buffer_bytes else original(host, *args)
 
-    patch.setattr(ReadGate, "next_source", strictly)
+    patch.setattr(Host, "next_source", strictly)
 
 
 def reads_whatever_is_there(patch: pytest.MonkeyPatch) -> None:
     """R11: over the bound only the source that is furthest behind is read."""
-    original = ReadGate.next_source
+    original = Host.next_source
 
-    def with_room(gate: ReadGate, *args: Any) -> str | None:
+    def with_room(host: Host, *args: Any) -> str | None:
         with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(gate, "_buffer_bytes", 2**60)
-            return original(gate, *args)
+            inner.setattr(host, "_buffer_bytes", 2**60)
+            return original(host, *args)
 
-    patch.setattr(ReadGate, "next_source", with_room)
+    patch.setattr(Host, "next_source", with_room)
 
 
 def says_nothing_of_its_frontier(patch: pytest.MonkeyPatch) -> None:
     """R11: hosts exchange their lowest frontiers while one is full."""
-    patch.setattr(Edges, "_is_news", lambda *_: False)
+    patch.setattr(Host, "_is_news", lambda *_: False)
 
 
 def begins_again_at_the_beginning(patch: pytest.MonkeyPatch) -> None:
