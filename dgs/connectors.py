@@ -1,12 +1,31 @@
 """Connectors of your own, which plan.yaml names: sources of rows, sinks of outputs.
 
+The contract of a store of checkpoints is here, too.
+
 >>> Source.__module__
 'dgs.workers.sources.custom_source'
 """
 
-from dgs.errors import ConnectorError
+from dgs.errors import CheckpointBusyError, CheckpointFailedError, ConnectorError, FencedError
 from dgs.model.outputs import OutputBatch
+from dgs.workers.recovery.checkpoint import Checkpoint, CheckpointStore, ResumePoint
+from dgs.workers.recovery.resume_point import resume_point
 from dgs.workers.sinks.custom_sink import Generation, Sink, ids
 from dgs.workers.sources.custom_source import Piece, Source
 
-__all__ = ["ConnectorError", "Generation", "OutputBatch", "Piece", "Sink", "Source", "ids"]
+__all__ = [
+    "Checkpoint",
+    "CheckpointBusyError",
+    "CheckpointFailedError",
+    "CheckpointStore",
+    "ConnectorError",
+    "FencedError",
+    "Generation",
+    "OutputBatch",
+    "Piece",
+    "ResumePoint",
+    "Sink",
+    "Source",
+    "ids",
+    "resume_point",
+]

@@ -1,6 +1,7 @@
 """Testing a program as the runtime is tested, in one line of pytest: under random plans, and with crashes, failing disks and networks.
 
-Connectors of your own are tested by `check_source` (`source_laws`) and `check_sink` (`sink_laws`, `line_crashes`); what breaks a law is `LawBroken` (`broken_law`).
+Connectors of your own are tested by `check_source` (`source_laws`), `check_sink` (`sink_laws`) and `check_store` (`store_laws`), also
+with a crash at every line of a commit (`line_crashes`); what breaks a law is `LawBroken` (`broken_law`).
 
 >>> from dgs import ALWAYS, Dependence, Program, kind
 >>> VALUE, BARRIER = kind("value"), kind("barrier")
@@ -32,6 +33,7 @@ from dgs.semantics.equivalence import OutputsDiffer, assert_equivalent
 from dgs.testing.broken_law import LawBroken
 from dgs.testing.sink_laws import check_sink
 from dgs.testing.source_laws import check_source
+from dgs.testing.store_laws import check_store
 
 if TYPE_CHECKING:
     from dgs.workers.simulated.campaign import Campaign
@@ -44,6 +46,7 @@ __all__ = [
     "assert_equivalent",
     "check_sink",
     "check_source",
+    "check_store",
     "run_plans",
     "simulate",
 ]

@@ -119,8 +119,15 @@ BEGINNING = ResumePoint(generation=1)
 class CheckpointStore(Protocol):
     """Keeps the checkpoints of one job; one run at a time has it open.
 
-    Law: whatever happens during `commit` (a crash, a full disk, a torn write), `begin` afterwards returns either the
-    checkpoint before or the one that was being committed, whole.
+    Laws, which `dgs.testing.check_store` checks (`resume_point` makes what `begin` returns):
+
+    - newest: `begin` returns what was committed last, in any later process.
+    - whole: all that was committed comes back as it was, states of any size. A checkpoint without a state leaves the state of an
+      older one in use: `begin` returns it with its own positions, and with what the newest has committed.
+    - alone: each `begin` has a greater generation. While one object has begun, a second one is refused (CheckpointBusyError), or
+      from then on the first is (FencedError).
+    - atomic: whatever happens during `commit` (a crash, a full disk, a torn write), `begin` afterwards returns either the
+      checkpoint before or the one that was being committed, whole.
     """
 
     def begin(self) -> ResumePoint:

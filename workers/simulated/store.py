@@ -52,10 +52,11 @@ class Storage(Protocol):
 
 @dataclass
 class KeptCheckpoints:
-    """The memory that outlives every crash: the last checkpoint, and the number of the last generation."""
+    """The memory that outlives every crash: the last checkpoint, the last that has a state, and the number of the last generation."""
 
     generation: int = 0
     last: Checkpoint | None = None
+    with_state: Checkpoint | None = None
 
 
 class KeptStore:
@@ -71,13 +72,14 @@ class KeptStore:
         self._generation = self._kept.generation
         if self._kept.last is not None:
             self._publish(self._kept.last.files)
-        return resume_point(self._generation, self._kept.last, self._kept.last)
+        return resume_point(self._generation, self._kept.last, self._kept.with_state)
 
     def commit(self, checkpoint: Checkpoint) -> None:
         """Keep a checkpoint. Raises FencedError if a newer generation has begun."""
         if self._generation != self._kept.generation:
             raise FencedError(path="memory", generation=self._generation, newest=self._kept.generation)
-        self._kept.last = checkpoint
+        with_state = self._kept.with_state if checkpoint.state is None else checkpoint
+        self._kept.last, self._kept.with_state = checkpoint, with_state
         self._publish(checkpoint.files)
 
     def close(self) -> None:
