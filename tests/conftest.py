@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Iterator
+from contextlib import chdir
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -84,8 +85,15 @@ def ray_cluster() -> Iterator[object]:
     """One Ray for all tests: on loopback, with bounded memory, stopped at the end."""
     if find_spec("ray") is None:
         pytest.skip("Ray is not installed")
-    with cluster("local", 2) as ray:
+    with chdir(
+        Path(__file__).parents[1]
+    ):  # Ray's workers import from where it is started: `tests` must be there
+        starting = cluster("local", 2)
+        ray = starting.__enter__()
+    try:
         yield ray
+    finally:
+        starting.__exit__(None, None, None)
 
 
 @pytest.fixture(scope="session")
