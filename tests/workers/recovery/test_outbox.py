@@ -21,6 +21,7 @@ from dgs.workers.recovery.positions import Positions
 from dgs.workers.runtime.job import Job
 from dgs.workers.runtime.local import run_local
 from dgs.workers.runtime.store_opening import open_directory
+from dgs.workers.sinks.sqlite_sink import SqliteSink, Writer
 
 VIEW = Tag("view")
 
@@ -71,6 +72,8 @@ def test_outbox_of_another_dealing_is_delivered_though_out_of_order_under_the_ne
     }
     lanes = [Lane(i, "root", f"s/{i}", TagSet.of(VIEW)) for i in range(3)]
     before = open_directory(job(tmp_path, splits=3), lambda _files: None)
+    run = before.name_run(resumes=False)
+    SqliteSink(tmp_path / "out.db", "outputs", Writer(run, generation=1)).close()
     before.begin()
     zero = outputs(list(range(BLOCK)), 0)
     outbox = (outputs(second, 2), zero, outputs(first, 1))
