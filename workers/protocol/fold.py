@@ -1,19 +1,31 @@
-"""Folding the user's update over releases.
+"""Folding the user's update over releases: which way is taken, and the ways that are not event by event.
 
-A release is folded stretch by stretch, or merged by OrderKey where its lanes alternate densely. Outputs come back as one
-OutputBatch per stream and stretch, each output with the row of its event.
+The way depends on what is folded, and on what the state type offers. In each group the first line that fits decides:
+
+    what is folded     if                                                               way
+    ----------------   --------------------------------------------------------------   -----------------------
+    a release          all lanes but one accumulate, and there is an `update_windows`   _Windows.fold
+                       its lanes alternate densely                                      ScalarLoop.fold_merged
+                       else                                                             each stretch as a batch
+    a batch            it has more than FEW_EVENTS, and there is an `update_batch`      _Columns.fold
+                       it is one event                                                  ScalarLoop.fold_one
+                       else                                                             ScalarLoop.fold_batch
+    windows            there is an `update_windows`                                     _Windows.fill
+                       else                                                             each window as a batch
+    events and their   always                                                           _Joined.fold
+    windows' states
+
+Outputs come back as one OutputBatch per stream and stretch, each output with the row of its event.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from dgs.model import columns
 from dgs.model.events import Event, EventBatch, Int64s
 from dgs.model.outputs import BatchEmitter, OutputBatch
-from dgs.model.program import Emit, Program, State, StateType
+from dgs.model.program import Emit, Program, State, StateType, Update, UpdateBatch, UpdateWindows
 from dgs.model.user_code import UserCode
 from dgs.workers.protocol.releases import Release
 from dgs.workers.protocol.update_loop import Feed, ScalarLoop
@@ -21,71 +33,46 @@ from dgs.workers.protocol.update_loop import Feed, ScalarLoop
 NOTHING = object()
 """In place of a state: there is none (yet, or any more)."""
 
-
 FEW_EVENTS = 32
 """So many events are folded one by one even where there is an `update_batch`: a call of it costs more."""
 
 
 class Folder:
-    """Folds the update of one state type over releases. Law: equal to calling `update` on each event in OrderKey order."""
+    """Folds the update of one state type over releases. Law: equal to calling `update` on each event in OrderKey order.
+
+    Its methods raise UserCodeError if the user's code raises.
+    """
 
     def __init__(self, program: Program, state_type: StateType, worker: str) -> None:
         self._program = program
-        self._update = state_type.update
-        self._update_batch = state_type.update_batch
-        self._update_windows = state_type.update_windows
-        self._code = UserCode(program, worker)
-        self._loop = ScalarLoop(self._code, state_type.update)
+        code = UserCode(program, worker)
+        self._loop = ScalarLoop(code, state_type.update)
+        self._joined = _Joined(program, state_type.update, self._loop)
+        self._columns = self._windows = None
+        if state_type.update_batch is not None:
+            self._columns = _Columns(code, state_type.update_batch)
+        if state_type.update_windows is not None:
+            self._windows = _Windows(code, state_type.update_windows, self._joined)
 
     def fold(self, state: State, release: Release) -> tuple[State, list[OutputBatch]]:
-        """Return the state after the release and the outputs. Raises UserCodeError if the user's code raises."""
+        """Return the state after the release and the outputs."""
         outputs: list[OutputBatch] = []
-        if (windowed := self._as_windows(release)) is not None:
-            return self._fold_as_windows(state, *windowed, outputs), outputs
-        if release.is_dense:
-            return self._loop.fold_merged(state, release, outputs), outputs
-        for _, batch in release.stretches():
-            state = self._fold_batch(state, batch, outputs)
+        if self._windows is not None and (split := self._windows.split(release)) is not None:
+            state = self._windows.fold(state, *split, outputs)
+        elif release.is_dense:
+            state = self._loop.fold_merged(state, release, outputs)
+        else:
+            for _, batch in release.stretches():
+                state = self._fold_batch(state, batch, outputs)
         return state, outputs
 
-    def _as_windows(self, release: Release) -> tuple[list[EventBatch], list[EventBatch]] | None:
-        """Split a release into the events of the one lane that does not accumulate and those that do; None if there are more."""
-        if self._update_windows is None or len(set(release.lanes)) == 1:
-            return None
-        cutting: list[tuple[int, EventBatch]] = []
-        summed: list[tuple[int, EventBatch]] = []
-        for lane, batch in zip(release.lanes, release.batches, strict=True):
-            accumulates = all(tag.kind in self._program.accumulating for tag in batch.tags)
-            (summed if accumulates else cutting).append((lane, batch))
-        if len({lane for lane, _ in cutting}) != 1:
-            return None
-        return [batch for _, batch in cutting], [batch for _, batch in summed]
-
-    def _fold_as_windows(
-        self,
-        state: State,
-        cutting: list[EventBatch],
-        summed: list[EventBatch],
-        outputs: list[OutputBatch],
-    ) -> State:
-        """Fold what accumulates window by window, in one call a batch, and join at the events between the windows."""
-        for batch in cutting:
-            partial: list[State] = [NOTHING] * len(batch)
-            rest = []
-            for part in summed:
-                below = part.position_of(batch.key(len(batch) - 1))
-                if below:
-                    self.fold_windows(partial, part.cut(0, below), batch)
-                if below < len(part):
-                    rest.append(part.cut(below, len(part)))
-            state, made = self.fold_joined(state, batch, [partial])
-            outputs += made
-            summed = rest
-        for part in summed:
-            last = [state]
-            self.fold_windows(last, part, None)
-            (state,) = last
-        return state
+    def _fold_batch(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
+        count = len(batch)
+        if self._columns is not None and count > FEW_EVENTS:
+            return self._columns.fold(state, batch, outputs)
+        if count == 1:
+            return self._loop.fold_one(state, batch, outputs)
+        return self._loop.fold_batch(state, batch, outputs)
 
     def fold_windows(
         self, states: list[State], batch: EventBatch, keys: EventBatch | None
@@ -95,36 +82,105 @@ class Folder:
         The last window gets the rest; without keys it is the only one. A state that is NOTHING is made when its first event
         comes. Returns the outputs.
         """
-        cuts = np.array([len(batch)]) if keys is None else batch.positions_of(keys)
-        starts = np.concatenate(([0], cuts[:-1]))
-        filled = np.flatnonzero(cuts > starts).tolist()
-        if self._update_windows is not None:
-            self._windows_at_once(states, batch, cuts, filled)
-            return []
         outputs: list[OutputBatch] = []
+        if self._windows is not None:
+            self._windows.fill(states, batch, keys)
+            return outputs
+        stops, filled = _windows_of(batch, keys)
         for i in filled:
+            window = batch.cut(int(stops[i - 1]) if i else 0, int(stops[i]))
             state = self._program.identity() if states[i] is NOTHING else states[i]
-            states[i] = self._fold_batch(state, batch.cut(int(starts[i]), int(cuts[i])), outputs)
+            states[i] = self._fold_batch(state, window, outputs)
         return outputs
 
-    def _windows_at_once(
-        self, states: list[State], batch: EventBatch, cuts: Int64s, filled: list[int]
-    ) -> None:
+    def fold_joined(
+        self, state: State, batch: EventBatch, parts: list[list[State]]
+    ) -> tuple[State, list[OutputBatch]]:
+        """Fold events, each after joining the base state with the partial states of its window: one list per child."""
+        return self._joined.fold(state, batch, parts)
+
+
+class _Columns:
+    """Whole batches at once, with `update_batch`."""
+
+    def __init__(self, code: UserCode, update_batch: UpdateBatch) -> None:
+        self._code, self._update_batch = code, update_batch
+
+    def fold(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
+        """Return the state after a batch; add its outputs."""
+        emit = BatchEmitter(batch, outputs)
+        return self._code.call("update_batch", self._update_batch, state, batch, emit, at=batch)
+
+
+class _Windows:
+    """Many windows of a batch at once, with `update_windows`: their events accumulate and emit nothing."""
+
+    def __init__(self, code: UserCode, update_windows: UpdateWindows, joined: _Joined) -> None:
+        self._code, self._update_windows, self._joined = code, update_windows, joined
+
+    def split(self, release: Release) -> tuple[list[EventBatch], list[EventBatch]] | None:
+        """Return the events of the one lane that does not accumulate, and all others; None if not just one of several does not."""
+        if len(set(release.lanes)) == 1:
+            return None
+        ending: list[tuple[int, EventBatch]] = []
+        summed: list[EventBatch] = []
+        for lane, batch in zip(release.lanes, release.batches, strict=True):
+            if all(tag.kind in self._code.program.accumulating for tag in batch.tags):
+                summed.append(batch)
+            else:
+                ending.append((lane, batch))
+        if len({lane for lane, _ in ending}) != 1:
+            return None
+        return [batch for _, batch in ending], summed
+
+    def fold(
+        self, state: State, ending: list[EventBatch], summed: list[EventBatch], outputs: list[OutputBatch]
+    ) -> State:
+        """Return the state after both; add the outputs. Each event of `ending` ends a window of `summed`, which it is joined with."""
+        for batch in ending:
+            partial: list[State] = [NOTHING] * len(batch)
+            rest = []
+            for part in summed:
+                below = part.position_of(batch.key(len(batch) - 1))
+                if below:
+                    self.fill(partial, part.cut(0, below), batch)
+                if below < len(part):
+                    rest.append(part.cut(below, len(part)))
+            state, made = self._joined.fold(state, batch, [partial])
+            outputs += made
+            summed = rest
+        for part in summed:
+            last = [state]
+            self.fill(last, part, None)
+            (state,) = last
+        return state
+
+    def fill(self, states: list[State], batch: EventBatch, keys: EventBatch | None) -> None:
+        """Fold a batch into the partial states of windows: see `Folder.fold_windows`."""
+        stops, filled = _windows_of(batch, keys)
+
         def update_windows() -> list[State]:
-            return columns.to_list(self._update_windows(batch, cuts[:-1]))  # type: ignore[misc]
+            return columns.to_list(self._update_windows(batch, stops[:-1]))
 
         def joined() -> None:
-            join = self._program.join
+            join = self._code.program.join
             for i in filled:
                 states[i] = partial[i] if states[i] is NOTHING else join(states[i], partial[i])
 
         partial = self._code.call("update_windows", update_windows, at=batch)
         self._code.call("join", joined, at=batch)
 
-    def fold_joined(
+
+class _Joined:
+    """Events with the partial states of their windows: the base state is joined with these before each event."""
+
+    def __init__(self, program: Program, update: Update, loop: ScalarLoop) -> None:
+        self._program, self._update, self._loop = program, update, loop
+
+    def fold(
         self, state: State, batch: EventBatch, parts: list[list[State]]
     ) -> tuple[State, list[OutputBatch]]:
-        """Fold events, each after joining the base state with the partial states of its window: one list per child."""
+        """Return the state after the events and the outputs: see `Folder.fold_joined`."""
         join, update = self._program.join, self._update
         windows = zip(*parts, strict=True)
 
@@ -135,28 +191,11 @@ class Folder:
             return update(base, event, emit)
 
         state, values, rows = self._loop.fold(state, Feed.of(batch), joined_update)
-        if not values:
-            return state, []
-        return state, [OutputBatch.of_rows(batch, values, rows)]
+        return state, [OutputBatch.of_rows(batch, values, rows)] if values else []
 
-    def _fold_batch(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
-        count = len(batch)
-        if self._update_batch is not None and count > FEW_EVENTS:
-            return self._fold_columns(state, batch, outputs)
-        if count == 1:
-            return self._fold_one(state, batch, outputs)
-        return self._loop.fold_batch(state, batch, outputs)
 
-    def _fold_one(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
-        """Fold a single event, as where a worker waits for the others at every event."""
-        values: list[Any] = []
-        event = next(batch.stream_of_events()[0])
-        state = self._code.call("update", self._update, state, event, values.append, at=batch)
-        if values:
-            rows = np.zeros(len(values), dtype=np.intp) if len(values) > 1 else None
-            outputs.append(OutputBatch.of_rows(batch, values, rows))
-        return state
-
-    def _fold_columns(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
-        update_batch, emit = self._update_batch, BatchEmitter(batch, outputs)
-        return self._code.call("update_batch", update_batch, state, batch, emit, at=batch)  # type: ignore[arg-type]
+def _windows_of(batch: EventBatch, keys: EventBatch | None) -> tuple[Int64s, list[int]]:
+    """Return where each window stops in a batch, and the windows that have events. Without keys it is one window."""
+    stops = np.array([len(batch)]) if keys is None else batch.positions_of(keys)
+    starts = np.concatenate(([0], stops[:-1]))
+    return stops, np.flatnonzero(stops > starts).tolist()

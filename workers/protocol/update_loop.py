@@ -81,6 +81,16 @@ class ScalarLoop:
         self._is_dense = len(values) * DENSE > feed.count
         return state, values, rows
 
+    def fold_one(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
+        """Return the state after a batch of one event, as where a worker waits for the others at every event; add its outputs."""
+        values: list[Any] = []
+        event = next(batch.stream_of_events()[0])
+        state = self._code.call("update", self._update, state, event, values.append, at=batch)
+        if values:
+            rows = np.zeros(len(values), dtype=np.intp) if len(values) > 1 else None
+            outputs.append(OutputBatch.of_rows(batch, values, rows))
+        return state
+
     def fold_batch(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
         """Return the state after a batch; add its outputs."""
         for start in range(0, len(batch), EVENTS_AT_ONCE):
