@@ -1,21 +1,19 @@
-"""A host: many workers in one process, and the frames between hosts.
+"""A host: many workers in one process, and the ways that messages take between them.
 
-Messages between workers of one host go through a local queue; those for workers elsewhere are collected into one frame per
-host and pump. A host also knows which of its sources may be read next (R11). Like the workers, it only says what to do.
+Messages between workers of one host go through a local queue; those for workers elsewhere leave in frames, over edges. What local
+sources have read goes to the workers that own its lanes; the read gate says which source is next (R11). Like the workers, a host
+only says what to do.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 
-import numpy as np
-
-from dgs.errors import FrameGapError, UnownedTagError
-from dgs.model.events import Codes, EventBatch
-from dgs.model.order import BEGIN, END, OrderKey
+from dgs.model.events import EventBatch
+from dgs.model.order import END, OrderKey
 from dgs.model.outputs import OutputBatch
+from dgs.workers.protocol.edges import Edges, Peer
 from dgs.workers.protocol.lanes import Lanes, Router
 from dgs.workers.protocol.messages import (
     EpochClosed,
@@ -28,49 +26,19 @@ from dgs.workers.protocol.messages import (
     Skipped,
     Snapshot,
 )
-from dgs.workers.protocol.releases import Rows
+from dgs.workers.protocol.read_gate import ReadGate, always
 from dgs.workers.protocol.story import Story
 from dgs.workers.protocol.worker import Worker
-
-
-@dataclass(frozen=True, slots=True)
-class Peer:
-    """The last news of another host."""
-
-    lowest_frontier: OrderKey = BEGIN
-    load: int = 0
-
 
 Reported = OutputBatch | Skipped | EpochClosed | Snapshot
 """What workers tell their host: outputs, events that were left out, ends of epochs, the root's snapshots."""
 
-FEW_LANES = 8
-"""Up to so many lanes, a pass over a batch for each is cheaper than sorting it."""
-
-
-def _rows_by_lane(lanes: list[int | None], codes: Codes) -> Iterator[tuple[int | None, Rows]]:
-    """Yield each lane that has events in a batch, with their rows: `lanes` is the lane of each tag code."""
-    distinct = list(dict.fromkeys(lanes))
-    which = np.array([distinct.index(lane) for lane in lanes], dtype=np.int32)
-    group = codes if len(distinct) == len(lanes) else which[codes]
-    if len(distinct) <= FEW_LANES:
-        found = ((lane, (group == i).nonzero()[0]) for i, lane in enumerate(distinct))
-    else:
-        order = np.argsort(group, kind="stable")
-        bounds = np.searchsorted(group[order], np.arange(len(distinct) + 1))
-        found = ((lane, order[bounds[i] : bounds[i + 1]]) for i, lane in enumerate(distinct))
-    yield from ((lane, rows) for lane, rows in found if len(rows))
-
-
-def _always(source: str) -> bool:  # noqa: ARG001 - asked of every source
-    """Every source is ready."""
-    return True
-
 
 class Host:
-    """The workers of one process, of `hosts` in all. `home` says on which of them every worker of the plan lives.
+    """The workers of one process, of `hosts` in all.
 
-    `story`: takes notes of what happens here (default: one of its own).
+    `home`: the host of every worker of the plan; `sources`: the local sources with their streams; `story`: takes notes of what
+    happens here (default: one of its own).
     """
 
     def __init__(
@@ -92,25 +60,20 @@ class Host:
         self._lanes = lanes
         self._router = Router(lanes)
         self._home = home
-        self._buffer_bytes = buffer_bytes
-        self._generation = generation
+        self._streams = dict(sources)
         self._queue: deque[tuple[str, Message]] = deque()
         self._awake: dict[str, None] = {}
-        self._outgoing: dict[int, list[tuple[str, Message]]] = {h: [] for h in range(hosts) if h != index}
         self._has_forked = False  # in this pump, to a worker elsewhere
-        self._sent = dict.fromkeys(self._outgoing, 0)
-        self._received = dict.fromkeys(self._outgoing, 0)
-        self._peers = dict.fromkeys(self._outgoing, Peer())
-        self._told = dict.fromkeys(self._outgoing, Peer())
-        self._sources = dict.fromkeys(sources, BEGIN)
-        self._streams = dict(sources)
-        self._feeds = {source: self._fed_hosts(streams) for source, streams in sources.items()}
-        self.starved_reads = 0
+        self._edges = Edges(index, hosts=hosts, generation=generation, buffer_bytes=buffer_bytes)
+        feeds = {source: self._fed_hosts(streams) for source, streams in sources.items()}
+        self._gate = ReadGate(feeds, buffer_bytes)
         self._note_ends()
 
     def _fed_hosts(self, streams: Iterable[str]) -> tuple[int, ...]:
         lanes = [lane for stream in streams for lane in self._router.of_stream(stream)]
         return tuple(sorted({self._home[lane.owner] for lane in lanes} - {self.index}))
+
+    # -- what comes ----------------------------------------------------------------------------------------------------
 
     def ingest(self, source: str, batches: Iterable[EventBatch], frontier: OrderKey) -> None:
         """Take what a local source has read: events of its streams, and how far all of them have come.
@@ -120,65 +83,38 @@ class Host:
         rows = 0
         for batch in batches:
             rows += len(batch)
-            for lane, part in self._split(batch):
+            for lane, part in self._router.split(batch):
                 self._send(self._lanes.all[lane].owner, Events(lane, part))
-        if rows or frontier > self._sources[source]:
+        if rows or frontier > self.frontiers[source]:
             self.story.reads(source, rows, frontier)
-        if frontier > self._sources[source]:
-            self._sources[source] = frontier
+        if self._gate.advance(source, frontier):
             owners: dict[str, list[tuple[int, OrderKey]]] = {}
-            for lane_of in (
-                lane for stream in self._streams[source] for lane in self._router.of_stream(stream)
-            ):
-                owners.setdefault(lane_of.owner, []).append((lane_of.id, frontier))
+            for stream in self._streams[source]:
+                for lane_of in self._router.of_stream(stream):
+                    owners.setdefault(lane_of.owner, []).append((lane_of.id, frontier))
             for owner, frontiers in owners.items():
                 self._send(owner, Frontiers(tuple(frontiers)))
             self._note_ends()
 
-    def _split(self, batch: EventBatch) -> Iterator[tuple[int, EventBatch]]:
-        """Cut a batch by lane: once, vectorised over its tag codes."""
-        if not len(batch):
-            return
-        lanes = [self._router.lane(batch.stream, tag) for tag in batch.tags]
-        if batch.codes is None:
-            yield self._owned(lanes[0], batch, 0), batch
-            return
-        if len(set(lanes)) == 1 and lanes[0] is not None:
-            yield lanes[0], batch
-            return
-        for lane, rows in _rows_by_lane(lanes, batch.codes):
-            mine = batch
-            if lanes.count(lane) == 1:  # all have one tag: no code for each is needed
-                mine = replace(batch, tags=(batch.tags[lanes.index(lane)],), codes=None)
-            yield self._owned(lane, batch, int(rows[0])), mine.take(rows)
-
-    def _owned(self, lane: int | None, batch: EventBatch, row: int) -> int:
-        if lane is None:
-            tag = batch.tags[0 if batch.codes is None else int(batch.codes[row])]
-            raise UnownedTagError(stream=batch.stream, row=int(batch.seq[row]), tag=tag)
-        return lane
-
     def receive(self, frame: Frame) -> None:
-        """Take a frame of another host. R1: a repeat or an older generation is dropped, a gap is an error."""
-        if frame.generation != self._generation or frame.sequence <= self._received[frame.sender]:
-            return
-        expected = self._received[frame.sender] + 1
-        if frame.sequence != expected:
-            raise FrameGapError(host=self.index, sender=frame.sender, expected=expected, got=frame.sequence)
-        self._received[frame.sender] = expected
-        self.story.receives(frame)
-        self._peers[frame.sender] = Peer(frame.lowest_frontier, frame.load)
-        self._queue.extend(frame.messages)
-        self._note_ends()
+        """Take a frame of another host. R1: a repeat or an older generation is dropped. Raises FrameGapError for a gap."""
+        if self._edges.accept(frame):
+            self.story.receives(frame)
+            self._queue.extend(frame.messages)
+            self._note_ends()
 
     def _note_ends(self) -> None:
         """Let the root, if it lives here, know when all sources of the run have ended, wherever they are read."""
-        if self.lowest_frontier < END or any(peer.lowest_frontier < END for peer in self._peers.values()):
+        if self.lowest_frontier < END or any(
+            peer.lowest_frontier < END for peer in self._edges.peers.values()
+        ):
             return
         for worker in self.workers.values():
             if worker.parent is None:
                 worker.finish()
                 self.wake(worker.id)
+
+    # -- work ----------------------------------------------------------------------------------------------------------
 
     def wake(self, worker: str) -> None:
         """Let a worker act at the next pump although no message came: it was started or asked for a snapshot."""
@@ -211,41 +147,18 @@ class Host:
         if host == self.index:
             self._queue.append((target, message))
         else:
-            self._outgoing[host].append((target, message))
+            self._edges.put(host, target, message)
             self._has_forked |= isinstance(message, ForkedState)
+
+    # -- what goes -----------------------------------------------------------------------------------------------------
 
     def frames(self) -> Iterator[tuple[int, Frame]]:
         """Yield what is to be sent to other hosts: messages, or news of our frontier and load that they wait for."""
-        me = Peer(self.lowest_frontier, self.load)
-        for host, messages in self._outgoing.items():
-            if not messages and not self._is_news(self._told[host], me):
-                continue
-            self._outgoing[host] = []
-            self._told[host] = me
-            self._sent[host] += 1
-            frame = Frame(
-                self.index,
-                self._generation,
-                self._sent[host],
-                tuple(messages),
-                me.lowest_frontier,
-                me.load,
-            )
+        for host, frame in self._edges.frames(Peer(self.lowest_frontier, self.load)):
             self.story.sends(host, frame)
             yield host, frame
 
-    def _is_news(self, told: Peer, me: Peer) -> bool:
-        """Whether the others should hear of our frontier or load although there is no message for them.
-
-        Frontiers matter only while some host is full (R11), which everybody has heard of; that all sources have ended matters to
-        the root.
-        """
-        if told.lowest_frontier < END <= me.lowest_frontier:
-            return True
-        if (told.load > self._buffer_bytes) != (me.load > self._buffer_bytes):
-            return True
-        is_one_full = any(peer.load > self._buffer_bytes for peer in (me, *self._peers.values()))
-        return is_one_full and told.lowest_frontier != me.lowest_frontier
+    # -- what is read --------------------------------------------------------------------------------------------------
 
     @property
     def load(self) -> int:
@@ -254,32 +167,19 @@ class Host:
 
     @property
     def frontiers(self) -> Mapping[str, OrderKey]:
-        """The frontiers of the local sources."""
-        return self._sources
+        """How far the local sources have come."""
+        return self._gate.frontiers
 
     @property
     def lowest_frontier(self) -> OrderKey:
         """The lowest frontier of the local sources, END when all have ended."""
-        return min(self._sources.values(), default=END)
+        return self._gate.lowest_frontier
 
-    def next_source(self, is_ready: Callable[[str], bool] = _always) -> str | None:
-        """Return the source to read from: of those that are ready the one that is furthest behind; None for none now.
+    @property
+    def starved_reads(self) -> int:
+        """How often a source was read although too much was held: it was the globally lowest one."""
+        return self._gate.starved_reads
 
-        A live source that has nothing does not keep others from being read. R11: over `buffer_bytes`, here or where its
-        events go, a source has to wait, unless it is the globally lowest one: what the others hold may be waiting for it.
-        If that one is not ready, nobody reads.
-        """
-        in_turn = sorted(self._sources, key=self._sources.__getitem__)
-        source = next((name for name in in_turn if self._sources[name] < END and is_ready(name)), None)
-        if source is None:
-            return None
-        is_full = self.load > self._buffer_bytes or any(
-            self._peers[host].load > self._buffer_bytes for host in self._feeds[source]
-        )
-        if not is_full:
-            return source
-        others = (self.lowest_frontier, *(peer.lowest_frontier for peer in self._peers.values()))
-        if all(frontier >= self._sources[source] for frontier in others):
-            self.starved_reads += 1
-            return source
-        return None
+    def next_source(self, is_ready: Callable[[str], bool] = always) -> str | None:
+        """Return the source to read from, of those that are ready; None for none now: see `ReadGate.next_source`."""
+        return self._gate.next_source(self.load, self._edges.peers, is_ready)

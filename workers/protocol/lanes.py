@@ -21,10 +21,15 @@ must be the same everywhere (leaf mailboxes, R6), or children wait for events th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
+import numpy as np
+import numpy.typing as npt
+
+from dgs.errors import UnownedTagError
 from dgs.model.dependence import Dependence, When
+from dgs.model.events import Codes, EventBatch
 from dgs.model.key_sets import KeySet
 from dgs.model.tag_sets import TagSet, union
 from dgs.model.tags import Tag
@@ -33,6 +38,9 @@ from dgs.planner.plan import Plan, PlanNode
 MOST_SINGLE_TAGS = 64
 """Up to this many listed tags of a kind with a predicate rule get a lane each; more share one."""
 
+
+FEW_LANES = 8
+"""Up to so many lanes, a pass over a batch for each is cheaper than sorting it."""
 
 MOST_REMEMBERED = 2**20
 """Tags whose lane is remembered; with more, all are forgotten and hashed again."""
@@ -178,7 +186,7 @@ def _by_kind(tags: TagSet) -> list[TagSet]:
 
 
 class Router:
-    """Finds the lane of every tag of a stream. Answers are remembered: a key is hashed once."""
+    """Finds the lane of every event. Answers are remembered: a key is hashed once."""
 
     def __init__(self, lanes: Lanes) -> None:
         self._by_stream: dict[str, list[Lane]] = {}
@@ -198,3 +206,42 @@ class Router:
                 self._known.clear()
             self._known[where] = next((lane.id for lane in self.of_stream(stream) if tag in lane.tags), None)
         return self._known[where]
+
+    def split(self, batch: EventBatch) -> Iterator[tuple[int, EventBatch]]:
+        """Cut a batch by lane: once, vectorised over its tag codes. Raises UnownedTagError for a tag that no worker owns."""
+        if not len(batch):
+            return
+        lanes = [self.lane(batch.stream, tag) for tag in batch.tags]
+        if batch.codes is None:
+            yield _owned(lanes[0], batch, 0), batch
+            return
+        if len(set(lanes)) == 1 and lanes[0] is not None:
+            yield lanes[0], batch
+            return
+        for lane, rows in _rows_by_lane(lanes, batch.codes):
+            mine = batch
+            if lanes.count(lane) == 1:  # all have one tag: no code for each is needed
+                mine = replace(batch, tags=(batch.tags[lanes.index(lane)],), codes=None)
+            yield _owned(lane, batch, int(rows[0])), mine.take(rows)
+
+
+def _rows_by_lane(lanes: list[int | None], codes: Codes) -> Iterator[tuple[int | None, npt.NDArray[np.intp]]]:
+    """Yield each lane that has events in a batch, with their rows: `lanes` is the lane of each tag code."""
+    distinct = list(dict.fromkeys(lanes))
+    which = np.array([distinct.index(lane) for lane in lanes], dtype=np.int32)
+    group = codes if len(distinct) == len(lanes) else which[codes]
+    if len(distinct) <= FEW_LANES:
+        found = ((lane, (group == i).nonzero()[0]) for i, lane in enumerate(distinct))
+    else:
+        order = np.argsort(group, kind="stable")
+        bounds = np.searchsorted(group[order], np.arange(len(distinct) + 1))
+        found = ((lane, order[bounds[i] : bounds[i + 1]]) for i, lane in enumerate(distinct))
+    yield from ((lane, rows) for lane, rows in found if len(rows))
+
+
+def _owned(lane: int | None, batch: EventBatch, row: int) -> int:
+    """Return the lane of a row. Raises UnownedTagError if there is none."""
+    if lane is None:
+        tag = batch.tags[0 if batch.codes is None else int(batch.codes[row])]
+        raise UnownedTagError(stream=batch.stream, row=int(batch.seq[row]), tag=tag)
+    return lane

@@ -11,6 +11,7 @@ import pytest
 
 from dgs.model.order import END, OrderKey
 from dgs.workers.protocol import inner
+from dgs.workers.protocol.edges import Edge, Edges
 from dgs.workers.protocol.host import Host
 from dgs.workers.protocol.inner import Inner
 from dgs.workers.protocol.lanes import Lanes
@@ -18,6 +19,7 @@ from dgs.workers.protocol.leaf import Leaf
 from dgs.workers.protocol.mailbox import Mailbox
 from dgs.workers.protocol.messages import Effect, Frame, JoinAnswer, JoinRequest, Message, Send
 from dgs.workers.protocol.pending import OwnEvents, Pending, Synchronisation
+from dgs.workers.protocol.read_gate import ReadGate
 from dgs.workers.protocol.releases import Release
 from dgs.workers.protocol.worker import Worker
 from dgs.workers.recovery.positions import Positions
@@ -109,51 +111,54 @@ def relays_more_than_it_knows(patch: pytest.MonkeyPatch) -> None:
 
 def takes_repeated_frames(patch: pytest.MonkeyPatch) -> None:
     """R1: a repeated frame is dropped."""
-    original = Host.receive
+    original = Edge.accept
 
-    def again(host: Host, frame: Frame) -> None:
-        if frame.generation == host._generation and frame.sequence <= host._received[frame.sender]:
-            host._queue.extend(frame.messages)
-        original(host, frame)
+    def again(edge: Edge, frame: Frame) -> bool:
+        return original(edge, frame) or (
+            frame.generation == edge.generation and frame.sequence <= edge.received
+        )
 
-    patch.setattr(Host, "receive", again)
+    patch.setattr(Edge, "accept", again)
 
 
 def does_not_notice_a_gap(patch: pytest.MonkeyPatch) -> None:
     """R1: a frame that is missing ends the generation."""
-    original = Host.receive
+    original = Edge.accept
 
-    def whatever_comes(host: Host, frame: Frame) -> None:
-        if frame.generation == host._generation and frame.sequence > host._received[frame.sender]:
-            host._received[frame.sender] = frame.sequence - 1
-        original(host, frame)
+    def whatever_comes(edge: Edge, frame: Frame) -> bool:
+        if frame.generation == edge.generation and frame.sequence > edge.received:
+            edge.received = frame.sequence - 1
+        return original(edge, frame)
 
-    patch.setattr(Host, "receive", whatever_comes)
+    patch.setattr(Edge, "accept", whatever_comes)
 
 
 def takes_frames_of_older_generations(patch: pytest.MonkeyPatch) -> None:
     """R1: a frame of an older generation is dropped."""
-    original = Host.receive
+    original = Edge.accept
 
-    def of_any(host: Host, frame: Frame) -> None:
-        original(host, replace(frame, generation=host._generation))
+    def of_any(edge: Edge, frame: Frame) -> bool:
+        return original(edge, replace(frame, generation=edge.generation))
 
-    patch.setattr(Host, "receive", of_any)
+    patch.setattr(Edge, "accept", of_any)
 
 
 def keeps_no_order_of_messages(patch: pytest.MonkeyPatch) -> None:
     """R2: messages on an edge are first in, first out."""
-    original = Host._send
+    send, put = Host._send, Edges.put
 
     def last_first(host: Host, target: str, message: Message) -> None:
-        original(host, target, message)
+        send(host, target, message)
         if host._home[target] == host.index:
             host._queue.rotate(1)
-        else:
-            outgoing = host._outgoing[host._home[target]]
-            outgoing.insert(0, outgoing.pop())
+
+    def in_front(edges: Edges, host: int, target: str, message: Message) -> None:
+        put(edges, host, target, message)
+        outgoing = edges._to[host].outgoing
+        outgoing.insert(0, outgoing.pop())
 
     patch.setattr(Host, "_send", last_first)
+    patch.setattr(Edges, "put", in_front)
 
 
 def answers_keyless_requests_at_once(patch: pytest.MonkeyPatch) -> None:
@@ -211,29 +216,29 @@ def answers_the_last_request_early(patch: pytest.MonkeyPatch) -> None:
 
 def lets_nobody_read_over_the_bound(patch: pytest.MonkeyPatch) -> None:
     """R11: the source with the globally lowest frontier may always read on."""
-    original = Host.next_source
+    original = ReadGate.next_source
 
-    def strictly(host: Host, *args: Any) -> str | None:
-        return None if host.load > host._buffer_bytes else original(host, *args)
+    def strictly(gate: ReadGate, load: int, *args: Any) -> str | None:
+        return None if load > gate._buffer_bytes else original(gate, load, *args)
 
-    patch.setattr(Host, "next_source", strictly)
+    patch.setattr(ReadGate, "next_source", strictly)
 
 
 def reads_whatever_is_there(patch: pytest.MonkeyPatch) -> None:
     """R11: over the bound only the source that is furthest behind is read."""
-    original = Host.next_source
+    original = ReadGate.next_source
 
-    def with_room(host: Host, *args: Any) -> str | None:
+    def with_room(gate: ReadGate, *args: Any) -> str | None:
         with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(host, "_buffer_bytes", 2**60)
-            return original(host, *args)
+            inner.setattr(gate, "_buffer_bytes", 2**60)
+            return original(gate, *args)
 
-    patch.setattr(Host, "next_source", with_room)
+    patch.setattr(ReadGate, "next_source", with_room)
 
 
 def says_nothing_of_its_frontier(patch: pytest.MonkeyPatch) -> None:
     """R11: hosts exchange their lowest frontiers while one is full."""
-    patch.setattr(Host, "_is_news", lambda *_: False)
+    patch.setattr(Edges, "_is_news", lambda *_: False)
 
 
 def begins_again_at_the_beginning(patch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,103 @@
+"""Edges: counted frames to and from the other hosts (R1), and what these last said of themselves.
+
+>>> from dgs.workers.protocol.messages import Frontiers
+>>> zero, one = (Edges(i, hosts=2, generation=0, buffer_bytes=100) for i in range(2))
+>>> zero.put(1, "w1", Frontiers(()))
+>>> ((host, frame),) = zero.frames(Peer(OrderKey(5, 0, 0), load=20))
+>>> host, one.accept(frame), one.accept(frame)                  # the second time it is a repeat
+(1, True, False)
+>>> one.peers[0].load, list(one.frames(Peer()))                 # host 1 has no message and no news
+(20, [])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from dgs.errors import FrameGapError
+from dgs.model.order import BEGIN, END, OrderKey
+from dgs.workers.protocol.messages import Frame, Message
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """What a host says of itself in every frame: the lowest frontier of its sources, and the bytes that its workers hold."""
+
+    lowest_frontier: OrderKey = BEGIN
+    load: int = 0
+
+
+class Edge:
+    """The frames to one other host and from it. R1: each counts from 1 in every generation."""
+
+    def __init__(self, index: int, other: int, generation: int) -> None:
+        self.index, self.other, self.generation = index, other, generation
+        self.outgoing: list[tuple[str, Message]] = []
+        self.sent = 0
+        self.received = 0
+        self.peer = Peer()  # what was last heard of the other host
+        self.told = Peer()  # what it was last told of this one
+
+    def accept(self, frame: Frame) -> bool:
+        """Take the number of a frame and what it says of its sender; return whether its messages are new.
+
+        They are not in a repeat, or in a frame of an older generation. Raises FrameGapError if a frame is missing before it.
+        """
+        if frame.generation != self.generation or frame.sequence <= self.received:
+            return False
+        expected = self.received + 1
+        if frame.sequence != expected:
+            raise FrameGapError(host=self.index, sender=self.other, expected=expected, got=frame.sequence)
+        self.received = expected
+        self.peer = Peer(frame.lowest_frontier, frame.load)
+        return True
+
+    def next_frame(self, me: Peer) -> Frame:
+        """Remove what is to be sent and return it as the next frame. `me`: what this host says of itself."""
+        messages, self.outgoing = tuple(self.outgoing), []
+        self.told = me
+        self.sent += 1
+        return Frame(self.index, self.generation, self.sent, messages, me.lowest_frontier, me.load)
+
+
+class Edges:
+    """The edges of the host `index` to all others, of `hosts` in all. A host that holds more than `buffer_bytes` is full."""
+
+    def __init__(self, index: int, *, hosts: int, generation: int, buffer_bytes: int) -> None:
+        self._buffer_bytes = buffer_bytes
+        self._to = {other: Edge(index, other, generation) for other in range(hosts) if other != index}
+
+    def put(self, host: int, target: str, message: Message) -> None:
+        """Put a message for a worker behind the others for its host (R2)."""
+        self._to[host].outgoing.append((target, message))
+
+    def accept(self, frame: Frame) -> bool:
+        """Take a frame; return whether its messages are new: see `Edge.accept`."""
+        return self._to[frame.sender].accept(frame)
+
+    @property
+    def peers(self) -> Mapping[int, Peer]:
+        """What was last heard of each other host."""
+        return {other: edge.peer for other, edge in self._to.items()}
+
+    def frames(self, me: Peer) -> Iterator[tuple[int, Frame]]:
+        """Yield what is to be sent to other hosts: messages, or news of this host that they wait for."""
+        for other, edge in self._to.items():
+            if edge.outgoing or self._is_news(edge.told, me):
+                yield other, edge.next_frame(me)
+
+    def _is_news(self, told: Peer, me: Peer) -> bool:
+        """Return whether a host should hear of our frontier or load although there is no message for it.
+
+        Frontiers matter only while some host is full (R11), which all have heard of; the end of all sources matters to the root.
+        """
+        if told.lowest_frontier < END <= me.lowest_frontier:
+            return True
+        if self._is_full(told) != self._is_full(me):
+            return True
+        is_one_full = self._is_full(me) or any(self._is_full(edge.peer) for edge in self._to.values())
+        return is_one_full and told.lowest_frontier != me.lowest_frontier
+
+    def _is_full(self, peer: Peer) -> bool:
+        return peer.load > self._buffer_bytes
