@@ -1,4 +1,4 @@
-"""Edges: counted frames to and from the other hosts (R1), and what these last said of themselves.
+"""Edges: counted frames to and from the other hosts (R1), and the last news of each.
 
 >>> from dgs.workers.protocol.messages import Frontiers
 >>> zero, one = (Edges(i, hosts=2, generation=0, buffer_bytes=100) for i in range(2))
@@ -22,7 +22,7 @@ from dgs.workers.protocol.messages import Frame, Message
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """What a host says of itself in every frame: the lowest frontier of its sources, and the bytes that its workers hold."""
+    """The news of a host in every frame: the lowest frontier of its sources, and the bytes that its workers hold."""
 
     lowest_frontier: OrderKey = BEGIN
     load: int = 0
@@ -36,11 +36,11 @@ class Edge:
         self.outgoing: list[tuple[str, Message]] = []
         self.sent = 0
         self.received = 0
-        self.peer = Peer()  # what was last heard of the other host
-        self.told = Peer()  # what it was last told of this one
+        self.peer = Peer()  # the last news of the other host
+        self.told = Peer()  # the last news that it has of this one
 
     def accept(self, frame: Frame) -> bool:
-        """Take the number of a frame and what it says of its sender; return whether its messages are new.
+        """Take the number of a frame and the news of its sender; return whether its messages are new.
 
         They are not in a repeat, or in a frame of an older generation. Raises FrameGapError if a frame is missing before it.
         """
@@ -54,11 +54,20 @@ class Edge:
         return True
 
     def next_frame(self, me: Peer) -> Frame:
-        """Remove what is to be sent and return it as the next frame. `me`: what this host says of itself."""
+        """Remove what is to be sent and return it as the next frame. `me`: the news of this host."""
         messages, self.outgoing = tuple(self.outgoing), []
         self.told = me
         self.sent += 1
         return Frame(self.index, self.generation, self.sent, messages, me.lowest_frontier, me.load)
+
+    def broken_invariants(self) -> Iterator[str]:
+        """Yield what is not as it is between steps."""
+        if self.sent < 0 or self.received < 0:
+            yield f"{self.sent} frames are sent to host {self.other}, and {self.received} received"
+        if not self.sent and self.told != Peer():
+            yield f"host {self.other} was told {self.told} without a frame"
+        if not self.received and self.peer != Peer():
+            yield f"{self.peer} was heard of host {self.other} without a frame"
 
 
 class Edges:
@@ -78,7 +87,7 @@ class Edges:
 
     @property
     def peers(self) -> Mapping[int, Peer]:
-        """What was last heard of each other host."""
+        """The last news of each other host."""
         return {other: edge.peer for other, edge in self._to.items()}
 
     def frames(self, me: Peer) -> Iterator[tuple[int, Frame]]:
@@ -98,6 +107,16 @@ class Edges:
             return True
         is_one_full = self._is_full(me) or any(self._is_full(edge.peer) for edge in self._to.values())
         return is_one_full and told.lowest_frontier != me.lowest_frontier
+
+    def broken_invariants(self, home: Mapping[str, int]) -> Iterator[str]:
+        """Yield what is not as it is between steps."""
+        for other, edge in self._to.items():
+            yield from edge.broken_invariants()
+            yield from (
+                f"a message for {target} is on the way to host {other}"
+                for target, _ in edge.outgoing
+                if home[target] != other
+            )
 
     def _is_full(self, peer: Peer) -> bool:
         return peer.load > self._buffer_bytes

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from dgs.errors import InternalError
 from dgs.model.events import EventBatch
 from dgs.model.order import END, OrderKey
 from dgs.model.outputs import OutputBatch
 from dgs.workers.protocol.edges import Edges, Peer
+from dgs.workers.protocol.inner import ForkingInner
 from dgs.workers.protocol.lanes import Lanes, Router
 from dgs.workers.protocol.messages import (
     EpochClosed,
@@ -21,6 +23,7 @@ from dgs.workers.protocol.messages import (
     ForkedState,
     Frame,
     Frontiers,
+    JoinAnswer,
     Message,
     Send,
     Skipped,
@@ -31,7 +34,7 @@ from dgs.workers.protocol.story import Story
 from dgs.workers.protocol.worker import Worker
 
 Reported = OutputBatch | Skipped | EpochClosed | Snapshot
-"""What workers tell their host: outputs, events that were left out, ends of epochs, the root's snapshots."""
+"""The effects that leave the host: outputs, events that were left out, ends of epochs, the root's snapshots."""
 
 
 class Host:
@@ -167,7 +170,7 @@ class Host:
 
     @property
     def frontiers(self) -> Mapping[str, OrderKey]:
-        """How far the local sources have come."""
+        """The frontiers of the local sources."""
         return self._gate.frontiers
 
     @property
@@ -177,9 +180,54 @@ class Host:
 
     @property
     def starved_reads(self) -> int:
-        """How often a source was read although too much was held: it was the globally lowest one."""
+        """The number of reads although too much was held: from the source that was the globally lowest one."""
         return self._gate.starved_reads
 
     def next_source(self, is_ready: Callable[[str], bool] = always) -> str | None:
         """Return the source to read from, of those that are ready; None for none now: see `ReadGate.next_source`."""
         return self._gate.next_source(self.load, self._edges.peers, is_ready)
+
+    # -- what holds between steps --------------------------------------------------------------------------------------
+
+    def validate_state(self) -> None:
+        """Raise InternalError if something here is not as it is between steps: for tests, after every step."""
+        for problem in self.broken_invariants():
+            raise InternalError(problem=f"host {self.index} is broken: {problem}")
+
+    def broken_invariants(self) -> Iterator[str]:
+        """Yield what is not as it is between steps, here and at the workers."""
+        for worker in self.workers.values():
+            yield from (f"worker {worker.id}: {problem}" for problem in worker.broken_invariants())
+            if isinstance(worker, ForkingInner):
+                yield from self._broken_holders(worker)
+        yield from self._gate.broken_invariants()
+        yield from self._edges.broken_invariants(self._home)
+        strangers = [
+            name
+            for name in (*(target for target, _ in self._queue), *self._awake)
+            if name not in self.workers
+        ]
+        if strangers:
+            yield f"{strangers[0]} is to act here, and lives elsewhere"
+        if not self._queue:
+            yield from self._broken_frontiers()
+
+    def _broken_holders(self, parent: ForkingInner) -> Iterator[str]:
+        """Yield the children here whose part of the state is not in one place: at the parent, on its way, or at the child."""
+        for child in parent.takers:
+            if child not in self.workers:
+                continue
+            places = [parent.has_part_of(child), self.workers[child].has_state]
+            for target, message in self._queue:
+                is_down = isinstance(message, ForkedState) and target == child
+                places.append(is_down or (isinstance(message, JoinAnswer) and message.child == child))
+            if sum(places) != 1:
+                yield f"the state of {child} is in {sum(places)} places"
+
+    def _broken_frontiers(self) -> Iterator[str]:
+        """Yield the workers here that do not know how far a source here has come, although no message is on its way."""
+        for source, streams in self._streams.items():
+            for lane in (lane for stream in streams for lane in self._router.of_stream(stream)):
+                owner = self.workers.get(lane.owner)
+                if owner is not None and owner.mailbox.frontier(lane.id) < self.frontiers[source]:
+                    yield f"{owner.id} does not know that source {source!r} is at {self.frontiers[source]}"

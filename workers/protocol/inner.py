@@ -85,7 +85,7 @@ class Inner(Worker):
 
     def _release(self) -> Iterator[Effect]:
         """Put everything that may go now in flight, in the one order that the children follow."""
-        while self._has_state and not self._hands_over:
+        while self.has_state and not self._hands_over:
             if not self._held:
                 self._held.extend(
                     OwnEvents(lane, batch, self._needs_children(lane))
@@ -178,15 +178,47 @@ class Inner(Worker):
             for child in self.children:
                 yield Send(child, Frontiers(tuple(news)))
 
+    # -- what holds between steps --------------------------------------------------------------------------------------
+
+    def broken_invariants(self) -> Iterator[str]:
+        """Yield what is not as it is between steps."""
+        yield from super().broken_invariants()
+        yield from self._pending.broken_invariants()
+        in_flight = list(self._pending)
+        if not self.has_state and (in_flight or self._held):
+            yield "events are released although its state is at the parent"
+        hands_over = self.parent is not None and not self._accumulates
+        if hands_over and any(isinstance(entry, ParentRequests) for entry in in_flight[:-1]):
+            yield "something is in flight behind a request that takes the state to the parent"
+        yield from self._broken_order([*in_flight, *self._held])
+        for lane, told in self._relayed.items():
+            if told > self._unsent(lane):
+                yield f"children think that lane {lane} is at {told}, and it is at {self._unsent(lane)}"
+
+    def _broken_order(self, released: list[Synchronisation]) -> Iterator[str]:
+        """Yield the lanes whose events do not come one after the other: in flight, held, in the mailbox."""
+        last: dict[int, OrderKey] = {}
+        for own in (entry for entry in released if isinstance(entry, OwnEvents)):
+            if own.batch.key(0) <= last.get(own.lane, BEGIN):
+                yield f"lane {own.lane}: event {own.batch.key(0)} is released after {last[own.lane]}"
+            last[own.lane] = own.batch.key(len(own) - 1)
+        for lane, key in last.items():
+            if self.mailbox.below(lane) <= key:
+                yield f"lane {lane}: event {key} is released, and {self.mailbox.below(lane)} is still to come"
+
 
 class ForkingInner(Inner):
     """A worker whose state is at its children: joined for an event or for the parent, and forked again after each event."""
 
-    _is_below = False  # the state, in parts: at the children
+    def __init__(self, node: PlanNode, program: Program, lanes: Lanes, *, skips: bool = False) -> None:
+        super().__init__(node, program, lanes, skips=skips)
+        self.takers = tuple(self.children[i] for i in takers(node, program))
+        self._is_below = False  # the state, in parts: at the children
 
     @property
-    def _has_state(self) -> bool:
-        return self._is_below or super()._has_state
+    def has_state(self) -> bool:
+        """Whether the state is here or at the children, and not at the parent."""
+        return self._is_below or super().has_state
 
     def _needs_children(self, lane: int) -> bool:  # noqa: ARG002 - every lane does
         return True
@@ -208,6 +240,16 @@ class ForkingInner(Inner):
         state, self._state, self._is_below = self._state, NOTHING, True
         for position, part in self._forking.fork(state):
             yield Send(self.children[position], ForkedState(part))
+
+    def has_part_of(self, child: str) -> bool:
+        """Return whether the part of a taker is not at the child: in an answer, or with the whole state here or at the parent."""
+        return not self._is_below or self._pending.holds_state_of(child)
+
+    def broken_invariants(self) -> Iterator[str]:
+        """Yield what is not as it is between steps."""
+        yield from super().broken_invariants()
+        if self._is_below and self._state is not NOTHING:
+            yield "its state is here, and at the children"
 
 
 class KeepingInner(Inner):

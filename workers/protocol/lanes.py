@@ -1,4 +1,4 @@
-"""Lanes: the implementation tags of the protocol, as coarse as nobody can tell.
+"""Lanes: sets of tags that no other worker needs to tell apart.
 
 The protocol is stated for implementation tags. Ten thousand keys at one worker would mean ten thousand buffers, although
 nothing outside of that worker distinguishes them. A *lane* is a set of tags of one stream with one owner that every other

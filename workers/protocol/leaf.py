@@ -20,7 +20,7 @@ class Leaf(Worker):
 
     def work(self) -> Iterator[Effect]:
         """Process what is released, answer what is asked."""
-        while self._has_state:
+        while self.has_state:
             for release in self.mailbox.release():
                 yield from self._fold(release)
             most = MOST_WINDOWS if self._accumulates else 1

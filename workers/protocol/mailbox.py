@@ -16,7 +16,8 @@ has arrived. Lanes of ancestors carry join requests instead of events. It decide
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 
 from dgs.errors import InternalError
 from dgs.model.events import EventBatch
@@ -39,6 +40,7 @@ class Mailbox:
         self._answered = 0  # requests of the first entry that are gone already
         self._groups = _groups(self.own, ordered)
         self.nbytes = 0
+        self._validated: dict[int, tuple[OrderKey, OrderKey]] = {}
 
     def offer(self, lane: int, batch: EventBatch) -> None:
         """Take events of an own lane. Raises InternalError if they do not come after all earlier ones."""
@@ -73,6 +75,10 @@ class Mailbox:
         This is what a parent relays to its children, and an own lane's position in a checkpoint.
         """
         return min(self._frontier[lane], self._heads.get(lane, END), self._asked(lane))
+
+    def frontier(self, lane: int) -> OrderKey:
+        """Return the key below which everything of `lane` has arrived."""
+        return self._frontier[lane]
 
     @property
     def lanes(self) -> Iterable[int]:
@@ -221,6 +227,51 @@ class Mailbox:
         self._start[lane] = start
         self._heads[lane] = queue[0].key(start) if queue else END
         return taken
+
+    def validate_state(self) -> None:
+        """Raise InternalError if something is not as it is between steps: for tests, after every step."""
+        for problem in self.broken_invariants():
+            raise InternalError(problem=f"a mailbox is broken: {problem}")
+
+    def broken_invariants(self) -> Iterator[str]:
+        """Yield what is not as it is between steps. Frontiers and `below` are compared with those of the last time."""
+        held = sum(batch.nbytes for batches in self._events.values() for batch in batches)
+        if self.nbytes != held:
+            yield f"it counts {self.nbytes} bytes, and holds {held}"
+        for lane in self.own:
+            yield from self._broken_buffer(lane)
+        yield from self._broken_requests()
+        now = {lane: (frontier, self.below(lane)) for lane, frontier in self._frontier.items()}
+        for lane, before in self._validated.items():
+            if now[lane][0] < before[0] or now[lane][1] < before[1]:
+                yield f"lane {lane} went back from {before} to {now[lane]} (its frontier, and below what nothing is left)"
+        self._validated = now
+
+    def _broken_buffer(self, lane: int) -> Iterator[str]:
+        batches, start = self._events[lane], self._start[lane]
+        if not 0 <= start < (len(batches[0]) if batches else 1):
+            yield f"lane {lane}: {start} events of the first batch are gone"
+        elif self._heads[lane] != (batches[0].key(start) if batches else END):
+            yield f"lane {lane}: {self._heads[lane]} is not its first event"
+        ends = [key for batch in batches for key in (batch.key(0), batch.key(len(batch) - 1))]
+        if any(later < earlier for earlier, later in pairwise(ends)):
+            yield f"lane {lane}: its events are not in order"
+        if ends and ends[-1] >= self._frontier[lane]:
+            yield f"lane {lane}: event {ends[-1]} is not below the frontier {self._frontier[lane]}"
+
+    def _broken_requests(self) -> Iterator[str]:
+        if not 0 <= self._answered < (len(self._requests[0]) if self._requests else 1):
+            yield f"{self._answered} requests of the first entry are answered"
+        for earlier, later in pairwise(self._requests):
+            if later.number != earlier.number + len(earlier):
+                yield f"request {later.number} comes after {earlier.number}"
+        for request in self._requests:
+            if request.lane is None or request.keys is None:
+                continue
+            if request.lane in self._heads or request.lane not in self._frontier:
+                yield f"request {request.number} is for lane {request.lane}, which is no ancestor's"
+            elif request.keys.key(len(request) - 1) > self._frontier[request.lane]:
+                yield f"request {request.number} is above the frontier of its lane {request.lane}"
 
 
 def _groups(own: tuple[int, ...], ordered: Mapping[int, tuple[int, ...]]) -> list[tuple[int, ...]]:

@@ -1,9 +1,7 @@
-"""The messages between workers and hosts.
+"""Messages between workers, effects that workers ask their host for, and the frames that carry messages between hosts.
 
 Sources and parents speak to a worker with `Events`, `Frontiers`, `JoinRequest` and `ForkedState`; a child answers its parent with
-`JoinAnswer`. Lanes are numbered (see `dgs.workers.protocol.lanes`). Between hosts, messages travel in `Frame`s.
-
-What workers ask their host to do.
+`JoinAnswer`. Lanes are numbered: see `dgs.workers.protocol.lanes`. Between hosts, messages travel in frames.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ class Send:
 class Snapshot:
     """The whole state, at the root, with the position of every lane: state = fold over the events below the positions.
 
-    Whoever receives it copies the state before it asks the worker for the next effect: the worker goes on with it.
+    The host copies the state before it asks the worker for the next effect: the worker goes on with it.
     """
 
     state: Any

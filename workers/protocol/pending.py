@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -58,7 +58,7 @@ class ParentRequests:
 
 
 Synchronisation = OwnEvents | ParentRequests
-"""What is completed in the order of release, by joining the children's states or, for some own events, without them."""
+"""One entry of what is in flight. Entries are completed in the order of release."""
 
 
 class Pending:
@@ -138,3 +138,31 @@ class Pending:
     def in_flight(self) -> int:
         """The number of requests that are announced and not complete."""
         return self._asked - self._used
+
+    def __iter__(self) -> Iterator[Synchronisation]:
+        """Yield what is not complete of the synchronisations, in their order."""
+        done = self._done
+        for entry in self._queue:
+            yield entry.cut(done, len(entry))
+            done = 0
+
+    def holds_state_of(self, child: str) -> bool:
+        """Return whether a state that a child has handed up is here."""
+        return bool(self._states[child])
+
+    def broken_invariants(self) -> Iterator[str]:
+        """Yield what is not as it is between steps."""
+        if not 0 <= self._done < (len(self._queue[0]) if self._queue else 1):
+            yield f"{self._done} of the first synchronisation are complete"
+            return
+        left = sum(len(entry) for entry in self if entry.needs_children)
+        if self.in_flight != left:
+            yield f"{self.in_flight} requests are in flight, and {left} are wanted"
+        for child, answered in self._answered.items():
+            if not self._used <= answered <= self._asked:
+                yield f"{child} has answered {answered} requests of {self._asked}, and {self._used} answers are used"
+            if len(self._states[child]) != answered - self._used:
+                yield f"there are {len(self._states[child])} states of {child}, not {answered - self._used}"
+            marks = [self._used, *(number for number, _ in self._marks[child])]
+            if marks != sorted(set(marks)) or marks[-1] != answered:
+                yield f"the positions of {child} are those of the answers {marks[1:]}, the last of which is {answered}"

@@ -13,7 +13,7 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from dgs.model.order import BEGIN, END, OrderKey
 from dgs.workers.protocol.edges import Peer
@@ -32,6 +32,7 @@ class ReadGate:
         self._buffer_bytes = buffer_bytes
         self._frontiers = dict.fromkeys(feeds, BEGIN)
         self.starved_reads = 0
+        self._validated: dict[str, OrderKey] = {}
 
     def advance(self, source: str, frontier: OrderKey) -> bool:
         """Note how far a source has come; return whether that is further than before."""
@@ -42,7 +43,7 @@ class ReadGate:
 
     @property
     def frontiers(self) -> Mapping[str, OrderKey]:
-        """How far each source has come."""
+        """The frontier of each source."""
         return self._frontiers
 
     @property
@@ -72,3 +73,10 @@ class ReadGate:
             self.starved_reads += 1
             return source
         return None
+
+    def broken_invariants(self) -> Iterator[str]:
+        """Yield what is not as it is between steps. Frontiers are compared with those of the last time."""
+        for source, frontier in self._frontiers.items():
+            if frontier < self._validated.get(source, BEGIN):
+                yield f"source {source!r} went back from {self._validated[source]} to {frontier}"
+        self._validated = dict(self._frontiers)

@@ -105,13 +105,28 @@ class Worker(ABC):
     def _positions(self) -> dict[int, OrderKey]:
         """Return the position of every lane of the subtree: below it, everything is in the state (R5)."""
 
+    def validate_state(self) -> None:
+        """Raise InternalError if something is not as it is between steps: for tests, after every step."""
+        for problem in self.broken_invariants():
+            raise InternalError(problem=f"worker {self.id} is broken: {problem}")
+
+    def broken_invariants(self) -> Iterator[str]:
+        """Yield what is not as it is between steps."""
+        yield from self.mailbox.broken_invariants()
+        if self._accumulates and not self.has_state:
+            yield "it accumulates, and has no state"
+        if self.parent is not None and (self._snapshots_wanted or self._has_ended):
+            yield "it is not the root, and was asked for what only the root does"
+        if self._is_finished and not self._has_ended:
+            yield "it has made the last request before all sources have ended"
+
     def _receive_state(self, state: Any) -> None:
-        if self._has_state:
+        if self.has_state:
             raise InternalError(problem=f"worker {self.id} was handed a state while it has one")
         self._state = state
 
     @property
-    def _has_state(self) -> bool:
+    def has_state(self) -> bool:
         """Whether the state is here or at the children, and not at the parent."""
         return self._state is not NOTHING
 

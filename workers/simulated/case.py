@@ -75,7 +75,7 @@ class Case:
     """A program and the events of each stream in rank order.
 
     `tags`: what may arrive on each (default: what does). `layout`: the one plan of all generations; None: each has a random one.
-    `tolerance`: by how much floats may differ.
+    `tolerance`: by how much floats may differ. `validates`: hosts and workers check themselves after every step.
     """
 
     program: Program
@@ -83,6 +83,7 @@ class Case:
     tags: Mapping[str, TagSet] = field(default_factory=dict)
     layout: Layout | None = None
     tolerance: float | None = None
+    validates: bool = False
 
     @cached_property
     def truth(self) -> Truth:
@@ -135,7 +136,13 @@ class Case:
         _ = self.truth.outputs
         bound = SMALL_BUFFER if seed % 3 == 0 else None
         simulation = Simulation(
-            self.program, self.layout_of, self.streams, seed=seed, buffer_bytes=bound, faults=faults
+            self.program,
+            self.layout_of,
+            self.streams,
+            seed=seed,
+            buffer_bytes=bound,
+            faults=faults,
+            validates=self.validates,
         )
         try:
             run = simulation.run()

@@ -176,6 +176,7 @@ class Generation:
             self.outputs.ended(index, stream, self.sources.end(stream))
         host.ingest(stream, batches, frontier)
         self._stale[index] = None
+        self._validate(host)
 
     def _act(self, host: Host) -> None:
         for worker, effect in host.pump():
@@ -192,6 +193,7 @@ class Generation:
                 self._snapshot(host.index, effect)
         for target, frame in host.frames():
             self.network.send((host.index, target), encoded(frame))
+        self._validate(host)
 
     def _snapshot(self, host: int, snapshot: Snapshot) -> None:
         state = codec.encode(snapshot.state)
@@ -202,6 +204,12 @@ class Generation:
     def _deliver(self, edge: tuple[int, int], frame: bytes) -> None:
         self._hosts[edge[1]].receive(decoded(frame, edge[0]))
         self._stale[edge[1]] = None
+        self._validate(self._hosts[edge[1]])
+
+    def _validate(self, host: Host) -> None:
+        """Let a host check itself after a step, if that is wanted. Raises InternalError."""
+        if self.world.validates:
+            host.validate_state()
 
     @property
     def is_fenced(self) -> bool:

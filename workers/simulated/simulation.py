@@ -63,6 +63,7 @@ class Simulation(World):
 
     `plan`: one plan, or a function that gives each generation its own. `buffer_bytes`: when given, hosts read by the rules of
     R11 with that bound; else any stream may be read at any time. `store`: opens another store than `faults` ask for.
+    `validates`: hosts and workers check themselves after every step, for tests of the protocol.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Simulation(World):
         faults: Faults = NO_FAULTS,
         store: StoreFactory | None = None,
         on_error: OnError = "stop",
+        validates: bool = False,
     ) -> None:
         super().__init__(
             program,
@@ -84,6 +86,7 @@ class Simulation(World):
             buffer_bytes=buffer_bytes,
             faults=faults,
             skips=on_error == "skip",
+            validates=validates,
         )
         self._raises = faults.raises
         self._stops = Stops(self.random, faults.stops)
@@ -257,8 +260,9 @@ def simulate(
     faults: Faults = NO_FAULTS,
     store: StoreFactory | None = None,
     on_error: OnError = "stop",
+    validates: bool = False,
 ) -> Simulated:
-    """Run a program with the plans, the delivery order and the faults of `seed`."""
+    """Run a program with the plans, the delivery order and the faults of `seed`. The options are those of `Simulation`."""
     simulation = Simulation(
         program,
         plan,
@@ -268,5 +272,6 @@ def simulate(
         faults=faults,
         store=store,
         on_error=on_error,
+        validates=validates,
     )
     return simulation.run()

@@ -25,7 +25,10 @@ from dgs.workers.simulated.user_code import Fuse, with_fuse
 
 
 class World(SimulatedSinks):
-    """The world that outlives a generation. `skips`: events at which user code raises are left out; `storage`: where checkpoints are."""
+    """The world that outlives a generation. `storage`: where checkpoints are.
+
+    `skips`: events at which user code raises are left out; `validates`: hosts check themselves after every step.
+    """
 
     def __init__(
         self,
@@ -36,12 +39,14 @@ class World(SimulatedSinks):
         buffer_bytes: int | None,
         faults: Faults,
         skips: bool,
+        validates: bool,
     ) -> None:
         super().__init__()
         self.random = random.Random(seed)  # noqa: S311 - reproducible, not secret
         self.fuse = Fuse()
         self.program = with_fuse(program, self.fuse) if faults.raises else program
         self.streams, self.buffer_bytes, self.faults, self.skips = streams, buffer_bytes, faults, skips
+        self.validates = validates
         self.is_transactional = self.random.random() < 0.5  # noqa: PLR2004 - half of the seeds
         self.result = Simulated(outputs=self.visible)
         self.storage = storage_for(lambda: identity_of(program, list(streams)), faults, seed)

@@ -54,6 +54,11 @@ def frame(sequence: int, *, generation: int = 3, lowest_frontier: OrderKey = BEG
     return Frame(1, generation, sequence, (message,), lowest_frontier, load)
 
 
+def pump(host: Host, **options: bool) -> None:
+    list(host.pump(**options))
+    host.validate_state()
+
+
 def test_host_drops_repeated_frames_and_those_of_older_generations():
     host = make_host(0, ("b",))
     host.receive(frame(1))
@@ -107,7 +112,7 @@ def test_host_that_is_full_reads_only_if_it_is_furthest_behind_of_all():
     host = make_host(0, ("b", "v0"), buffer_bytes=10)
     host.ingest("b", [], OrderKey(50, 0, 0))
     host.ingest("v0", [values(0, [1, 2, 3])], OrderKey(3, 1, 3))
-    list(host.pump())
+    pump(host)
     assert host.load > 10
     host.receive(frame(1, lowest_frontier=OrderKey(2, 2, 0)))
     assert host.next_source() is None
@@ -128,7 +133,7 @@ def test_host_that_is_full_reads_no_other_source_while_the_lowest_has_nothing():
     host.receive(frame(1, lowest_frontier=OrderKey(30, 2, 0)))
     host.ingest("b", [], OrderKey(2, 0, 0))
     host.ingest("v0", [values(0, [3, 4, 5])], OrderKey(5, 1, 3))
-    list(host.pump())
+    pump(host)
     assert host.load > 10
     assert host.next_source(lambda source: source != "b") is None
     assert host.starved_reads == 0
@@ -174,9 +179,9 @@ def test_host_lets_parts_of_a_state_leave_before_its_own_workers_go_on():
     host.wake("root")
     host.ingest("b", [], END)
     host.ingest("v0", [values(0, [1])], END)
-    list(host.pump(until_forked=True))
+    pump(host, until_forked=True)
     ((target, sent),) = host.frames()
     assert (target, host.workers["leaf0"].events) == (1, 0)
     assert isinstance(sent.messages[0][1], ForkedState)
-    list(host.pump(until_forked=True))
+    pump(host, until_forked=True)
     assert host.workers["leaf0"].events == 1

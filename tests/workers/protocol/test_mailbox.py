@@ -95,7 +95,9 @@ def test_mailbox_releases_exactly_what_the_rule_allows(ordered, data):
             frontier = OrderKey(now[lane], lane, seq[lane])
             box.advance(lane, frontier)
             model.frontiers[lane] = max(model.frontiers[lane], frontier)
+        box.validate_state()
         assert sorted(released(box)) == sorted(model.release())
+        box.validate_state()
     for lane in range(LANES):
         first = min([*model.buffers[lane], model.frontiers[lane]])
         assert box.below(lane) == first

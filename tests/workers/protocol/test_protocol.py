@@ -52,7 +52,7 @@ def deadlock_streams() -> dict[str, list[EventBatch]]:
 
 def test_deadlock_plan_gives_the_sequential_outputs():
     for seed in range(SEEDS):
-        run = simulate(Counters(), DEADLOCK_PLAN, deadlock_streams(), seed=seed)
+        run = simulate(Counters(), DEADLOCK_PLAN, deadlock_streams(), seed=seed, validates=True)
         assert sorted(run.values()) == [(0, 1), (0, 12), (1, 0)]
 
 
@@ -115,6 +115,7 @@ def test_join_order_plan_gives_the_sequential_outputs_whichever_heartbeat_is_las
     def pump() -> None:
         for _, effect in host.pump():
             outputs.extend(effect.to_list() if isinstance(effect, OutputBatch) else [])
+        host.validate_state()
 
     for stream, batches in arrivals:
         host.ingest(stream, batches, batches[0].key(0))
@@ -132,7 +133,8 @@ def test_join_order_plan_gives_the_sequential_outputs_under_any_schedule():
     streams["r1"] = events("r1", 0, READ(1), [2], [0])
     streams["ib1"] = events("ib1", 4, INC(1), [3], [7])
     for seed in range(SEEDS):
-        assert sorted(simulate(Counters(), JOIN_ORDER_PLAN, streams, seed=seed).values()) == [(1, 0), (2, 0)]
+        run = simulate(Counters(), JOIN_ORDER_PLAN, streams, seed=seed, validates=True)
+        assert sorted(run.values()) == [(1, 0), (2, 0)]
 
 
 X, Y, Z, FAR = Tag("x"), Tag("y"), Tag("z"), Tag("far")
@@ -142,7 +144,7 @@ OVERTAKING_PLAN = Plan(
 """Requests for y wait at the inner worker while it joins for a z, and the leaf's x depend on y."""
 
 
-def overtaking_runs() -> Iterator[tuple[list[object], list[object]]]:
+def overtaking_runs(*, validates: bool) -> Iterator[tuple[list[object], list[object]]]:
     program = History(Dependence(("x", "y", ALWAYS), ("z", "z", ALWAYS)))
     streams = {
         "p": events("p", 0, Y, [1, 4, 5], [1, 4, 5]),
@@ -153,12 +155,12 @@ def overtaking_runs() -> Iterator[tuple[list[object], list[object]]]:
     }
     expected = sequential.run(program, list(streams.values()))
     for seed in range(SEEDS):
-        run = simulate(program, OVERTAKING_PLAN, streams, seed=seed)
+        run = simulate(program, OVERTAKING_PLAN, streams, seed=seed, validates=validates)
         yield sorted(map(repr, run.values())), sorted(repr(output.value) for output in expected.outputs)
 
 
 def test_progress_does_not_overtake_a_request_that_waits_at_an_inner_worker():
-    for got, expected in overtaking_runs():
+    for got, expected in overtaking_runs(validates=True):
         assert got == expected
 
 
@@ -167,7 +169,7 @@ def test_progress_that_overtakes_waiting_requests_is_noticed(monkeypatch):
     monkeypatch.setattr(
         Mailbox, "below", lambda box, lane: min(box._frontier[lane], box._heads.get(lane, END))
     )
-    assert any(got != expected for got, expected in overtaking_runs())
+    assert any(got != expected for got, expected in overtaking_runs(validates=False))
 
 
 @pytest.mark.parametrize("root_stream", [{}, {"r": READ(0)}])
@@ -181,6 +183,7 @@ def test_checkpoints_go_on_after_all_streams_of_the_root_have_ended(root_stream)
 
     def snapshots() -> list[bool]:
         seen.extend(effect for _, effect in host.pump() if isinstance(effect, Snapshot))
+        host.validate_state()
         return [snapshot.is_final for snapshot in seen]
 
     host.ingest("a", events("a", 0, INC(1), [1], [5]), END)
@@ -206,5 +209,6 @@ def test_checkpoint_does_not_wait_for_a_stream_of_the_root_that_was_read_ahead()
     host.ingest("a", [], after_heartbeat(100, rank=1))
     host.ingest("b", [], after_heartbeat(100, rank=2))
     effects = [effect for _, effect in host.pump()]
+    host.validate_state()
     assert [effect.is_final for effect in effects if isinstance(effect, Snapshot)] == [False]
     assert sum(len(effect) for effect in effects if isinstance(effect, OutputBatch)) >= LEAST_IN_FLIGHT

@@ -123,6 +123,7 @@ def run_seed(seed: int, *, is_faulty: bool) -> tuple[Workload, Simulated]:
             buffer_bytes=SMALL_BUFFER if seed % 3 == 0 else None,
             faults=faults,
             on_error="skip",
+            validates=True,
         )
 
 

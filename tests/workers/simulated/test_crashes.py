@@ -39,7 +39,8 @@ BLOCK = 100
 def case_of(number: int) -> Case:
     work = random_workload(random.Random(number))
     streams = dict(zip(work.stream_ids, work.batches, strict=True))
-    return Case(work.program, streams, dict(zip(work.stream_ids, work.tags, strict=True)))
+    tags = dict(zip(work.stream_ids, work.tags, strict=True))
+    return Case(work.program, streams, tags, validates=True)
 
 
 def random_layouts(work: Workload) -> Layouts:

@@ -42,7 +42,14 @@ def run_seed(seed: int) -> tuple[Workload, Simulated]:
     with patch.object(
         fold, "FEW_EVENTS", 0 if seed % 2 else 32
     ):  # these batches are small: let update_batch see them
-        return work, simulate(work.program, random_plan(work, seed), streams, seed=seed, buffer_bytes=bound)
+        return work, simulate(
+            work.program,
+            random_plan(work, seed),
+            streams,
+            seed=seed,
+            buffer_bytes=bound,
+            validates=True,
+        )
 
 
 def ids(work: Workload, run: Simulated) -> list[tuple[object, ...]]:
