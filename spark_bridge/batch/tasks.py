@@ -28,7 +28,7 @@ from dgs.spark_bridge.batch.task_inputs import Inputs
 from dgs.spark_bridge.batch.task_outputs import TaskOutputs
 from dgs.spark_bridge.batch.window_states import chunks
 from dgs.workers.checkpoints import ResumePoint, StagedOutput
-from dgs.workers.protocol.fold import NOTHING, Folder
+from dgs.workers.protocol.folding.fold import NOTHING, Folder
 from dgs.workers.protocol.host import Host
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.making import make_worker

@@ -4,7 +4,7 @@
 - `mailbox`: what may be processed now, by frontiers and join requests. `releases`: events that it lets go together.
 - `worker`: what all workers do. `leaf`: folds events into a state. `making`: which kind of worker a node of a plan gets.
 - `pending`: what is in flight at a worker with children. `inner`: the two kinds of these. `forking`: forks along a tree.
-- `fold`: which way events are folded. `update_loop`: event by event. `skipping`: leaving out events that raise.
+- `folding`: folding `update` over events: which way, event by event, and leaving out events that raise.
 - `host`: many workers, and the ways of messages between them. `edges`: counted frames. `read_gate`: which source is next.
 - `story`: notes of what a host was given and did lately. `story_words`: these notes as sentences.
 

@@ -19,7 +19,7 @@ from typing import Any
 from dgs.model.order import BEGIN, OrderKey
 from dgs.model.program import Program
 from dgs.planner.plan import PlanNode
-from dgs.workers.protocol.fold import NOTHING
+from dgs.workers.protocol.folding.fold import NOTHING
 from dgs.workers.protocol.forking import Forking
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.messages import Effect, ForkedState, Frontiers, JoinAnswer, Send

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dgs.errors import InternalError
 from dgs.model.order import OrderKey
-from dgs.workers.protocol.fold import NOTHING
+from dgs.workers.protocol.folding.fold import NOTHING
 from dgs.workers.protocol.messages import Effect, JoinAnswer, JoinRequest
 from dgs.workers.protocol.releases import Release
 from dgs.workers.protocol.worker import Worker

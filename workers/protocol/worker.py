@@ -16,7 +16,8 @@ from dgs.model.order import OrderKey
 from dgs.model.program import Program
 from dgs.model.user_code import UserCode
 from dgs.planner.plan import PlanNode
-from dgs.workers.protocol.fold import NOTHING, Folder
+from dgs.workers.protocol.folding.fold import NOTHING, Folder
+from dgs.workers.protocol.folding.skipping import Skipping
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.mailbox import Mailbox
 from dgs.workers.protocol.messages import (
@@ -31,7 +32,6 @@ from dgs.workers.protocol.messages import (
     Send,
     Snapshot,
 )
-from dgs.workers.protocol.skipping import Skipping
 
 
 class Worker(ABC):

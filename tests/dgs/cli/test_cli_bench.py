@@ -55,7 +55,7 @@ def test_bench_runs_vectorised_programs_both_ways(project, dgs, edit):
 
 def test_bench_fails_if_outputs_differ(project, dgs, edit, monkeypatch):
     monkeypatch.setattr(
-        "dgs.workers.protocol.fold.FEW_EVENTS", 0
+        "dgs.workers.protocol.folding.fold.FEW_EVENTS", 0
     )  # these are few, and update_batch is what is wrong
     edit("program.py", "    def fork(", VECTORISED.format(fault=" + 1") + "\n    def fork(")
     done = dgs(f"bench plan.yaml {LOCAL}")

@@ -15,7 +15,7 @@ from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Tag
 from dgs.planner.plan import Plan, PlanNode
 from dgs.workers.protocol.edges import Peer
-from dgs.workers.protocol.fold import NOTHING
+from dgs.workers.protocol.folding.fold import NOTHING
 from dgs.workers.protocol.host import Host
 from dgs.workers.protocol.inner import ForkingInner, KeepingInner
 from dgs.workers.protocol.lanes import Lanes

@@ -19,11 +19,11 @@ from dgs.model.program import Program, StateType
 from dgs.model.tags import Tag
 from dgs.semantics import sequential
 from dgs.semantics.skipped_events import DeadLetter, StateNotSavedError
-from dgs.workers.protocol import fold, skipping
-from dgs.workers.protocol.fold import NOTHING
+from dgs.workers.protocol.folding import fold, skipping
+from dgs.workers.protocol.folding.fold import NOTHING
+from dgs.workers.protocol.folding.skipping import Skipping
 from dgs.workers.protocol.messages import Skipped
 from dgs.workers.protocol.releases import Release
-from dgs.workers.protocol.skipping import Skipping
 from dgs.workers.simulated.faults import NO_FAULTS, Faults
 from dgs.workers.simulated.simulation import Simulated, simulate
 from tests.programs import (

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from dgs import EventBatch, Program, Tag
 from dgs.model.user_code import UserCode
+from dgs.workers.protocol.folding.update_loop import ScalarLoop
 from dgs.workers.protocol.releases import Release
-from dgs.workers.protocol.update_loop import ScalarLoop
 
 
 class Emits(Program):

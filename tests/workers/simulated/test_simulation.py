@@ -20,7 +20,7 @@ from dgs.planner.optimizers import by_name
 from dgs.planner.plan import Plan
 from dgs.planner.topology import Machine, Stream, Topology
 from dgs.semantics import sequential
-from dgs.workers.protocol import fold
+from dgs.workers.protocol.folding import fold
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.recovery.positions import Layer, Positions
 from dgs.workers.simulated.simulation import Simulated, simulate

@@ -27,8 +27,8 @@ from dgs.model.events import Event, EventBatch, Int64s
 from dgs.model.outputs import BatchEmitter, OutputBatch
 from dgs.model.program import Emit, Program, State, StateType, Update, UpdateBatch, UpdateWindows
 from dgs.model.user_code import UserCode
+from dgs.workers.protocol.folding.update_loop import Feed, ScalarLoop
 from dgs.workers.protocol.releases import Release
-from dgs.workers.protocol.update_loop import Feed, ScalarLoop
 
 NOTHING = object()
 """In place of a state: there is none (yet, or any more)."""
