@@ -8,12 +8,13 @@ of parts of a state. A note holds on to nothing that is large. `story_words` mak
 >>> for child in ("w1", "w2"):
 ...     story.takes("w0", JoinAnswer(child, 14, ["a large state"], {}))
 >>> [note[1:] for note in story.log]
-[(2.5, 'answers', ['w1', 'w2'], 'w0', 14, 1)]
+[(2.5, ['w1', 'w2'], ('answers', 'w0', 14, 1))]
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 from dgs.model.order import OrderKey
@@ -38,8 +39,11 @@ MOST_NOTES = 1_000
 MOST_MESSAGES = 5
 """Messages of a frame that a note names."""
 
-Note = tuple[Any, ...]
-"""The story, the time, what happened (a method of `story_words._Words`), and numbers and names."""
+Brief = tuple[Any, ...]
+"""What happened, as the name of a method of `story_words._Words`, and what that is called with: numbers and names."""
+
+Note = tuple["Story", float, Sequence[str], Brief]
+"""Whose note it is, the time, the workers that did it (none: the host), and what."""
 
 Log = deque[Note]
 
@@ -64,78 +68,71 @@ class Story:
         """Take the time of what is noted next: seconds since 1970, or steps of a simulation."""
         self._now, self._round = now, None
 
-    def note(self, what: str, *details: Any) -> None:
-        """Note something; `what` is a method of `story_words._Words`, which takes the details."""
+    def _note(self, workers: Sequence[str], brief: Brief) -> None:
         self._round = None
-        self.log.append((self, self._now, what, *details))
+        self.log.append((self, self._now, workers, brief))
 
     def says(self, text: str, worker: str | None = None) -> None:
         """Note something in words, and which worker it concerns, if one."""
-        self.note("says", text, worker)
+        self._note((), ("says", text, worker))
 
     def reads(self, source: str, rows: int, frontier: OrderKey) -> None:
         """Note what was read of a source, and how far it has come."""
-        self.note("reads", source, rows, frontier)
+        self._note((), ("reads", source, rows, frontier))
 
     def receives(self, frame: Frame) -> None:
         """Note a frame of another host."""
-        self.note("receives", frame.sender, frame.sequence, len(frame.messages))
+        self._note((), ("receives", frame.sender, frame.sequence, len(frame.messages)))
 
     def sends(self, host: int, frame: Frame) -> None:
         """Note a frame for another host."""
         messages = frame.messages
-        some = [(target, *_brief(message)) for target, message in messages[:MOST_MESSAGES]]
-        self.note("sends", host, frame.sequence, len(messages), some)
+        some = [(target, _brief(message)) for target, message in messages[:MOST_MESSAGES]]
+        self._note((), ("sends", host, frame.sequence, len(messages), some))
 
     def takes(self, worker: str, message: Message) -> None:
-        """Note a message that a worker takes; not the news of frontiers, of which there are many, and which are read of sources."""
+        """Note a message that a worker takes. News of frontiers are not noted: sources have theirs in `reads`."""
         kind = message.__class__
         if kind is Frontiers:
             return
-        if kind is JoinRequest:
-            if message is not self._round:
-                self._begin_round(message, *_brief(message))
-            self._names.append(worker)
-        elif kind is ForkedState:
-            if kind is not self._round:
-                self._begin_round(kind, "parts")
-            self._names.append(worker)
-        elif isinstance(message, JoinAnswer):
+        if isinstance(message, JoinAnswer):
             if worker != self._round or message.number != self._number:
                 self._number = message.number
-                self._begin_round(worker, "answers", worker, message.number, len(message.states))
+                self._begin_round(worker, ("answers", worker, message.number, len(message.states)))
             self._names.append(message.child)
-        else:
-            what, *details = _brief(message)
-            self.note(what, [worker], *details)
+            return
+        about = kind if kind is ForkedState else message
+        if about is not self._round:
+            self._begin_round(about, _brief(message))
+        self._names.append(worker)
 
-    def _begin_round(self, about: Any, what: str, *details: Any) -> None:
-        self._names = []
-        self.note(what, self._names, *details)
-        self._round = about
+    def _begin_round(self, about: Any, brief: Brief) -> None:
+        self._round, self._names = about, []
+        self.log.append((self, self._now, self._names, brief))
 
     def gives(self, worker: str, effect: OutputBatch | Skipped | EpochClosed | Snapshot) -> None:
         """Note what a worker gives its host."""
         if isinstance(effect, OutputBatch):
-            self.note("outputs", worker, effect.stream, _span(effect.ts))
+            brief: Brief = ("outputs", effect.stream, _span(effect.ts))
         elif isinstance(effect, Skipped):
-            self.note("skips", worker, effect.event.stream, _span(effect.event.ts))
-        elif isinstance(effect, Snapshot):
-            self.note("shows", worker, effect.epoch)
+            brief = ("skips", effect.event.stream, _span(effect.event.ts))
         else:
-            self.note("closes", worker, effect.epoch)
+            brief = ("shows" if isinstance(effect, Snapshot) else "closes", effect.epoch)
+        self._note((worker,), brief)
 
 
-def _brief(message: Message) -> Note:
+def _brief(message: Message) -> Brief:
     """Return what a message is, in numbers."""
-    if isinstance(message, Events):
-        return "events", message.lane, _span(message.batch.ts)
     if isinstance(message, JoinRequest):
         span = None if message.keys is None else _span(message.keys.ts)
         return "requests", message.number, message.lane, span, message.epoch
+    if isinstance(message, ForkedState):
+        return ("parts",)
+    if isinstance(message, Events):
+        return "events", message.lane, _span(message.batch.ts)
     if isinstance(message, JoinAnswer):
-        return "answers", [message.child], message.number, len(message.states)
-    return ("parts",) if isinstance(message, ForkedState) else ("frontiers", len(message.by_lane))
+        return "answers", message.child, message.number, len(message.states)
+    return "frontiers", len(message.by_lane)
 
 
 def _span(times: Any) -> Span:

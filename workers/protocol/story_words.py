@@ -17,7 +17,7 @@ at 0.0  host 0  w1 takes request 14, for the state at the end of epoch 3
 at 2.5  host 0  w0 takes the answer of w1 to request 14
 at 2.5  host 0  w0 closes epoch 3
 >>> [entry.workers for entry in entries]
-[('w1',), ('w0', 'w1'), ('w0',)]
+[('w1',), ('w1', 'w0'), ('w0',)]
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 from dgs.model.order import BEGIN, END, OrderKey
 from dgs.workers.protocol.lanes import Lanes
-from dgs.workers.protocol.story import Log, Note, Span
+from dgs.workers.protocol.story import Brief, Log, Note, Span
 
 MOST_NAMES = 8
 """Workers that a sentence names; there are the names of all in the entry."""
@@ -64,18 +64,18 @@ def as_lines(entries: Iterable[StoryEntry], *, when: Callable[[float], str]) -> 
 
 
 def _entry(note: Note, shown: Callable[[int], str]) -> StoryEntry:
-    story, time, what, *details = note
-    words = _Words(story.lanes, shown)
+    story, time, workers, (what, *details) = note
+    words = _Words(story.lanes, shown, tuple(workers))
     text = getattr(words, what)(*details)
     return StoryEntry(time, story.generation, story.host, text, tuple(dict.fromkeys(words.workers)))
 
 
 class _Words:
-    """The words of one note: a method for everything that is noted. `workers`: those that it concerns, as they were named."""
+    """The words of one note: a method for everything that is noted. `who`: the workers that did it; `workers`: all it concerns."""
 
-    def __init__(self, lanes: Lanes | None, shown: Callable[[int], str]) -> None:
-        self._lanes, self._shown = lanes, shown
-        self.workers: list[str] = []
+    def __init__(self, lanes: Lanes | None, shown: Callable[[int], str], who: tuple[str, ...]) -> None:
+        self._lanes, self._shown, self._who = lanes, shown, who
+        self.workers = list(who)
 
     def says(self, text: str, worker: str | None) -> str:
         self.workers += [] if worker is None else [worker]
@@ -87,37 +87,36 @@ class _Words:
     def receives(self, sender: int, sequence: int, count: int) -> str:
         return f"receives frame {sequence} of host {sender}, with {_count(count, 'message')}"
 
-    def sends(self, host: int, sequence: int, count: int, some: Sequence[Note]) -> str:
-        parts = [f"for {self._named([target])}, {self._message(*brief)}" for target, *brief in some]
+    def sends(self, host: int, sequence: int, count: int, some: Sequence[tuple[str, Brief]]) -> str:
+        parts = [f"for {self._named(target)}, {self._message(*brief)}" for target, brief in some]
         parts += [f"and {count - len(some)} more"] if count > len(some) else []
         return f"sends frame {sequence} to host {host}: {'; '.join(parts) or 'how far its sources are'}"
 
-    def events(self, workers: Sequence[str], lane: int, span: Span) -> str:
-        return f"{self._take(workers)} {self._message('events', lane, span)}"
+    def events(self, lane: int, span: Span) -> str:
+        return f"{self._take()} {self._events(lane, span)}"
 
-    def requests(
-        self, workers: Sequence[str], number: int, lane: int | None, span: Span | None, epoch: int
-    ) -> str:
-        return f"{self._take(workers)} {self._message('requests', number, lane, span, epoch)}"
+    def requests(self, number: int, lane: int | None, span: Span | None, epoch: int) -> str:
+        return f"{self._take()} {self._requests(number, lane, span, epoch)}"
 
-    def parts(self, workers: Sequence[str]) -> str:
-        return f"{self._take(workers)} {'its part' if len(workers) == 1 else 'their parts'} of the state"
+    def parts(self) -> str:
+        return f"{self._take()} {'its part' if len(self._who) == 1 else 'their parts'} of the state"
 
-    def answers(self, children: Sequence[str], worker: str, number: int, count: int) -> str:
-        return f"{self._take([worker])} {self._message('answers', children, number, count)}"
+    def answers(self, parent: str, number: int, count: int) -> str:
+        noun = "answer" if len(self._who) == 1 else "answers"
+        return f"{self._named(parent)} takes the {noun} of {_listed(self._who)} to {_numbered(number, count)}"
 
-    def outputs(self, worker: str, stream: str, span: Span) -> str:
+    def outputs(self, stream: str, span: Span) -> str:
         made = f"{_count(span[0], 'output')} for events of {stream!r} {self._times(span)}"
-        return f"{self._named([worker])} makes {made}"
+        return f"{_listed(self._who)} makes {made}"
 
-    def skips(self, worker: str, stream: str, span: Span) -> str:
-        return f"{self._named([worker])} leaves out the event of {stream!r} {self._times(span)}"
+    def skips(self, stream: str, span: Span) -> str:
+        return f"{_listed(self._who)} leaves out the event of {stream!r} {self._times(span)}"
 
-    def shows(self, worker: str, epoch: int) -> str:
-        return f"{self._named([worker])} shows the whole state at the end of epoch {epoch}"
+    def shows(self, epoch: int) -> str:
+        return f"{_listed(self._who)} shows the whole state at the end of epoch {epoch}"
 
-    def closes(self, worker: str, epoch: int) -> str:
-        return f"{self._named([worker])} closes epoch {epoch}"
+    def closes(self, epoch: int) -> str:
+        return f"{_listed(self._who)} closes epoch {epoch}"
 
     def _message(self, what: str, *details: object) -> str:
         phrase: Callable[..., str] = getattr(self, f"_{what}")
@@ -137,19 +136,15 @@ class _Words:
             return f"request {number}, for the state at the end of epoch {epoch}"
         return f"{_numbered(number, span[0])}, for the state before {self._events(lane, span)}"
 
-    def _answers(self, children: Sequence[str], number: int, count: int) -> str:
-        noun = "answer" if len(children) == 1 else "answers"
-        return f"the {noun} of {self._named(children)} to {_numbered(number, count)}"
+    def _answers(self, child: str, number: int, count: int) -> str:
+        return f"the answer of {self._named(child)} to {_numbered(number, count)}"
 
-    def _take(self, workers: Sequence[str]) -> str:
-        return f"{self._named(workers)} {'takes' if len(workers) == 1 else 'take'}"
+    def _take(self) -> str:
+        return f"{_listed(self._who)} {'takes' if len(self._who) == 1 else 'take'}"
 
-    def _named(self, workers: Sequence[str]) -> str:
-        names = tuple(workers)
-        self.workers += names
-        if len(names) > MOST_NAMES:
-            return f"{', '.join(names[:MOST_NAMES])} and {len(names) - MOST_NAMES} more"
-        return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
+    def _named(self, worker: str) -> str:
+        self.workers.append(worker)
+        return worker
 
     def _stream(self, lane: int) -> str:
         return f"lane {lane}" if self._lanes is None else repr(self._lanes.all[lane].stream)
@@ -164,6 +159,12 @@ class _Words:
         if first == last:
             return f"at {self._shown(first)}"
         return f"from {self._shown(first)} to {self._shown(last)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    if len(names) > MOST_NAMES:
+        return f"{', '.join(names[:MOST_NAMES])} and {len(names) - MOST_NAMES} more"
+    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
 def _numbered(number: int, count: int) -> str:

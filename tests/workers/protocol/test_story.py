@@ -127,7 +127,7 @@ def test_round_of_messages_is_one_note(story):
     ]
     assert [entry.workers for entry in entries_of(story.log)] == [
         ("w1", "w2"),
-        ("w0", "w2", "w1"),
+        ("w2", "w1", "w0"),
         ("w1", "w2"),
     ]
 
