@@ -1,10 +1,10 @@
-"""Edges: counted frames to and from the other hosts (R1), and the last news of each.
+"""Edges: numbered frames to and from the other hosts (R1), and the latest news of each.
 
 >>> from dgs.workers.protocol.messages import Frontiers
 >>> zero, one = (Edges(i, hosts=2, generation=0, buffer_bytes=100) for i in range(2))
 >>> zero.put(1, "w1", Frontiers(()))
 >>> ((host, frame),) = zero.frames(Peer(OrderKey(5, 0, 0), load=20))
->>> host, one.accept(frame), one.accept(frame)                  # the second time it is a repeat
+>>> host, one.accept(frame), one.accept(frame)                  # the second one is a repeat
 (1, True, False)
 >>> one.peers[0].load, list(one.frames(Peer()))                 # host 1 has no message and no news
 (20, [])
@@ -37,12 +37,12 @@ class Edge:
         self.sent = 0
         self.received = 0
         self.peer = Peer()  # the last news of the other host
-        self.told = Peer()  # the last news that it has of this one
+        self.told = Peer()  # the last news of this host that was sent to it
 
     def accept(self, frame: Frame) -> bool:
-        """Take the number of a frame and the news of its sender; return whether its messages are new.
+        """Note a frame's number and its sender's news; return whether its messages are new.
 
-        They are not in a repeat, or in a frame of an older generation. Raises FrameGapError if a frame is missing before it.
+        A repeat or a frame of an older generation brings nothing new. Raises FrameGapError if a frame before it is missing.
         """
         if frame.generation != self.generation or frame.sequence <= self.received:
             return False
@@ -54,31 +54,31 @@ class Edge:
         return True
 
     def next_frame(self, me: Peer) -> Frame:
-        """Remove what is to be sent and return it as the next frame. `me`: the news of this host."""
+        """Remove all waiting messages and return them as the next frame. `me`: the news of this host."""
         messages, self.outgoing = tuple(self.outgoing), []
         self.told = me
         self.sent += 1
         return Frame(self.index, self.generation, self.sent, messages, me.lowest_frontier, me.load)
 
     def broken_invariants(self) -> Iterator[str]:
-        """Yield what is not as it is between steps."""
+        """Yield a sentence for each invariant that does not hold."""
         if self.sent < 0 or self.received < 0:
             yield f"{self.sent} frames are sent to host {self.other}, and {self.received} received"
         if not self.sent and self.told != Peer():
             yield f"host {self.other} was told {self.told} without a frame"
         if not self.received and self.peer != Peer():
-            yield f"{self.peer} was heard of host {self.other} without a frame"
+            yield f"{self.peer} came from host {self.other} without a frame"
 
 
 class Edges:
-    """The edges of the host `index` to all others, of `hosts` in all. A host that holds more than `buffer_bytes` is full."""
+    """The edges of host `index` to the others; there are `hosts` in all. A host that holds more than `buffer_bytes` is full."""
 
     def __init__(self, index: int, *, hosts: int, generation: int, buffer_bytes: int) -> None:
         self._buffer_bytes = buffer_bytes
         self._to = {other: Edge(index, other, generation) for other in range(hosts) if other != index}
 
     def put(self, host: int, target: str, message: Message) -> None:
-        """Put a message for a worker behind the others for its host (R2)."""
+        """Queue a message for a worker behind earlier messages for its host (R2)."""
         self._to[host].outgoing.append((target, message))
 
     def accept(self, frame: Frame) -> bool:
@@ -87,19 +87,19 @@ class Edges:
 
     @property
     def peers(self) -> Mapping[int, Peer]:
-        """The last news of each other host."""
+        """The latest news of each other host."""
         return {other: edge.peer for other, edge in self._to.items()}
 
     def frames(self, me: Peer) -> Iterator[tuple[int, Frame]]:
-        """Yield what is to be sent to other hosts: messages, or news of this host that they wait for."""
+        """Yield the frames to send to other hosts, with messages or only with news that they need of this host."""
         for other, edge in self._to.items():
             if edge.outgoing or self._is_news(edge.told, me):
                 yield other, edge.next_frame(me)
 
     def _is_news(self, told: Peer, me: Peer) -> bool:
-        """Return whether a host should hear of our frontier or load although there is no message for it.
+        """Return whether a host needs our frontier and load although there is no message for it.
 
-        Frontiers matter only while some host is full (R11), which all have heard of; the end of all sources matters to the root.
+        Frontiers matter only while some host is full (R11), which all hosts know. The root needs the end of all sources.
         """
         if told.lowest_frontier < END <= me.lowest_frontier:
             return True
@@ -109,7 +109,7 @@ class Edges:
         return is_one_full and told.lowest_frontier != me.lowest_frontier
 
     def broken_invariants(self, home: Mapping[str, int]) -> Iterator[str]:
-        """Yield what is not as it is between steps."""
+        """Yield a sentence for each invariant that does not hold."""
         for other, edge in self._to.items():
             yield from edge.broken_invariants()
             yield from (

@@ -1,6 +1,6 @@
 """Forking and joining at an n-ary node: the paper's binary forks along one fixed binary tree (Section 2.1, Section 3.2).
 
-Joins undo the forks on the same tree: C2 cancels matching pairs only, and nobody promised associativity.
+Joins undo the forks on the same tree: C2 cancels matching pairs only, and no law says that join is associative.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from dgs.planner.plan import ForkStep, PlanNode
 class Forking:
     """The fork tree of one node with the program's functions and the TagSets of the subtrees.
 
-    Only the children at the positions `takers` have a part of the state; a child whose subtree accumulates is never a side
-    of a fork, and its partial states are joined last.
+    Only the children at the positions `takers` get a part of the state. A child whose subtree accumulates gets none; its
+    partial states are joined last.
     """
 
     def __init__(self, program: Program, node: PlanNode, takers: Sequence[int]) -> None:
@@ -34,7 +34,7 @@ class Forking:
             self._tags[step] = (left, right)
 
     def fork(self, state: State) -> list[tuple[int, State]]:
-        """Return the parts of a state with the positions of their takers. The state is not used again (R9)."""
+        """Return the parts of a state, each with the position of its taker. The state is not used again (R9)."""
         parts: list[tuple[int, State]] = []
         pending: list[tuple[int | ForkStep | None, State]] = [(self._tree, state)]
         while pending:
@@ -47,7 +47,7 @@ class Forking:
         return parts
 
     def join(self, states: Sequence[State]) -> State:
-        """Return the whole state of all children's parts. The parts are not used again (R9)."""
+        """Return the whole state, joined from the parts of all children. The parts are not used again (R9)."""
 
         def joined(step: int | ForkStep) -> State:
             if isinstance(step, int):
@@ -62,7 +62,7 @@ class Forking:
         return whole
 
     def joined_with(self, state: State, partial: State) -> State:
-        """Return a state joined with the partial state of a subtree that accumulates."""
+        """Return a state joined with the partial state of an accumulating subtree."""
         return self._call("join", next(iter(self._functions)), state, partial)
 
     def _call(self, function: str, pair: str, *args: Any) -> Any:

@@ -1,8 +1,8 @@
-"""A host: many workers in one process, and the ways that messages take between them.
+"""A host: many workers in one process, and the routes that messages take between them.
 
-Messages between workers of one host go through a local queue; those for workers elsewhere leave in frames, over edges. What local
-sources have read goes to the workers that own its lanes; the read gate says which source is next (R11). Like the workers, a host
-only says what to do.
+Messages between workers of one host go through a local queue. Messages for workers elsewhere leave in frames, over edges. Events
+of local sources go to the workers that own their lanes; the read gate says which source to read next (R11). Like a worker, a host
+sends and reads nothing itself: it returns what to do.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from dgs.workers.protocol.story import Story
 from dgs.workers.protocol.worker import Worker
 
 Reported = OutputBatch | Skipped | EpochClosed | Snapshot
-"""The effects that leave the host: outputs, events that were left out, ends of epochs, the root's snapshots."""
+"""Effects that leave the host: outputs, events that were left out, ends of epochs, and the root's snapshots."""
 
 
 class Host:
-    """The workers of one process, of `hosts` in all.
+    """The workers of one process. There are `hosts` processes in all.
 
-    `home`: the host of every worker of the plan; `sources`: the local sources with their streams; `story`: takes notes of what
-    happens here (default: one of its own).
+    `home`: the host of every worker of the plan. `sources`: the local sources with their streams. `story`: takes notes of what
+    happens here (default: a story of this host alone).
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Host:
         self._streams = dict(sources)
         self._queue: deque[tuple[str, Message]] = deque()
         self._awake: dict[str, None] = {}
-        self._has_forked = False  # in this pump, to a worker elsewhere
+        self._has_forked = False  # whether this pump has sent a part of a state to another host
         self._edges = Edges(index, hosts=hosts, generation=generation, buffer_bytes=buffer_bytes)
         feeds = {source: self._fed_hosts(streams) for source, streams in sources.items()}
         self._gate = ReadGate(feeds, buffer_bytes)
@@ -76,10 +76,10 @@ class Host:
         lanes = [lane for stream in streams for lane in self._router.of_stream(stream)]
         return tuple(sorted({self._home[lane.owner] for lane in lanes} - {self.index}))
 
-    # -- what comes ----------------------------------------------------------------------------------------------------
+    # -- incoming ------------------------------------------------------------------------------------------------------
 
     def ingest(self, source: str, batches: Iterable[EventBatch], frontier: OrderKey) -> None:
-        """Take what a local source has read: events of its streams, and how far all of them have come.
+        """Take events of a local source, and the frontier that all its streams have reached.
 
         Raises UnownedTagError for an event whose tag no worker owns.
         """
@@ -100,14 +100,14 @@ class Host:
             self._note_ends()
 
     def receive(self, frame: Frame) -> None:
-        """Take a frame of another host. R1: a repeat or an older generation is dropped. Raises FrameGapError for a gap."""
+        """Take a frame of another host. R1: drops a repeat or an older generation; raises FrameGapError for a gap."""
         if self._edges.accept(frame):
             self.story.receives(frame)
             self._queue.extend(frame.messages)
             self._note_ends()
 
     def _note_ends(self) -> None:
-        """Let the root, if it lives here, know when all sources of the run have ended, wherever they are read."""
+        """Tell the root, if it is on this host, once all sources of the run have ended, here and elsewhere."""
         if self.lowest_frontier < END or any(
             peer.lowest_frontier < END for peer in self._edges.peers.values()
         ):
@@ -120,14 +120,14 @@ class Host:
     # -- work ----------------------------------------------------------------------------------------------------------
 
     def wake(self, worker: str) -> None:
-        """Let a worker act at the next pump although no message came: it was started or asked for a snapshot."""
+        """Let a worker act at the next pump without a message: it was started or asked for a snapshot."""
         self._awake[worker] = None
 
     def pump(self, *, until_forked: bool = False) -> Iterator[tuple[str, Reported]]:
-        """Let the workers do all they can; yield, each with its worker, all that they do not send each other.
+        """Let the workers do all they can. Yield every effect that is not a message, with the worker it comes from.
 
-        With `until_forked` it stops once parts of a state are on the way to another host: they should leave before the
-        workers here go on with theirs, so that both hosts work at once.
+        With `until_forked` it stops once parts of a state wait for another host: they should leave before the workers here
+        go on with theirs, so that both hosts work at once.
         """
         self._has_forked = False
         while (self._queue or self._awake) and not (until_forked and self._has_forked):
@@ -153,15 +153,15 @@ class Host:
             self._edges.put(host, target, message)
             self._has_forked |= isinstance(message, ForkedState)
 
-    # -- what goes -----------------------------------------------------------------------------------------------------
+    # -- outgoing ------------------------------------------------------------------------------------------------------
 
     def frames(self) -> Iterator[tuple[int, Frame]]:
-        """Yield what is to be sent to other hosts: messages, or news of our frontier and load that they wait for."""
+        """Yield the frames to send to other hosts, with messages or only with news that they need of our frontier and load."""
         for host, frame in self._edges.frames(Peer(self.lowest_frontier, self.load)):
             self.story.sends(host, frame)
             yield host, frame
 
-    # -- what is read --------------------------------------------------------------------------------------------------
+    # -- reading -------------------------------------------------------------------------------------------------------
 
     @property
     def load(self) -> int:
@@ -180,22 +180,22 @@ class Host:
 
     @property
     def starved_reads(self) -> int:
-        """The number of reads although too much was held: from the source that was the globally lowest one."""
+        """The number of reads while a buffer was full. Only the globally lowest source may be read then."""
         return self._gate.starved_reads
 
     def next_source(self, is_ready: Callable[[str], bool] = always) -> str | None:
-        """Return the source to read from, of those that are ready; None for none now: see `ReadGate.next_source`."""
+        """Return the source to read next among the ready ones, or None: see `ReadGate.next_source`."""
         return self._gate.next_source(self.load, self._edges.peers, is_ready)
 
-    # -- what holds between steps --------------------------------------------------------------------------------------
+    # -- invariants ----------------------------------------------------------------------------------------------------
 
     def validate_state(self) -> None:
-        """Raise InternalError if something here is not as it is between steps: for tests, after every step."""
+        """Raise InternalError if an invariant does not hold. Tests call this after every step."""
         for problem in self.broken_invariants():
             raise InternalError(problem=f"host {self.index} is broken: {problem}")
 
     def broken_invariants(self) -> Iterator[str]:
-        """Yield what is not as it is between steps, here and at the workers."""
+        """Yield a sentence for each invariant of this host and of its workers that does not hold."""
         for worker in self.workers.values():
             yield from (f"worker {worker.id}: {problem}" for problem in worker.broken_invariants())
             if isinstance(worker, ForkingInner):
@@ -208,12 +208,12 @@ class Host:
             if name not in self.workers
         ]
         if strangers:
-            yield f"{strangers[0]} is to act here, and lives elsewhere"
+            yield f"{strangers[0]} is to act here, but its home is another host"
         if not self._queue:
             yield from self._broken_frontiers()
 
     def _broken_holders(self, parent: ForkingInner) -> Iterator[str]:
-        """Yield the children here whose part of the state is not in one place: at the parent, on its way, or at the child."""
+        """Yield the children here whose part of the state is not in exactly one place: parent, queue or child."""
         for child in parent.takers:
             if child not in self.workers:
                 continue
@@ -225,7 +225,7 @@ class Host:
                 yield f"the state of {child} is in {sum(places)} places"
 
     def _broken_frontiers(self) -> Iterator[str]:
-        """Yield the workers here that do not know how far a source here has come, although no message is on its way."""
+        """Yield the workers here that miss the frontier of a source here although no message is on its way."""
         for source, streams in self._streams.items():
             for lane in (lane for stream in streams for lane in self._router.of_stream(stream)):
                 owner = self.workers.get(lane.owner)

@@ -1,12 +1,12 @@
-"""Workers with children: to process an event they need their children's states (Section 3.4, "Event processing").
+"""Workers with children: they need their children's states to process an event (Section 3.4, "Event processing").
 
-Released events are announced to the children at once, many before the first is complete; the children answer in that order
-(R4), so a round trip overlaps with their work. How many is bounded by what they have lately answered at once: a keyless
-request waits for those before it, so a checkpoint would wait for the end of a stream that has been read ahead.
+Released events are announced to the children at once, many before the first is complete. The children answer in that order
+(R4), so a round trip overlaps with their work. The number in flight is bounded by how many the children have lately answered at
+once. Without a bound, a checkpoint's keyless request would wait behind everything that has been read ahead.
 
-There are two kinds. `ForkingInner` has a child that needs a part of the state: after every event it forks the state to its
-children, and waits until they hand it up again. `KeepingInner` has only children that accumulate: each answers with a partial
-state and goes on without a fork, and the worker keeps the base state that these are joined with.
+There are two kinds. A `ForkingInner` has a child that needs a part of the state: after every event it forks the state to its
+children, and waits until they hand it up again. A `KeepingInner` has only children that accumulate: each answers with a partial
+state and goes on without a fork. The worker keeps the base state, into which the partial states are joined.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from dgs.workers.protocol.releases import Release
 from dgs.workers.protocol.worker import Worker, is_accumulating
 
 LEAST_IN_FLIGHT = 32
-"""Own events that may be in flight at least."""
+"""At least this many own events may be in flight."""
 
 GROWTH = 4
-"""So many times as many as the children have answered at once may be in flight next."""
+"""The factor by which the bound on events in flight may exceed the number that the children last answered at once."""
 
 MOST_REQUESTS = 4096
-"""Requests of the parent that are passed on at once where the subtree accumulates."""
+"""At most this many requests of the parent are passed on at once in an accumulating subtree."""
 
 
 class Inner(Worker):
-    """The common part of workers with children: keep synchronisations in flight, in one order, and tell the children how far lanes are.
+    """The common part of workers with children: keeps synchronisations in flight, in one order, and relays frontiers downward.
 
     `takers`: the positions of the children that need a part of the state.
     """
@@ -55,7 +55,7 @@ class Inner(Worker):
         self._relayed = dict.fromkeys((lane.id for lane in mailbox), BEGIN)
 
     def work(self) -> Iterator[Effect]:
-        """Complete what the children have answered, release what may go, and tell the children how far lanes are."""
+        """Complete synchronisations that the children have answered, release own events, and relay frontiers to the children."""
         yield from self._hand_down()
         while True:
             yield from self._settle()
@@ -71,20 +71,20 @@ class Inner(Worker):
 
     @abstractmethod
     def _process(self, own: OwnEvents, parts: list[list[Any]]) -> Iterator[Effect]:
-        """Fold own events, each into the joined state of its moment. `parts`: for each child, a state for each event."""
+        """Fold own events, each into the state joined for it. `parts`: for each child, a state for each event."""
 
     @abstractmethod
     def _hand_up(self, parts: list[Any]) -> Any:
-        """Return the state that answers a request of the parent. `parts`: a state of each child."""
+        """Return the state that answers a request of the parent. `parts`: one state of each child."""
 
     def _hand_down(self) -> Iterator[Effect]:
-        """Give the children their parts of a state that is here."""
+        """Send the children their parts of the state, if the state is here and they need any."""
         yield from ()
 
     # -- into flight ---------------------------------------------------------------------------------------------------
 
     def _release(self) -> Iterator[Effect]:
-        """Put everything that may go now in flight, in the one order that the children follow."""
+        """Put all events and requests that may go now in flight, in the one order that the children follow."""
         while self.has_state and not self._hands_over:
             if not self._held:
                 self._held.extend(
@@ -93,7 +93,7 @@ class Inner(Worker):
                     for lane, batch in release.stretches()
                 )
             entries: list[Synchronisation] = list(self._with_room())
-            if self.parent is None or not self._held:  # what the parent asks comes after what is held
+            if self.parent is None or not self._held:  # the parent's requests come after held events
                 requests = self._take_requests(MOST_REQUESTS if self._accumulates else 1)
                 if requests is not None:
                     entries.append(ParentRequests(requests))
@@ -104,11 +104,11 @@ class Inner(Worker):
 
     @property
     def _hands_over(self) -> bool:
-        """Whether a request in flight will take the state to the parent: nothing is released behind it."""
+        """Whether a request in flight will hand the state up to the parent. Nothing is released behind it."""
         return self.parent is not None and not self._accumulates and self._pending.ends_with_requests
 
     def _with_room(self) -> Iterator[OwnEvents]:
-        """Remove and yield what is held, as far as there is room in flight."""
+        """Remove and yield held events, as far as there is room in flight."""
         room = self._most_in_flight - self._pending.in_flight
         while self._held and (room > 0 or not self._held[0].needs_children):
             entry = self._held.popleft()
@@ -131,7 +131,7 @@ class Inner(Worker):
             for child in self.children:
                 yield Send(child, asked)
 
-    # -- to an end -----------------------------------------------------------------------------------------------------
+    # -- completing ----------------------------------------------------------------------------------------------------
 
     def _accept(self, answer: JoinAnswer) -> None:
         self._pending.accept(answer)
@@ -153,7 +153,7 @@ class Inner(Worker):
         if done := self.synchronisations - before:
             self._most_in_flight = max(LEAST_IN_FLIGHT, GROWTH * done, 3 * self._most_in_flight // 4)
 
-    # -- how far lanes are ---------------------------------------------------------------------------------------------
+    # -- relaying frontiers --------------------------------------------------------------------------------------------
 
     def _positions(self) -> dict[int, OrderKey]:
         own = {lane: self._pending.first_event(lane) or self._unsent(lane) for lane in self.mailbox.own}
@@ -167,7 +167,7 @@ class Inner(Worker):
         return self.mailbox.below(lane)
 
     def _relay(self) -> Iterator[Effect]:
-        """Tell the children how far each lane is. R3: after the join requests, which are below these frontiers."""
+        """Relay to the children the frontier of each lane. R3: after the join requests, which are below these frontiers."""
         news = []
         for lane, told in self._relayed.items():
             below = self._unsent(lane)
@@ -178,10 +178,10 @@ class Inner(Worker):
             for child in self.children:
                 yield Send(child, Frontiers(tuple(news)))
 
-    # -- what holds between steps --------------------------------------------------------------------------------------
+    # -- invariants ----------------------------------------------------------------------------------------------------
 
     def broken_invariants(self) -> Iterator[str]:
-        """Yield what is not as it is between steps."""
+        """Yield a sentence for each invariant that does not hold."""
         yield from super().broken_invariants()
         yield from self._pending.broken_invariants()
         in_flight = list(self._pending)
@@ -193,10 +193,10 @@ class Inner(Worker):
         yield from self._broken_order([*in_flight, *self._held])
         for lane, told in self._relayed.items():
             if told > self._unsent(lane):
-                yield f"children think that lane {lane} is at {told}, and it is at {self._unsent(lane)}"
+                yield f"children were told that lane {lane} is at {told}, but it is at {self._unsent(lane)}"
 
     def _broken_order(self, released: list[Synchronisation]) -> Iterator[str]:
-        """Yield the lanes whose events do not come one after the other: in flight, held, in the mailbox."""
+        """Yield the lanes whose events are out of order across those in flight, those held and the mailbox."""
         last: dict[int, OrderKey] = {}
         for own in (entry for entry in released if isinstance(entry, OwnEvents)):
             if own.batch.key(0) <= last.get(own.lane, BEGIN):
@@ -204,16 +204,16 @@ class Inner(Worker):
             last[own.lane] = own.batch.key(len(own) - 1)
         for lane, key in last.items():
             if self.mailbox.below(lane) <= key:
-                yield f"lane {lane}: event {key} is released, and {self.mailbox.below(lane)} is still to come"
+                yield f"lane {lane}: event {key} is released, but {self.mailbox.below(lane)} is still to come"
 
 
 class ForkingInner(Inner):
-    """A worker whose state is at its children: joined for an event or for the parent, and forked again after each event."""
+    """A worker whose children have its state. It joins the state for an event or its parent, and forks it after each event."""
 
     def __init__(self, node: PlanNode, program: Program, lanes: Lanes, *, skips: bool = False) -> None:
         super().__init__(node, program, lanes, skips=skips)
         self.takers = tuple(self.children[i] for i in takers(node, program))
-        self._is_below = False  # the state, in parts: at the children
+        self._is_below = False  # whether the children have the state, in parts
 
     @property
     def has_state(self) -> bool:
@@ -224,7 +224,7 @@ class ForkingInner(Inner):
         return True
 
     def _process(self, own: OwnEvents, parts: list[list[Any]]) -> Iterator[Effect]:
-        """Fold one event: the children have the state of one moment at a time."""
+        """Fold one event. There is only one: the children need a new part after each."""
         state = self._hand_up([states[0] for states in parts])
         self._state, outputs = self._folder.fold(state, Release((own.lane,), [own.batch]))
         yield from outputs
@@ -242,21 +242,21 @@ class ForkingInner(Inner):
             yield Send(self.children[position], ForkedState(part))
 
     def has_part_of(self, child: str) -> bool:
-        """Return whether the part of a taker is not at the child: in an answer, or with the whole state here or at the parent."""
+        """Return whether a taker's part is not at the child: it is in an answer, or in the whole state, here or at the parent."""
         return not self._is_below or self._pending.holds_state_of(child)
 
     def broken_invariants(self) -> Iterator[str]:
-        """Yield what is not as it is between steps."""
+        """Yield a sentence for each invariant that does not hold."""
         yield from super().broken_invariants()
         if self._is_below and self._state is not NOTHING:
             yield "its state is here, and at the children"
 
 
 class KeepingInner(Inner):
-    """A worker that keeps the base state: all its children accumulate, and answer with what has come since they last did.
+    """A worker that keeps the base state. All its children accumulate: each answers with its partial state since its last answer.
 
-    If it accumulates itself, the base is the partial state since its own last answer. Else it hands the base up with that
-    answer, and waits for a fork.
+    If this worker accumulates too, the base is its own partial state since its last answer. Otherwise it hands the base up with
+    an answer, and waits for a fork.
     """
 
     def __init__(self, node: PlanNode, program: Program, lanes: Lanes, *, skips: bool = False) -> None:
@@ -268,7 +268,7 @@ class KeepingInner(Inner):
         }
 
     def _needs_children(self, lane: int) -> bool:
-        """Own events that accumulate go into the base alone. They wait for their turn all the same."""
+        """Own events that accumulate are folded into the base alone. They still wait for their turn."""
         return lane not in self._accumulating_lanes
 
     def _process(self, own: OwnEvents, parts: list[list[Any]]) -> Iterator[Effect]:
@@ -287,5 +287,5 @@ class KeepingInner(Inner):
 
 
 def takers(node: PlanNode, program: Program) -> list[int]:
-    """Return the positions of the children that need a part of the state: those whose subtrees do not only accumulate."""
+    """Return the positions of the children that need a part of the state. An accumulating subtree needs none."""
     return [i for i, child in enumerate(node.children) if not is_accumulating(child, program)]

@@ -1,10 +1,10 @@
 """Lanes: sets of tags that no other worker needs to tell apart.
 
 The protocol is stated for implementation tags. Ten thousand keys at one worker would mean ten thousand buffers, although
-nothing outside of that worker distinguishes them. A *lane* is a set of tags of one stream with one owner that every other
-worker on the path to the root and below treats alike; the runtime applies the protocol to lanes, with the dependence
-relation lifted: two lanes depend on each other when some tag of one depends on some tag of the other. The lifted relation
-must be the same everywhere (leaf mailboxes, R6), or children wait for events that their parent does not order.
+no other worker distinguishes these keys. A *lane* is a set of tags of one stream with one owner that every other worker on
+the path to the root and below treats alike. The runtime applies the protocol to lanes: two lanes depend on each other when
+some tag of one depends on some tag of the other. This relation must be the same in all mailboxes (R6), or children wait for
+events that their parent does not order.
 
 >>> from dgs.model.dependence import SAME_KEY, Dependence
 >>> from dgs.model.impl_tags import ImplTagSet
@@ -40,15 +40,15 @@ MOST_SINGLE_TAGS = 64
 
 
 FEW_LANES = 8
-"""Up to so many lanes, a pass over a batch for each is cheaper than sorting it."""
+"""Up to this many lanes, one pass over a batch for each lane is cheaper than sorting the batch."""
 
 MOST_REMEMBERED = 2**20
-"""Tags whose lane is remembered; with more, all are forgotten and hashed again."""
+"""The lanes of this many tags are remembered. With one tag more, all are forgotten and looked up again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """Tags of one stream owned by one worker that the protocol need not distinguish."""
+    """Tags of one stream, owned by one worker, that the protocol does not distinguish."""
 
     id: int
     owner: str
@@ -57,7 +57,7 @@ class Lane:
 
 
 class Lanes:
-    """All lanes of a plan, and which depend on which. Reproducible: the same plan gives the same numbers everywhere."""
+    """All lanes of a plan, and their dependences. The same plan gives the same numbers on every host."""
 
     def __init__(self, plan: Plan, dependence: Dependence) -> None:
         self.plan = plan
@@ -79,10 +79,10 @@ class Lanes:
         return tuple(lane for node in self.plan.node(node_id).walk() for lane in self._own[node.id])
 
     def ordered(self, node_id: str) -> dict[int, tuple[int, ...]]:
-        """Return, for each lane of a worker's mailbox, the other lanes it is ordered with there.
+        """Return, for each lane of a worker's mailbox, the other lanes that it is ordered with there.
 
-        At a leaf that is dependence. At a worker with children it is being connected in the dependence graph of its
-        mailbox and its whole subtree (R6): with less, parent and child can wait for each other.
+        At a leaf, a lane is ordered with those it depends on. At a worker with children, it is ordered with those it is
+        connected to in the dependence graph of the mailbox and the whole subtree (R6). With less, parent and child can deadlock.
         """
         mailbox = [lane.id for lane in (*self.of(node_id), *self.above(node_id))]
         if self.plan.node(node_id).is_leaf:
@@ -105,11 +105,11 @@ class Lanes:
         return found
 
     def _path(self, node: PlanNode) -> list[PlanNode]:
-        """Return the nodes that speak of this node's tags: its ancestors, itself and its subtree."""
+        """Return the nodes whose workers exchange messages about this node's tags: its ancestors, itself and its subtree."""
         return [*self.plan.ancestors(node.id), *node.walk()]
 
     def _pieces(self) -> list[Lane]:
-        """Return the tags of every owner and stream, cut wherever a rule lets another worker tell them apart."""
+        """Return the tags of every owner and stream, cut wherever another worker tells them apart by some rule."""
         tags_of = {node.id: node.tags.tags() for node in self.plan.nodes()}
         pieces: list[Lane] = []
         for node in self.plan.nodes():
@@ -120,7 +120,7 @@ class Lanes:
         return pieces
 
     def _refined(self, tags: TagSet, others: list[TagSet]) -> list[TagSet]:
-        """Cut the tags of one kind by the keys that the other workers of the path have, where rules compare keys."""
+        """Cut the tags of one kind by the keys of the other workers on its path, where rules compare keys."""
         if tags.others:
             return [tags]
         ((name, _),) = tags.kinds
@@ -139,7 +139,7 @@ class Lanes:
         return [TagSet.from_kinds({name: part}) for part in parts]
 
     def _merged(self, pieces: list[Lane]) -> tuple[Lane, ...]:
-        """Merge pieces of one owner and stream that have the same neighbours elsewhere: they come in order anyway."""
+        """Merge pieces of one owner and stream that have the same neighbours elsewhere. Their events arrive in order anyway."""
         near = self._adjacency(pieces)
         groups: dict[tuple[str, str, tuple[int, ...]], list[TagSet]] = {}
         for piece in pieces:
@@ -179,7 +179,7 @@ def _by_owner(plan: Plan, lanes: Iterable[Lane]) -> dict[str, list[Lane]]:
 
 
 def _by_kind(tags: TagSet) -> list[TagSet]:
-    """Return the set kind by kind; all kinds it does not name stay together."""
+    """Return the set kind by kind. Kinds that it does not name stay together."""
     named = [TagSet.from_kinds({name: keys}) for name, keys in tags.kinds if keys]
     rest = tags - TagSet.from_kinds({name: KeySet.all() for name, _ in tags.kinds})
     return [*named, rest] if rest else named
@@ -208,7 +208,7 @@ class Router:
         return self._known[where]
 
     def split(self, batch: EventBatch) -> Iterator[tuple[int, EventBatch]]:
-        """Cut a batch by lane: once, vectorised over its tag codes. Raises UnownedTagError for a tag that no worker owns."""
+        """Cut a batch by lane, vectorised over its tag codes. Raises UnownedTagError for a tag that no worker owns."""
         if not len(batch):
             return
         lanes = [self.lane(batch.stream, tag) for tag in batch.tags]
@@ -220,13 +220,13 @@ class Router:
             return
         for lane, rows in _rows_by_lane(lanes, batch.codes):
             mine = batch
-            if lanes.count(lane) == 1:  # all have one tag: no code for each is needed
+            if lanes.count(lane) == 1:  # all events have one tag: no codes are needed
                 mine = replace(batch, tags=(batch.tags[lanes.index(lane)],), codes=None)
             yield _owned(lane, batch, int(rows[0])), mine.take(rows)
 
 
 def _rows_by_lane(lanes: list[int | None], codes: Codes) -> Iterator[tuple[int | None, npt.NDArray[np.intp]]]:
-    """Yield each lane that has events in a batch, with their rows: `lanes` is the lane of each tag code."""
+    """Yield each lane that has events in a batch, with their rows. `lanes`: the lane of each tag code."""
     distinct = list(dict.fromkeys(lanes))
     which = np.array([distinct.index(lane) for lane in lanes], dtype=np.int32)
     group = codes if len(distinct) == len(lanes) else which[codes]

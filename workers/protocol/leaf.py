@@ -1,4 +1,4 @@
-"""Leaves: workers that hold a state and fold update over what their mailbox releases."""
+"""Leaves: workers that hold a state and fold update over the events that their mailbox releases."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dgs.workers.protocol.releases import Release
 from dgs.workers.protocol.worker import Worker
 
 MOST_WINDOWS = 4096
-"""Partial states that one answer carries at most."""
+"""One answer carries at most this many partial states."""
 
 
 class Leaf(Worker):
-    """A leaf. It hands up its state when asked and waits for a fork; a leaf that accumulates goes on at once."""
+    """A leaf. When its parent asks, it hands up its state and waits for a fork. An accumulating leaf goes on at once."""
 
     def work(self) -> Iterator[Effect]:
-        """Process what is released, answer what is asked."""
+        """Process released events, and answer the parent's requests."""
         while self.has_state:
             for release in self.mailbox.release():
                 yield from self._fold(release)
@@ -31,7 +31,7 @@ class Leaf(Worker):
             if self._accumulates:
                 yield from self._answer_windows(request)
             else:
-                state, self._state = self._state, NOTHING  # R9: gone for good
+                state, self._state = self._state, NOTHING  # R9: the leaf never uses it again
                 yield from self._answer(request, [state])
 
     def _fold(self, release: Release) -> Iterator[Effect]:
@@ -40,7 +40,7 @@ class Leaf(Worker):
         yield from outputs
 
     def _answer_windows(self, request: JoinRequest) -> Iterator[Effect]:
-        """Answer with one partial state a request: of the events since the one before, folded from the identity."""
+        """Answer each request with a partial state: the events since the request before it, folded from the identity."""
         states = [self._state, *[NOTHING] * (len(request) - 1)]
         self._state = self._identity()
         if request.keys is not None:

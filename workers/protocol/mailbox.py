@@ -1,7 +1,7 @@
 """Selective reordering: release events in dependence order, not in total order (Section 3.4).
 
-A mailbox holds, for every lane of its worker and of the worker's ancestors, a buffer and a *frontier*: everything below it
-has arrived. Lanes of ancestors carry join requests instead of events. It decides what may be released; it never sends.
+A mailbox holds, for every lane of its worker and of the worker's ancestors, a buffer and a *frontier*: everything below the
+frontier has arrived. Lanes of ancestors carry join requests instead of events. A mailbox decides what may be released.
 
 >>> from dgs.model.tags import Tag
 >>> box = Mailbox(own=[0, 1], ordered={0: (1,), 1: (0,)})
@@ -27,23 +27,23 @@ from dgs.workers.protocol.releases import Release
 
 
 class Mailbox:
-    """Buffers and frontiers of one worker. `ordered` gives for each lane the others that it must wait for."""
+    """Buffers and frontiers of one worker. `ordered`: for each lane, the other lanes that it must wait for."""
 
     def __init__(self, own: Iterable[int], ordered: Mapping[int, tuple[int, ...]]) -> None:
         self.own = tuple(own)
         self._ordered = ordered
         self._frontier = dict.fromkeys(ordered, BEGIN)
         self._events: dict[int, deque[EventBatch]] = {lane: deque() for lane in self.own}
-        self._start = dict.fromkeys(self.own, 0)  # events of the first batch that are gone already
+        self._start = dict.fromkeys(self.own, 0)  # how many events of the first batch have been released
         self._heads = dict.fromkeys(self.own, END)
         self._requests: deque[JoinRequest] = deque()
-        self._answered = 0  # requests of the first entry that are gone already
+        self._answered = 0  # how many requests of the first entry have been taken
         self._groups = _groups(self.own, ordered)
         self.nbytes = 0
         self._validated: dict[int, tuple[OrderKey, OrderKey]] = {}
 
     def offer(self, lane: int, batch: EventBatch) -> None:
-        """Take events of an own lane. Raises InternalError if they do not come after all earlier ones."""
+        """Take events of an own lane. Raises InternalError unless they come after all earlier ones."""
         if not len(batch):
             return
         if batch.key(0) < self._frontier[lane]:
@@ -72,7 +72,7 @@ class Mailbox:
     def below(self, lane: int) -> OrderKey:
         """Return the key below which nothing of `lane` is left here: its first event or join request, else its frontier.
 
-        This is what a parent relays to its children, and an own lane's position in a checkpoint.
+        A parent relays this key to its children, and a checkpoint has it as the position of an own lane.
         """
         return min(self._frontier[lane], self._heads.get(lane, END), self._asked(lane))
 
@@ -98,9 +98,9 @@ class Mailbox:
         )
 
     def missing(self) -> tuple[int, OrderKey] | None:
-        """Return the lane that holds back what is first here, and the key it has to reach; None if nothing waits for a lane.
+        """Return the lane that holds back the first entries here, and the key it must reach; None if no entry waits for a lane.
 
-        What is first: the parent's next join request, and the first event of each own lane.
+        First entries are the parent's next join request, and the first event of each own lane.
         """
         heads = [(key, lane) for lane, key in self._heads.items() if key < END]
         front = self._requests[0] if self._requests else None
@@ -113,10 +113,10 @@ class Mailbox:
         return None
 
     def take_requests(self, most: int = 1, *, beside_events: bool = False) -> JoinRequest | None:
-        """Remove and return the parent's next requests, at most so many, that may be acted upon now; None if none may.
+        """Remove and return up to `most` of the parent's next requests that may be acted upon now; None if none may.
 
-        R4: only the next ones in the parent's order. A request may be acted upon when all that is ordered before it has
-        arrived and gone; with `beside_events`, own events before it may still be buffered: the caller takes them.
+        R4: in the parent's order. A request may be acted upon when everything ordered before it has arrived and been
+        released. With `beside_events`, own events before it may still be buffered: the caller takes them.
         """
         if not self._requests:
             return None
@@ -161,8 +161,8 @@ class Mailbox:
     def release(self) -> list[Release]:
         """Remove and return all own events that may go now, in as few releases as possible.
 
-        A lane may go up to the frontiers of the lanes it depends on, or to the first join request of an ancestor's lane;
-        and no further than the first event of a dependent lane that has to stay.
+        A lane is released up to the frontiers of the lanes that it is ordered with, or to the first join request of an
+        ancestor's lane, but not beyond the first event of such a lane that has to stay.
         """
         limits = self._limits()
         releases = []
@@ -213,7 +213,7 @@ class Mailbox:
         return self._take(lane, count)
 
     def _take(self, lane: int, count: int) -> list[EventBatch]:
-        """Remove the first `count` events of a lane. Nothing is copied; a batch counts in full until it is used up."""
+        """Remove the first `count` events of a lane, without a copy. `nbytes` counts a batch in full until it is used up."""
         queue, start, taken = self._events[lane], self._start[lane], []
         while count:
             batch = queue[0]
@@ -229,28 +229,28 @@ class Mailbox:
         return taken
 
     def validate_state(self) -> None:
-        """Raise InternalError if something is not as it is between steps: for tests, after every step."""
+        """Raise InternalError if an invariant does not hold. Tests call this after every step."""
         for problem in self.broken_invariants():
             raise InternalError(problem=f"a mailbox is broken: {problem}")
 
     def broken_invariants(self) -> Iterator[str]:
-        """Yield what is not as it is between steps. Frontiers and `below` are compared with those of the last time."""
+        """Yield a sentence for each invariant that does not hold. No frontier and no `below` may go back since the last call."""
         held = sum(batch.nbytes for batches in self._events.values() for batch in batches)
         if self.nbytes != held:
-            yield f"it counts {self.nbytes} bytes, and holds {held}"
+            yield f"it counts {self.nbytes} bytes, but holds {held}"
         for lane in self.own:
             yield from self._broken_buffer(lane)
         yield from self._broken_requests()
         now = {lane: (frontier, self.below(lane)) for lane, frontier in self._frontier.items()}
         for lane, before in self._validated.items():
             if now[lane][0] < before[0] or now[lane][1] < before[1]:
-                yield f"lane {lane} went back from {before} to {now[lane]} (its frontier, and below what nothing is left)"
+                yield f"lane {lane} went back from {before} to {now[lane]} (its frontier, and the key of what is left)"
         self._validated = now
 
     def _broken_buffer(self, lane: int) -> Iterator[str]:
         batches, start = self._events[lane], self._start[lane]
         if not 0 <= start < (len(batches[0]) if batches else 1):
-            yield f"lane {lane}: {start} events of the first batch are gone"
+            yield f"lane {lane}: {start} events of the first batch count as released"
         elif self._heads[lane] != (batches[0].key(start) if batches else END):
             yield f"lane {lane}: {self._heads[lane]} is not its first event"
         ends = [key for batch in batches for key in (batch.key(0), batch.key(len(batch) - 1))]
@@ -261,7 +261,7 @@ class Mailbox:
 
     def _broken_requests(self) -> Iterator[str]:
         if not 0 <= self._answered < (len(self._requests[0]) if self._requests else 1):
-            yield f"{self._answered} requests of the first entry are answered"
+            yield f"{self._answered} requests of the first entry count as answered"
         for earlier, later in pairwise(self._requests):
             if later.number != earlier.number + len(earlier):
                 yield f"request {later.number} comes after {earlier.number}"
@@ -275,7 +275,7 @@ class Mailbox:
 
 
 def _groups(own: tuple[int, ...], ordered: Mapping[int, tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Return the own lanes by connected component: those that must be merged. Independent ones never are."""
+    """Return the own lanes by connected component. Lanes of one component must be merged; independent ones never are."""
     left, groups = dict.fromkeys(own), []
     while left:
         group = [left.popitem()[0]]

@@ -1,4 +1,4 @@
-"""Making the state machine of a plan node."""
+"""`make_worker`: the state machine of a plan node."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dgs.workers.protocol.worker import Worker
 
 
 def make_worker(node_id: str, program: Program, lanes: Lanes, *, skips: bool = False) -> Worker:
-    """Return the worker of a node: a leaf, or one of the two with children. `skips`: it leaves out events that raise."""
+    """Return the worker of a node: a leaf, or one of the two kinds with children. `skips`: it leaves out events that raise."""
     node = lanes.plan.node(node_id)
     with_children = ForkingInner if takers(node, program) else KeepingInner
     return (Leaf if node.is_leaf else with_children)(node, program, lanes, skips=skips)

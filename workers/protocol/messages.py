@@ -1,7 +1,7 @@
 """Messages between workers, effects that workers ask their host for, and the frames that carry messages between hosts.
 
-Sources and parents speak to a worker with `Events`, `Frontiers`, `JoinRequest` and `ForkedState`; a child answers its parent with
-`JoinAnswer`. Lanes are numbered: see `dgs.workers.protocol.lanes`. Between hosts, messages travel in frames.
+A source sends a worker `Events` and `Frontiers`. A parent sends `JoinRequest`, `Frontiers` and `ForkedState`; its child answers
+with `JoinAnswer`. Lanes are numbered: see `dgs.workers.protocol.lanes`. Between hosts, messages travel in frames.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Send:
 class Snapshot:
     """The whole state, at the root, with the position of every lane: state = fold over the events below the positions.
 
-    The host copies the state before it asks the worker for the next effect: the worker goes on with it.
+    The worker goes on with this state, so the host copies it before it asks for the next effect.
     """
 
     state: Any
@@ -39,14 +39,14 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class EpochClosed:
-    """The worker has output everything of an epoch: what comes later belongs to the next one."""
+    """The worker has output everything of an epoch: later outputs belong to the next one."""
 
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """An event was left out because its `update` raised (`on_error: skip`). `event`: a batch of that event alone."""
+    """An event that was left out because its `update` raised (`on_error: skip`). `event`: a batch of that event alone."""
 
     event: EventBatch
     letter: DeadLetter
@@ -57,7 +57,7 @@ Effect = Send | OutputBatch | Skipped | EpochClosed | Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """Events of a lane, from its source to its owner."""
+    """Events of a lane, from its source to the worker that owns it."""
 
     lane: int
     batch: EventBatch
@@ -65,18 +65,18 @@ class Events:
 
 @dataclass(frozen=True, slots=True)
 class Frontiers:
-    """Frontiers of lanes: from a source "all below has arrived", from a parent "no join request below will come"."""
+    """Frontiers of lanes. From a source: everything below has arrived. From a parent: no join request below will come."""
 
     by_lane: tuple[tuple[int, OrderKey], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class JoinRequest:
-    """A parent asks for the state, once or many times (R4: children answer in the order of the numbers).
+    """A parent's request for the state, once or many times. R4: children answer in the order of the numbers.
 
-    With a lane: the states before each of the lane's events in `keys`, a batch without payload; the requests are numbered
-    `number`, `number + 1`, .... Without a lane it is one *keyless* request: it waits for its turn and for no event, or,
-    if `is_final`, for everything to end. It closes `epoch`: what a worker outputs before its answer belongs to that epoch.
+    With a lane, it asks for the state before each of the lane's events in `keys`, a batch without payload; the requests are
+    numbered `number`, `number + 1`, .... Without a lane it is one *keyless* request: it waits for its turn but for no event,
+    or, if `is_final`, for all lanes to end. It closes `epoch`: outputs of a worker before its answer belong to that epoch.
     """
 
     number: int
@@ -97,9 +97,9 @@ class JoinRequest:
 
 @dataclass(frozen=True, slots=True)
 class JoinAnswer:
-    """A child hands up its states for the requests `number`, `number + 1`, ....
+    """A child's states for the requests `number`, `number + 1`, ....
 
-    `positions` are those of every lane of its subtree as the last of the states has them (R5).
+    `positions`: for every lane of its subtree, the position of the last of these states (R5).
     """
 
     child: str
@@ -110,7 +110,7 @@ class JoinAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ForkedState:
-    """A parent hands down the child's part of the state."""
+    """A child's part of the state, from its parent."""
 
     state: Any
 
@@ -122,8 +122,8 @@ Message = Events | Frontiers | JoinRequest | JoinAnswer | ForkedState
 class Frame:
     """Messages from one host to another, in order.
 
-    R1: `generation` and `sequence` count frames per edge. `lowest_frontier` is that of the sender's open sources (END
-    when all have ended), `load` the bytes its mailboxes hold: what R11 needs to know of the others.
+    R1: `generation` and `sequence` number the frames of an edge. R11 needs the other two fields: `lowest_frontier` is that of
+    the sender's open sources (END when all have ended), and `load` counts the bytes that its workers hold.
     """
 
     sender: int

@@ -1,4 +1,4 @@
-"""Synchronisations in flight at a worker with children: what was released, in order, and what the children have answered."""
+"""Synchronisations in flight at a worker with children: released events and requests, in order, and the children's answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dgs.workers.protocol.messages import JoinAnswer, JoinRequest
 class OwnEvents:
     """Own events of one lane that were released together.
 
-    `needs_children`: each waits for the children's states. Accumulating events go into the base state without them.
+    `needs_children`: each event waits for the children's states. Accumulating events go into the base state without them.
     """
 
     lane: int
@@ -34,13 +34,13 @@ class OwnEvents:
         return OwnEvents(self.lane, self.batch.cut(start, stop), self.needs_children)
 
     def asked(self, number: int) -> JoinRequest:
-        """Return what the children are asked for these events; the first request has this number."""
+        """Return the join requests for these events, numbered from `number` on."""
         return JoinRequest(number, self.lane, self.batch.keys_only())
 
 
 @dataclass(frozen=True, slots=True)
 class ParentRequests:
-    """Requests of the parent, or at the root one of the runtime: the children's states are joined and handed up."""
+    """Requests of the parent, or at the root of the runtime: the children's states are joined and handed up."""
 
     requests: JoinRequest
     needs_children: ClassVar[bool] = True
@@ -53,20 +53,20 @@ class ParentRequests:
         return ParentRequests(self.requests.cut(start, stop))
 
     def asked(self, number: int) -> JoinRequest:
-        """Return the same requests as the children get them, numbered as this worker's own from `number` on."""
+        """Return the same requests for the children, with this worker's own numbers from `number` on."""
         return replace(self.requests, number=number)
 
 
 Synchronisation = OwnEvents | ParentRequests
-"""One entry of what is in flight. Entries are completed in the order of release."""
+"""One entry in flight. Entries are completed in the order of release."""
 
 
 class Pending:
-    """Synchronisations in release order, and per child the states it has handed up for them."""
+    """Synchronisations in release order, and the states that each child has handed up for them."""
 
     def __init__(self, children: Sequence[str]) -> None:
         self._queue: deque[Synchronisation] = deque()
-        self._done = 0  # so many of the first entry are complete
+        self._done = 0  # how many events or requests of the first entry are complete
         self._states: dict[str, deque[Any]] = {child: deque() for child in children}
         self._answered = dict.fromkeys(children, 0)
         self._marks: dict[str, deque[tuple[int, Mapping[int, OrderKey]]]] = {
@@ -76,7 +76,7 @@ class Pending:
         self._asked = 0
 
     def add(self, entry: Synchronisation) -> int:
-        """Take a synchronisation at the end; return the number of its first request to the children."""
+        """Append a synchronisation; return the number of its first request to the children."""
         self._queue.append(entry)
         first = self._asked + 1
         if entry.needs_children:
@@ -94,9 +94,9 @@ class Pending:
         self._marks[answer.child].append((last, answer.positions))
 
     def take(self, positions: dict[int, OrderKey]) -> tuple[Synchronisation, list[list[Any]]] | None:
-        """Remove what can be completed of the first synchronisation, with the states of each child; None if nothing can.
+        """Remove what can be completed of the first synchronisation; return it with the states of each child, or None.
 
-        Notes in `positions` those of the states. Without `needs_children` there are no states.
+        Updates `positions` to those of the states. Without `needs_children` there are no states.
         """
         if not self._queue:
             return None
@@ -121,7 +121,7 @@ class Pending:
         return [[states.popleft() for _ in range(count)] for states in self._states.values()]
 
     def first_event(self, lane: int) -> OrderKey | None:
-        """Return the key of the first own event of a lane that is released and not complete."""
+        """Return the key of the first own event of a lane that is released but not complete."""
         done = self._done
         for entry in self._queue:
             if isinstance(entry, OwnEvents) and entry.lane == lane:
@@ -131,33 +131,33 @@ class Pending:
 
     @property
     def ends_with_requests(self) -> bool:
-        """Whether the last synchronisation is one that the parent asks for."""
+        """Whether the last synchronisation is a request of the parent."""
         return bool(self._queue) and isinstance(self._queue[-1], ParentRequests)
 
     @property
     def in_flight(self) -> int:
-        """The number of requests that are announced and not complete."""
+        """The number of requests that are announced but not complete."""
         return self._asked - self._used
 
     def __iter__(self) -> Iterator[Synchronisation]:
-        """Yield what is not complete of the synchronisations, in their order."""
+        """Yield the synchronisations, in their order, without the parts that are complete."""
         done = self._done
         for entry in self._queue:
             yield entry.cut(done, len(entry))
             done = 0
 
     def holds_state_of(self, child: str) -> bool:
-        """Return whether a state that a child has handed up is here."""
+        """Return whether a state that the child has handed up is here."""
         return bool(self._states[child])
 
     def broken_invariants(self) -> Iterator[str]:
-        """Yield what is not as it is between steps."""
+        """Yield a sentence for each invariant that does not hold."""
         if not 0 <= self._done < (len(self._queue[0]) if self._queue else 1):
-            yield f"{self._done} of the first synchronisation are complete"
+            yield f"{self._done} of the first synchronisation count as complete"
             return
         left = sum(len(entry) for entry in self if entry.needs_children)
         if self.in_flight != left:
-            yield f"{self.in_flight} requests are in flight, and {left} are wanted"
+            yield f"{self.in_flight} requests are in flight, but {left} are wanted"
         for child, answered in self._answered.items():
             if not self._used <= answered <= self._asked:
                 yield f"{child} has answered {answered} requests of {self._asked}, and {self._used} answers are used"

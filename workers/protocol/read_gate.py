@@ -1,4 +1,4 @@
-"""The read gate: the local source that is furthest behind is read next, unless too much is held (R11).
+"""The read gate: it chooses the local source to read next, the one furthest behind, unless a buffer is full (R11).
 
 >>> gate = ReadGate({"a": (), "b": ()}, buffer_bytes=100)
 >>> gate.advance("a", OrderKey(5, 0, 0))
@@ -20,12 +20,12 @@ from dgs.workers.protocol.edges import Peer
 
 
 def always(source: str) -> bool:  # noqa: ARG001 - asked of every source
-    """Every source is ready."""
+    """Return True: every source is ready."""
     return True
 
 
 class ReadGate:
-    """The sources of a host, and how far each has come. `feeds`: by source, the other hosts that its events go to."""
+    """The sources of a host with their frontiers. `feeds`: for each source, the other hosts that its events go to."""
 
     def __init__(self, feeds: Mapping[str, tuple[int, ...]], buffer_bytes: int) -> None:
         self._feeds = feeds
@@ -35,7 +35,7 @@ class ReadGate:
         self._validated: dict[str, OrderKey] = {}
 
     def advance(self, source: str, frontier: OrderKey) -> bool:
-        """Note how far a source has come; return whether that is further than before."""
+        """Note the frontier of a source; return whether it has advanced."""
         if frontier <= self._frontiers[source]:
             return False
         self._frontiers[source] = frontier
@@ -54,11 +54,11 @@ class ReadGate:
     def next_source(
         self, load: int, peers: Mapping[int, Peer], is_ready: Callable[[str], bool] = always
     ) -> str | None:
-        """Return the source to read from: of those that are ready the one that is furthest behind; None for none now.
+        """Return the source to read next: the ready one that is furthest behind. None if no source may be read now.
 
-        A live source that has nothing does not keep others from being read. R11: over `buffer_bytes`, here (`load`) or where
-        its events go, a source has to wait, unless it is the globally lowest one: what the others hold may be waiting for it.
-        If that one is not ready, nobody reads.
+        A live source without data does not keep others from being read. R11: while this host (`load`) or a host that gets its
+        events holds more than `buffer_bytes`, a source waits, unless it is the globally lowest one: events that other hosts
+        hold may be waiting for it. If the lowest source is not ready, no source is read.
         """
         frontiers = self._frontiers
         in_turn = sorted(frontiers, key=frontiers.__getitem__)
@@ -75,7 +75,7 @@ class ReadGate:
         return None
 
     def broken_invariants(self) -> Iterator[str]:
-        """Yield what is not as it is between steps. Frontiers are compared with those of the last time."""
+        """Yield a sentence for each invariant that does not hold. No frontier may go back since the last call."""
         for source, frontier in self._frontiers.items():
             if frontier < self._validated.get(source, BEGIN):
                 yield f"source {source!r} went back from {self._validated[source]} to {frontier}"

@@ -1,7 +1,7 @@
-"""Releases: events that a mailbox lets go together, and the orders in which they may be processed.
+"""Releases: events that a mailbox releases together, and the orders in which they may be processed.
 
-Only events of dependent lanes have an order among each other. So a release is processed in long *stretches* of single lanes, cut
-where another lane has an event that must come between; where lanes alternate densely, it is merged by OrderKey instead.
+Only events of dependent lanes are ordered among each other. So a release is processed in long *stretches* of single lanes, cut
+where an event of another lane must come between. Where lanes alternate densely, a release is merged by OrderKey instead.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from dgs.model.events import EventBatch
 from dgs.model.order import OrderKey
 
 SHORT_STRETCH = 16
-"""Stretches of fewer events on average cost more than merging does."""
+"""If stretches have fewer events than this on average, merging is cheaper."""
 
 Rows = npt.NDArray[np.intp]
 _Stretch = tuple[tuple[int, int, int], int, EventBatch, int, int]
-"""The key of its first event, its lane, its batch, and where in the batch it begins and ends."""
+"""A stretch: the key of its first event, its lane, its batch, and where in the batch it begins and ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Events that may be processed now: per batch the lane it is of, each lane in its order.
+    """Events that may be processed now: batches, each with its lane; the batches of a lane are in order.
 
-    `ordered` gives for each lane the others that its events have an order with.
+    `ordered`: for each lane, the other lanes that its events are ordered with.
     """
 
     lanes: tuple[int, ...]
@@ -53,7 +53,7 @@ class Release:
         return len(sizes) > 1 and stretches * SHORT_STRETCH > len(self)
 
     def stretches(self) -> Iterator[tuple[int, EventBatch]]:
-        """Yield the events in an order that dependent lanes agree with, in stretches of one lane as long as can be."""
+        """Yield the events in an order that respects dependent lanes, in the longest possible stretches of one lane."""
         if len(set(self.lanes)) == 1:
             yield from zip(self.lanes, self.batches, strict=True)
             return
@@ -89,7 +89,7 @@ class _Lane:
         self.count = 0
 
     def add(self, batch: EventBatch) -> None:
-        """Take the next batch of the lane: a stretch is never of two."""
+        """Take the next batch of the lane. A stretch never spans two batches."""
         self.batches.append(batch)
         self.starts.append(np.array([self.count]))
         self.count += len(batch)
@@ -117,7 +117,7 @@ class _Lane:
 
 
 def _cut_each_other(one: _Lane, other: _Lane) -> None:
-    """Let stretches begin where two lanes alternate: found by searching for the events of the smaller one in the larger."""
+    """Begin new stretches where two lanes alternate. The events of the smaller lane are searched for in the larger."""
     small, large = (one, other) if one.count < other.count else (other, one)
     places = np.concatenate([large.places_of(batch) for batch in small.batches])
     large.starts.append(places[places < large.count])
@@ -125,7 +125,7 @@ def _cut_each_other(one: _Lane, other: _Lane) -> None:
 
 
 def _by_first_key(stretches: list[_Stretch]) -> Iterator[tuple[int, EventBatch]]:
-    """Yield stretches in the order of their first events: of two dependent lanes, the one that is cut off comes first."""
+    """Yield stretches in the order of their first events. Dependent lanes were cut so that this order is right."""
     stretches.sort(key=itemgetter(0))
     before: tuple[int, int, int] | None = None
     for key, lane, batch, start, stop in stretches:

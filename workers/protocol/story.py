@@ -1,7 +1,7 @@
-"""A story: notes of what a host was given lately and what it did, to be read after a failure. Nothing is noted of a single event.
+"""A story: notes of what a host received and did lately, to be read after a failure. There are no notes of single events.
 
-Making a note is cheap, since synchronising is on the hot path: a few numbers, and one note for a round of requests, of answers or
-of parts of a state. A note holds on to nothing that is large. `story_words` makes sentences of notes.
+Synchronising is on the hot path, so a note is cheap: a few numbers, and one note for a round of requests, of answers or of
+parts of a state. A note keeps no state and no batch alive. `story_words` turns notes into sentences.
 
 >>> story = Story(0)
 >>> story.tick(2.5)
@@ -34,25 +34,25 @@ from dgs.workers.protocol.messages import (
 )
 
 MOST_NOTES = 1_000
-"""Of a host. Older ones are forgotten."""
+"""The last notes of a host that are kept."""
 
 MOST_MESSAGES = 5
-"""Messages of a frame that a note names."""
+"""A note names at most this many messages of a frame."""
 
 Brief = tuple[Any, ...]
-"""What happened, as the name of a method of `story_words._Words`, and what that is called with: numbers and names."""
+"""What happened: the name of a method of `story_words._Words`, and its arguments, which are numbers and names."""
 
 Note = tuple["Story", float, Sequence[str], Brief]
-"""Whose note it is, the time, the workers that did it (none: the host), and what."""
+"""Whose note it is, the time, the workers that acted (none: the host), and what happened."""
 
 Log = deque[Note]
 
 Span = tuple[int, int, int]
-"""How many times of events there are, the first and the last."""
+"""The number of events, and the times of the first and the last."""
 
 
 class Story:
-    """Takes notes of one host of a generation, or of the driver (`host` None). `log`: where they go, if several write into one."""
+    """Takes notes of one host of a generation, or of the driver (`host` None). `log`: a log to share with other stories."""
 
     def __init__(
         self, host: int | None, lanes: Lanes | None = None, *, generation: int = 0, log: Log | None = None
@@ -60,12 +60,12 @@ class Story:
         self.host, self.lanes, self.generation = host, lanes, generation
         self._now = 0.0
         self.log: Log = deque(maxlen=MOST_NOTES) if log is None else log
-        self._round: Any = None  # what the last note is about, where the next message may belong to it
+        self._round: Any = None  # the subject of the last note, if the next message may belong to it
         self._number = 0
         self._names: list[str] = []
 
     def tick(self, now: float) -> None:
-        """Take the time of what is noted next: seconds since 1970, or steps of a simulation."""
+        """Set the time of the notes that follow: seconds since 1970, or steps of a simulation."""
         self._now, self._round = now, None
 
     def _note(self, workers: Sequence[str], brief: Brief) -> None:
@@ -73,11 +73,11 @@ class Story:
         self.log.append((self, self._now, workers, brief))
 
     def says(self, text: str, worker: str | None = None) -> None:
-        """Note something in words, and which worker it concerns, if one."""
+        """Note something in words, with the worker it concerns, if any."""
         self._note((), ("says", text, worker))
 
     def reads(self, source: str, rows: int, frontier: OrderKey) -> None:
-        """Note what was read of a source, and how far it has come."""
+        """Note how many rows of a source were read, and its frontier."""
         self._note((), ("reads", source, rows, frontier))
 
     def receives(self, frame: Frame) -> None:
@@ -91,7 +91,7 @@ class Story:
         self._note((), ("sends", host, frame.sequence, len(messages), some))
 
     def takes(self, worker: str, message: Message) -> None:
-        """Note a message that a worker takes. News of frontiers are not noted: sources have theirs in `reads`."""
+        """Note a message that a worker takes. Frontiers are not noted here: `reads` notes those of sources."""
         kind = message.__class__
         if kind is Frontiers:
             return
@@ -111,7 +111,7 @@ class Story:
         self.log.append((self, self._now, self._names, brief))
 
     def gives(self, worker: str, effect: OutputBatch | Skipped | EpochClosed | Snapshot) -> None:
-        """Note what a worker gives its host."""
+        """Note an effect that a worker gives its host."""
         if isinstance(effect, OutputBatch):
             brief: Brief = ("outputs", effect.stream, _span(effect.ts))
         elif isinstance(effect, Skipped):
@@ -122,7 +122,7 @@ class Story:
 
 
 def _brief(message: Message) -> Brief:
-    """Return what a message is, in numbers."""
+    """Return the note of a message, in numbers and names."""
     if isinstance(message, JoinRequest):
         span = None if message.keys is None else _span(message.keys.ts)
         return "requests", message.number, message.lane, span, message.epoch

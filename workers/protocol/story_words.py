@@ -1,4 +1,4 @@
-"""A story in words: a sentence for every note, and a line for every sentence.
+"""A story in words: a sentence for every note, on a line of its own.
 
 >>> from dgs.model.dependence import Dependence
 >>> from dgs.model.impl_tags import ImplTagSet
@@ -30,12 +30,12 @@ from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.story import Brief, Log, Note, Span
 
 MOST_NAMES = 8
-"""Workers that a sentence names; there are the names of all in the entry."""
+"""A sentence names at most this many workers. The entry has the names of all."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoryEntry:
-    """Something that happened, in words: at which host (None: the driver), and which workers it concerns.
+    """Something that happened, in words, with its host (None: the driver) and the workers it concerns.
 
     `time`: seconds since 1970, or steps of a simulation.
     """
@@ -48,7 +48,7 @@ class StoryEntry:
 
 
 def entries_of(log: Log, *, shown: Callable[[int], str] = str) -> list[StoryEntry]:
-    """Return what is noted in a log, the oldest first. `shown` gives the text of a time of events."""
+    """Return the entries of a log, the oldest first. `shown` gives the text of a time of events."""
     return [_entry(note, shown) for note in log.copy()]
 
 
@@ -71,7 +71,7 @@ def _entry(note: Note, shown: Callable[[int], str]) -> StoryEntry:
 
 
 class _Words:
-    """The words of one note: a method for everything that is noted. `who`: the workers that did it; `workers`: all it concerns."""
+    """The words of one note, with a method for each kind. `who`: the workers that acted; `workers`: all that it concerns."""
 
     def __init__(self, lanes: Lanes | None, shown: Callable[[int], str], who: tuple[str, ...]) -> None:
         self._lanes, self._shown, self._who = lanes, shown, who

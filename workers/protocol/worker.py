@@ -1,7 +1,7 @@
 """One worker of a plan: a mailbox, a state, and answers to its parent (Section 3.4, "Event processing").
 
-Messages are taken with `offer` and acted upon with `work`, which returns what is to be sent and what was output; nothing is
-sent from here. Leaves and workers with children differ in what they do with released events: see `dgs.workers.protocol.leaf` and
+`offer` takes a message, and `work` acts upon all of them: it yields the messages to send and the outputs, and sends nothing
+itself. Leaves and workers with children process released events in different ways: see `dgs.workers.protocol.leaf` and
 `dgs.workers.protocol.inner`.
 """
 
@@ -54,17 +54,17 @@ class Worker(ABC):
         self._accumulates = self.parent is not None and is_accumulating(node, program)
         self._state: Any = self._identity() if self._accumulates else NOTHING
         self._snapshots_wanted = 0
-        self._epoch = 0  # at the root: the last one that was closed
+        self._epoch = 0  # at the root: the last epoch that was closed
         self._has_ended = False
         self._is_finished = False
 
     def start(self, state: Any, epoch: int = 0) -> None:
-        """Give the root its first state: the initial one, or that of a checkpoint, which closed `epoch`."""
+        """Give the root its first state: the initial state, or that of a checkpoint, which closed `epoch`."""
         self._receive_state(state)
         self._epoch = epoch
 
     def resume(self, positions: Mapping[int, OrderKey]) -> None:
-        """Start where a checkpoint ended: everything of a lane below its position is in the state already."""
+        """Start where a checkpoint ended: the events of a lane below its position are already in the state."""
         for lane in self.mailbox.lanes:
             self.mailbox.advance(lane, positions[lane])
 
@@ -73,14 +73,14 @@ class Worker(ABC):
         self._snapshots_wanted += 1
 
     def finish(self) -> None:
-        """Tell the root that all sources of the run have ended: behind what is left of them comes the last request.
+        """Tell the root that all sources of the run have ended. It makes the last request once their events are processed.
 
-        Not before: it waits for everything, and no checkpoint can be taken behind it.
+        The last request waits for everything, and no checkpoint can be taken behind it. So this comes only at the end.
         """
         self._has_ended = True
 
     def offer(self, message: Message) -> None:
-        """Take a message. Nothing happens before `work`, so many messages cost one pass."""
+        """Take a message. It is acted upon in `work`, so many messages cost one pass."""
         if isinstance(message, Events):
             self.mailbox.offer(message.lane, message.batch)
         elif isinstance(message, Frontiers):
@@ -95,7 +95,7 @@ class Worker(ABC):
 
     @abstractmethod
     def work(self) -> Iterator[Effect]:
-        """Do all that can be done now, and yield what is to be sent and what was output."""
+        """Do everything that can be done now; yield the messages to send and the outputs."""
 
     @abstractmethod
     def _accept(self, answer: JoinAnswer) -> None:
@@ -103,26 +103,26 @@ class Worker(ABC):
 
     @abstractmethod
     def _positions(self) -> dict[int, OrderKey]:
-        """Return the position of every lane of the subtree: below it, everything is in the state (R5)."""
+        """Return the position of every lane of the subtree: all events below it are in the state (R5)."""
 
     def validate_state(self) -> None:
-        """Raise InternalError if something is not as it is between steps: for tests, after every step."""
+        """Raise InternalError if an invariant does not hold. Tests call this after every step."""
         for problem in self.broken_invariants():
             raise InternalError(problem=f"worker {self.id} is broken: {problem}")
 
     def broken_invariants(self) -> Iterator[str]:
-        """Yield what is not as it is between steps."""
+        """Yield a sentence for each invariant that does not hold."""
         yield from self.mailbox.broken_invariants()
         if self._accumulates and not self.has_state:
-            yield "it accumulates, and has no state"
+            yield "it accumulates, but has no state"
         if self.parent is not None and (self._snapshots_wanted or self._has_ended):
-            yield "it is not the root, and was asked for what only the root does"
+            yield "it is not the root, but was asked for a snapshot or told of the end"
         if self._is_finished and not self._has_ended:
-            yield "it has made the last request before all sources have ended"
+            yield "it made the last request before all sources had ended"
 
     def _receive_state(self, state: Any) -> None:
         if self.has_state:
-            raise InternalError(problem=f"worker {self.id} was handed a state while it has one")
+            raise InternalError(problem=f"worker {self.id} was handed a state while it had one")
         self._state = state
 
     @property
@@ -131,7 +131,7 @@ class Worker(ABC):
         return self._state is not NOTHING
 
     def _take_requests(self, most: int = 1, *, beside_events: bool = False) -> JoinRequest | None:
-        """Remove and return requests that can be acted upon: the parent's, or at the root the runtime's own."""
+        """Remove and return requests that can be acted upon: the parent's, or at the root those of the runtime."""
         if self.parent is not None:
             return self.mailbox.take_requests(most, beside_events=beside_events)
         if self._is_finished:
@@ -146,7 +146,7 @@ class Worker(ABC):
 
     @property
     def _is_done(self) -> bool:
-        """Whether all own lanes have ended and nothing of them is left."""
+        """Whether all own lanes have ended and none of their events is left."""
         return self.mailbox.is_done
 
     def _keyless(self, *, is_final: bool) -> JoinRequest:
@@ -154,7 +154,7 @@ class Worker(ABC):
         return JoinRequest(0, None, None, is_final=is_final, epoch=self._epoch)
 
     def _answer(self, request: JoinRequest, states: Sequence[Any]) -> Iterator[Effect]:
-        """Hand the states up with their positions (R5). At the root: show the state to the runtime, and go on with it."""
+        """Hand the states up with their positions (R5). The root shows its state to the runtime, and goes on with it."""
         if request.epoch:
             yield EpochClosed(request.epoch)
         if self.parent is not None:
@@ -169,7 +169,7 @@ class Worker(ABC):
 
 
 def is_accumulating(node: PlanNode, program: Program) -> bool:
-    """Return whether everything in a subtree accumulates: then it answers with partial states and waits for no fork."""
+    """Return whether all tags of a subtree accumulate. Such a subtree answers with partial states and waits for no fork."""
     kinds = program.accumulating
     tags = node.subtree_tags().tags()
     return bool(kinds) and bool(tags) and not tags.others and all(name in kinds for name, _ in tags.kinds)

@@ -71,13 +71,13 @@ def renumbered(box: Mailbox, number: int, lane: int) -> None:
 
 MAILBOX: list[tuple[Spoil, str]] = [
     (lambda box: setattr(box, "nbytes", box.nbytes - 1), "bytes"),
-    (lambda box: box._start.update({0: 3}), "3 events of the first batch are gone"),
+    (lambda box: box._start.update({0: 3}), "3 events of the first batch count as released"),
     (lambda box: box._heads.update({0: END}), "is not its first event"),
     (lambda box: box._events[0].rotate(1), "are not in order"),
     (lambda box: box._frontier.update({0: OrderKey(9, 0, 0)}), "is not below the frontier"),
     (lambda box: box._frontier.update({1: OrderKey(6, 0, 0)}), "is above the frontier of its lane"),
     (lambda box: box._frontier.update({1: BEGIN}), "lane 1 went back"),
-    (lambda box: box._requests.clear(), "1 requests of the first entry are answered"),
+    (lambda box: box._requests.clear(), "1 requests of the first entry count as answered"),
     (lambda box: setattr(box, "_answered", 0), "lane 1 went back"),
     (lambda box: renumbered(box, 4, 1), "request 4 comes after 1"),
     (lambda box: renumbered(box, 3, 0), "is for lane 0, which is no ancestor's"),
@@ -134,19 +134,19 @@ def go_on_behind_a_hand_over(inner: Any) -> None:
 
 
 LEAF: list[tuple[Spoil, str]] = [
-    (lambda leaf: setattr(leaf, "_state", NOTHING), "it accumulates, and has no state"),
+    (lambda leaf: setattr(leaf, "_state", NOTHING), "it accumulates, but has no state"),
     (lambda leaf: leaf.finish(), "it is not the root"),
-    (lambda leaf: setattr(leaf, "_is_finished", True), "before all sources have ended"),
+    (lambda leaf: setattr(leaf, "_is_finished", True), "before all sources had ended"),
     (lambda leaf: setattr(leaf.mailbox, "nbytes", 1), "bytes"),
 ]
 INNER: list[tuple[Spoil, str]] = [
-    (lambda inner: setattr(inner._pending, "_done", 9), "9 of the first synchronisation are complete"),
+    (lambda inner: setattr(inner._pending, "_done", 9), "9 of the first synchronisation count as complete"),
     (lambda inner: setattr(inner._pending, "_asked", 9), "are in flight"),
     (lambda inner: inner._pending._queue.pop(), "are in flight"),
     (lambda inner: inner._pending._answered.update(leaf0=9), "leaf0 has answered 9 requests"),
     (lambda inner: inner._pending._states["leaf1"].append(0), "there are 1 states of leaf1, not 0"),
     (lambda inner: inner._pending._marks["leaf0"].clear(), "the positions of leaf0"),
-    (lambda inner: inner._relayed.update({0: END}), "children think that lane 0"),
+    (lambda inner: inner._relayed.update({0: END}), "children were told that lane 0"),
     (lambda inner: inner.mailbox._frontier.update({0: BEGIN}), "is still to come"),
     (release_twice, "is released after"),
 ]
@@ -206,7 +206,7 @@ def test_host_notices_what_is_spoilt(spoil, problem):
 
 EDGES: list[tuple[Spoil, str]] = [
     (lambda edges: edges.put(1, "root", Frontiers(())), "a message for root is on the way to host 1"),
-    (lambda edges: setattr(edges._to[1], "peer", Peer(END)), "was heard of host 1 without a frame"),
+    (lambda edges: setattr(edges._to[1], "peer", Peer(END)), "came from host 1 without a frame"),
     (lambda edges: setattr(edges._to[1], "told", Peer(END)), "without a frame"),
     (lambda edges: setattr(edges._to[1], "received", -1), "frames are sent to host 1"),
     (lambda edges: setattr(edges._to[1], "sent", -1), "frames are sent to host 1"),

@@ -1,6 +1,6 @@
-"""Folding the user's update over releases: which way is taken, and the ways that are not event by event.
+"""Folding the user's update over releases: the choice between the ways to fold, and those over whole batches and windows.
 
-The way depends on what is folded, and on what the state type offers. In each group the first line that fits decides:
+The choice depends on what is folded and on what the state type offers. In each group the first line that fits decides:
 
     what is folded     if                                                               way
     ----------------   --------------------------------------------------------------   -----------------------
@@ -31,10 +31,10 @@ from dgs.workers.protocol.folding.update_loop import Feed, ScalarLoop
 from dgs.workers.protocol.releases import Release
 
 NOTHING = object()
-"""In place of a state: there is none (yet, or any more)."""
+"""Stands where a state would be: the state is not here yet, or no longer."""
 
 FEW_EVENTS = 32
-"""So many events are folded one by one even where there is an `update_batch`: a call of it costs more."""
+"""Up to this many events are folded one by one even with an `update_batch`: calling it costs more."""
 
 
 class Folder:
@@ -77,10 +77,10 @@ class Folder:
     def fold_windows(
         self, states: list[State], batch: EventBatch, keys: EventBatch | None
     ) -> list[OutputBatch]:
-        """Fold a batch into the partial states of windows: `states[i]` gets its events below `keys[i]` and not before.
+        """Fold a batch into the partial states of windows: `states[i]` gets the events from `keys[i - 1]` to below `keys[i]`.
 
-        The last window gets the rest; without keys it is the only one. A state that is NOTHING is made when its first event
-        comes. Returns the outputs.
+        The last window gets the rest; without keys there is one window. A state that is NOTHING is made from the identity when
+        its window has an event. Returns the outputs.
         """
         outputs: list[OutputBatch] = []
         if self._windows is not None:
@@ -101,7 +101,7 @@ class Folder:
 
 
 class _Columns:
-    """Whole batches at once, with `update_batch`."""
+    """Folds whole batches with `update_batch`."""
 
     def __init__(self, code: UserCode, update_batch: UpdateBatch) -> None:
         self._code, self._update_batch = code, update_batch
@@ -113,13 +113,13 @@ class _Columns:
 
 
 class _Windows:
-    """Many windows of a batch at once, with `update_windows`: their events accumulate and emit nothing."""
+    """Folds many windows of a batch at once, with `update_windows`: their events accumulate and emit nothing."""
 
     def __init__(self, code: UserCode, update_windows: UpdateWindows, joined: _Joined) -> None:
         self._code, self._update_windows, self._joined = code, update_windows, joined
 
     def split(self, release: Release) -> tuple[list[EventBatch], list[EventBatch]] | None:
-        """Return the events of the one lane that does not accumulate, and all others; None if not just one of several does not."""
+        """Return the events of the only lane that does not accumulate, and all others. None unless there is one among several."""
         if len(set(release.lanes)) == 1:
             return None
         ending: list[tuple[int, EventBatch]] = []
@@ -136,7 +136,7 @@ class _Windows:
     def fold(
         self, state: State, ending: list[EventBatch], summed: list[EventBatch], outputs: list[OutputBatch]
     ) -> State:
-        """Return the state after both; add the outputs. Each event of `ending` ends a window of `summed`, which it is joined with."""
+        """Return the state after both; add the outputs. Each event of `ending` ends a window of `summed`, joined in before it."""
         for batch in ending:
             partial: list[State] = [NOTHING] * len(batch)
             rest = []
@@ -172,7 +172,7 @@ class _Windows:
 
 
 class _Joined:
-    """Events with the partial states of their windows: the base state is joined with these before each event."""
+    """Folds events with the partial states of their windows: before each event these are joined into the base state."""
 
     def __init__(self, program: Program, update: Update, loop: ScalarLoop) -> None:
         self._program, self._update, self._loop = program, update, loop

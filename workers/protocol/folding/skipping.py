@@ -1,9 +1,9 @@
-"""Folding with `on_error: skip`: events whose `update` raises are left out, all others are folded as if these had not come.
+"""Folding with `on_error: skip`: an event whose `update` raises is left out, and the others are folded as if it had not come.
 
-A release is tried as a whole. If it fails, the state before it comes back from a copy that was kept as bytes. Where `update` raised,
-it is known at which event: those before it are folded again, it is left out, and the rest is tried. Where `update_batch` or
-`update_windows` raised, the release is tried by halves, down to few events, for which `update` decides. Outputs are those of the
-attempts that succeed.
+A release is tried as a whole. If that fails, the state before it is decoded from bytes that were kept. If `update` raised, it is
+known at which event: the events before it are folded again, it is left out, and the rest is tried. If `update_batch` or
+`update_windows` raised, the release is tried by halves until few events are left, and these are folded with `update`. Only
+attempts that succeed give outputs.
 
 >>> from dgs.model.tags import Tag
 >>> class Ratios(Program):
@@ -40,16 +40,16 @@ from dgs.workers.protocol.messages import Skipped
 from dgs.workers.protocol.releases import Release
 
 SINGLY = 32
-"""So many events for which `update_batch` has failed are folded with `update`."""
+"""When `update_batch` fails on at most this many events, they are folded with `update`."""
 
 UPDATES = ("update", "update_batch", "update_windows")
-"""What may raise because of an event. A fork or a join that raises stops the run: no event is to blame."""
+"""The functions that may raise because of an event. A fork or a join that raises stops the run: no event is to blame."""
 
 Made = list[OutputBatch | Skipped]
 
 
 class Skipping:
-    """Folds as a Folder does, but leaves out what raises. Law: the outputs and the state are those of the other events."""
+    """A Folder that leaves out events that raise. Law: state and outputs are as if the other events were all there are."""
 
     def __init__(self, program: Program, state_type: StateType, worker: str) -> None:
         self._program, self._worker = program, worker
@@ -59,13 +59,13 @@ class Skipping:
         self._singly = Folder(program, singly, worker)
 
     def fold(self, state: State, release: Release) -> tuple[State, Made]:
-        """Return the state after the release, the outputs and what was left out. Raises StateNotSavedError."""
+        """Return the state after the release, the outputs and the events that were left out. Raises StateNotSavedError."""
         return self._fold(state, release, self._whole)
 
     def _fold(
         self, state: State, release: Release, folder: Folder, before: bytes | None = None
     ) -> tuple[State, Made]:
-        """Fold a release, or what can be folded of it. `before`: the state as bytes, if it is known."""
+        """Fold the events of a release that do not raise. `before`: the state as bytes, if the caller has them."""
         made: Made = []
         while release.batches:
             before = before or self._saved(state)
@@ -112,7 +112,7 @@ class Skipping:
         return made
 
     def fold_joined(self, state: State, batch: EventBatch, parts: list[list[State]]) -> tuple[State, Made]:
-        """Fold events, each into the base state joined with the partial states of its window: see `Folder.fold_joined`."""
+        """Fold events, each into the base state joined with its window's partial states: see `Folder.fold_joined`."""
         before = self._saved([state, [_kept(of_child) for of_child in parts]])
         try:
             state, outputs = self._whole.fold_joined(state, batch, parts)
@@ -148,7 +148,7 @@ def _forgiven(error: UserCodeError) -> UserCodeError:
 
 
 def _kept(states: list[State]) -> dict[int, State]:
-    """Return the states that are there, by their places."""
+    """Return the states that exist, by their places."""
     return {i: state for i, state in enumerate(states) if state is not NOTHING}
 
 
@@ -159,7 +159,7 @@ def _put_back(states: list[State], before: bytes) -> None:
 
 
 def _around(release: Release, raised: UserCodeError) -> tuple[Release, EventBatch, Release]:
-    """Return the events before the one that raised, that one, and those behind it."""
+    """Return the events before the one that raised, that event, and the events after it."""
     rank = next(batch.rank for batch in release.batches if batch.stream == raised.stream)
     first, rest = _cut(release, OrderKey(raised.ts, rank, raised.row))
     offender, rest = _cut(rest, OrderKey(raised.ts, rank, raised.row + 1))
@@ -174,7 +174,7 @@ def _halves(release: Release) -> tuple[Release, Release]:
 
 
 def _cut(release: Release, key: OrderKey) -> tuple[Release, Release]:
-    """Return the events below a key and the others: all dependent lanes agree with the order of keys."""
+    """Return the events below a key, and the others. Dependent events are processed in the order of their keys."""
     places = [batch.position_of(key) for batch in release.batches]
     parts = list(zip(release.lanes, release.batches, places, strict=True))
     below = [(lane, batch.cut(0, place)) for lane, batch, place in parts if place]

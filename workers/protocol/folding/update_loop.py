@@ -17,22 +17,22 @@ from dgs.model.user_code import UserCode
 from dgs.workers.protocol.releases import Release, Rows
 
 EVENTS_AT_ONCE = 4096
-"""Events are turned into Python objects so many at a time: their columns stay in the cache."""
+"""At most this many events are turned into Python objects at a time, so that their columns stay in the cache."""
 
 
 DENSE = 4
-"""Where one event in so many emits, what each emitted is counted after it, which costs less than a note with each output."""
+"""If more than one event in this many emits, outputs are counted after each event: cheaper than a note with each output."""
 
 ONE_EACH = list(range(1, EVENTS_AT_ONCE + 1))
-"""The counts after events that emit one output each, as most do that emit densely: then no rows have to be told."""
+"""The counts after events that emit one output each. This is the common dense case, and it needs no list of rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Feed:
     """Events to come, one at a time.
 
-    The length hint of `left` says how many are still to come, so that emit knows which one is being processed at no cost
-    per event. `find` gives the event of a number again, as a batch of one, when the user's code raises.
+    The length hint of `left` is the number of events still to come. It tells emit which event is being processed, at no cost
+    per event. When the user's code raises, `find` gives the event of a number again, as a batch of one.
     """
 
     events: Iterator[Event]
@@ -63,7 +63,7 @@ class ScalarLoop:
     def fold(
         self, state: State, feed: Feed, update: Update | None = None
     ) -> tuple[State, list[Any], Rows | None]:
-        """Return the state after the events, the values emitted, and the event number of each value; None: one value each.
+        """Return the state, the values emitted, and the event number of each value (None: each event emitted one value).
 
         `update` stands in for the user's own. Raises UserCodeError if the user's code raises.
         """
@@ -82,7 +82,7 @@ class ScalarLoop:
         return state, values, rows
 
     def fold_one(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
-        """Return the state after a batch of one event, as where a worker waits for the others at every event; add its outputs."""
+        """Return the state after a batch of one event; add its outputs. Common where workers synchronise at every event."""
         values: list[Any] = []
         event = next(batch.stream_of_events()[0])
         state = self._code.call("update", self._update, state, event, values.append, at=batch)
@@ -112,7 +112,7 @@ class ScalarLoop:
     def _fold_mixed(
         self, state: State, batches: list[EventBatch], part: Rows, row: Rows, outputs: list[OutputBatch]
     ) -> State:
-        """Fold events of several batches: event i is row `row[i]` of batch `part[i]`; each batch comes in its order."""
+        """Fold events of several batches: event i is row `row[i]` of batch `part[i]`. The rows of a batch are in order."""
         first: dict[int, int] = {}
         cuts: dict[int, EventBatch] = {}
         for number in np.unique(part).tolist():
@@ -136,7 +136,7 @@ class ScalarLoop:
         return state
 
     def _culprit(self, error: BaseException) -> str:
-        """Return which of the user's functions raised: the first in the traceback. The loop itself keeps no note."""
+        """Return which of the user's functions raised: the first one in the traceback, since the loop takes no notes."""
         join, update = (getattr(one, "__code__", None) for one in (self._code.program.join, self._update))
         codes = (frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__))
         first = next((code for code in codes if code in (join, update)), update)
@@ -144,7 +144,7 @@ class ScalarLoop:
 
 
 def _noting(state: State, feed: Feed, update: Update, values: list[Any]) -> tuple[State, Rows]:
-    """Fold, and note with every output how many events were still to come: free for events that emit nothing."""
+    """Fold, and note with every output how many events are still to come. Events that emit nothing cost nothing extra."""
     left: list[int] = []
     add, note, still_left = values.append, left.append, feed.left.__length_hint__
 
