@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 from dgs import codec
@@ -56,12 +57,16 @@ class Engine:
         self._saves_next = False
         self._saves_final = job.is_kept
         self._root = deployment.plan.root.id if deployment.root_host == index else None
-        self._outputs = HostOutputs(deployment, index, self.host.workers)
-        self._sources = HostSources(deployment, index, in_flight)
-        self._say_beginning()
-        if self._root is not None:
-            self.host.workers[self._root].start(self._first_state(), self._point.epoch)
-            self.host.wake(self._root)
+        with ExitStack() as opened:
+            self._outputs = HostOutputs(deployment, index, self.host.workers)
+            opened.callback(self._outputs.close, complete=False)
+            self._sources = HostSources(deployment, index, in_flight)
+            opened.callback(self._sources.close)
+            self._say_beginning()
+            if self._root is not None:
+                self.host.workers[self._root].start(self._first_state(), self._point.epoch)
+                self.host.wake(self._root)
+            opened.pop_all()  # nobody closes an engine that could not be made
 
     def _first_state(self) -> Any:
         """Return the state of the point: the program's initial one, or that of a checkpoint."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -46,7 +47,10 @@ class HostOutputs:
         self._letters: DeadLetters | None = None
         self.count = 0
         self.first: float | None = None
-        self._open(deployment)
+        with ExitStack() as opened:
+            opened.callback(self.close, complete=False)
+            self._open(deployment)
+            opened.pop_all()
 
     def _open(self, deployment: Deployment) -> None:
         job = deployment.job

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from typing import Any
 
 from dgs.model.events import EventBatch
@@ -31,8 +32,14 @@ class HostSources:
         self._waits: list[float] = []
         self._sources: dict[str, EventSource] = {}
         self._fed: dict[str, tuple[int, ...]] = {}
-        clock = LiveTime(deployment.job.runtime.linger, elapsed=Stopwatch())
+        with ExitStack() as opened:
+            opened.callback(self.close)
+            self._open(deployment, index)
+            opened.pop_all()
+
+    def _open(self, deployment: Deployment, index: int) -> None:
         job = deployment.job
+        clock = LiveTime(job.runtime.linger, elapsed=Stopwatch())
         for config, streams in deployment.local_streams(index):
             self._fed[config.id] = deployment.fed_hosts(index, streams)
             self._sources[config.id] = open_source(

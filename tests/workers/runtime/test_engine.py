@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
 
-from dgs.errors import StalledError
-from dgs.job.schema import RuntimeConfig, StreamConfig
+from dgs.errors import DgsError, StalledError
+from dgs.job.schema import RuntimeConfig, SinkConfig, StreamConfig
 from dgs.model.events import EventBatch
 from dgs.model.impl_tags import ImplTagSet
 from dgs.model.order import END, after_event
@@ -143,3 +144,25 @@ def test_local_run_is_stuck_only_if_no_source_can_bring_anything(monkeypatch, jo
     monkeypatch.setattr(Host, "pump", lambda self, **_: iter(()))
     with pytest.raises(StalledError, match="no worker waits for a stream"):
         run_local(job)
+
+
+class Unstartable(EventWindow):
+    def init(self):
+        raise ValueError("no state to begin with")
+
+
+@pytest.mark.parametrize("problem", ["init", "source", "sink"])
+def test_engine_that_cannot_be_made_leaves_nothing_open(monkeypatch, job, tmp_path, problem):
+    opened(monkeypatch, Scripted("b", ENDED), *([] if problem == "source" else [Scripted("v", ENDED)]))
+    if problem == "sink":
+        (tmp_path / "no_directory").touch()
+    sinks = [{"jsonl": {"path": "a"}}, {"sqlite": {"path": "b.db"}}, {"csv": {"path": "no_directory/c"}}]
+    told = [SinkConfig.model_validate(sink) for sink in sinks[: 3 if problem == "sink" else 2]]
+    program = Unstartable() if problem == "init" else job.program
+    with pytest.raises((DgsError, KeyError)):
+        Engine(Deployment(replace(job, program=program, sinks=tuple(told)), hosts=1), 0)
+    assert [name for name in open_files() if str(tmp_path) in name] == []
+
+
+def open_files():
+    return [str(path.readlink()) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
