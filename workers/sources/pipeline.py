@@ -99,12 +99,13 @@ class PipelineSource:
         They come nevertheless where that costs nothing, and where what is to become of later rows depends on them: unless
         `on_disorder` is `error`. The row before that of `base` always comes, where the source must know how far it has come.
         """
+        own = _within(base, self._order.rank)
         if isinstance(self._arrivals, Live):
-            self._arrivals.begin_at(base.seq)
+            self._arrivals.begin_at(own)
         if self._origin.skip_to is not None:
-            self._origin.skip_to(max(base.seq - 1, 0))
+            self._origin.skip_to(max(own.seq - 1, 0))
         if self._origin.seek is not None:
-            self._latest = self._origin.seek(_within(base, self._order.rank))
+            self._latest = self._origin.seek(own)
 
     @property
     def wait(self) -> float:

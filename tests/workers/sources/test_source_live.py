@@ -157,6 +157,33 @@ def test_pace_begins_where_a_run_goes_on(clock):
 BEATS = {"every": "10ms", "max_delay": "0"}
 
 
+@pytest.mark.parametrize(
+    "base", [OrderKey(12, 0, 12), OrderKey(12, 0, 0), OrderKey(12, 3, 700), OrderKey(11, 3, 1)]
+)
+def test_resumed_pace_waits_for_no_row_that_is_in_the_state(clock, base):
+    """Whether the checkpoint lies behind an event, behind a heartbeat, or at an event of another stream."""
+    source = paced(clock, range(20), pace="1/m")
+    source.skip_to(base)
+    first_new = 12 if base.rank == 0 else base.ts + 1
+    found, _ = read_due(source)
+    assert found[:first_new] == list(range(first_new))
+    assert len(found) <= first_new + 1
+    clock.now += 60 * SECOND
+    assert read_due(source)[0] == [len(found)]
+
+
+def test_resumed_pace_begins_when_the_known_rows_have_been_read(clock):
+    """Reading them again takes time, which the rows behind them do not catch up with."""
+    source = paced(clock, range(100), pace="10/s")
+    source.skip_to(OrderKey(50, 0, 0))
+    while source.wait <= 0 and source.read().frontier.ts < 50:
+        clock.now += SECOND
+    began = clock.now
+    read_due(source)
+    clock.now = began + SECOND
+    assert len(read_due(source)[0]) <= 10
+
+
 def test_heartbeats_of_a_pace_go_evenly_from_row_to_row(clock):
     source = paced(clock, [1000, 2000, 5000], pace="10/s", heartbeat=BEATS)
     assert read_due(source)[0] == [0]

@@ -153,6 +153,26 @@ def test_decisions_are_the_same_when_earlier_rows_have_been_deleted(tmp_path):
     assert source.drops == 1
 
 
+@pytest.mark.parametrize("policy", ["error", "drop"])
+def test_checkpoint_at_an_event_of_another_stream_says_nothing_of_rows(tmp_path, policy):
+    """Its row number is one of that stream: greater than those of all rows that are still to be read."""
+    LogWriter(tmp_path / "log", "s", "w").append(0, {"ts": np.arange(4)})
+    LogWriter(tmp_path / "log", "s", "w").append(1, {"ts": np.arange(4, 8)})
+    source = opened(stream(VALUES, on_disorder=policy, payload=[]), base_dir=tmp_path, unit="ms")
+    source.skip_to(OrderKey(2, 1, 5000))
+    assert [ts for _, _, ts, _, _ in found_in(source)][-5:] == [3, 4, 5, 6, 7]
+
+
+def test_deleted_rows_that_are_in_the_state_are_not_missed_after_an_event_of_another_stream(tmp_path):
+    writer = LogWriter(tmp_path / "log", "s", "w")
+    for batch in range(3):
+        writer.append(batch, {"ts": np.arange(4) + 4 * batch})
+    writer.truncate(5)
+    source = opened(stream(VALUES, payload=[]), base_dir=tmp_path, unit="ms")
+    source.skip_to(OrderKey(6, 1, 0))
+    assert [ts for _, _, ts, _, _ in found_in(source)][-5:] == [7, 8, 9, 10, 11]
+
+
 def test_sorting_goes_on_when_earlier_rows_have_been_deleted(tmp_path):
     config = stream(VALUES, on_disorder={"sort_within": "9ms"}, payload=[])
     source = opened(config, base_dir=deleted_log(tmp_path), unit="ms")

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dgs.job.units import NANOSECONDS, TimeUnit
-from dgs.model.order import MIN_TS
+from dgs.model.order import MIN_TS, OrderKey
 from dgs.workers.sources.live.waiting import SECOND, Live, nothing
 from dgs.workers.sources.rows import Arrivals
 
@@ -76,9 +76,9 @@ class Heartbeats(Live):
         self._beat = beat
         return nothing(self._row, beat)
 
-    def begin_at(self, row: int) -> None:
+    def begin_at(self, base: OrderKey) -> None:
         """Pass it on."""
-        self._source.begin_at(row)
+        self._source.begin_at(base)
 
     def close(self) -> None:
         """Close the source."""

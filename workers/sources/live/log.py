@@ -32,6 +32,7 @@ import pyarrow as pa
 
 from dgs.errors import UnknownColumnError, UsageError
 from dgs.model.columns import Column
+from dgs.model.order import MIN_TS, OrderKey
 from dgs.workers.event_log import failure
 from dgs.workers.event_log.event_tables import columns_of, events_of, is_events
 from dgs.workers.event_log.owner import owner
@@ -68,6 +69,7 @@ class LogArrivals(Live):
         self._restores_floor = restores_floor
         self._clock = clock
         self._needed_from = 0
+        self._state_before = MIN_TS
         self._next_look = float("-inf")
         self._ready: deque[Arrivals] = deque()
 
@@ -75,6 +77,10 @@ class LogArrivals(Live):
     def row(self) -> int:
         """The raw row number behind the last row read from the log."""
         return self._log.row
+
+    def begin_at(self, base: OrderKey) -> None:
+        """Note the time before which all rows are in the state: they may have been deleted."""
+        self._state_before = base.ts
 
     def skip_to(self, row: int) -> None:
         """Begin with the segment that has this row."""
@@ -137,7 +143,7 @@ class LogArrivals(Live):
 
     def _begin(self, segment: Segment, table: pa.Table) -> Iterator[Arrivals]:
         """Yield what earlier segments have said that are not read."""
-        if segment.first > self._needed_from:
+        if segment.first > self._needed_from and not self._is_in_state(segment, table):
             message = (
                 f"stream {self._mapping.stream!r}: rows {self._needed_from} to {segment.first - 1} of the event log "
                 f"{self._where} have been deleted; resume from a checkpoint that does not need them"
@@ -149,6 +155,12 @@ class LogArrivals(Live):
             said.append(segment.latest - 1)
         if said:
             yield self._heard(segment.first, max(said), table)
+
+    def _is_in_state(self, segment: Segment, table: pa.Table) -> bool:
+        """Whether all rows before a segment are in the state that a run resumes from."""
+        if segment.latest is None:
+            return False
+        return int(self._heard(segment.first, segment.latest, table).beats.ts[0]) < self._state_before
 
     def _heard(self, row: int, ts: int, table: pa.Table) -> Arrivals:
         return self._mapping.arrivals(RawRows(row, 0, {}, self._where, Beats((0,), self._raw([ts], table))))

@@ -1,7 +1,7 @@
 """A generator as if it were live: its rows are let through at a rate, by the clock; their times stay what they are.
 
-Row n is due n / rate seconds after the host began to read; where a run goes on after a crash, its pace begins anew at the row
-that it goes on from. What is due waits for up to `linger` for more, so that a batch is worth its cost; with a `linger` of 0 none
+Row n is due n / rate seconds after the host began to read. Where a run resumes, events that it knows pass at once, and the pace
+begins anew at the first one that is new. What is due waits for up to `linger` for more, so that a batch is worth its cost; with a `linger` of 0 none
 waits, but where rows are due every few microseconds, which would keep a core busy with reading alone: those come in slices of half
 a millisecond.
 
@@ -23,6 +23,9 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 
+import numpy as np
+
+from dgs.model.order import OrderKey
 from dgs.workers.sources.live.waiting import SECOND, Live, LiveTime, nothing
 from dgs.workers.sources.rows import Arrivals
 
@@ -50,16 +53,18 @@ class Paced(Live):
         self._ahead: Arrivals | None = None
         self._position = 0
         self._is_started = False
+        self._base: OrderKey | None = None
         self._first = 0
+        self._began = 0
 
-    def begin_at(self, row: int) -> None:
-        """Let the rows before this one through at once: the pace begins here."""
-        self._first = row
+    def begin_at(self, base: OrderKey) -> None:
+        """Let the events before the first that is not below `base` through at once: the pace begins there."""
+        self._base = base
 
     def wait(self) -> float:
         """Return the seconds until a batch is due: `batch_rows` rows, or fewer of which the first has waited for `linger`."""
         self._start()
-        if self._ahead is None or not len(self._ahead):  # the end, or heartbeats of its own
+        if self._ahead is None or not len(self._ahead) or self._known():  # the end, or heartbeats of its own
             return 0.0
         full = self._due(self._passed + self._batch_rows - 1)
         return max(0, min(full, self._due(self._passed) + self._linger) - self._time.elapsed()) / SECOND
@@ -72,7 +77,7 @@ class Paced(Live):
         if whole is None:
             raise StopIteration
         start = self._position
-        stop = min(len(whole), start + self._batch_rows, start + self._rows_due())
+        stop = min(len(whole), start + self._batch_rows, start + (self._known() or self._rows_due()))
         self._passed += stop - start
         self._position = stop
         if stop > start:
@@ -112,13 +117,27 @@ class Paced(Live):
         if self._ahead is not None:
             self._passed = self._ahead.first
 
+    def _known(self) -> int:
+        """Return how many rows from here on, in this piece, a resumed run knows. At the first new one the pace begins."""
+        if self._base is None or self._ahead is None:
+            return 0
+        ts, row = self._ahead.ts[self._position :], self._passed
+        is_new = (ts > self._base.ts) | (
+            (ts == self._base.ts) & (np.arange(row, row + len(ts)) >= self._base.seq)
+        )
+        known = int(is_new.argmax()) if is_new.any() else len(ts)
+        if not known and len(ts):
+            self._base, self._first, self._began = None, row, self._time.elapsed()
+        return known
+
     def _due(self, row: int) -> int:
         """Return when a row is due."""
-        return int((row - self._first) * SECOND / self._rate)
+        return self._began + int((row - self._first) * SECOND / self._rate)
 
     def _rows_due(self) -> int:
         """Return how many rows that have not been let through are due; at least one, for this is asked when one is."""
-        return max(1, int(self._time.elapsed() * self._rate / SECOND) + 1 + self._first - self._passed)
+        elapsed = self._time.elapsed() - self._began
+        return max(1, int(elapsed * self._rate / SECOND) + 1 + self._first - self._passed)
 
 
 def rows_ahead(rate: float, linger: int, most: int) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dgs.job.schema import SocketSource
+from dgs.model.order import OrderKey
 from dgs.workers.event_log.writer import LogWriter
 from dgs.workers.sources.live.line_intake import LineIntake
 from dgs.workers.sources.live.line_server import LineServer
@@ -58,6 +59,10 @@ class SocketArrivals(Live):
     def refused(self) -> int:
         """The number of lines that were no rows."""
         return self._intake.refused
+
+    def begin_at(self, base: OrderKey) -> None:
+        """Pass it on."""
+        self._reading.begin_at(base)
 
     def wait(self) -> float:
         """Return 0 if there are rows in the log, or it is time to look for some; else the seconds until then."""

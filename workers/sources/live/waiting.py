@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dgs.model.order import OrderKey
 from dgs.workers.sources.rows import NO_BEATS, Arrivals, Beats
 
 SECOND = 10**9
@@ -30,8 +31,8 @@ class Live(ABC, Iterator[Arrivals]):
     def wait(self) -> float:
         """Return the seconds until `next` may bring something, 0 for now. Before that it brings nothing at all."""
 
-    def begin_at(self, row: int) -> None:
-        """Hear, before anything else, that a run goes on at this row: earlier ones are known, and need not wait for a clock."""
+    def begin_at(self, base: OrderKey) -> None:
+        """Hear, before anything else, that a run goes on at this key of the stream: events below it need not wait for a clock."""
 
     @abstractmethod
     def close(self) -> None:
