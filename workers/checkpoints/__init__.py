@@ -1,4 +1,9 @@
-"""Checkpoints: what they are, where they are kept, and how a run begins from one."""
+"""Checkpoint stores, in a directory or in memory. Read in this order.
+
+- `saved`: the two kinds of files, states and records. `file_paths`: the paths of outputs in a record.
+- `directory`: lists, verifies and prunes a directory of checkpoints. `directory_store`: the store of a run in such a directory.
+- `memory_store`: the last checkpoint, in memory.
+"""
 
 from dgs.workers.recovery.checkpoint import (
     BEGINNING,

@@ -1,4 +1,4 @@
-"""A directory of checkpoints as anybody may look at it, whatever the program: what is there, what is whole, what may go.
+"""A directory of checkpoints, without its program: list the states, verify the files, and prune old states.
 
 >>> import tempfile
 >>> from dgs.workers.storage.disk import RealDisk
@@ -45,7 +45,7 @@ NOT_COMMITTED = "it is not the file that was committed"
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A file that could not be used, or not be written, and why."""
+    """A file that could not be read or written, and the reason."""
 
     path: str
     problem: str
@@ -56,7 +56,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointInfo:
-    """A state file. `manifest` is None if it is damaged: `problem` says how. `is_committed`: a run can resume from it."""
+    """A state file. `manifest`: None if it is damaged; `problem` says how. `is_committed`: a run can resume from it."""
 
     file: str
     epoch: int
@@ -75,7 +75,7 @@ class CheckpointDirectory:
         self._lock: Lock | None = None
 
     def committed(self) -> Committed | None:
-        """Return what the record says, None if there is no valid one: the copy with the highest (epoch, generation)."""
+        """Return the record, None if no copy is valid. The copy with the highest (epoch, generation) counts."""
         found: list[Committed] = []
         for name in RECORDS:
             if self.disk.exists(self.path / name):
@@ -84,7 +84,7 @@ class CheckpointDirectory:
         return max(found, key=lambda one: (one.checkpoint.epoch, one.generation), default=None)
 
     def load(self, epoch: int) -> Saved:
-        """Return the state of an epoch and what its file says. Raises CorruptFileError, also if there is none."""
+        """Return the state of an epoch with its manifest. Raises CorruptFileError if the file is damaged or missing."""
         path = self.path / state_name(epoch)
         try:
             return read_state(self.disk, path)
@@ -92,12 +92,12 @@ class CheckpointDirectory:
             raise CorruptFileError(path=path, problem=said(error)) from error
 
     def verify(self) -> list[tuple[str, str | None]]:
-        """Read every file; return its name and what is wrong with it, None if nothing is. Also those that should be there."""
+        """Read every file, and look for missing ones; return each name with its problem, None if there is none."""
         names = self._names()
         records = [(name, self._problem(name)) for name in names if name in RECORDS]
         try:
             states = self._named()
-        except IncompatibleCheckpointError:  # told with the records
+        except IncompatibleCheckpointError:  # it is in `records` already
             states = {}
         epochs = {epoch for name in names if (epoch := epoch_of(name)) is not None} | set(states)
         found = [(epoch, self._problem(state_name(epoch), states.get(epoch))) for epoch in sorted(epochs)]
@@ -108,7 +108,7 @@ class CheckpointDirectory:
         ]
 
     def prune(self, keep: int) -> list[str]:
-        """Remove all but the newest `keep` states (at least one) that are whole; return the names of what was removed.
+        """Remove all but the newest `keep` whole states (at least one); return the names of the removed files.
 
         Raises CheckpointBusyError if a run has the directory open, CheckpointRefusedError if no state is whole.
         """
@@ -130,14 +130,14 @@ class CheckpointDirectory:
             return sorted(before - set(self._names()))
 
     def list(self) -> tuple[CheckpointInfo, ...]:
-        """Return the states that are there, the oldest first."""
+        """Return the states in the directory, the oldest first."""
         states = self._named()
         epochs = sorted(epoch for name in self._names() if (epoch := epoch_of(name)) is not None)
         infos = [self._info(epoch, states.get(epoch)) for epoch in epochs]
         return tuple(info for info in infos if info.problem is None or not self._was_swept(info.epoch))
 
     def write_record(self, committed: Committed) -> None:
-        """Write both copies. Raises OSError if the first could not be; a second that could not be is told in `rejected`."""
+        """Write both copies. Raises OSError if the first could not be written; a failure of the second goes into `rejected`."""
         first, second = (self.path / name for name in RECORDS)
         self.disk.write_new(first, pack_record(first.name, committed))
         try:
@@ -148,7 +148,7 @@ class CheckpointDirectory:
             )
 
     def close(self) -> None:
-        """Let others open it."""
+        """Let other runs open the directory."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None
@@ -159,7 +159,7 @@ class CheckpointDirectory:
         return {} if committed is None else committed.states
 
     def _was_swept(self, epoch: int) -> bool:
-        """Return whether a state that was there when somebody began to look was removed by the run, which has newer ones."""
+        """Return whether a state has been removed since the directory was listed, by a run that has newer ones."""
         try:
             return epoch not in self._named() and not self.disk.exists(self.path / state_name(epoch))
         except IncompatibleCheckpointError:
@@ -174,7 +174,7 @@ class CheckpointDirectory:
         return CheckpointInfo(name, epoch, saved.manifest, is_committed=saved.file_digest == digest)
 
     def _problem(self, name: str, digest: str | None = None) -> str | None:
-        """Return what is wrong with a file; with a state that the record names with this digest."""
+        """Return what is wrong with a file, None if nothing is. `digest`: the one that the record has for a state."""
         try:
             if name in RECORDS:
                 read_record(self.disk, self.path / name)
@@ -185,7 +185,7 @@ class CheckpointDirectory:
         return None if digest in (None, found) else NOT_COMMITTED
 
     def _sweep(self, states: Collection[int]) -> None:
-        """Remove all states but these, and what was left unfinished. What cannot be removed now is removed another time."""
+        """Remove all other states, and unfinished files. Files that cannot be removed now are removed another time."""
         with suppress(OSError):
             for name in self.disk.names(self.path):
                 epoch = epoch_of(name)
@@ -226,7 +226,7 @@ class CheckpointDirectory:
 
     @contextmanager
     def _rejecting(self, path: Path) -> Iterator[None]:
-        """Note a file that cannot be read, once, and go on without it."""
+        """Note once that a file cannot be read, and go on without it."""
         try:
             yield
         except (OSError, CorruptFileError) as error:
@@ -243,7 +243,7 @@ class CheckpointDirectory:
 
 
 def said(error: OSError | CheckpointError) -> str:
-    """Return what is wrong, without the name of the file where it need not be repeated."""
+    """Return the problem, without the name of the file where that is possible."""
     if isinstance(error, CorruptFileError):
         return str(error.problem)
     return getattr(error, "strerror", None) or str(error)

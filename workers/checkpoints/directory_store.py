@@ -1,7 +1,7 @@
-"""Checkpoints in a directory, written by one run at a time, that survive crashes, full disks and damage.
+"""Checkpoints in a directory, written by one run at a time. They survive crashes, full disks and damage.
 
-A commit writes the state, then the record, twice; the rename of its first copy is the commit. Then the outputs get their final
-names. `begin` believes the record: it resumes from the newest state that the record names and that is whole.
+A commit writes the state and then two copies of the record; the rename of the first copy is the commit. Then the outputs get
+their final names. `begin` trusts the record: it resumes from the newest whole state that the record names.
 
 >>> import tempfile
 >>> from dgs.workers.recovery.positions import Positions
@@ -56,22 +56,22 @@ from dgs.workers.storage.sealed_file import digest_of
 
 FRESH = "Begin anew in an empty directory (`--fresh`), or restore the files from a copy"
 ACCEPT = (
-    "Restore the files from a copy, or resume with `--accept-duplicates`: outputs may then be there twice"
+    "Restore the files from a copy, or resume with `--accept-duplicates`: some outputs may then appear twice"
 )
 
 
-SAME_SINKS = "Resume with the sinks of before, or start again without the checkpoint (`--fresh`)"
+SAME_SINKS = "Resume with the same sinks as before, or start again without the checkpoint (`--fresh`)"
 
 
 class DirectoryStore(CheckpointDirectory):
-    """A CheckpointStore. `sinks`: what keeps the outputs, in words that tell sinks apart. `keep`: how many states are kept. `publish` gives files their final names, again if need be.
+    """A CheckpointStore. `publish` gives files their final names, and may do so again. `keep`: the number of states to keep.
 
-    Law: a crash at any moment of `commit` or `begin`, or an error of either, leaves the checkpoint before or the one that was
-    being committed, whole; after `commit` returned, that one. Nothing is published before both copies of its record have been
-    tried and the first is durable.
+    Law: a crash at any moment of `commit` or `begin`, or an error of either, leaves the previous checkpoint or the one that was
+    being committed, whole. After `commit` has returned, it is the new one. Files are published only once the first copy of their
+    record is durable and the second has been tried.
 
-    `base`: what is below it is saved with a relative path (absolute; None: nothing is).
-    `migrate`: makes states of another version of the program into states of this one. `clock`: nanoseconds since 1970.
+    `base`: an absolute path; files below it are saved with relative paths. `sinks`: a description that identifies each sink.
+    `migrate`: turns states of another version of the program into states of this one. `clock`: nanoseconds since 1970.
     `rejected`: the files that the last `begin` could not use, and copies of the record that could not be written.
     """
 
@@ -106,15 +106,15 @@ class DirectoryStore(CheckpointDirectory):
         self._doubtful: set[int] = set()
 
     def hold(self) -> None:
-        """Keep other runs out from now on. Raises CheckpointBusyError if another run has the directory, CheckpointRefusedError."""
+        """Lock the directory. Raises CheckpointBusyError if another run has it, CheckpointRefusedError if that fails."""
         with self._refusing():
             self.disk.make_directory(self.path)
             self._take_lock()
 
     def name_run(self, *, resumes: bool, run: str | None = None) -> str:
-        """Return the id of the run whose checkpoints these are from now on: that of the record, or, of a new run, `run` or a fresh one.
+        """Return the id of the run that owns these checkpoints: the record's, or for a new run `run` or a fresh id.
 
-        Raises CheckpointRefusedError if the record has none: sinks would take the run for another one, and clear their tables.
+        Raises CheckpointRefusedError if a resumed run has no id: sinks would take it for another run, and clear their tables.
         """
         with self._refusing():
             known = (self.committed() or self._without_record()) if resumes else None
@@ -125,19 +125,19 @@ class DirectoryStore(CheckpointDirectory):
         return self._run
 
     def _run_of_version_0_1(self) -> str:
-        """Return the id that version 0.1.0 kept in a file of its own."""
+        """Return the run id that version 0.1.0 kept in a separate file."""
         found = ""
         with suppress(OSError):
             found = self.disk.read(self.path / "run-id").decode("ascii", "replace")
         if not re.fullmatch("[0-9a-f]{32}", found):
-            self._refuse("the file run-id, which says whose they are, is damaged or gone", FRESH)
+            self._refuse("the file run-id, which names their run, is damaged or missing", FRESH)
         return found
 
     def begin(self) -> ResumePoint:
-        """Begin a generation: see CheckpointStore. May be called again: it is then the next generation of the same run.
+        """Begin a generation: see CheckpointStore. Another call begins the next generation of the same run.
 
-        Raises CheckpointBusyError if another run has the directory, CheckpointRefusedError (IncompatibleCheckpointError if
-        only a version differs), OutputUnwritableError if files of the last commit cannot be published.
+        Raises CheckpointBusyError if another run has the directory, CheckpointRefusedError if no state can be used
+        (IncompatibleCheckpointError if only a version differs), OutputUnwritableError if committed files cannot be published.
         """
         self.rejected.clear()
         was_open = self._lock is not None
@@ -157,7 +157,7 @@ class DirectoryStore(CheckpointDirectory):
                 self._refuse_other_sinks(known)
             used, damaged = self._newest_whole(known)
             if used is None and damaged and not self._accepts_duplicates:
-                self._refuse("no state that was committed can be read", ACCEPT)
+                self._refuse("no committed state can be read", ACCEPT)
             start = None if used is None else self._as_of_this_version(used)
             states = {epoch: digest for epoch, digest in known.states.items() if epoch not in damaged}
             self._known = replace(
@@ -177,8 +177,8 @@ class DirectoryStore(CheckpointDirectory):
     def commit(self, checkpoint: Checkpoint) -> None:
         """Commit the next epoch: see CheckpointStore.
 
-        Files of an epoch whose commit failed belong to the next checkpoint. Raises OutputUnwritableError if what is committed
-        cannot get its final names: the next commit or `begin` tries again.
+        Files of an epoch whose commit failed belong to the next checkpoint. Raises OutputUnwritableError if committed files
+        cannot get their final names; the next commit or `begin` tries again.
         """
         before = self._begun(checkpoint)
         self._fence(before)
@@ -188,10 +188,10 @@ class DirectoryStore(CheckpointDirectory):
         try:
             states = {**before.states, **self._save(now, checkpoint)}
             kept = {epoch: states[epoch] for epoch in sorted(states)[-self._keep :]}
-            self._fence(before)  # again: writing a large state takes long
+            self._fence(before)  # again, since writing a large state takes time
             committed = checkpoint.positions.over(
                 before.checkpoint.positions
-            )  # more, after an older state was used
+            )  # these are higher if an older state is used
             named = relative(files, self._base)
             recorded = replace(checkpoint, state=None, files=named, positions=committed)
             now = replace(now, checkpoint=recorded, states=kept)
@@ -215,20 +215,20 @@ class DirectoryStore(CheckpointDirectory):
         return removed
 
     def close(self) -> None:
-        """Let others open it."""
+        """Let other runs open the directory."""
         self._known = None
         super().close()
 
     def _begun(self, checkpoint: Checkpoint) -> Committed:
         if self._known is None:
-            raise InternalError(problem="commit to a store of checkpoints that has not begun, or is closed")
+            raise InternalError(problem="commit to a store of checkpoints that has not begun or is closed")
         last = self._known.checkpoint.epoch
         if checkpoint.epoch <= last:
             raise InternalError(problem=f"commit of epoch {checkpoint.epoch} after epoch {last}")
         return self._known
 
     def _fence(self, mine: Committed) -> None:
-        """Refuse to write over a newer generation (R10). Copies that cannot be read now are written anew."""
+        """Refuse to overwrite a newer generation (R10). Copies that cannot be read are ignored, and written again."""
         newest = self.committed()
         if newest is not None and newest.generation > mine.generation:
             raise FencedError(path=self.path, generation=mine.generation, newest=newest.generation)
@@ -242,9 +242,9 @@ class DirectoryStore(CheckpointDirectory):
         return {checkpoint.epoch: digest_of(data)}
 
     def _tidy_after_failure(self, before: Committed, failed: Committed) -> None:
-        """Make room, if the record can be read.
+        """Remove files of the failed commit, if the record can be read.
 
-        A record whose rename or fsync failed may be what a crash leaves, until another one is durable: its states stay.
+        A record whose rename or fsync failed may still survive a crash, until another one is durable. So its states stay.
         """
         if self._may_be_there(failed):
             self._doubtful.update(failed.states)
@@ -266,12 +266,12 @@ class DirectoryStore(CheckpointDirectory):
         self._unpublished = ()
 
     def _without_record(self) -> Committed:
-        """Return what is known without a record: nothing in a new directory; in another one what the states say, if asked to."""
+        """Return what is known without a record: nothing in a new directory, else the states, if duplicates are accepted."""
         epochs = [epoch for name in self.disk.names(self.path) if (epoch := epoch_of(name)) is not None]
         if not epochs and not self.rejected:
             return Committed(self._job, self._identity)
         if not self._accepts_duplicates:
-            self._refuse("both copies of the record of committed outputs are damaged or gone", ACCEPT)
+            self._refuse("both copies of the record of committed outputs are damaged or missing", ACCEPT)
         found: dict[int, Saved] = {}
         for epoch in sorted(epochs):
             with self._rejecting(self.path / state_name(epoch)):
@@ -284,13 +284,13 @@ class DirectoryStore(CheckpointDirectory):
         return Committed(self._job, newest.identity, generation, newest.checkpoint, digests, run=newest.run)
 
     def _refuse_other_sinks(self, known: Committed) -> None:
-        """Refuse to send the rest of the outputs elsewhere: what a run has made would lie in two places."""
+        """Refuse other sinks than before: the outputs of one run would be in two places."""
         if known.sinks is not None and self._sinks is not None and known.sinks != self._sinks:
             there, here = (", ".join(sinks) or "none" for sinks in (known.sinks, self._sinks))
-            self._refuse(f"the outputs so far are in other sinks ({there}) than these: {here}", SAME_SINKS)
+            self._refuse(f"the outputs so far are in other sinks ({there}) than now: {here}", SAME_SINKS)
 
     def _newest_whole(self, known: Committed) -> tuple[Saved | None, Collection[int]]:
-        """Return the newest state that is whole, and the epochs of newer ones that are not."""
+        """Return the newest whole state, and the epochs of newer states, which are damaged."""
         damaged: list[int] = []
         for epoch in sorted(known.states, reverse=True):
             path = self.path / state_name(epoch)
@@ -303,12 +303,12 @@ class DirectoryStore(CheckpointDirectory):
         return None, damaged
 
     def _refuse_others(self, there: ProgramIdentity, name: str) -> None:
-        """Refuse a checkpoint of another program, or of another version if states cannot be migrated."""
+        """Refuse a checkpoint of another program, or of another version without `migrate`."""
         if there == self._identity:
             return
         if not there.is_other_version_of(self._identity):
             lines = "".join(f"\n  {line}" for line in there.difference(self._identity))
-            self._refuse(f"they are of {there}, and this is {self._identity}:{lines}\n", FRESH)
+            self._refuse(f"they are of {there}, but this is {self._identity}:{lines}\n", FRESH)
         if self._migrate is None:
             raise IncompatibleCheckpointError(
                 path=self.path / name,

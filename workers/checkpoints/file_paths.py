@@ -1,6 +1,6 @@
-"""The paths of output files as a record has them: from the directory of the plan file, where they are below it.
+"""Paths of output files in a record: relative to the directory of the plan file, if they are below it.
 
-So a project can be moved, or copied, with its run directories and goes on there. What is elsewhere keeps its absolute path.
+So a project can be moved or copied with its run directories and go on there. Files elsewhere keep their absolute paths.
 
 >>> base = Path("/project")
 >>> saved = relative((StagedFile("/project/out/a.partial", "/project/out/a", 3, "", 1),), base)
@@ -20,7 +20,7 @@ from dgs.workers.recovery.checkpoint import StagedFile, StagedOutput
 
 
 def relative(files: Iterable[StagedOutput], base: Path | None) -> tuple[StagedOutput, ...]:
-    """Return files as they are saved. `base`: absolute; None leaves them as they are."""
+    """Return files with the paths to save. `base`: an absolute path; None changes nothing."""
     if base is None:
         return tuple(files)
     return tuple(
@@ -32,7 +32,7 @@ def relative(files: Iterable[StagedOutput], base: Path | None) -> tuple[StagedOu
 
 
 def located(files: Iterable[StagedOutput], base: Path | None) -> tuple[StagedOutput, ...]:
-    """Give files that were saved the paths that they have now. Law: `located(relative(files, b), b) == files`."""
+    """Return saved files with their current absolute paths. Law: `located(relative(files, b), b) == files`."""
     if base is None:
         return tuple(files)
     return tuple(

@@ -1,4 +1,4 @@
-"""The last checkpoint, in memory: for runs without a directory of checkpoints that restart when a host dies.
+"""The last checkpoint, in memory: lets runs without a directory of checkpoints restart when a host dies.
 
 >>> from dgs.workers.recovery.positions import Positions
 >>> store = MemoryStore()
@@ -33,11 +33,11 @@ class MemoryStore:
         return resume_point(self._generation, self._newest, self._with_state)
 
     def commit(self, checkpoint: Checkpoint) -> None:
-        """Keep the checkpoint in place of the one before and publish its files."""
+        """Replace the previous checkpoint, and publish the files of this one."""
         self._newest = checkpoint
         if checkpoint.state is not None:
             self._with_state = checkpoint
         self._publish(checkpoint.files)
 
     def close(self) -> None:
-        """Do nothing: nobody else can have it."""
+        """Do nothing: no other process can have this store."""

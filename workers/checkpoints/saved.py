@@ -1,7 +1,7 @@
 """The two kinds of files in a directory of checkpoints: states, and the record of what is committed.
 
-The record names the states that belong to it by epoch and digest. So a state that was written but never committed, or that
-belongs to another history of the run, is never mistaken for one that was, even if it is whole.
+The record names its states by epoch and digest. So a whole state that was never committed, or that belongs to another history of
+the run, is never mistaken for a committed one.
 
 >>> epoch_of(state_name(12)), epoch_of("record-a.dgs")
 (12, None)
@@ -26,7 +26,7 @@ from dgs.workers.storage.disk import Disk
 from dgs.workers.storage.sealed_file import RECORD, STATE, digest_of, pack, unpack
 
 RECORDS = ("record-a.dgs", "record-b.dgs")
-"""The copies of the record, in the order in which they are written: the rename of the first is the commit."""
+"""The copies of the record, in the order of writing. The rename of the first is the commit."""
 
 _STATE_NAME = re.compile(r"state-(\d+)\.dgs")
 Header = TypeVar("Header")
@@ -34,9 +34,9 @@ Header = TypeVar("Header")
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The header of a state file. `checkpoint`: all but the state; `size`, `digest` (BLAKE2b-256): of the state; `run`: the id of the run.
+    """The header of a state file. `checkpoint`: the checkpoint without its state. `size`, `digest` (BLAKE2b-256): of the state.
 
-    `watermark`: everything below it is in the state. `created_at`: nanoseconds since 1970.
+    `watermark`: all events below it are in the state. `created_at`: nanoseconds since 1970. `run`: the id of the run.
     """
 
     job: str
@@ -52,7 +52,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A state file that was read. `file_digest` tells it from any other file."""
+    """The content of a state file. `file_digest`: identifies the file."""
 
     manifest: Manifest
     state: bytes
@@ -66,9 +66,9 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The content of the record. `checkpoint`: the last one that was committed, without its state; epoch 0: none yet.
+    """The content of the record. `checkpoint`: the last committed one, without its state; epoch 0 means none yet.
 
-    `states`: the digests of the state files that can be resumed from, by epoch. `identity`: of the program that committed; `run`: the id of the run; `sinks`: what keeps its outputs, None where an older version did not say.
+    `states`: the digests of the state files to resume from, by epoch. `run`: the run's id. `sinks`: None from older versions.
     """
 
     job: str
@@ -104,7 +104,7 @@ def is_leftover(name: str) -> bool:
 
 
 def pack_state(committed: Committed, checkpoint: Checkpoint, state: bytes) -> bytes:
-    """Return the content of a state file. `committed`: who writes it, and when."""
+    """Return the content of a state file. `committed`: the program, generation, run and time to note in it."""
     manifest = Manifest(
         committed.job,
         committed.identity,

@@ -1,9 +1,9 @@
 """Checkpoints, and the promises of a store of checkpoints.
 
 A checkpoint is a state and its positions: state = fold of `update` over the events below the positions. It is committed in one
-step together with the outputs of its epoch: staged files, then the state, then the *record* of what is committed, twice. The
-valid record with the highest (epoch, generation) is the truth: a state newer than it is ignored; if the newest state is
-damaged an older one is used, and outputs of events below the record's positions are suppressed when they are computed again.
+step together with the outputs of its epoch: staged files, then the state, then two copies of the *record* of what is committed.
+The valid record with the highest (epoch, generation) counts; a state newer than it is ignored. If the newest state is damaged, an
+older one is used; outputs of events below the record's positions are then computed again and not delivered again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dgs.workers.recovery.positions import Positions
 class StagedFile:
     """A file of outputs that is durable under `path` and gets its `final` name when its epoch is committed.
 
-    Absolute paths; in what is saved, see `file_paths`. `digest`: BLAKE2b-256 of its content, hexadecimal; `rows`: how many outputs it holds.
+    Paths are absolute; for saved ones see `file_paths`. `digest`: BLAKE2b-256 of the content, hexadecimal. `rows`: outputs in it.
     """
 
     path: str
@@ -33,9 +33,9 @@ class StagedFile:
 
 @dataclass(frozen=True, slots=True)
 class StagedPart:
-    """The part of an epoch that a sink of the user's own has made durable: it is shown when the epoch is committed.
+    """The part of an epoch that a custom sink has made durable. It becomes visible when the epoch is committed.
 
-    `sink`, `args`: which sink it is, as the plan file says. `staged`: what its `stage` returned, as codec bytes. `rows`: as in a file.
+    `sink`, `args`: the sink, as the plan file has it. `staged`: the result of its `stage`, as codec bytes. `rows`: outputs in it.
     """
 
     sink: str
@@ -45,28 +45,28 @@ class StagedPart:
 
     @property
     def final(self) -> str:
-        """The sink, in place of the name of a file."""
+        """The name of the sink, where a file has its final name."""
         return self.sink
 
     @property
     def size(self) -> int:
-        """The bytes that are kept here."""
+        """The number of bytes in `staged`."""
         return len(self.staged)
 
 
 StagedOutput = StagedFile | StagedPart
-"""Outputs that are durable and not to be seen before their epoch is committed."""
+"""Outputs that are durable, and invisible until their epoch is committed."""
 
 Publish = Callable[[Sequence[StagedOutput]], None]
-"""Shows outputs that are committed; it may be called again with the same."""
+"""Makes committed outputs visible; it may be called again with the same ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A checkpoint that is to be committed. `state`: codec bytes, None if only outputs are committed (nothing to resume from).
+    """A checkpoint to commit. `state`: codec bytes, or None if only outputs are committed and no run can resume from it.
 
-    `outbox`: outputs of idempotent sinks that these have not accepted yet (R7). `sources`: what each declared source was, as
-    its reader describes it. `is_final`: all streams have ended. `events`: in the state.
+    `outbox`: outputs that idempotent sinks have not accepted yet (R7). `sources`: each declared source, as its reader
+    describes it. `is_final`: all streams have ended. `events`: the number of events in the state.
     """
 
     epoch: int
@@ -81,9 +81,9 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The committed part of a run: everything output below `positions`, `files` being those of the last epoch.
+    """The committed part of a run: all outputs of events below `positions`. `files`: those of the last epoch.
 
-    `generation`: the last that was begun; commits of older ones are refused (R10).
+    `generation`: the last one that has begun; commits of older generations are refused (R10).
     """
 
     generation: int
@@ -95,10 +95,10 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class ResumePoint:
-    """The start of a generation: from the initial state (`state` None, epoch 0) or from a checkpoint.
+    """The start of a generation: the initial state (`state` None, epoch 0) or a checkpoint.
 
-    `committed`: outputs of events below these positions are out already and must not be committed again. They equal
-    `positions` unless a damaged state made an older one be used. `epoch`: the last one that was committed.
+    `committed`: outputs of events below these positions are committed, and must not be committed again. They equal
+    `positions` unless the newest state was damaged and an older one is used. `epoch`: the last committed epoch.
     """
 
     generation: int
@@ -113,7 +113,7 @@ class ResumePoint:
 
 
 BEGINNING = ResumePoint(generation=1)
-"""Where a run begins that has nothing behind it."""
+"""The start of a run that has no checkpoint."""
 
 
 class CheckpointStore(Protocol):
@@ -121,30 +121,30 @@ class CheckpointStore(Protocol):
 
     Laws, which `dgs.testing.check_store` checks (`resume_point` makes what `begin` returns):
 
-    - newest: `begin` returns what was committed last, in any later process.
-    - whole: all that was committed comes back as it was, states of any size. A checkpoint without a state leaves the state of an
-      older one in use: `begin` returns it with its own positions, and with what the newest has committed.
+    - newest: `begin` returns the last committed checkpoint, in any later process.
+    - whole: a committed checkpoint comes back unchanged, with a state of any size. After a checkpoint without a state, `begin`
+      returns an older state with its own positions, and the committed positions of the newest checkpoint.
     - alone: each `begin` has a greater generation. While one object has begun, a second one is refused (CheckpointBusyError), or
       from then on the first is (FencedError).
-    - atomic: whatever happens during `commit` (a crash, a full disk, a torn write), `begin` afterwards returns either the
-      checkpoint before or the one that was being committed, whole.
+    - atomic: whatever happens during `commit` (a crash, a full disk, a torn write), `begin` afterwards returns the previous
+      checkpoint or the one that was being committed, whole.
     """
 
     def begin(self) -> ResumePoint:
-        """Begin a generation: fence the older ones, finish the files of a commit that was cut short, find the newest good state.
+        """Begin a generation: fence older ones, publish the files of an interrupted commit, and find the newest whole state.
 
         Raises CheckpointRefusedError (exit 6) if the checkpoints are of another program or version, or nothing valid is left.
         """
 
     def commit(self, checkpoint: Checkpoint) -> None:
-        """Make the next epoch durable, give its files their final names, and forget what retention no longer needs.
+        """Make the next epoch durable, give its files their final names, and remove states that need not be kept any longer.
 
-        Raises CheckpointFailedError if it could not be made durable: then the one before is still the newest; the run may go
-        on and try again with the next epoch. Raises FencedError if a newer generation has begun.
+        Raises CheckpointFailedError if the epoch could not be made durable. Then the previous one is still the newest; the run
+        may go on and try again with the next epoch. Raises FencedError if a newer generation has begun.
         """
 
     def close(self) -> None:
-        """Let others open it."""
+        """Let other runs open the store."""
 
 
 for _part in (StagedFile, Checkpoint, Record):

@@ -1,7 +1,7 @@
-"""The coordinator of a generation: brings together what is committed in one step. It says what to do, the driver does it.
+"""The coordinator of a generation: it collects reports until a checkpoint is complete. The driver commits it.
 
-A checkpoint is complete when the root's snapshot of its epoch and the reports of all hosts are there. What a commit could not
-make durable, or an epoch that was not worth saving, stays staged and is committed with the next one.
+A checkpoint is complete when the root's snapshot of its epoch and the reports of all hosts have come. If an epoch is not worth
+saving, or its commit fails, its files stay staged and are committed with the next epoch.
 
 >>> from dgs.workers.checkpoints import ResumePoint
 >>> coordinator = Coordinator(hosts=[0], lanes=(), point=ResumePoint(generation=1))
@@ -25,9 +25,9 @@ from dgs.workers.recovery.positions import Positions
 
 
 class Coordinator:
-    """Collects the reports of one generation: of the root, and of the `hosts` that have workers.
+    """Collects the reports of one generation: from the root, and from all `hosts` that have workers.
 
-    `splits`: into how many each declared stream is dealt, in blocks of `block` rows.
+    `splits`: the number of splits of each declared stream, to which rows are dealt in blocks of `block`.
     """
 
     def __init__(
@@ -46,18 +46,18 @@ class Coordinator:
         self._reports: dict[int, dict[int, HostReport]] = {}
         self._carried: tuple[StagedOutput, ...] = ()
         self.failures = 0
-        self.outputs = 0  # closed and not committed
+        self.outputs = 0  # of epochs that are closed but not committed
 
     def root_reports(self, report: RootReport) -> None:
         """Take the root's snapshot."""
         self._roots[report.epoch] = report
 
     def host_reports(self, report: HostReport) -> None:
-        """Take what a host has staged."""
+        """Take a host's report of a staged epoch."""
         self._reports.setdefault(report.epoch, {})[report.host] = report
 
     def complete(self) -> Checkpoint | None:
-        """Remove and return the next checkpoint that is complete, None if none is."""
+        """Remove and return the next complete checkpoint, None if there is none."""
         for epoch in sorted(self._roots):
             reports = self._reports.get(epoch, {})
             if not self._hosts <= reports.keys():
@@ -85,15 +85,15 @@ class Coordinator:
         )
 
     def committed(self) -> int:
-        """Note that the last complete checkpoint is durable. Return how many outputs became so with it."""
+        """Note that the last complete checkpoint is durable. Return the number of outputs that it committed."""
         self.failures, outputs, self.outputs = 0, self.outputs, 0
         return outputs
 
     def carry(self, checkpoint: Checkpoint) -> None:
-        """Note that it is not committed now: its files are committed with the next one."""
+        """Note that a checkpoint is not committed now. Its files go into the next one."""
         self._carried = checkpoint.files
 
     def failed(self, checkpoint: Checkpoint) -> None:
-        """Note that it could not be made durable."""
+        """Note that a checkpoint could not be made durable."""
         self.carry(checkpoint)
         self.failures += 1

@@ -1,7 +1,7 @@
-"""Dealing the rows of a split stream to its implementation streams, in blocks, round robin.
+"""Dealing: the rows of a split stream go to its implementation streams in blocks, round robin.
 
-The split of a row follows from its raw row number alone. Splits keep the stream's rank and the row's own number, so splitting
-never changes the order of events.
+The raw number of a row alone decides its split. Splits keep the stream's rank and the row's number, so splitting never changes
+the order of events.
 
 >>> from dgs.model.tags import Tag
 >>> batch = EventBatch.of("flights", rank=0, tags=[Tag("view")], ts=[5, 6, 7], seq=[1023, 1024, 2048])
@@ -19,13 +19,13 @@ import numpy as np
 from dgs.model.events import EventBatch
 
 BLOCK = 1024
-"""Rows per block: part of where rows go, so it goes into checkpoints and must not change."""
+"""Rows per block. It decides where rows go and is saved in checkpoints, so it must not change."""
 
 
 def dealt(
     batch: EventBatch, streams: tuple[str, ...], wanted: Collection[str] | None, *, block: int = BLOCK
 ) -> Iterator[EventBatch]:
-    """Yield the events of each wanted implementation stream, those that have any, in the order of the streams."""
+    """Yield the events of each wanted implementation stream that has any, in the order of the streams."""
     if not len(batch):
         return
     if len(streams) == 1:

@@ -1,4 +1,4 @@
-"""Outputs that travelled in a checkpoint (R7): to whom they belong under the plan and the dealing of now.
+"""Outputs that travelled in a checkpoint (R7): which workers they belong to under the current plan and dealing.
 
 >>> from dgs.model.tags import Tag
 >>> batch = OutputBatch.of("a/1", rank=0, tags=[Tag("x")], ts=[5, 6], seq=[0, 2], index=[0, 0], values=["p", "q"])
@@ -23,7 +23,7 @@ from dgs.workers.recovery.positions import Positions, declared
 def dealt_outputs(
     batch: OutputBatch, impl_streams: Callable[[str], tuple[str, ...]], *, block: int = BLOCK
 ) -> Iterator[OutputBatch]:
-    """Yield the outputs by the implementation streams of now."""
+    """Yield the outputs by the implementation streams of the current dealing."""
     streams = impl_streams(declared(batch.stream)[0])
     which = (np.asarray(batch.seq) // block) % len(streams)
     for number, stream in enumerate(streams):
@@ -35,11 +35,11 @@ def dealt_outputs(
 def dealt_otherwise(
     batch: OutputBatch, committed: Positions, splits: Mapping[str, int], *, block: int = BLOCK
 ) -> int | None:
-    """Return into how many the stream of a batch was dealt when it came into the outbox, None if it is dealt so now.
+    """Return the number of splits under which a batch came into the outbox, None if its stream is still dealt in the same way.
 
-    Law: what was dealt otherwise is delivered, under its own dealing, before a generation begins that deals otherwise. Under the
-    new one it would not be in the order of its ids with what is computed now, and be taken for a repeat, or let that be.
-    `committed`: the positions of the checkpoint whose outbox it is; `splits`: of each declared stream now (default 1).
+    Law: outputs made under another split count are delivered under it before a generation starts with the new one. Under the new
+    dealing their ids and those of new outputs would be out of order, and a sink would take one or the other for a repeat.
+    `committed`: the positions of the outbox's checkpoint. `splits`: of each declared stream now (default 1).
     """
     stream = declared(batch.stream)[0]
     layers = committed.streams.get(stream, ())

@@ -1,8 +1,8 @@
-"""Positions: which events a state contains, said without the plan that computed it (App. D.2, corrected: see docs/recovery.md).
+"""Positions: which events a state contains, independent of the plan that computed it (App. D.2, corrected: see docs/recovery.md).
 
-For each stream, positions say of every implementation tag the key below which all its events are in the state. A run resumes
-from them under any plan and any dealing of split streams: what an earlier run knew stays as an older *layer*, and the position
-of an event is the highest that any layer gives it. A layer is forgotten once a newer one has passed it everywhere.
+For each stream, positions give every implementation tag the key below which all its events are in the state. A run resumes from
+them under any plan and any dealing of split streams. The positions of an earlier run stay as an older *layer*, and the position
+of an event is the highest that any layer gives it. A layer is dropped once a newer one has passed it everywhere.
 
 >>> from dgs.model.tags import Tag
 >>> from dgs.workers.protocol.lanes import Lane
@@ -11,7 +11,7 @@ of an event is the highest that any layer gives it. A layer is forgotten once a 
 >>> positions.start("clicks", TagSet.of(Tag("view"), Tag("buy"))), positions.low
 (OrderKey(ts=5, rank=0, seq=3, path=()), OrderKey(ts=5, rank=0, seq=3, path=()))
 >>> batch = EventBatch.of("clicks", rank=0, tags=[Tag("view"), Tag("buy")], codes=[0, 1, 1], ts=[6, 7, 9], seq=[4, 5, 7])
->>> positions.above(batch).seq.tolist()            # the event of `buy` at 7 is in the state already
+>>> positions.above(batch).seq.tolist()            # the event of `buy` at 7 is already in the state
 [4, 7]
 """
 
@@ -46,7 +46,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Positions of one stream as one run knew them, dealt to `splits` in blocks of `block` rows."""
+    """Positions of one stream from one run, in which it was dealt to `splits` splits in blocks of `block` rows."""
 
     splits: int
     parts: tuple[Part, ...]
@@ -63,7 +63,7 @@ class Layer:
         return max((part.key for part in self.parts), default=BEGIN)
 
     def start(self, tags: TagSet, split: int | None) -> OrderKey:
-        """Return a key at or below the position of every event with one of the tags (of one split, or of any)."""
+        """Return a key at or below the position of every event with one of the tags, in one split or in all (None)."""
         parts = [part for part in self.parts if split is None or part.split == split]
         touched = [part for part in parts if part.tags & tags]
         splits = {part.split for part in parts}
@@ -71,12 +71,12 @@ class Layer:
         return min((part.key for part in touched), default=BEGIN) if is_whole else BEGIN
 
     def covers(self, older: Layer) -> bool:
-        """Return whether no event has a higher position in the older layer than here."""
+        """Return whether every event's position here is at least that in the older layer."""
         same = (self.splits, self.block) == (older.splits, older.block)
         return all(part.key <= self.start(part.tags, part.split if same else None) for part in older.parts)
 
     def limits(self, batch: EventBatch, split: int | None) -> Rows | int:
-        """Return for each row how many rows of the batch are below the position of its tag and split."""
+        """Return, for each row, how many rows of the batch are below the position of its tag and split."""
         splits = range(self.splits) if split is None else (split,)
         table = np.array([[self._count(batch, tag, s) for tag in batch.tags] for s in splits], dtype=np.intp)
         codes = np.zeros(len(batch), dtype=np.intp) if batch.codes is None else batch.codes
@@ -92,7 +92,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """Positions of all streams by declared stream, the newest layer first. None at all: nothing is in the state."""
+    """Positions of all streams by declared stream, the newest layer first. Without any, the state contains no event."""
 
     streams: Mapping[str, tuple[Layer, ...]] = field(default_factory=dict)
 
@@ -104,7 +104,7 @@ class Positions:
         splits: Mapping[str, int] | None = None,
         block: int = BLOCK,
     ) -> Positions:
-        """Return the positions of the lanes of a plan. `splits`: into how many each declared stream is split (default 1)."""
+        """Return the positions of the lanes of a plan. `splits`: the number of splits of each declared stream (default 1)."""
         parts: dict[str, dict[tuple[int, OrderKey], list[TagSet]]] = {}
         for lane in lanes:
             stream, split = declared(lane.stream)
@@ -123,7 +123,7 @@ class Positions:
         )
 
     def over(self, older: Positions) -> Positions:
-        """Return these positions on top of those that the run started from: an event is in if either says so."""
+        """Return these positions on top of those that the run started from. An event is in the state if either says so."""
         streams = dict(older.streams)
         for stream, layers in self.streams.items():
             kept = (
@@ -133,9 +133,9 @@ class Positions:
         return Positions(streams)
 
     def ended(self, ends: Mapping[str, OrderKey]) -> Positions:
-        """Return the positions with the end of a stream as the key behind its last event, where that is known.
+        """Return the positions with the end of a stream as the key after its last event, where that is known.
 
-        A file may have grown when the run is resumed: END would leave the new rows out.
+        A file may have grown when the run is resumed, and END would leave the new rows out.
         """
 
         def known(layer: Layer, end: OrderKey) -> Layer:
@@ -150,7 +150,7 @@ class Positions:
 
     @property
     def low(self) -> OrderKey:
-        """The lowest position of all: everything below it is in the state (the watermark)."""
+        """The lowest position of all streams, the watermark: everything below it is in the state."""
         return min((max(layer.low for layer in layers) for layers in self.streams.values()), default=BEGIN)
 
     def base(self, stream: str) -> OrderKey:
@@ -158,7 +158,7 @@ class Positions:
         return max((layer.low for layer in self.streams.get(stream, ())), default=BEGIN)
 
     def start(self, stream: str, tags: TagSet, splits: int = 1) -> OrderKey:
-        """Return where a lane starts: nothing of it comes below. `splits`: how its stream is dealt now."""
+        """Return the key at which a lane starts: it brings no event below it. `splits`: the current number of its stream."""
         name, split = declared(stream)
         layers = self.streams.get(name, ())
         return max(

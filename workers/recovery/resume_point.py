@@ -1,7 +1,7 @@
-"""The start of a run, given what was committed last and the checkpoint whose state is used.
+"""The start of a run, given the last committed checkpoint and the one whose state is used.
 
-They are one and the same unless the newest state is damaged, or was not saved. Then outputs between the two are computed again
-and must not be committed again; what idempotent sinks have not accepted of them is in the newest outbox (R7).
+They are the same checkpoint unless the newest state is damaged or was not saved. Then outputs between the two are computed again
+and must not be committed again. Those that idempotent sinks have not accepted are in the newest outbox (R7).
 
 >>> from dgs.model.order import OrderKey
 >>> from dgs.model.tag_sets import TagSet
@@ -18,9 +18,9 @@ from dgs.workers.recovery.checkpoint import Checkpoint, ResumePoint
 
 
 def resume_point(generation: int, newest: Checkpoint | None, used: Checkpoint | None) -> ResumePoint:
-    """Return the point at which a generation begins. `newest`: what was committed last; `used`: whose state there is.
+    """Return the point at which a generation begins. `newest`: the last committed checkpoint; `used`: the newest with a state.
 
-    It is final if nothing remains to be computed: the streams had ended, and their last state is there or was not kept.
+    The point is final if nothing is left to compute: the streams had ended, and their last state is here or no state was kept.
     """
     if newest is None:
         return ResumePoint(generation)

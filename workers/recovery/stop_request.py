@@ -1,11 +1,11 @@
-"""A request to stop or to move to another plan: how far the run is with it. A state machine; times are given.
+"""A request to stop or to move to another plan, and the run's progress with it: a state machine without a clock.
 
     NONE -- ask --> ASKED -- snapshot_requested --> REQUESTED -- committed --> COMMITTED -- end --> NONE
                       ^--------- not_saved ------------'
     ASKED, REQUESTED -- the deadline passes --> TIMED_OUT -- committed, late --> COMMITTED
-    ASKED, REQUESTED, TIMED_OUT -- generation_lost --> NONE, and it is asked again in the next generation
+    ASKED, REQUESTED, TIMED_OUT -- generation_lost --> NONE, and the next generation asks again
 
-What happens while nothing is asked, such as a checkpoint whose time has come, changes nothing here.
+Events while nothing is asked, such as a periodic checkpoint, change nothing here.
 
 >>> stop = StopRequest(timeout=10.0)
 >>> stop.ask(ControlRequest("stop"), now=0.0)
@@ -29,7 +29,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class ControlRequest:
-    """`stop`: commit and end; `replan`: commit and go on under the plan of the plan file `plan`. `by`: who asks."""
+    """`stop`: commit and end; `replan`: commit and go on under the plan of the plan file `plan`. `by`: the command or signal."""
 
     action: Literal["stop", "replan"]
     by: str = "dgs stop"
@@ -47,10 +47,10 @@ class Stage(Enum):
 
 
 class StopRequest:
-    """The request to a run, over all its generations: one request at a time, until a generation ends for it.
+    """The request to a run, over all its generations. There is one request at a time, until a generation ends for it.
 
-    Law: a request to move ends a generation only at a checkpoint. A stop does so too, or ends it without one after `timeout`
-    seconds, since the checkpoint can be stuck behind a join that waits for a mute stream.
+    Law: a request to move ends a generation only at a checkpoint. So does a stop, but after `timeout` seconds it ends the
+    generation without one, since the checkpoint can be stuck behind a join that waits for a silent stream.
     """
 
     def __init__(self, timeout: float = math.inf) -> None:
@@ -62,13 +62,13 @@ class StopRequest:
 
     @property
     def is_asked(self) -> bool:
-        """Whether the run is to come to a checkpoint, or has, for a request."""
+        """Whether there is a request, with or without its checkpoint."""
         return self.stage is not Stage.NONE
 
     def ask(self, request: ControlRequest, *, now: float) -> None:
-        """Note the request that is pending. Of one that is known already nothing changes; a new one has time of its own.
+        """Note the pending request. A known request changes nothing; a new one has its own deadline.
 
-        A checkpoint that was committed for the request before is good for the new one, too.
+        A checkpoint that was committed for the previous request also counts for the new one.
         """
         if self.is_asked and request == self.request:
             return
@@ -78,17 +78,17 @@ class StopRequest:
             self.stage = Stage.ASKED
 
     def snapshot_requested(self) -> None:
-        """Note that the root is asked for a snapshot."""
+        """Note that the root has been asked for a snapshot."""
         if self.stage is Stage.ASKED:
             self.stage = Stage.REQUESTED
 
     def not_saved(self) -> None:
-        """Note that the epoch is complete and not committed: its state was not worth saving, or the disk failed."""
+        """Note that the epoch is complete but not committed: its state was not worth saving, or the disk failed."""
         if self.stage is Stage.REQUESTED:
             self.stage = Stage.ASKED
 
     def committed(self, epoch: int) -> None:
-        """Note that an epoch is committed, also one whose snapshot was under way before the request."""
+        """Note that an epoch is committed. Its snapshot may have been asked for before the request."""
         if self.is_asked:
             self.stage, self._epoch = Stage.COMMITTED, epoch
 
@@ -99,12 +99,12 @@ class StopRequest:
         return self.request if self.stage in (Stage.COMMITTED, Stage.TIMED_OUT) else None
 
     def generation_lost(self) -> None:
-        """Note that a generation is gone, and with it a snapshot on its way. What is committed stays so."""
+        """Note that a generation is lost, with any snapshot under way. A committed checkpoint still counts."""
         if self.stage is not Stage.COMMITTED:
             self.stage = Stage.NONE
 
     def end(self) -> int | None:
-        """Forget the request: a generation has ended for it. Return the epoch that was committed for it, None if none was."""
+        """Forget the request, since a generation has ended for it. Return the epoch that was committed for it, if any."""
         epoch, self._epoch = self._epoch, None
         self.stage, self.request = Stage.NONE, None
         return epoch

@@ -1,7 +1,7 @@
-"""Memory that was freed stays with the process, up to a bound, so that the next batch does not have its pages made anew.
+"""Settings of the memory allocator: the process keeps freed memory, up to a bound, so that the next batch reuses its pages.
 
-The allocator of glibc gives every large array back to the system when it is freed. A page that comes back is zeroed and mapped again, which
-takes 3 us: more than what is computed on it.
+By default, the allocator of glibc returns every large array to the system when it is freed. A page that comes back is zeroed and
+mapped again. That takes 3 us, which is longer than computing on the page.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ import sys
 from contextlib import suppress
 
 KEPT_BYTES = 256 << 20
-"""How much freed memory is kept at the end of the heap."""
+"""The bytes of freed memory to keep at the end of the heap."""
 
 HEAP_BYTES = 32 << 20
-"""Arrays up to this size come from the heap. Older ones of glibc refuse more than 32 MiB, and would stay at 128 KiB then."""
+"""Arrays up to this size come from the heap. An older glibc refuses a value over 32 MiB, and then keeps its limit of 128 KiB."""
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 
 def keep_freed_memory() -> None:
-    """Tell the allocator of this process so, where it is that of glibc; elsewhere nothing happens.
+    """Set the allocator of this process to keep freed memory. Without glibc, nothing happens.
 
-    For processes that are ours: hosts, and the command line; not for the process of whoever imports us.
+    Call this in our own processes only, hosts and the command line, and not in a process that imports dgs.
     """
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):  # another C library

@@ -1,4 +1,4 @@
-"""The outputs that come together at the caller: those of sinks that live there, and events that were left out."""
+"""Outputs that hosts send to the caller: for sinks in its process, for `collect`, and events that were left out."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dgs.workers.sinks import HostSink, is_central, open_sink
 
 
 class CallerOutputs:
-    """Writes outputs to the sinks of the caller (stdout, memory), and keeps them when asked to (`outputs`).
+    """Writes outputs to the sinks of the caller (stdout, memory), and keeps them if the job collects outputs (`outputs`).
 
-    These sinks can neither take anything back nor tell repeats. So outputs wait here until their epoch is committed; but those for
-    stdout go out as they come in a run without checkpoints, or where `delivery` is `at_least_once`.
+    These sinks can neither take an output back nor recognise a repeat. So outputs wait here until their epoch is committed. Only
+    stdout gets them at once if the run takes no checkpoints or `delivery` is `at_least_once`.
     """
 
     def __init__(self, job: Job) -> None:
@@ -35,7 +35,7 @@ class CallerOutputs:
 
     @staticmethod
     def is_needed(job: Job) -> bool:
-        """Return whether hosts must send their outputs here."""
+        """Return whether hosts must send outputs to the caller."""
         return job.collect or any(is_central(config) for config in job.sinks)
 
     def write(self, made: Iterable[tuple[int, OutputBatch | DeadLetter]]) -> None:
@@ -51,7 +51,7 @@ class CallerOutputs:
                 self._held.setdefault(epoch, []).append(batch)
 
     def commit(self, epoch: int) -> None:
-        """Let the outputs of an epoch, and of those before it, go out: they are committed."""
+        """Release the outputs of an epoch and of earlier ones, since these are committed."""
         for due in sorted(number for number in self._held if number <= epoch):
             for batch in self._held.pop(due):
                 self._release(due, batch)
@@ -60,11 +60,11 @@ class CallerOutputs:
 
     @property
     def can_discard(self) -> bool:
-        """Whether the run may start again without anything being shown twice that should be shown once."""
+        """Whether the run may start again without showing an output twice that must be shown once."""
         return self._may_repeat or not self._has_shown
 
     def discard(self) -> None:
-        """Forget what is not committed: the run goes on from its last checkpoint, and makes it again."""
+        """Forget outputs that are not committed. The run goes on from its last checkpoint, and makes them again."""
         self._held.clear()
 
     def _release(self, epoch: int, batch: OutputBatch | DeadLetter) -> None:
@@ -79,7 +79,7 @@ class CallerOutputs:
             self.outputs.append(batch)
 
     def close(self, *, complete: bool) -> None:
-        """End the run: no more outputs will come, and what is held is not committed."""
+        """End the run: no more outputs will come, and those held here are not committed."""
         for sink in (*self._sinks, *self._at_once):
             if complete:
                 sink.close()

@@ -1,7 +1,7 @@
-"""When a checkpoint is taken, and its commit: what the drivers of the local and of the Ray runtime have in common.
+"""The schedule of checkpoints and their commits, common to the drivers of the local runtime and the Ray runtime.
 
-Law: at most one epoch is asked for at a time, so a slow disk makes checkpoints rarer, never more numerous; and what would only say
-again what the checkpoint before says is not committed, so a run that waits for events writes nothing.
+Law: at most one epoch is requested at a time, so a slow disk makes checkpoints rarer and never lets them pile up. A checkpoint
+with nothing new since the previous one is not committed, so a run that waits for events writes nothing.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from dgs.workers.runtime.figures import CheckpointFigures
 from dgs.workers.runtime.store_opening import RunStores
 
 MOST_FAILURES = 3
-"""Commits that may fail one after the other before the run ends: the disk will not mend itself."""
+"""The run ends after this many failed commits in a row: by then the disk will hardly recover."""
 
 Ask = Callable[[bool], None]
-"""Asks the root for a snapshot; True if its state must be saved whatever `checkpoint.when` says."""
+"""Asks the root for a snapshot; with True, its state is saved whatever `checkpoint.when` says."""
 
 
 class Checkpointing:
-    """The checkpoints of one generation. `stop`: how far the run is with what `control` asks of it.
+    """The checkpoints of one generation. `stop`: the state of the request that `control` has received.
 
-    `last`: the newest checkpoint that was committed. `says` takes notes for the story of the run. `clock`: seconds, of which only
+    `last`: the newest committed checkpoint. `says` takes notes for the story of the run. `clock`: seconds, of which only
     differences matter.
     """
 
@@ -53,7 +53,7 @@ class Checkpointing:
         self._control, self._stop, self._says, self._clock = control, stop, says, clock
         self._every = None if job.checkpoint is None else job.checkpoint.every / 1e9
         self._next = None if self._every is None else clock() + self._every
-        self._is_underway = False  # a snapshot that the root was asked for
+        self._is_underway = False  # whether the root has been asked for a snapshot
         self._events, self._had_outbox = deployment.point.events, bool(deployment.point.outbox)
         self.figures = figures
         self.last: Checkpoint | None = None
@@ -65,7 +65,7 @@ class Checkpointing:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether the run comes to a checkpoint for a request."""
+        """Whether there is a request to stop or to move."""
         return self._stop.is_asked
 
     def poll(self, ask: Ask) -> ControlRequest | None:
@@ -87,9 +87,9 @@ class Checkpointing:
         return due
 
     def take_reports(self, reports: Sequence[HostReport | RootReport]) -> None:
-        """Take reports of hosts, and commit what is complete.
+        """Take reports of hosts, and commit complete checkpoints.
 
-        Raises CheckpointFailedError if the last checkpoint of the run, or several one after the other, cannot be committed.
+        Raises CheckpointFailedError if the last checkpoint of the run, or several in a row, cannot be committed.
         """
         for report in reports:
             if isinstance(report, RootReport):
@@ -101,7 +101,7 @@ class Checkpointing:
             if self._is_worth_it(checkpoint):
                 self._commit(checkpoint)
             else:
-                self._says(f"does not commit epoch {checkpoint.epoch}: it says nothing new, or has no state")
+                self._says(f"does not commit epoch {checkpoint.epoch}: it has nothing new, or no state")
                 self._coordinator.carry(checkpoint)
                 self._stop.not_saved()
             now = self._clock()

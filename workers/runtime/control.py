@@ -1,8 +1,8 @@
 """Requests to a running job from outside: to stop at a checkpoint, or to move to another plan.
 
 A request is a signal (Ctrl-C, SIGTERM), or a file that `dgs stop` or `dgs replan` posts into the control directory of the run.
-Drivers look now and then. Nothing interrupts user code half way, unless it runs for longer than a stop may take. A
-second Ctrl-C ends the run at once.
+Drivers look for one now and then. User code is interrupted only if it runs for longer than a stop may take, or by a second
+Ctrl-C, which ends the run at once.
 
 >>> import itertools, tempfile
 >>> folder = Path(tempfile.mkdtemp())
@@ -38,7 +38,7 @@ LOOK_EVERY = 0.2
 
 
 class Control:
-    """The requests to one run. Without a directory only signals count. One is pending, over restarts too, until `take`."""
+    """The requests to one run. Without a directory only signals count. A request stays pending, over restarts, until `take`."""
 
     def __init__(self, directory: Path | None, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._directory = directory
@@ -48,7 +48,7 @@ class Control:
         self._waiting: ControlRequest | None = None
 
     def pending(self) -> ControlRequest | None:
-        """Return the request to act on next, None if there is none: a signal goes before a file, a stop before a move."""
+        """Return the request to act on next, if any. A signal comes before a file, and a stop before a move."""
         if self._signal is not None:
             return self._signal
         if self._directory is not None and self._clock() >= self._next_look:
@@ -60,15 +60,15 @@ class Control:
         return self._waiting
 
     def take(self) -> None:
-        """Remove the pending request: it is met."""
+        """Remove the pending request, since it has been met."""
         self._waiting = None
 
     @contextmanager
     def listening(self, *, patience: float) -> Iterator[None]:
-        """Take SIGINT and SIGTERM as requests to stop while the context lasts; only the main thread can.
+        """Take SIGINT and SIGTERM as requests to stop while the context lasts. In other threads than the main one, do nothing.
 
-        The second signal does what it did before: it interrupts. So does the first, after `patience` seconds, if the run has not
-        ended by then. One that was ignored stays so: Ctrl-C is not for a job that a script runs in the background.
+        A second signal acts as before: it interrupts. So does the first, after `patience` seconds, if the run has not ended by
+        then. A signal that was ignored stays ignored: Ctrl-C is not for a job that a script runs in the background.
         """
         if threading.current_thread() is not threading.main_thread():
             yield
@@ -108,7 +108,7 @@ def post(directory: Path, request: ControlRequest) -> None:
 
 
 def forget_requests(directory: Path) -> None:
-    """Remove requests that were posted for a run that ended before it looked."""
+    """Remove requests to a run that ended before it saw them."""
     for path in directory.glob("request-*"):
         path.unlink(missing_ok=True)
 
@@ -131,5 +131,5 @@ def _taken(path: Path) -> ControlRequest | None:
         OSError,
         ValueError,
         TypeError,
-    ):  # it is gone with its directory, or `post` did not write it
+    ):  # the file is gone with its directory, or is not from `post`
         return None

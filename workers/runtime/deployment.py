@@ -23,7 +23,7 @@ from dgs.workers.runtime.job import Job
 
 @dataclass(frozen=True)
 class Deployment:
-    """A job spread over `hosts` host processes, numbered from 0. `point`: where its generation begins."""
+    """A job spread over `hosts` host processes, numbered from 0. `point`: the start of its generation."""
 
     job: Job
     hosts: int
@@ -64,7 +64,7 @@ class Deployment:
 
     @cached_property
     def readers(self) -> Mapping[str, int]:
-        """The host that reads each implementation stream: the one that owns most of its rate."""
+        """The host that reads each implementation stream: the one whose workers own most of its rate."""
         readers: dict[str, int] = {}
         for stream in (s for config in self.job.streams for s in config.impl_streams):
             share: dict[int, float] = {}
@@ -88,7 +88,7 @@ class Deployment:
 
     @property
     def credit_bytes(self) -> int:
-        """The bytes that may be on their way from one host to another: in all a quarter of what a host may buffer."""
+        """The bytes that may be on their way from one host to another. All together are a quarter of what a host may buffer."""
         return self.job.runtime.buffer_bytes // (4 * self.hosts)
 
     def rank(self, stream: str) -> int:
@@ -97,7 +97,7 @@ class Deployment:
 
     @cached_property
     def starts(self) -> Mapping[int, OrderKey]:
-        """The position of every lane at the point: below it, nothing comes any more."""
+        """The position of every lane at the point. No event below it will come."""
         splits = self.job.splits
         return {
             lane.id: self.point.positions.start(lane.stream, lane.tags, splits[declared(lane.stream)[0]])
@@ -105,19 +105,19 @@ class Deployment:
         }
 
     def outbox(self, index: int) -> Iterator[OutputBatch]:
-        """Yield the outputs that travelled in the checkpoint and whose tags a worker of one host owns (R7)."""
+        """Yield the outputs from the checkpoint's outbox whose tags are owned by a worker of one host (R7)."""
         impl = {config.id: config.impl_streams for config in self.job.streams}
         router = Router(self.lanes)
         for batch in self.point.outbox:
             if dealt_otherwise(batch, self.point.committed, self.job.splits) is not None:
-                continue  # delivered before the generation began
+                continue  # it was delivered before the generation began
             for part in dealt_outputs(batch, impl.__getitem__):
                 for lane, some in owners(part, router):
                     if self.home[self.lanes.all[lane].owner] == index:
                         yield some
 
     def make_host(self, index: int) -> Host:
-        """Return the state machine of one host with its workers, where the point is."""
+        """Return the state machine of one host with its workers, positioned at the point."""
         mine = (node.id for node in self.plan.nodes() if self.home[node.id] == index)
         skips = self.job.on_error == "skip"
         host = Host(

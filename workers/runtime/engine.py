@@ -1,7 +1,7 @@
 """One host at work: its sources, its workers, its sinks. The local and the Ray runtime drive this same loop.
 
-`step` reads once, or takes what has arrived, and lets the workers do all they can. Frames for other hosts are left in
-`outbox`; whoever drives the engine carries them.
+`step` takes the frames that have arrived, reads from one source, and lets the workers do all they can. Frames for other hosts
+are left in `outbox`, and the driver of the engine carries them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dgs.workers.runtime.stall import Standing, shown_time, waits_of
 
 
 def _nothing(host: int) -> int:  # noqa: ARG001 - the signature of Transport.in_flight
-    """Return the bytes in flight to a host where there is no other."""
+    """Return 0: without other hosts, no bytes are in flight."""
     return 0
 
 
@@ -69,7 +69,7 @@ class Engine:
             opened.pop_all()  # nobody closes an engine that could not be made
 
     def _first_state(self) -> Any:
-        """Return the state of the point: the program's initial one, or that of a checkpoint."""
+        """Return the state of the point: the program's initial state, or that of a checkpoint."""
         if self._point.state is not None:
             return codec.decode(self._point.state)
         return self._code.call("init", self._code.program.init)
@@ -83,11 +83,11 @@ class Engine:
         )
 
     def take(self, frame: Frame) -> None:
-        """Take a frame of another host; the next step acts on it."""
+        """Take a frame of another host. The next step acts on it."""
         self._inbox.append(frame)
 
     def step(self) -> bool:
-        """Act on what has arrived, and read from one source if that is allowed. Return whether anything was done."""
+        """Act on frames that have arrived, and read from one source if that is allowed. Return whether anything was done."""
         self.host.story.tick(time.time())
         try:
             return self._step()
@@ -124,9 +124,9 @@ class Engine:
 
     @property
     def idle_seconds(self) -> float | None:
-        """The time to sleep after a step that did nothing: until a live source may bring something; None if none will.
+        """The time to sleep after a step that did nothing, until a live source may bring an event; None if none will.
 
-        A frame of another host, or an acknowledgement, must end the sleep.
+        A frame or an acknowledgement of another host must end the sleep.
         """
         return self._sources.idle_seconds
 
@@ -136,7 +136,7 @@ class Engine:
         return self.events, self._outputs.count
 
     def request_snapshot(self, *, always: bool = False) -> None:
-        """Ask the root for a checkpoint. `always`: save the state whatever `checkpoint.when` says of it."""
+        """Ask the root for a checkpoint. `always`: save the state whatever `checkpoint.when` says."""
         if self._root is not None:
             self.host.story.says(f"is asked for a snapshot{', for a request' if always else ''}")
             self._saves_next = self._saves_next or always
@@ -151,7 +151,7 @@ class Engine:
             self.reports.append(report)
 
     def _show(self, snapshot: Snapshot) -> None:
-        """Take the root's snapshot: report its state if it is to be saved, before the root goes on with it."""
+        """Report the root's snapshot. Its state is encoded, if it is to be saved, before the root goes on with it."""
         if snapshot.is_final:
             self.final, self.ended = snapshot, time.time()
         saves = self._saves_final if snapshot.is_final else self._is_worth_saving(snapshot.state)
@@ -170,7 +170,7 @@ class Engine:
         return taken
 
     def take_outputs(self) -> list[tuple[int, OutputBatch | DeadLetter]]:
-        """Remove and return the outputs that the caller wants to see, and what was left out, each with its epoch."""
+        """Remove and return outputs for the caller and events that were left out, each with its epoch."""
         return self._outputs.take()
 
     def take_frames(self) -> list[tuple[int, Frame]]:
@@ -179,7 +179,7 @@ class Engine:
         return taken
 
     def close(self, *, complete: bool) -> None:
-        """End the run here. If it is complete, all outputs are staged; else what is not committed stays `.partial`."""
+        """End the run on this host. If it is complete, all outputs are staged; else uncommitted ones stay `.partial`."""
         self._sources.close()
         self._outputs.close(complete=complete)
 
@@ -200,11 +200,11 @@ class Engine:
         )
 
     def story(self) -> list[StoryEntry]:
-        """Return what has happened here lately. May be called by another thread."""
+        """Return the latest notes of this host. Another thread may call this."""
         return entries_of(self.host.story.log, shown=lambda ts: shown_time(ts, self._unit))
 
     def standing(self) -> Standing:
-        """Return what the workers here wait for, and how long ago each source here was heard."""
+        """Return what the workers here wait for, and how long ago each source here brought something."""
         return Standing(
             waits_of(self.host.workers.values(), self._lanes),
             dict(self.host.frontiers),

@@ -1,4 +1,4 @@
-"""The figures of a run: of one worker, of one host, and of the whole run, from where they are counted to the report.
+"""Figures of a worker, of a host, and of a whole run: counts and times for the report.
 
 >>> def host(number, read, first):
 ...     worker = WorkerFigures(number, events=read, synchronisations=1)
@@ -18,7 +18,7 @@ from dgs.workers.recovery.checkpoint import Checkpoint
 
 @dataclass(frozen=True, slots=True)
 class WorkerFigures:
-    """A worker: its host, the events in its states, and how often it took part in a synchronisation."""
+    """Figures of a worker: its host, the events that it processed, and the synchronisations that it took part in."""
 
     host: int
     events: int
@@ -27,10 +27,10 @@ class WorkerFigures:
 
 @dataclass(frozen=True, slots=True)
 class HostFigures:
-    """A host: the events it read, the outputs it made, the events its sources dropped because they came too late.
+    """Figures of a host: the events it read, the outputs it made, and the late events that its sources dropped.
 
-    `began`, `ended`, `first_output`: seconds since 1970, None where it has not come to that; only the root's host knows the end.
-    `starved_reads`: readings over the bound of bytes, of the source that was furthest behind (R11).
+    `began`, `ended`, `first_output`: seconds since 1970, or None if that has not happened; only the root's host knows the end.
+    `starved_reads`: reads while a buffer was full, from the source that was furthest behind (R11).
     """
 
     events_in: int
@@ -45,10 +45,10 @@ class HostFigures:
 
 @dataclass
 class CheckpointFigures:
-    """The checkpoints of a run, counted as it goes on: how many, how many failed, seconds in commits, bytes of the last state.
+    """The checkpoints of a run, counted as it goes on: commits, failures, seconds in commits, bytes of the last state.
 
-    `outputs`: committed since the process began. `epoch`: the newest that was committed, here or before. `events`: in its state,
-    if it was committed here.
+    `outputs`: committed since the process began. `epoch`: the newest committed one, also from an earlier process. `events`: in
+    its state, if this process committed it.
     """
 
     committed: int = 0
@@ -62,10 +62,10 @@ class CheckpointFigures:
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """A run. Of its hosts it has those of the last generation.
+    """Figures of a run, with the hosts of its last generation.
 
-    `events_in`: in the last state that was committed; `seconds`: from the first read to the last output, or to the commit of the end;
-    `first_output_seconds`: from the start of the generation. `waited`: what was said while nothing moved, None where nobody watched.
+    `events_in`: events in the last committed state. `seconds`: from the first read to the last output, or to the final commit.
+    `first_output_seconds`: from the start of the generation. `waited`: the watchdog's sentences, None without a watchdog.
     `skipped`: events that `on_error: skip` left out. `restarts`: generations that were lost.
     """
 
@@ -92,10 +92,10 @@ def run_figures(
     started: float,
     waited: Sequence[str] | None = None,
 ) -> RunFigures:
-    """Return the figures of a generation. `last`: its newest checkpoint, which says how many events the state holds.
+    """Return the figures of a generation. `last`: its newest checkpoint, which has the number of events in the state.
 
-    Hosts know how long it took from the first read to the last output; where the end had to be committed as a checkpoint, the
-    driver does (`seconds`). `started`: seconds since 1970.
+    `seconds` is the driver's measure. If the last checkpoint saved no state, the hosts' times from the first read to the last
+    output replace it. `started`: seconds since 1970.
     """
     ends = [host.ended for host in hosts if host.ended is not None]
     begins = [host.began for host in hosts if host.began is not None]
@@ -118,7 +118,7 @@ def run_figures(
 
 
 def _drops(hosts: Sequence[HostFigures]) -> dict[str, int]:
-    """Return the drops of each stream: all readers of its splits count those of the whole stream."""
+    """Return the drops of each stream. Each reader of a split counts the drops of the whole stream, so take the largest."""
     drops: dict[str, int] = {}
     for stream, count in (drop for host in hosts for drop in host.drops.items()):
         drops[stream] = max(drops.get(stream, 0), count)

@@ -1,7 +1,7 @@
-"""The outputs of one host: sinks, dead letters, and what the caller wants to see, all by epoch.
+"""The outputs of one host, by epoch: for its sinks, as dead letters, and for the caller.
 
-An output belongs to the epoch of its worker at that moment. When all workers of the host have closed an epoch, its outputs are
-staged: durable, and without final names until the epoch is committed.
+An output belongs to the open epoch of its worker. When all workers of the host have closed an epoch, its outputs are staged:
+they are durable, but have no final names until the epoch is committed.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from dgs.workers.sinks.dead_letters import DeadLetters, dead_letters
 from dgs.workers.sinks.files.places import TRANSACTIONAL
 
 Describe = Callable[[], Mapping[str, Mapping[str, Any]]]
-"""Says what the sources of the host are now."""
+"""Returns the current descriptions of the host's sources."""
 
 
 class HostOutputs:
-    """The outputs of one host. `workers`: those that live there."""
+    """The outputs of one host. `workers`: the workers of that host."""
 
     def __init__(self, deployment: Deployment, index: int, workers: Mapping[str, Worker]) -> None:
         job = deployment.job
@@ -38,7 +38,7 @@ class HostOutputs:
         self._splits = job.splits
         self._by_epoch = job.is_kept or self._point.epoch > 0
         self._epochs = Epochs(workers, self._point.epoch)
-        self._done = dict.fromkeys(workers, 0)  # events of each worker when it last closed an epoch
+        self._done = dict.fromkeys(workers, 0)  # the events of each worker when it last closed an epoch
         self._of_epoch: Counter[int] = Counter()
         self._keeps_outputs = CallerOutputs.is_needed(job)
         self._keeps_payloads = job.collect
@@ -81,7 +81,7 @@ class HostOutputs:
                     sink.write(batch, self._point.epoch)
 
     def write(self, worker: str, batch: OutputBatch) -> None:
-        """Take outputs of a worker. Transactional sinks do not get what is committed already."""
+        """Take outputs of a worker. Transactional sinks do not get outputs that are already committed."""
         epoch = self._epochs.of(worker)
         if self._is_past_the_last_commit(epoch):
             return
@@ -98,7 +98,7 @@ class HostOutputs:
             self._seen.append((epoch, new))
 
     def leave_out(self, worker: str, skipped: Skipped) -> None:
-        """Write the letter of an event that was left out, unless one of it is committed. The caller counts it then."""
+        """Write the dead letter of an event that was left out, and count it for the caller, unless that is already committed."""
         epoch, letter = self._epochs.of(worker), skipped.letter
         if self._is_past_the_last_commit(epoch):
             return
@@ -109,11 +109,11 @@ class HostOutputs:
         self._seen.append((epoch, letter if self._keeps_payloads else replace(letter, payload=None)))
 
     def _is_past_the_last_commit(self, epoch: int) -> bool:
-        """Whether a run without checkpoints stops and an epoch is after its one checkpoint: it will never be committed."""
+        """Whether a run without checkpoints is stopping and the epoch is after its only checkpoint, so is never committed."""
         return not self._by_epoch and epoch > self._point.epoch + 1
 
     def close_epoch(self, worker: str, epoch: int, sources: Describe) -> HostReport | None:
-        """Stage an epoch if all workers have closed it, and return the report."""
+        """Note that a worker has closed an epoch. If all workers have, stage the epoch and return the report."""
         self._done[worker] = self._workers[worker].events
         if not self._epochs.close(worker, epoch):
             return None
@@ -136,12 +136,12 @@ class HostOutputs:
             yield self._letters
 
     def take(self) -> list[tuple[int, OutputBatch | DeadLetter]]:
-        """Remove and return the outputs that the caller wants to see, and what was left out, each with its epoch."""
+        """Remove and return outputs for the caller and events that were left out, each with its epoch."""
         taken, self._seen = self._seen, []
         return taken
 
     def close(self, *, complete: bool) -> None:
-        """End the run here. If it is complete, all outputs are staged; else what is not committed stays `.partial`."""
+        """End the run on this host. If it is complete, all outputs are staged; else uncommitted ones stay `.partial`."""
         for sink in self._all():
             if complete:
                 sink.close()

@@ -1,6 +1,6 @@
-"""The sources that one host reads: opened, resumed where a checkpoint ended, read in turn.
+"""The sources that one host reads: opened, resumed at a checkpoint, and read in turn.
 
-Of a source that is resumed only what is not in the restored state is handed on.
+After a resume, events that are already in the restored state are left out.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from dgs.workers.sources.live.waiting import LiveTime, Stopwatch
 class HostSources:
     """The sources of one host by declared stream.
 
-    `in_flight` tells the bytes on their way to a host. A source whose events go there waits while they are too many: a
-    host that is busy takes nothing, so without this the queues to it would grow for as long as it is.
+    `in_flight` returns the bytes on their way to a host. While there are too many, sources that feed this host wait. A busy
+    host takes nothing, so without this bound the queues to it would grow.
     """
 
     def __init__(self, deployment: Deployment, index: int, in_flight: Callable[[int], int]) -> None:
@@ -57,7 +57,7 @@ class HostSources:
                 self._resume(name, source)
 
     def _resume(self, name: str, source: EventSource) -> None:
-        """Check that a source is what it was, and leave out what is in the state already, as far as it can."""
+        """Check that a source has not changed, and let it skip the events that are already in the state, if it can."""
         if name in self._point.sources:
             source.resume(self._point.sources[name])
         base = self._point.positions.base(name)
@@ -65,11 +65,11 @@ class HostSources:
             source.skip_to(base)
 
     def begin_step(self) -> None:
-        """Forget how long the sources would have had nothing at the step before."""
+        """Forget the waiting times of the previous step."""
         self._waits = []
 
     def is_ready(self, source: str) -> bool:
-        """Whether a source has something to read. How long the others will have nothing is noted for `idle_seconds`."""
+        """Return whether a source has something to read. If not, its waiting time is noted for `idle_seconds`."""
         wait = self._sources[source].wait
         if wait > 0:
             self._waits.append(wait)
@@ -77,15 +77,15 @@ class HostSources:
 
     @property
     def idle_seconds(self) -> float | None:
-        """The time until a live source that was not ready may bring something; None if none will."""
+        """The time until a live source that was not ready may bring an event; None if none will."""
         return min(self._waits, default=None)
 
     def is_congested(self, source: str) -> bool:
-        """Whether too much is on its way to a host that a source feeds. Its acknowledgement wakes this one."""
+        """Return whether too much is on its way to a host that a source feeds. That host's acknowledgement wakes this one."""
         return any(self._in_flight(host) > self._credit_bytes for host in self._fed[source])
 
     def read(self, name: str, known: OrderKey) -> tuple[list[EventBatch], OrderKey]:
-        """Read on: the events that are not in the restored state, and the frontier. `known`: the frontier so far."""
+        """Read on; return the events that are not in the restored state, and the frontier. `known`: the frontier so far."""
         reading = self._sources[name].read()
         if reading.batches or reading.frontier > known:
             self._heard[name] = time.monotonic()
@@ -95,20 +95,20 @@ class HostSources:
         return batches, reading.frontier
 
     def describe(self) -> dict[str, Mapping[str, Any]]:
-        """Return what each source is and how far it has been read, for a checkpoint."""
+        """Return the description of each source and how far it has been read, for a checkpoint."""
         return {name: source.description for name, source in self._sources.items()}
 
     @property
     def drops(self) -> dict[str, int]:
-        """The number of events that each source has left out because they came too late."""
+        """The number of late events that each source has dropped."""
         return {name: source.drops for name, source in self._sources.items()}
 
     def ages(self) -> dict[str, float]:
-        """Return how many seconds ago each source was heard."""
+        """Return how many seconds ago each source last brought something."""
         now = time.monotonic()
         return {source: now - heard for source, heard in self._heard.items()}
 
     def close(self) -> None:
-        """Release everything."""
+        """Close all sources."""
         for source in self._sources.values():
             source.close()

@@ -32,17 +32,17 @@ from dgs.workers.sources.context import SourceContext
 
 @dataclass(frozen=True)
 class Job:
-    """A resolved run: everything is loaded and validated, nothing is opened.
+    """A resolved run: everything is loaded and validated, and nothing is opened yet.
 
     `program_ref`: how another process loads the program (None: ship the object itself). `base_dir`: where relative paths
     of sources and sinks start. `memory`: data of `memory` sources by name. `output_dir`: where file sinks without a path
     of their own, and `.partial` files, go. `collect`: bring all outputs to the caller (for `run.outputs`, `--verify`).
     `until`: leave out events at or above this key (`--max-events`). `rates`: known
     events per second by implementation stream and tag, to place workers and readers.
-    `checkpoint`: when checkpoints are taken, None for never; `checkpoint_dir`: where one goes, also that of a clean stop (None:
-    nowhere, the run cannot be resumed). `resumes`: go on from the newest checkpoint there; `accepts_duplicates`: also if the record of what is committed is lost. `run_id`: the same for all
-    generations and resumed parts of a run, and for no other (the supervisor sets it). `control_dir`: where `dgs stop` and
-    `dgs replan` post requests. `directory`: of the run, for the command that continues it.
+    `checkpoint`: when checkpoints are taken, None for never. `checkpoint_dir`: their directory, also for that of a clean stop
+    (None: the run cannot be resumed). `resumes`: go on from the newest checkpoint there; with `accepts_duplicates` even if the
+    record is lost. `run_id`: identifies a run over all its generations and resumes (the supervisor sets it). `control_dir`:
+    where `dgs stop` and `dgs replan` post requests. `directory`: of the run, for the command that continues it.
     """
 
     program: Program
@@ -70,41 +70,41 @@ class Job:
 
     @property
     def is_kept(self) -> bool:
-        """Whether its checkpoints are durable from the beginning, not only that of a clean stop."""
+        """Whether checkpoints are durable from the beginning, and not only for a clean stop."""
         return self.checkpoint is not None or self.resumes
 
     @property
     def log_dir(self) -> Path | None:
-        """The directory of the event logs of sockets and Spark queries unless the plan file names one: in the run directory, if there is one."""
+        """The default directory for event logs of sockets and Spark queries: in the run directory, None without one."""
         return None if self.control_dir is None else self.output_dir / "logs"
 
     @property
     def source_context(self) -> SourceContext:
-        """The context that its sources are opened with."""
+        """The context for opening sources."""
         return SourceContext(self.program, self.unit, self.base_dir, self.memory, self.log_dir)
 
     @property
     def dead_letter_dir(self) -> Path | None:
-        """The directory of dead letters (`on_error: skip`); None if only the caller gets them."""
+        """The directory of dead letters (`on_error: skip`), None if only the caller gets them."""
         return self.output_dir if self.on_error == "skip" and self.control_dir is not None else None
 
     @property
     def story_path(self) -> Path | None:
-        """Where what happened is written when the run fails: in the run directory, if there is one."""
+        """The file for the story of a failed run: in the run directory, None without one."""
         return None if self.control_dir is None else self.output_dir / STORY
 
     @property
     def splits(self) -> dict[str, int]:
-        """Into how many implementation streams each declared stream is dealt."""
+        """The number of implementation streams of each declared stream."""
         return {config.id: config.split for config in self.streams}
 
 
 @dataclass
 class JobResult:
-    """The answer of a runtime: the final state, the collected outputs, and the figures of the report.
+    """The result of a runtime: the final state, the collected outputs, and the figures for the report.
 
-    `stopped_by`: why the run ended before its streams did: a signal's name, or `dgs stop`; None if it came to its end. `stopped_at`: the epoch that was committed for it; None if none could
-    be in time. `dead_letters`: the events that `on_error: skip` left out, if the outputs were to be collected.
+    `stopped_by`: what stopped the run before its streams ended, a signal's name or `dgs stop`; None otherwise. `stopped_at`: the
+    epoch committed for the stop, None if that took too long. `dead_letters`: events that `on_error: skip` left out, if collected.
     """
 
     state: Any
@@ -129,10 +129,10 @@ def _same(store: CheckpointStore, _job: Job) -> CheckpointStore:
 
 @dataclass(frozen=True)
 class Ports:
-    """Attachments of a run from outside, such as tables of Spark; by default nothing.
+    """Attachments to a run from outside, such as tables of Spark. There are none by default.
 
-    `store` wraps the store of checkpoints of a job; `outputs` is entered for as long as the run lasts, before anything is opened,
-    and may raise any DgsError.
+    `store` wraps the store of checkpoints of a job. `outputs` is entered before anything is opened and left when the run ends;
+    it may raise any DgsError.
     """
 
     store: Callable[[CheckpointStore, Job], CheckpointStore] = _same
@@ -141,10 +141,10 @@ class Ports:
 
 @dataclass(frozen=True)
 class Caller:
-    """The callbacks of a run; by default sentences worth reading go to stderr.
+    """The callbacks of a run. By default, notices go to stderr.
 
-    `progress` is called now and then with the events read and the outputs written so far, `notify` with a sentence worth reading.
-    `replanned` returns the job under the plan of another plan file, or raises InvalidError.
+    `progress` is called now and then with the numbers of events read and outputs written so far, `notify` with a notice in one
+    sentence. `replanned` returns the job under the plan of another plan file, or raises InvalidError.
     """
 
     progress: Callable[[int, int], None] = _silent

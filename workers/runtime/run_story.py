@@ -1,6 +1,6 @@
-"""The story of a run, for reading after a failure: what the driver did and what the hosts tell, as lines in the run directory.
+"""The story of a run, to read after a failure: the notes of the driver and of the hosts, as lines in a file of the run directory.
 
-It is written when a run fails, stalls, or is stopped without a checkpoint; a run that ends well leaves none.
+It is written when a run fails, stalls, or stops without a checkpoint. A run that ends well leaves none.
 
 >>> import tempfile
 >>> path = Path(tempfile.mkdtemp()) / "story.jsonl"
@@ -29,11 +29,11 @@ from dgs.workers.protocol.story import MOST_NOTES, Log, Story
 from dgs.workers.protocol.story_words import StoryEntry, entries_of
 
 LONGEST_LINE = 200
-"""Characters of an error in an entry; the whole of it is in the results."""
+"""An entry has at most this many characters of an error. The results have the whole error."""
 
 
 class RunStory:
-    """What the driver of a run did lately, and `hosts`, which asks the hosts of the generation. `path`: of the file, if there is one."""
+    """The latest notes of the driver. `hosts` asks the hosts of the generation for theirs. `path`: the file, None for no file."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -42,22 +42,22 @@ class RunStory:
         self.hosts: Callable[[], list[StoryEntry]] = list
 
     def begin(self, generation: int) -> None:
-        """Note that the driver begins a generation, whose hosts have nothing to tell yet."""
+        """Note that the driver begins a generation. Its hosts have no notes yet."""
         self._driver = Story(None, generation=generation, log=self._log)
         self.hosts = list
 
     def says(self, text: str) -> None:
-        """Note what the driver does."""
+        """Note an action of the driver."""
         self._driver.tick(time.time())
         self._driver.says(text)
 
     def keep(self) -> None:
-        """Ask the hosts now: later they will be gone."""
+        """Ask the hosts for their notes now, before they are gone."""
         found = self.hosts() if self._path is not None else []
         self.hosts = lambda: found
 
     def write(self) -> None:
-        """Write the file, in place of an older one, if that is possible: what it is written for is what matters."""
+        """Write the file, in place of an older one. If that fails, nothing is raised: the run's own error matters more."""
         if self._path is None:
             return
         entries = sorted([*self.hosts(), *entries_of(self._log)], key=attrgetter("time"))
@@ -67,14 +67,14 @@ class RunStory:
             draft.replace(self._path)
 
     def forget(self) -> None:
-        """Remove the file: the run has ended well."""
+        """Remove the file, since the run has ended well."""
         if self._path is not None:
             with suppress(OSError):
                 self._path.unlink(missing_ok=True)
 
 
 def read_story(path: Path) -> list[StoryEntry]:
-    """Return the entries of a file, the oldest first; none if there is no such file, or if it cannot be read."""
+    """Return the entries of a file, the oldest first; none if the file does not exist or cannot be read."""
     try:
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         return [StoryEntry(**{**line, "workers": tuple(line["workers"])}) for line in lines]

@@ -1,4 +1,4 @@
-"""The reason why a run makes no progress: from mailboxes to a sentence. Ages and times are given.
+"""The reason why a run makes no progress, as a sentence made from the mailboxes. The caller gives times and ages.
 
 >>> wait = Wait("w3", "rules", OrderKey(1_000, 0, 0))
 >>> quiet = Standing((wait,), {"rules": OrderKey(40, 0, 0)}, {"rules": 12.2}, held=5_000)
@@ -7,7 +7,7 @@
 >>> sentence([Standing((), {"rules": OrderKey(40, 0, 0)}, {"rules": 70.0}, held=0)], unit="none")
 "all events are processed; stream 'rules' has not ended, last heard 70 s ago"
 
-A watchdog notices that a run stands still, and says so once per interval.
+A watchdog notices that a run makes no progress, and says so once per interval.
 
 >>> said = []
 >>> dog = Watchdog(after=10.0, now=0.0, notify=said.append)
@@ -31,12 +31,12 @@ from dgs.workers.protocol.worker import Worker
 from dgs.workers.recovery.positions import declared
 
 CALENDAR = 10 * 365 * 86_400 * 10**9
-"""Times from ten years after 1970 on are shown as dates."""
+"""Times from 1980 on are shown as dates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A worker that holds something back until a stream has passed `key`."""
+    """A worker that holds events or requests back until a stream has passed `key`."""
 
     worker: str
     stream: str
@@ -45,9 +45,9 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The state of one host: what its workers wait for, how far its streams have come, when each was last heard.
+    """The state of one host: what its workers wait for, and the frontiers and ages of the streams that it reads.
 
-    `frontiers` and `ages` are those of the streams that the host reads, ages in seconds. `held`: events.
+    An age is the number of seconds since the stream was last heard. `held`: the number of events that wait.
     """
 
     waits: tuple[Wait, ...]
@@ -57,7 +57,7 @@ class Standing:
 
 
 def waits_of(workers: Iterable[Worker], lanes: Lanes) -> tuple[Wait, ...]:
-    """Return what each worker waits for that holds events or join requests back."""
+    """Return the wait of each worker that holds events or join requests back."""
     found = ((worker.id, worker.mailbox.missing()) for worker in workers)
     return tuple(
         Wait(id_, declared(lanes.all[what[0]].stream)[0], what[1]) for id_, what in found if what is not None
@@ -65,7 +65,7 @@ def waits_of(workers: Iterable[Worker], lanes: Lanes) -> tuple[Wait, ...]:
 
 
 def sentence(standings: Sequence[Standing], *, unit: TimeUnit) -> str:
-    """Return a sentence on what a run waits for, given where each of its hosts stands."""
+    """Return a sentence on what a run waits for, given the state of each host."""
     whole = _merged(standings)
     wait = _longest_wait(whole)
     running = [stream for stream, key in whole.frontiers.items() if key < END]
@@ -77,7 +77,7 @@ def sentence(standings: Sequence[Standing], *, unit: TimeUnit) -> str:
 
 
 def _merged(standings: Sequence[Standing]) -> Standing:
-    """Return where all hosts stand together. Several may read splits of one stream: the one furthest behind counts."""
+    """Return the states of all hosts as one. If several read splits of one stream, the one furthest behind counts."""
     frontiers: dict[str, OrderKey] = {}
     for stream, key in (one for standing in standings for one in standing.frontiers.items()):
         frontiers[stream] = min(key, frontiers.get(stream, END))
@@ -92,8 +92,8 @@ def _merged(standings: Sequence[Standing]) -> Standing:
 def _longest_wait(whole: Standing) -> Wait | None:
     """Return the wait for the stream that was heard longest ago, None if no worker waits for a stream.
 
-    A worker can wait for a stream that has long passed: then it waits for what its parent waits for, and the parent's wait is
-    the one to name, if there is one.
+    A worker may wait for a stream that has already passed its key: then it waits for its parent. So waits for streams that are
+    behind come first.
     """
     behind = [wait for wait in whole.waits if whole.frontiers.get(wait.stream, BEGIN) < wait.key]
     return max(
@@ -124,7 +124,7 @@ def _about_streams(running: Sequence[str], whole: Standing) -> str:
 
 
 def shown_time(ts: int, unit: TimeUnit) -> str:
-    """Return a time as a reader of the plan knows it.
+    """Return a time of events as text: a date, or a number with its unit.
 
     >>> shown_time(1_700_000_000, "s"), shown_time(1_700_000_000, "none"), shown_time(1_500, "ms")
     ('2023-11-14 22:13:20', '1700000000', '1500 ms')
@@ -141,9 +141,9 @@ def shown_time(ts: int, unit: TimeUnit) -> str:
 
 
 class Watchdog:
-    """Watches a number that grows as a run moves, such as events read and outputs made. `after`: seconds; 0: never says anything.
+    """Watches a number that grows with progress, such as events read and outputs made. `after`: seconds; with 0 it is silent.
 
-    `notify` tells the caller of the run. `sentences`: what was said so far, for the report.
+    `notify` gives a sentence to the caller of the run. `sentences`: all of them so far, for the report.
     """
 
     def __init__(self, *, after: float, now: float, notify: Callable[[str], None]) -> None:
@@ -154,7 +154,7 @@ class Watchdog:
         self.sentences: list[str] = []
 
     def is_due(self, moved: int, *, now: float) -> bool:
-        """Return whether nothing has moved for so long since the last move, or since this was last true."""
+        """Return whether nothing has moved for `after` seconds since the last move, or since this was last true."""
         if moved != self._moved:
             self._moved, self._since = moved, now
             return False

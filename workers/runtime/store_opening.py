@@ -1,6 +1,6 @@
-"""The stores of a run: its directory, the identity of its program, and what becomes of states of older versions.
+"""The stores of a run's checkpoints, opened with the identity of its program and its migration of older states.
 
-A run without checkpoints has a store in memory, and a durable one from when it is to stop or to move.
+A run without checkpoints has a store in memory. A request to stop or to move opens a durable one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def open_directory(job: Job, publish: Publish) -> DirectoryStore:
-    """Return the store in `job.checkpoint_dir`. Nothing is touched before `hold` or `begin`."""
+    """Return the store in `job.checkpoint_dir`. The directory is not touched before `hold` or `begin`."""
     if job.checkpoint_dir is None:
         raise InternalError(problem="the job has no directory for checkpoints")
     return DirectoryStore(
@@ -48,7 +48,7 @@ def open_directory(job: Job, publish: Publish) -> DirectoryStore:
 
 
 def _described(sink: SinkConfig, base_dir: Path) -> str:
-    """Return what tells a sink from others: its kind, and where it is, seen from `base_dir`."""
+    """Return a text that identifies a sink: its kind and its options, with its path relative to `base_dir`."""
     about = sink.details.model_dump(mode="json", exclude_defaults=True)
     if (path := about.get("path")) is not None:
         about["path"] = os.path.relpath(base_dir / path, base_dir)
@@ -57,16 +57,16 @@ def _described(sink: SinkConfig, base_dir: Path) -> str:
 
 @contextmanager
 def opened_store(job: Job, publish: Publish) -> Iterator[tuple[str, CheckpointStore]]:
-    """Give the id of the run and its store; where that is a directory, keep other runs out of the outputs, too."""
+    """Yield the id of the run and its store. If checkpoints are durable, keep other runs out of the outputs, too."""
     if not job.is_kept:
-        yield uuid.uuid4().hex, MemoryStore(publish)  # its hosts keep other runs out
+        yield uuid.uuid4().hex, MemoryStore(publish)  # the hosts keep other runs out
         return
     with claim(places_of(job)):
         if job.checkpoint_dir is None:
             yield uuid.uuid4().hex, MemoryStore(publish)
             return
         with closing(open_directory(job, publish)) as store:
-            store.hold()  # before anything is written there
+            store.hold()  # before anything is written in the directory
             yield store.name_run(resumes=job.resumes), store
 
 
@@ -92,7 +92,7 @@ def _lock_of(database: Path, table: str) -> FileLock:
 
 
 def places_of(job: Job) -> tuple[Place, ...]:
-    """Return where the outputs of a job go that are files."""
+    """Return the places of all output files of a job."""
     return output_places(
         job.sinks,
         output_dir=job.output_dir,
@@ -102,7 +102,7 @@ def places_of(job: Job) -> tuple[Place, ...]:
 
 
 class RunStores:
-    """The stores of a run's checkpoints: `store`, and for a stop or a move a durable one in any case, if there is a place for it."""
+    """The stores of a run's checkpoints: `store`, and a durable one for a stop or a move, if the run has a directory for it."""
 
     def __init__(self, job: Job, store: CheckpointStore, publish: Publish) -> None:
         self.store = store
@@ -111,7 +111,7 @@ class RunStores:
         self._durable: CheckpointStore | None = None
 
     def for_request(self) -> CheckpointStore:
-        """Return the store for the checkpoint of a request; open it, where the run has kept no checkpoints so far."""
+        """Return the store for the checkpoint of a request. It is opened now if the run has kept no checkpoints so far."""
         job = self._job
         if self._is_durable or job.checkpoint_dir is None:
             return self.store
@@ -125,7 +125,7 @@ class RunStores:
         return self._durable
 
     def move(self) -> bool:
-        """Let the durable store be the store from now on; return whether it was not so before."""
+        """Use the durable store from now on; return whether that is a change."""
         if self._durable is None:
             return False
         self.store.close()
@@ -133,7 +133,7 @@ class RunStores:
         return True
 
     def close(self) -> None:
-        """Let others open them."""
+        """Let other runs open the stores."""
         self.store.close()
         if self._durable is not None:
             self._durable.close()

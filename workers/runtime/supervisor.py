@@ -1,7 +1,7 @@
-"""Supervision (R12): a run is as many generations as it takes, each a whole tree that starts from the last checkpoint.
+"""Supervision (R12): a run is a sequence of generations, each a whole tree of workers that starts from the last checkpoint.
 
-A generation ends because all streams have ended, because a host is lost, or because of a request to stop or to move to another
-plan. Runtimes say how one generation is driven; everything else about restarts is here.
+A generation ends when all streams have ended, when a host is lost, or for a request to stop or to move to another plan. A runtime
+drives one generation; everything else about restarts is here.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from dgs.workers.sinks.publisher import Publisher
 from dgs.workers.sources.live.waiting import SECOND
 
 LOSSES = (WorkerLostError, FrameGapError)
-"""The errors that end a generation and not the run."""
+"""The errors that end a generation but not the run."""
 
 LONGEST_BACKOFF = 60.0
-"""Seconds."""
+"""The longest pause before a restart, in seconds."""
 
 LOOK_SECONDS = 0.05
 """Seconds between two looks for a request during a pause between generations."""
@@ -57,9 +57,9 @@ class Ended:
 
 @dataclass
 class Session:
-    """The part of a run that outlives its generations, with all that a driver of one needs.
+    """The part of a run that outlives its generations, with everything that a driver of one needs.
 
-    `restarts`: why, since something was last committed that was new; `restarted`: how often in all.
+    `restarts`: the reasons for restarts since new events were last committed. `restarted`: the number of all restarts.
     """
 
     job: Job
@@ -88,12 +88,12 @@ class Session:
         )
 
     def may_restart(self, point: ResumePoint) -> bool:
-        """Return whether another generation may follow one that began at a point and is lost."""
+        """Return whether another generation may follow a lost one that began at `point`."""
         lost = 0 if self.figures.events > point.events else len(self.restarts)
         return lost < self.job.runtime.restarts.max and self.caller_outputs.can_discard
 
     def keep(self) -> None:
-        """Go on from what was committed for a request, also in a run that has kept no checkpoints so far."""
+        """Go on from the checkpoint of a request, also in a run that has kept no checkpoints so far."""
         if self.stores.move():
             self.job = replace(self.job, resumes=True)
             self.claims.enter_context(claim(places_of(self.job)))
@@ -104,7 +104,7 @@ Drive = Callable[[Deployment, Session], Ended]
 
 
 def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Caller) -> JobResult:
-    """Run a job over as many generations as it takes. `hosts`: how many a job gets. Raises any DgsError."""
+    """Run a job over as many generations as it takes. `hosts`: the number of hosts for a job. Raises any DgsError."""
     control = Control(job.control_dir)
     with ExitStack() as stack:
         if job.checkpoint_dir is not None:
@@ -113,7 +113,7 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
         check_no_inputs(places_of(job), job.streams, job.base_dir)
         if not job.resumes:
             check_free(places_of(job))
-        # First, since it refuses names: before the outputs of an earlier run are touched.
+        # First, because this may refuse the names of outputs, and outputs of an earlier run are still untouched.
         stack.enter_context(caller.ports.outputs())
         stack.enter_context(claimed_tables(job))
         publisher = Publisher(job.sinks, job.base_dir, program=job.program.name)
@@ -184,18 +184,18 @@ def _generations(session: Session, drive: Drive, hosts: Callable[[Job], int]) ->
 
 
 def _clean(job: Job, point: ResumePoint) -> None:
-    """Remove what is not committed, and, where a run begins afresh, what an earlier one left under final names."""
+    """Remove outputs that are not committed. If the run starts from the beginning, remove those of an earlier run, too."""
     if not job.is_kept and point.epoch == 0:
-        return  # hosts do it themselves
+        return  # the hosts do it
     discard_unpublished(places_of(job))
     if point.epoch == 0:
         remove_earlier(places_of(job))
 
 
 def _deliver_dealt_otherwise(job: Job, point: ResumePoint) -> None:
-    """Hand sinks what they had not accepted of streams that are dealt otherwise from now on, before anything newer (R7).
+    """Deliver outputs in the outbox whose streams are dealt in another way from now on, before any newer output (R7).
 
-    Raises OutputUnwritableError if they still do not accept it.
+    Raises OutputUnwritableError if a sink still does not accept them.
     """
     old = [(batch, dealt_otherwise(batch, point.committed, job.splits)) for batch in point.outbox]
     late = [(batch, splits) for batch, splits in old if splits is not None]
@@ -221,10 +221,10 @@ def _deliver_dealt_otherwise(job: Job, point: ResumePoint) -> None:
 
 
 def _pause(session: Session, error: DgsError, point: ResumePoint) -> None:
-    """Wait before the next generation; raise the error if too many in a row committed no event that was not committed before.
+    """Wait before the next generation. Raise the error if too many generations in a row committed no new event.
 
-    The first begins at once: most hosts are lost for reasons of their own. Where the next one gets no further, a pause may help,
-    longer each time.
+    The first restart comes at once, since most hosts are lost for reasons that do not recur. If it gets no further, a pause may
+    help, longer each time.
     """
     limits, before = session.job.runtime.restarts, len(session.restarts)
     if not session.may_restart(point):
@@ -242,7 +242,7 @@ def _pause(session: Session, error: DgsError, point: ResumePoint) -> None:
 
 
 def _replanned(session: Session, path: str) -> Job:
-    """Return the job under the plan of another plan file; under its own, with a word, if that cannot be."""
+    """Return the job under the plan of another plan file. If that cannot be, notify the caller and keep the plan."""
     job = session.job
     try:
         if session.caller.replanned is not None:
@@ -250,5 +250,5 @@ def _replanned(session: Session, path: str) -> Job:
     except DgsError as error:
         session.caller.notify(f"{error}: the run keeps its plan")
     else:
-        session.caller.notify(f"the run goes on under another plan, of {len(job.plan)} workers")
+        session.caller.notify(f"the run goes on under another plan, with {len(job.plan)} workers")
     return job

@@ -285,7 +285,7 @@ def test_without_any_whole_state_the_run_is_refused_unless_it_is_to_begin_anew(s
     for path in saved.glob("state-*.dgs"):
         damage(path)
     store = opened(saved)
-    with pytest.raises(CheckpointRefusedError, match="no state that was committed can be read"):
+    with pytest.raises(CheckpointRefusedError, match="no committed state can be read"):
         store.begin()
     assert len(store.rejected) == 3
     point = opened(saved, accept_duplicates=True).begin()
