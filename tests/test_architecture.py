@@ -48,6 +48,25 @@ FLOORS = [
 ]
 """Rooms from the ground up; the longest prefix of a path is its room. An import goes down, or stays in its room."""
 
+WALL_CALLS = {
+    "time.time",
+    "time.time_ns",
+    "datetime.now",
+    "datetime.utcnow",
+    "dt.datetime.now",
+    "datetime.datetime.now",
+}
+WALL_CLOCK = {
+    "dgs/api/steering.py": "a name for a file",
+    "dgs/check/elsewhere/shifted_clock.py": "moves it, to see whether a program asks for it",
+    "spark_bridge/tables/checkpoint_table.py": "when a checkpoint was made, for people",
+    "workers/checkpoints/directory_store.py": "when a checkpoint was made, for people",
+    "workers/runtime/control.py": "a name for a file",
+    "workers/runtime/steady_clock.py": "where the clock begins that does not jump",
+    "workers/sources/live/waiting.py": "heartbeats of streams whose times are those of the world",
+}
+"""Modules that ask for the time of day, with what for. All others measure intervals, by `time.monotonic` or `steady_clock`."""
+
 HOMES = {
     "networkx": re.compile(r"planner/"),
     "ray": re.compile(r"workers/ray_runtime/"),
@@ -259,6 +278,18 @@ def is_set(node):
     return made or isinstance(node, (ast.Set, ast.SetComp))
 
 
+def set_by_others(path, tree):
+    """Find looks at the machine's clock, which others set forward and back while we count intervals with it."""
+    if path in WALL_CLOCK:
+        return
+    for node in ast.walk(tree):
+        if name_of(node) in WALL_CALLS:
+            yield f"{path}:{node.lineno} asks {ast.unparse(node)}"
+    yield from (
+        f"{path} imports {name} of time" for name in ("time", "time_ns") if ("time", name) in imports(tree)
+    )
+
+
 def unsafe(path, tree):
     for package in packages_of(tree):
         if package in UNSAFE_MODULES:
@@ -333,6 +364,17 @@ def test_a_name_of_a_module_occurs_once():
     assert not {name for name, count in names.items() if count > 1} - SAME_NAME
 
 
+def test_intervals_are_measured_by_clocks_that_do_not_jump():
+    assert not findings(set_by_others, *PACKAGES)
+
+
+def test_modules_that_ask_for_the_time_of_day_still_do():
+    found = {
+        path for path, tree in modules(*PACKAGES) for node in ast.walk(tree) if name_of(node) in WALL_CALLS
+    }
+    assert found == set(WALL_CLOCK)
+
+
 def test_no_code_runs_data():
     assert not findings(unsafe, *PACKAGES)
 
@@ -380,6 +422,10 @@ BAD = [
     (impure, "workers/protocol/host.py", "list({x for x in y})"),
     (impure, "workers/protocol/host.py", "tuple(frozenset(a))"),
     (impure, "workers/protocol/host.py", "d[id(x)] = 1"),
+    (set_by_others, "workers/runtime/local.py", "began = time.time()"),
+    (set_by_others, "workers/runtime/local.py", "def f(clock=time.time_ns): pass"),
+    (set_by_others, "workers/runtime/local.py", "from time import time"),
+    (set_by_others, "spark_bridge/session/java.py", "datetime.now(UTC)"),
     (unsafe, "dgs/codec/trees.py", "import pickle"),
     (unsafe, "dgs/codec/trees.py", "from marshal import loads"),
     (unsafe, "dgs/codec/trees.py", "eval('1')"),
@@ -397,6 +443,7 @@ GOOD = [
     (away_from_home, "workers/storage/disk.py", "os.fsync(file)"),
     (impure, "workers/protocol/host.py", "for x in sorted({1, 2}): pass"),
     (impure, "workers/protocol/host.py", "a = set(b); c in a"),
+    (set_by_others, "workers/runtime/local.py", "began = time.monotonic()"),
     (unsafe, "dgs/codec/trees.py", "subprocess.run(x, shell=False)"),
 ]
 

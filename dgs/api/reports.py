@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dgs.errors import DgsError, NoSuchRunError, UsageError
+from dgs.workers.runtime import steady_clock
 
 if TYPE_CHECKING:
     from dgs.api.known_runs import KnownRun
@@ -81,7 +82,7 @@ def failure(launch: Launch, started: float, error: BaseException) -> dict[str, A
         "status": status,
         **_about(launch.prepared, started),
         "error": told,
-        "seconds": time.time() - started,
+        "seconds": steady_clock.now() - started,
     }
 
 

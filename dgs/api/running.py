@@ -6,7 +6,6 @@ The directory of a run says that the run has begun, where everything is, and how
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
@@ -22,6 +21,7 @@ from dgs.api.steering import Moves
 from dgs.api.verifying import check_readable, differences, file_differences
 from dgs.errors import CheckpointBusyError, OutputUnwritableError, PlanFileError
 from dgs.job.run_directory import RunDirectory
+from dgs.workers.runtime import steady_clock
 from dgs.workers.runtime.job import Caller
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def execute(launch: Launch, caller: Caller = Caller()) -> Run:
     with nullcontext() if directory is None else held(directory.path):
         if directory is not None and not options.resumes:
             directory.check_unused()  # again: now nobody else can begin here
-        started = time.time()
+        started = steady_clock.now()
         before = _events_in(launch.checkpoint_dir) if options.resumes else 0
         moves = Moves(launch)
         with noted(moves, started, notify=caller.notify):

@@ -6,7 +6,6 @@ Law: the state and the outputs are those of the sequential program, because kind
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Any
@@ -25,6 +24,7 @@ from dgs.spark_bridge.batch.tasks import Report
 from dgs.workers.checkpoints import ResumePoint
 from dgs.workers.protocol.folding.fold import NOTHING, Folder
 from dgs.workers.protocol.forking import Forking
+from dgs.workers.runtime import steady_clock
 from dgs.workers.runtime.job import Job
 
 MOST_WINDOWS = 65_536
@@ -36,7 +36,7 @@ class Replay:
 
     def __init__(self, job: Job, node: PlanNode, point: ResumePoint, *, keeps: frozenset[str]) -> None:
         self._job, self._node, self._point, self.keeps = job, node, point, keeps
-        self._began = time.time()
+        self._began = steady_clock.now()
         own = ImplTagSet.of(dict(node.tags.streams))
         with closing(Inputs(job, own, keeps, point)) as inputs:
             self._batches = self._read(inputs)
@@ -106,7 +106,7 @@ class Replay:
             self._sources,
             figures,
             self._began,
-            time.time(),
+            steady_clock.now(),
             first,
         )
 

@@ -19,6 +19,7 @@ from dgs.workers.ray_runtime.hosts import RayHosts
 from dgs.workers.ray_runtime.pool import HostPool
 from dgs.workers.recovery.epochs import HostReport, RootReport
 from dgs.workers.recovery.stop_request import ControlRequest, Stage
+from dgs.workers.runtime import steady_clock
 from dgs.workers.runtime.checkpointing import Checkpointing
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.figures import run_figures
@@ -115,7 +116,7 @@ class _Driver:
 
     def _run(self) -> Ended:
         self._open()
-        started = time.time()
+        started = steady_clock.now()
         checkpoints = self._session.checkpointing(self._deployment)
         loops = {actor.run.remote(): index for index, actor in enumerate(self._hosts.actors)}
         final: bytes | None = None
@@ -131,13 +132,13 @@ class _Driver:
                 request = checkpoints.poll(root.request_snapshot.remote)
             if request is not None or final is not None:
                 self._hosts.ask(lambda actor: actor.stop.remote())
-            elif time.time() - started > REFILL_SECONDS:
+            elif steady_clock.now() - started > REFILL_SECONDS:
                 self._pool.refill(self._deployment.hosts)
         if request is None:
             self._poll(checkpoints)
             if not checkpoints.is_over:
                 raise InternalError(problem="all hosts have stopped and the end is not committed")
-        seconds = time.time() - started
+        seconds = steady_clock.now() - started
         figures = run_figures(
             self._hosts.ask(lambda actor: actor.figures.remote()),
             checkpoints.last,

@@ -16,7 +16,6 @@ It is written when a run fails, stalls, or stops without a checkpoint. A run tha
 from __future__ import annotations
 
 import json
-import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -27,6 +26,7 @@ from pathlib import Path
 from dgs.errors import DgsError
 from dgs.workers.protocol.story import MOST_NOTES, Log, Story
 from dgs.workers.protocol.story_words import StoryEntry, entries_of
+from dgs.workers.runtime import steady_clock
 
 LONGEST_LINE = 200
 """An entry has at most this many characters of an error. The results have the whole error."""
@@ -48,7 +48,7 @@ class RunStory:
 
     def says(self, text: str) -> None:
         """Note an action of the driver."""
-        self._driver.tick(time.time())
+        self._driver.tick(steady_clock.now())
         self._driver.says(text)
 
     def keep(self) -> None:
