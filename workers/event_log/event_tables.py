@@ -1,9 +1,9 @@
-"""The content of a segment: an Arrow table, of rows as a source has them or of events with their tags.
+"""The content of a segment: an Arrow table, either of rows from a source or of events with their tags.
 
-A table of *rows* has named columns, one of them the time; reading it, plan.yaml says which columns are the tag and the payload,
-as for a file. A table of *events* has a column `ts` (int64), `tag` (which of the tags in its dictionary) and, unless there is
-none, `payload`. Columns of numbers, text and times stay Arrow columns from end to end; records are structs; values that Arrow
-has no type for are encoded one by one, and their field says so.
+A table of *rows* has named columns, one of them the time; plan.yaml says which columns are the tag and the payload, as for a file.
+A table of *events* has the columns `ts` (int64), `tag` (an index into its dictionary of tags) and `payload`, if there is one.
+Columns of numbers, text and times stay Arrow columns from end to end; records are structs. If Arrow has no type for a column, its
+values are encoded one by one, and the field says so.
 
 >>> column = [1, 2.5, ("home", 7)]
 >>> from_arrow(*to_arrow("visit", column))
@@ -36,7 +36,7 @@ _NUMBERS = frozenset(np.dtype(code) for code in "?bhilqBHILQefd")
 
 
 def to_arrow(name: str, column: Column) -> tuple[pa.Field, pa.Array]:
-    """Return any column as an Arrow array, and the field that tells how to read it. Raises CodecError.
+    """Return any column as an Arrow array, with the field that says how to read it. Raises CodecError.
 
     Law: `to_list(from_arrow(*to_arrow(name, column))) == to_list(column)`, with the same types.
     """
@@ -68,7 +68,7 @@ def _record(name: str, column: Mapping[str, Column]) -> tuple[pa.Field, pa.Array
 
 
 def from_arrow(field: pa.Field, array: pa.Array) -> Column:
-    """Return the column that was written as this array. Raises CodecError."""
+    """Return the column of an array that `to_arrow` made. Raises CodecError."""
     form = (field.metadata or {}).get(FORM)
     if form == RECORD:
         return {part.name: from_arrow(part, array.field(i)) for i, part in enumerate(field.type)}
@@ -81,7 +81,7 @@ def from_arrow(field: pa.Field, array: pa.Array) -> Column:
 
 
 def row_table(columns: Mapping[str, Column] | pa.Table | pa.RecordBatch) -> pa.Table:
-    """Return rows given as named columns, or as an Arrow table, as a table of one chunk."""
+    """Return rows (named columns or an Arrow table) as a table of one chunk."""
     if isinstance(columns, pa.RecordBatch):
         return pa.Table.from_batches([columns])
     if isinstance(columns, pa.Table):
@@ -93,7 +93,7 @@ def row_table(columns: Mapping[str, Column] | pa.Table | pa.RecordBatch) -> pa.T
 
 
 def event_table(ts: Int64s, tags: tuple[Tag, ...], codes: Codes | None, payload: Column) -> pa.Table:
-    """Return events as a table: their times, which of the tags each has (None: all the first), their payload (or None)."""
+    """Return events as a table. `codes`: the index of each event's tag (None: all have the first). `payload`: may be None."""
     which = np.zeros(len(ts), dtype=np.int32) if codes is None else codes
     known = pa.array([codec.encode(tag) for tag in tags], pa.large_binary())
     tag = pa.DictionaryArray.from_arrays(pa.array(which, pa.int32()), known)
@@ -108,12 +108,12 @@ def event_table(ts: Int64s, tags: tuple[Tag, ...], codes: Codes | None, payload:
 
 
 def is_events(table: pa.Table) -> bool:
-    """Whether a table is one of events."""
+    """Return whether a table is one of events."""
     return (table.schema.metadata or {}).get(FORM) == EVENTS
 
 
 def events_of(table: pa.Table) -> tuple[Int64s, tuple[Tag, ...], Codes | None, Column]:
-    """Return times, tags, codes and payload of a table of events. Raises CodecError if it is none."""
+    """Return times, tags, codes and payload of a table of events. Raises CodecError for any other table."""
     try:
         tag = one_chunk(table.column(TAG))
         tags = tuple(codec.decode(value) for value in tag.dictionary.to_pylist())
@@ -153,5 +153,5 @@ def from_bytes(data: bytes) -> pa.Table:
             table = stream.read_all()
         table.validate(full=True)
     except (pa.ArrowException, OSError) as error:
-        raise CodecError(problem=f"{len(data)} bytes are no Arrow table: {error}") from error
+        raise CodecError(problem=f"{len(data)} bytes are not an Arrow table: {error}") from error
     return table.combine_chunks()

@@ -1,7 +1,7 @@
-"""Why a stream of a log will not go on: an error that whoever writes it leaves behind for those who read it.
+"""The error that ended a stream of a log: its writer leaves it behind for the readers.
 
-Writer and readers are different processes, on different machines perhaps; the log is what they share. The error is raised where
-the stream is read, after all rows before it. The writer removes it when it begins again.
+Writer and readers are different processes, perhaps on different machines; they share only the log. A reader raises the error
+after all rows before it. The writer removes it when it begins again.
 
 >>> import tempfile
 >>> from dgs.errors import MissingPackageError
@@ -38,7 +38,7 @@ def leave(directory: Path, error: DgsError) -> None:
 
 
 def found(directory: Path) -> DgsError | None:
-    """Return the error that was left in the directory of a stream, if there is one. Raises CorruptFileError."""
+    """Return the error in the directory of a stream, if there is one. Raises CorruptFileError."""
     path = directory / FAILURE
     try:
         header, _ = sealed_file.unpack(sealed_file.EVENTS, path, path.read_bytes())

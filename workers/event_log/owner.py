@@ -1,6 +1,6 @@
 """The owner of a stream of a log: one writer, by its id (a Spark query, a socket source). Others are refused.
 
-The file `owner.dgs` of the stream says who. It is looked at before every segment, so a writer whose log was taken over notices.
+The file `owner.dgs` of the stream names it. A writer reads this file before every segment, so it notices a takeover.
 
 >>> import tempfile
 >>> directory = Path(tempfile.mkdtemp())
@@ -26,7 +26,7 @@ OWNER = "owner.dgs"
 
 
 def owner(directory: Path) -> str | None:
-    """Return who writes the stream in `directory`; None if nobody has yet. Raises CorruptFileError."""
+    """Return the writer of the stream in `directory`, None if it has none yet. Raises CorruptFileError."""
     path = directory / OWNER
     try:
         header, _ = sealed_file.unpack(sealed_file.EVENTS, path, path.read_bytes())
@@ -40,7 +40,7 @@ def owner(directory: Path) -> str | None:
 
 
 def claim(directory: Path, writer: str, *, takeover: bool = False) -> None:
-    """Make `writer` the owner of the stream, if it has none or is to be taken over. Raises OwnedLogError."""
+    """Make `writer` the owner of the stream. Raises OwnedLogError if it has another one, unless `takeover` is True."""
     data = sealed_file.pack(sealed_file.EVENTS, OWNER, writer)
     if owner(directory) is None and put_new(directory / OWNER, data):
         return
@@ -50,7 +50,7 @@ def claim(directory: Path, writer: str, *, takeover: bool = False) -> None:
 
 
 def check(directory: Path, writer: str) -> None:
-    """Raise OwnedLogError if the stream belongs to someone else."""
+    """Raise OwnedLogError if the stream has another owner."""
     found = owner(directory)
     if found != writer:
         raise OwnedLogError(path=directory.parent, stream=directory.name, owner=found, writer=writer)

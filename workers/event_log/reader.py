@@ -1,7 +1,7 @@
-"""Reading an event log: one segment after the other, and those that are written meanwhile.
+"""Reading an event log: one segment after the other, also while new ones are written.
 
-Segments are found by listing one folder, so a reader needs no word from the writer. A number that is skipped, or is there
-twice, is damage: nothing is left out in silence.
+A reader finds segments by listing one folder, so it needs no message from the writer. A number that is missing or appears twice
+is damage, and raises an error.
 
 >>> import tempfile
 >>> from dgs.workers.event_log.writer import LogWriter
@@ -39,9 +39,9 @@ from dgs.workers.event_log.segments import (
 
 
 class LogReader:
-    """Reads one stream of a log, from its first segment or from where `seek` says.
+    """Reads one stream of a log, from its first segment or from the row given to `seek`.
 
-    `row`: the raw row number behind the last row that was handed out. `last`: the segment that was read last.
+    `row`: the raw row number after the last row that was returned. `last`: the last segment that was read.
     """
 
     def __init__(self, path: Path, stream: str) -> None:
@@ -55,9 +55,9 @@ class LogReader:
         self._found: list[SegmentName] = []
 
     def seek(self, row: int) -> None:
-        """Begin with the segment that has the given row, or where the log ends, if it is before that row.
+        """Begin with the segment that has the given row, or with the last segment if the log ends before that row.
 
-        Only before the first segment is read.
+        Call this only before the first segment is read.
         """
         start = None
         for name in all_names(self._directory):
@@ -68,7 +68,7 @@ class LogReader:
             self._number, self.row = start.number, start.first
 
     def poll(self) -> tuple[Segment, pa.Table] | None:
-        """Return the next segment and its rows; None if there is none yet, or has ended. Raises CorruptFileError."""
+        """Return the next segment and its rows; None if there is none yet or the stream has ended. Raises CorruptFileError."""
         if self.has_ended:
             return None
         name = self._next()
@@ -77,7 +77,7 @@ class LogReader:
         segment, table = read_segment(self._directory, name)
         if segment.first != self.row and self.last is not None:
             raise self._damaged(
-                name, f"its rows begin at {segment.first}, and those before it end at {self.row}"
+                name, f"its rows begin at {segment.first}, but those before it end at {self.row}"
             )
         self._found = self._found[1:]
         self._number = segment.number + 1
@@ -95,7 +95,7 @@ class LogReader:
         if not self._found:
             return None
         if self._number is not None and self._found[0].number > self._number:
-            self._found = self._look()  # the names of a directory that changes are not read at one moment
+            self._found = self._look()  # a listing of a changing directory may miss names, so list it again
         name, *others = self._found
         if self._number is not None and name.number > self._number:
             raise self._damaged(name, f"segment {self._number}, which comes before it, is missing")
@@ -104,7 +104,7 @@ class LogReader:
         return name
 
     def _look(self) -> list[SegmentName]:
-        """Return the segments that are there from the next number on, as far as one look shows."""
+        """Return the segments from the next number on that one listing shows."""
         if self._number is None:
             return next(
                 (found for name in folders(self._directory) if (found := names_in(self._directory, name))), []

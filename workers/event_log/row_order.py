@@ -1,8 +1,8 @@
-"""The order of the rows of a segment, and a digest of them that does not depend on the order they came in.
+"""The order of the rows of a segment, and a digest that does not depend on the order in which rows arrive.
 
-Rows with equal times may come in another order when a batch is written again. So a segment is sorted by everything: by time,
-then by the columns that were asked for, then by all others; rows that are still equal are the same. The digest is that of the
-sorted rows.
+When a batch is written again, rows with equal times may come in another order. So a segment is sorted by all columns: by time,
+then by the requested columns, then by all others. Rows that are still equal are the same. The digest is that of the sorted
+rows.
 
 >>> some, others = pa.table({"ts": [2, 1, 1], "v": [0, 7, 3]}), pa.table({"ts": [1, 2, 1], "v": [3, 0, 7]})
 >>> sorted_rows(some, ["ts"]).to_pydict()
@@ -35,8 +35,8 @@ def sorted_rows(table: pa.Table, first: Sequence[str]) -> pa.Table:
 def digest(table: pa.Table, *, is_sorted: bool = False) -> str:
     """Return a digest of the rows as a multiset, with the names and types of their columns: BLAKE2b-256, hexadecimal.
 
-    `is_sorted`: they are in an order that any order of these rows leads to, and need not be sorted again. The same rows have
-    another digest then if that is not the order of the columns.
+    `is_sorted`: the rows are already in an order that does not depend on their order of arrival, and are not sorted again. If
+    that is not the order of the columns, the same rows have another digest.
     """
     keys = [key for name in table.column_names for key in sort_keys(one_chunk(table.column(name)))]
     shape = [(field.name, str(_decoded(field.type))) for field in table.schema]
@@ -58,9 +58,9 @@ def _decoded(kind: Any) -> Any:
 
 
 def sort_keys(array: pa.Array) -> Iterator[pa.Array]:
-    """Yield arrays that Arrow can sort and that tell apart whatever the codec tells apart.
+    """Yield arrays that Arrow can sort and that differ wherever the codec sees a difference.
 
-    Floats are first sorted as numbers, then by their bits: 0.0 and -0.0 are two values, and so may be two NaN.
+    Floats are sorted as numbers, then by their bits: 0.0 and -0.0 are different values, and so may be two NaN.
     """
     kind = array.type
     if pa.types.is_dictionary(kind):

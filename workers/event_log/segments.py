@@ -1,9 +1,9 @@
-"""Segments: the files of an event log, numbered, immutable, each with a header that says what is in it.
+"""Segments: the files of an event log, numbered and immutable, each with a header that describes its rows.
 
-A log is a directory with one sub-directory per stream; there, segments lie in folders of a thousand, so that looking for new
-ones stays cheap however long a log is. The name says the number of the segment, the raw row number of its first row, and its
-batch (a hash of the id), so that finding a row or a batch opens no file. A segment gets its name when it is whole and durable,
-and nobody ever writes to it again: one that is torn is damage, and an error.
+A log is a directory with one sub-directory per stream. There, segments are in folders of a thousand, so that looking for new
+ones stays cheap in a long log. A name has the number of the segment, the raw row number of its first row, and a hash of its
+batch id, so that finding a row or a batch opens no file. A segment gets its name when it is whole and durable, and is never
+written again: a torn segment is damage, and an error.
 
 >>> SegmentName(12, 3400, batch_hash("b7"))
 SegmentName(number=12, first=3400, batch='...')
@@ -54,19 +54,19 @@ class SegmentName(NamedTuple):
 
     @classmethod
     def parsed(cls, text: str) -> SegmentName | None:
-        """Return what the name of a file says; None if it is no segment's."""
+        """Return the parts of a file's name, None if it is not a segment's."""
         found = _NAME.fullmatch(text)
         return cls(int(found[1]), int(found[2]), found[3]) if found else None
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The header of a segment. Times are raw values of the column `ts`; None where there is nothing to tell.
+    """The header of a segment. Times are raw values of the column `ts`, or None if there is no value.
 
     `first`: the raw row number of the first of its `rows`. `low`, `high`: the least and the greatest time. `frontier`: a
-    heartbeat behind its last row: all later rows have greater times. `beats`: further heartbeats, as (index of the row they
-    come before, time). `latest`, `promised`: the greatest time and the greatest frontier of all segments before this one.
-    `numbered`: the greatest batch id before it that is a number. `is_end`: nothing comes after it.
+    heartbeat after its last row: all later rows have greater times. `beats`: further heartbeats, as (index of the next row,
+    time). `latest`, `promised`: the greatest time and the greatest frontier of all earlier segments. `numbered`: the greatest
+    earlier batch id that is a number. `is_end`: this is the mark of the end.
     """
 
     stream: str
@@ -93,7 +93,7 @@ class Segment:
 
     @property
     def stop(self) -> int:
-        """The raw row number behind its last row."""
+        """The raw row number after its last row."""
         return self.first + self.rows
 
     @property
@@ -113,7 +113,7 @@ class Segment:
 
 
 def greatest(*times: int | None) -> int | None:
-    """Return the greatest of the times that are there."""
+    """Return the greatest of the times that are not None."""
     return max((ts for ts in times if ts is not None), default=None)
 
 
@@ -123,7 +123,7 @@ def folder(number: int) -> str:
 
 
 def batch_hash(batch: BatchId) -> str:
-    """Return the hash of a batch id that is in the name of its segment."""
+    """Return the hash of a batch id for the name of its segment."""
     return hashlib.blake2b(codec.encode(batch), digest_size=8).hexdigest()
 
 
@@ -154,9 +154,9 @@ def _segment(header: Any) -> Segment:
 
 
 def names_in(directory: Path, folder_name: str, since: int = 0) -> list[SegmentName]:
-    """Return the segments in one folder, by number, from a number on; none if there is no such folder.
+    """Return the segments in one folder, by number, from the number `since` on; none if there is no such folder.
 
-    Every batch and every look of a reader ask for the newest: the others are not taken apart.
+    Every batch and every look of a reader asks for the newest names only, so older names are not parsed.
     """
     first = f"{since:010d}"
     found = [SegmentName.parsed(text) for text in _texts_in(directory, folder_name) if text >= first]
@@ -185,7 +185,7 @@ def all_names(directory: Path) -> Iterator[SegmentName]:
 
 
 def directory_of(log: Path, stream: str) -> Path:
-    """Return the directory of a stream of a log. Raises UsageError for a name that is no name of a directory inside of it."""
+    """Return the directory of a stream of a log. Raises UsageError for a name that cannot be that of a directory in the log."""
     if stream in ("", ".", "..") or "/" in stream or "\0" in stream:
         raise UsageError(
             message=f"{stream!r} cannot name a stream of the event log {log}: use letters, digits, '_', '.', '-'"

@@ -1,4 +1,4 @@
-"""A summary of a log for people: its streams, and the segments of each. Every segment in it has been read and checked.
+"""A summary of a log for people: its streams, and the segments of each, which are read and checked.
 
 >>> import tempfile
 >>> from dgs.workers.event_log.writer import LogWriter
@@ -23,7 +23,7 @@ from dgs.workers.event_log.segments import Segment, all_names, directory_of, rea
 
 @dataclass(frozen=True, slots=True)
 class StreamSummary:
-    """A stream of a log: `rows` in all, those before `first` deleted; `segments` and their `size` in bytes as they are now.
+    """A stream of a log: `rows` in all, of which those before `first` are deleted; its `segments` now, and their `size` in bytes.
 
     `latest`: the greatest time; `frontier`: the greatest heartbeat.
     """

@@ -1,7 +1,7 @@
-"""Writing an event log: batches of rows become segments, each once, durable before `append` returns.
+"""Writing an event log: each batch of rows becomes one segment, which is durable before `append` returns.
 
-The first segment of a batch wins: to write a batch again with the same rows, in whatever order, does nothing; with others it is
-an error. So whoever delivers batches at least once (Spark, a source after a restart) writes each exactly once.
+Writing a batch again with the same rows, in any order, does nothing; with other rows it is an error. So a source that delivers
+batches at least once (Spark, a source after a restart) writes each exactly once.
 
 >>> import tempfile
 >>> log = Path(tempfile.mkdtemp())
@@ -56,8 +56,8 @@ Beats = Sequence[tuple[int, int]]
 class LogWriter:
     """Writes one stream of a log. `ts`: the column with the times, integers or datetimes.
 
-    `writer`: who writes, an id that stays the same over restarts; another one is refused unless it takes over. The numbers of
-    rows and segments go on where the log ends. Raises OwnedLogError, OutputUnwritableError, CorruptFileError.
+    `writer`: the writer's id, which stays the same over restarts; another writer is refused unless it takes over. The numbers
+    of rows and segments go on where the log ends. Raises OwnedLogError, OutputUnwritableError, CorruptFileError.
     """
 
     def __init__(self, path: Path, stream: str, writer: str, *, ts: str = TS, takeover: bool = False) -> None:
@@ -73,12 +73,12 @@ class LogWriter:
 
     @property
     def rows(self) -> int:
-        """The number of rows of the stream, those of deleted segments included: the raw row number of the next."""
+        """The number of rows of the stream, with those of deleted segments. It is the raw row number of the next row."""
         return 0 if self._last is None else self._last.stop
 
     @property
     def next_batch(self) -> int:
-        """An id for a batch that nobody will repeat, greater than all before it."""
+        """An id for a batch that is never repeated, greater than all earlier ids."""
         if self._last is None:
             return 0
         highest = self._last.numbered_so_far
@@ -90,7 +90,7 @@ class LogWriter:
         return self._last
 
     def find(self, batch: BatchId) -> Segment | None:
-        """Return the header of the segment of a batch, if it is there. Raises CorruptFileError."""
+        """Return the header of the segment of a batch, if there is one. Raises CorruptFileError."""
         name = self._name_of(batch)
         return None if name is None else read_segment(self._directory, name)[0]
 
@@ -112,12 +112,11 @@ class LogWriter:
     ) -> Segment:
         """Write a batch as the next segment, sorted by time, `order_by` and all other columns; return its header.
 
-        `frontier`: a heartbeat: all later rows have greater times (raw, as in the column of times). `keep_order`: leave the
-        rows as they are; then `beats` may tell heartbeats among them. `is_sorted`: they are in that order already. A batch that is there already is not written. Ids that
-        are numbers must increase, so that a batch whose segment was deleted is not taken for a new one.
+        `frontier`: a heartbeat: all later rows have greater times (raw, as in the column of times). `keep_order`: keep the rows'
+        order; then `beats` may give heartbeats among them. `is_sorted`: the rows are already sorted. A batch that the log has is
+        not written again. Ids that are numbers must increase, so that a batch whose segment was deleted is not taken for new.
 
-        Raises ReplayMismatchError, ClosedLogError, OwnedLogError, OutputUnwritableError, and MalformedRowError for times
-        that are none.
+        Raises ReplayMismatchError, ClosedLogError, OwnedLogError, OutputUnwritableError, and MalformedRowError for bad times.
         """
         table = row_table(rows)
         low, high = self._times(table)
@@ -139,10 +138,10 @@ class LogWriter:
             )
             if self._put(segment, table):
                 return segment
-            self._look()  # another process of this writer was faster: perhaps with this very batch
+            self._look()  # another process of this writer was faster, perhaps with the same batch
 
     def close(self) -> None:
-        """Mark the end of the stream. To do so again does nothing. Raises OwnedLogError."""
+        """Mark the end of the stream. A second call does nothing. Raises OwnedLogError."""
         while not self.is_closed:
             owner.check(self._directory, self.writer)
             segment = replace(self._next(END_MARK), is_end=True)
@@ -150,20 +149,20 @@ class LogWriter:
                 self._look()
 
     def truncate(self, below: int) -> int:
-        """Delete the segments whose rows are all before the row before `below`; return how many. The newest stays.
+        """Delete segments whose rows all come before row `below - 1`; return how many. The newest segment stays.
 
-        `below` is the lowest position of all checkpoints that may still be resumed from. The row before it stays because it
-        tells what a resumed stream has come to.
+        `below`: the lowest position of all checkpoints that a run may resume from. The row before it stays because it shows how
+        far a resumed stream has come.
         """
         owner.check(self._directory, self.writer)
         return truncated(self._directory, below)
 
     def _look(self) -> None:
-        """Find out what there is."""
+        """Read the newest segment again, and forget the known names."""
         self._last, self._known = newest(self._directory), None
 
     def _name_of(self, batch: BatchId) -> SegmentName | None:
-        """Return the name of the segment of a batch, if it is there. For a number that is new, no names are looked through."""
+        """Return the name of the segment of a batch, if there is one. For a new number, no names are searched."""
         highest = None if self._last is None else self._last.numbered_so_far
         if self._last is None or (isinstance(batch, int) and highest is not None and batch > highest):
             return None
@@ -180,7 +179,7 @@ class LogWriter:
             raise ClosedLogError(path=self.path, stream=self.stream)
         highest = last.numbered_so_far
         if isinstance(batch, int) and highest is not None and batch <= highest:
-            problem = f"it is not there any more, and batch {highest} is"
+            problem = f"it is no longer in the log, but batch {highest} is"
             raise ReplayMismatchError(path=self.path, stream=self.stream, batch=batch, problem=problem)
         return Segment(
             self.stream,
@@ -211,7 +210,7 @@ class LogWriter:
 
     def _written_before(self, name: SegmentName, batch: BatchId, table: pa.Table, found: str) -> Segment:
         segment, before = read_segment(self._directory, name)
-        if segment.digest != found and digest(before) != digest(table):  # the order may have been another one
+        if segment.digest != found and digest(before) != digest(table):  # the order may have been different
             then, now = segment.rows, table.num_rows
             problem = f"{then} rows then, {now} now" if then != now else f"of its {now} rows some differ"
             raise ReplayMismatchError(path=self.path, stream=self.stream, batch=batch, problem=problem)
@@ -237,7 +236,7 @@ class LogWriter:
 
 
 def truncated(directory: Path, below: int) -> int:
-    """Delete whole segments of a stream before the row before `below`, oldest first; return how many."""
+    """Delete segments of a stream whose rows all come before row `below - 1`, the oldest first; return how many."""
     names = list(all_names(directory))
     done = 0
     for name, following in pairwise(names):
@@ -254,7 +253,7 @@ def truncated(directory: Path, below: int) -> int:
 
 
 def close_stream(path: Path, stream: str) -> None:
-    """Mark the end of a stream, whoever writes it. Raises OwnedLogError if it has no writer: there is no such stream."""
+    """Mark the end of a stream in the name of its writer. Raises OwnedLogError if it has none: there is no such stream."""
     directory = directory_of(path, stream)
     writer = owner.owner(directory)
     if writer is None:

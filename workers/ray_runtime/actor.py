@@ -1,4 +1,4 @@
-"""The Ray actor around one engine: a loop in one thread, Ray's frames in another, questions of the driver in a third."""
+"""The Ray actor around one engine: the loop in one thread, Ray's frames in another, and the driver's calls in a third."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 Part = TypeVar("Part")
 
 IDLE_SECONDS = 0.5
-"""How long an idle host sleeps when nothing arrives. A frame or a stop wakes it at once."""
+"""The time that an idle host sleeps when nothing arrives. A frame or a stop wakes it at once."""
 
 STANDING_SECONDS = 2.0
-"""How long the question what a host waits for may remain open. One that does not answer is at work."""
+"""The time for a host to say what it waits for. If it does not answer, it is at work."""
 
 ENDING_SECONDS = 5.0
-"""How long closing waits for the loop to finish what it is at. A host that does not is killed by the driver."""
+"""The time for the loop to finish its step when a host is closed. If that takes longer, the driver kills the host."""
 
 LOOPBACK = "127.0.0.1"
 
@@ -52,12 +52,12 @@ def _node_address() -> str:
 
 
 def _idle(engine: Engine) -> float:
-    """Return how long a host that has nothing to do sleeps: until a live source may bring something, at the latest."""
+    """Return how long an idle host sleeps: at most until a live source may bring an event."""
     return IDLE_SECONDS if engine.idle_seconds is None else min(engine.idle_seconds, IDLE_SECONDS)
 
 
 def _encoded(made: OutputBatch | DeadLetter) -> bytes:
-    """Return the bytes of what goes to the driver. What is in a letter may be why it is one."""
+    """Return the bytes of something for the driver. The payload of a dead letter may be impossible to encode."""
     try:
         return codec.encode(made)
     except CodecError:
@@ -67,14 +67,14 @@ def _encoded(made: OutputBatch | DeadLetter) -> bytes:
 
 
 def _opened(part: Part | None) -> Part:
-    """Return a part of a host. Raises InternalError if the host was not opened."""
+    """Return a part that an open host has. Raises InternalError if the host was not opened."""
     if part is None:
         raise InternalError(problem="the host was not opened")
     return part
 
 
 class HostActor:
-    """One host of a run. Methods return a DgsError instead of raising it, so that it crosses processes whole."""
+    """One host of a run. Methods return a DgsError instead of raising it, so that it reaches the driver unchanged."""
 
     _job: Job
     _hosts: int
@@ -86,7 +86,7 @@ class HostActor:
         self._lock = threading.Lock()
         self._ready: list[tuple[int, bytes]] = []
         self._reports: list[HostReport | RootReport] = []
-        self._wanted: list[bool] = []  # snapshots asked for by the driver; True: to be saved in any case
+        self._wanted: list[bool] = []  # snapshots that the driver asked for; True: save the state in any case
         self._stopping = False
         self._asking: SimpleQueue[Standing] | None = None
         self._ended = threading.Event()
@@ -96,17 +96,17 @@ class HostActor:
 
     @ray.method(concurrency_group="control")
     def place(self) -> tuple[str, int]:
-        """Return the id of the machine that this host is on, and that of its process there."""
+        """Return the id of this host's machine, and of its process there."""
         return str(ray.get_runtime_context().get_node_id()), os.getpid()
 
     @ray.method(concurrency_group="control")
     def assign(self, job: Job, hosts: int, point: ResumePoint, index: int) -> None:
-        """Say which host of which generation it is."""
+        """Make this actor host `index` of a generation."""
         self._job, self._hosts, self._point, self._index = job, hosts, point, index
 
     @ray.method(concurrency_group="frames")
     def alive(self) -> bool:
-        """Return at once, whatever the other threads are at."""
+        """Return at once, whatever the other threads do."""
         return True
 
     @ray.method(concurrency_group="control")
@@ -129,7 +129,7 @@ class HostActor:
         return self._transport.address
 
     def _sockets(self, secret: Secret, bound: int, *, is_one_node: bool) -> Transport:
-        """Return sockets of our own: of the machine itself where all hosts are on one, else of the network."""
+        """Return the transport over sockets: Unix sockets if all hosts are on one Linux machine, else ZeroMQ."""
         if is_one_node and sys.platform == "linux":
             from dgs.workers.transport.unix_sockets import LocalTransport
 
@@ -141,7 +141,7 @@ class HostActor:
 
     @ray.method(concurrency_group="control")
     def connect(self, addresses: list[str]) -> Any:
-        """Reach all hosts, once all of them are open."""
+        """Connect to all hosts, once all of them are open."""
         return self._guarded(lambda: self._channel().connect(addresses))
 
     @ray.method(concurrency_group="frames")
@@ -153,7 +153,7 @@ class HostActor:
 
     @ray.method(concurrency_group="loop")
     def run(self) -> Any:
-        """Work until the root is done (returns its final state, encoded) or until told to stop (returns None)."""
+        """Work until the root is done, and return its final state, encoded; or until `stop`, and return None."""
         self._ended.clear()
         try:
             return self._guarded(self._run)
@@ -184,7 +184,7 @@ class HostActor:
 
     @ray.method(concurrency_group="control")
     def poll(self) -> Any:
-        """Return the events read, the outputs made, and what is new: outputs that the driver wants, and reports."""
+        """Return the numbers of events read and outputs made, the new outputs for the driver, and the new reports."""
         with self._lock:
             ready, self._ready = self._ready, []
             reports, self._reports = self._reports, []
@@ -193,13 +193,13 @@ class HostActor:
 
     @ray.method(concurrency_group="control")
     def request_snapshot(self, always: bool) -> None:
-        """Ask the root, which lives here, for a checkpoint."""
+        """Ask the root, which is on this host, for a checkpoint."""
         self._wanted.append(always)
         self._channel().wake()
 
     @ray.method(concurrency_group="control")
     def standing(self) -> Standing | None:
-        """Return what the workers here wait for; None if the loop is busy. The loop answers itself: it alone reads mailboxes."""
+        """Return what the workers here wait for; None if the loop is busy. Only the loop may read mailboxes, so it answers."""
         answer = self._asking = SimpleQueue()
         self._channel().wake()
         try:
@@ -209,7 +209,7 @@ class HostActor:
 
     @ray.method(concurrency_group="control")
     def stop(self) -> None:
-        """End the loop: the root is done, or a request ends the generation."""
+        """End the loop, since the root is done or a request ends the generation."""
         self._end_loop()
 
     def _end_loop(self) -> None:
@@ -219,7 +219,7 @@ class HostActor:
 
     @ray.method(concurrency_group="control")
     def story(self) -> list[StoryEntry]:
-        """Return what has happened here lately; nothing if the host was not opened."""
+        """Return the latest notes of this host; none if it was not opened."""
         return [] if self._engine is None else self._engine.story()
 
     @ray.method(concurrency_group="control")
@@ -239,7 +239,7 @@ class HostActor:
             if self._engine is not None:
                 self._engine.close(complete=complete)
         finally:
-            if self._transport is not None and has_ended:  # its sockets belong to the loop until then
+            if self._transport is not None and has_ended:  # the sockets belong to the loop while it runs
                 self._transport.close()
 
     def _running(self) -> Engine:

@@ -1,4 +1,4 @@
-"""Starting and connecting to Ray: on loopback, without a dashboard, quiet, and with a helpful error when it cannot."""
+"""Starting Ray or connecting to it: on loopback, without a dashboard, quiet, and with a helpful error if that fails."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from dgs.errors import RayUnavailableError
 OBJECT_STORE_BYTES = 256 * 2**20
 
 SETTINGS = {"worker_niceness": 0}
-"""Ray has its workers make way for whatever else runs on the machine. Hosts do what the run is for, and Spark makes way for nobody."""
+"""By default Ray gives its workers low priority. But hosts do the work of the run, and Spark beside them has normal priority."""
 
 
 def secure_environment() -> None:
-    """Make clusters that this process starts listen on loopback only and ask for a token of its own.
+    """Make clusters that this process starts listen on loopback only, and require a token of their own.
 
-    Ray reads these settings when it is imported, so this comes first; after that it has no effect.
+    Ray reads these settings when it is imported. After that, this has no effect.
     """
     if "ray" in sys.modules:
         return
@@ -34,10 +34,10 @@ def secure_environment() -> None:
 
 @contextmanager
 def cluster(address: str, hosts: int) -> Iterator[Any]:
-    """Give the `ray` module, connected: to what this process is connected to already, else to `address`.
+    """Yield the `ray` module, connected to the cluster that this process already uses, else to `address`.
 
-    `local` starts a cluster of our own for the time of the run, all its sockets on the loopback interface, with a CPU for each of
-    `hosts` processes at least. Raises RayUnavailableError if Ray is not installed or does not start.
+    `local` starts a cluster for the time of the run, with all its sockets on the loopback interface and at least one CPU for
+    each of `hosts` processes. Raises RayUnavailableError if Ray is not installed or does not start.
     """
     if address == "local":
         secure_environment()
@@ -63,12 +63,12 @@ def cluster(address: str, hosts: int) -> Iterator[Any]:
 
 @contextmanager
 def _private_directory() -> Iterator[str]:
-    """Give a directory that only this user may enter, for the sockets, logs and objects of a cluster of our own.
+    """Yield a directory that only this user may enter, for the sockets, logs and objects of a cluster that we start.
 
-    Ray's default is a directory below /tmp that every user may write to. Sockets need a short path, so it is below /tmp too.
+    Ray's default is a directory below /tmp that every user may write to. Ours is below /tmp, too: sockets need a short path.
     """
     with tempfile.TemporaryDirectory(prefix="dgs-ray-", dir="/tmp", ignore_cleanup_errors=True) as directory:
-        yield f"{directory}/r"  # Ray opens the mode of the directory that it is given
+        yield f"{directory}/r"  # Ray widens the permissions of the directory that it gets
 
 
 def _start(ray: Any, address: str, hosts: int, directory: str) -> None:

@@ -1,9 +1,9 @@
-"""The hosts of one generation as their driver sees them: every question has a deadline, and who does not answer is lost.
+"""The hosts of one generation as their driver sees them: every call has a deadline, and a host that does not answer is lost.
 
-A host that dies is found by the next question, within milliseconds: its answer is an error of Ray's. A host that hangs, or whose
-machine is cut off, is found because it does not answer; what takes long for good reasons (opening a large source) is told from that
-by a call that any host answers at once (`alive`). No host outlives its generation (R10): `end` kills them all, and
-before the next one opens anything `wait_until_gone` sees to it that it finds their files unlocked.
+After a host dies, Ray answers the next call with an error, within milliseconds. A host that hangs, or whose machine is cut off,
+does not answer in time. A call may take long for a good reason, such as opening a large source; then `alive`, which any host
+answers at once, tells a slow host from a lost one. No host outlives its generation (R10): `end` kills them all, and
+`wait_until_gone` waits until their files are unlocked, before the next generation opens anything.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from dgs.errors import ChannelUnavailableError, DgsError, InternalError, RayUnav
 from dgs.workers.protocol.story_words import StoryEntry
 
 ANSWER_SECONDS = 10.0
-"""How long a host may take to answer what it can answer at once, until it is taken for lost."""
+"""A host that takes longer than this to answer a quick call is lost."""
 
 START_SECONDS = 120.0
-"""How long Ray may take to find a place for the hosts and to start them."""
+"""The time for Ray to place the hosts and start them."""
 
 CLOSE_SECONDS = 30.0
-"""How long hosts may take to close their files when a generation ends."""
+"""The time for hosts to close their files when a generation ends."""
 
 STORY_SECONDS = 2.0
-"""How long hosts may take to tell what has happened, when a run has failed."""
+"""The time for hosts to send their stories when a run has failed."""
 
 GONE_SECONDS = 60.0
-"""How long to wait for hosts that were killed to be gone: idle ones would find their files locked. Ray takes 5 s for one that is stopped."""
+"""The time to wait for killed hosts to be gone, since new ones would find their files locked. Ray takes 5 s for a stopped one."""
 
 DEATH_SECONDS = 0.2
-"""How long Ray may take to know of a death: then it is asked whether that is why a host cannot be reached."""
+"""The time for Ray to notice a death. It is then asked whether a host that cannot be reached has died."""
 
 LOOK_SECONDS = 0.005
 
@@ -47,14 +47,14 @@ class RayHosts:
         self._processes: list[int] = []
 
     def start(self) -> bool:
-        """Wait until all have started; return whether all are on one machine. Raises RayUnavailableError if they do not."""
+        """Wait until all have started; return whether all are on one machine. Raises RayUnavailableError after the deadline."""
         places = self._asked(lambda actor: actor.place.remote(), START_SECONDS, is_starting=True)
         here = self._ray.get_runtime_context().get_node_id()
         self._processes = [process for node, process in places if node == here]
         return len({node for node, _ in places}) == 1
 
     def ask(self, call: Callable[[Any], Any], *, is_long: bool = False) -> list[Any]:
-        """Return the answers of all hosts to a call. `is_long`: it may take as long as the host is alive.
+        """Return the answers of all hosts to a call. `is_long`: the call may take long, as long as its host is alive.
 
         Raises WorkerLostError if a host is dead or does not answer, else the first DgsError that one of them returns.
         """
@@ -82,21 +82,21 @@ class RayHosts:
 
     def _raise_first(self, answers: Sequence[Any]) -> None:
         for answer in answers:
-            if isinstance(answer, ChannelUnavailableError):  # perhaps it could not reach a host that has died
+            if isinstance(answer, ChannelUnavailableError):  # the host that it could not reach may have died
                 time.sleep(DEATH_SECONDS)
                 self.ask(lambda actor: actor.alive.remote())
             if isinstance(answer, DgsError):
                 raise answer
 
     def answers(self, references: Mapping[Any, int], *, timeout: float) -> dict[Any, Any]:
-        """Return the answers that have come to calls of single hosts, the errors that hosts return raised."""
+        """Return the answers to calls of single hosts that have come. Raises an error that a host returns."""
         done, _ = self._ray.wait(list(references), timeout=timeout)
         found = {reference: self._got(reference, references[reference]) for reference in done}
         self._raise_first(list(found.values()))
         return found
 
     def _got(self, reference: Any, host: int) -> Any:
-        """Return what a call gave. Raises WorkerLostError, also where the host says that another one is lost."""
+        """Return the result of a call. Raises WorkerLostError if the host is lost or says that another one is."""
         errors = self._ray.exceptions
         try:
             answer = self._ray.get(reference)
@@ -109,17 +109,17 @@ class RayHosts:
         return answer
 
     def stories(self) -> list[StoryEntry]:
-        """Return what has happened at the hosts lately, at those that answer in time."""
+        """Return the latest notes of the hosts that answer in time."""
         references = [actor.story.remote() for actor in self.actors]
         done, _ = self._ray.wait(references, num_returns=len(references), timeout=STORY_SECONDS)
         found: list[StoryEntry] = []
         for reference in done:
-            with suppress(self._ray.exceptions.RayError):  # it is gone
+            with suppress(self._ray.exceptions.RayError):  # the host is gone
                 found += self._ray.get(reference)
         return found
 
     def close(self, *, complete: bool) -> None:
-        """Let the hosts close their files. If the run is complete, every one must, else as many as can."""
+        """Let the hosts close their files. If the run is complete, an error of any of them is raised, else none is."""
         references = {actor.close.remote(complete): index for index, actor in enumerate(self.actors)}
         done, late = self._ray.wait(list(references), num_returns=len(references), timeout=CLOSE_SECONDS)
         if complete:
@@ -128,14 +128,14 @@ class RayHosts:
             self._raise_first([self._got(reference, references[reference]) for reference in done])
 
     def end(self) -> tuple[int, ...]:
-        """Kill all hosts. Return the processes of those on this machine: `wait_until_gone` before their files are touched."""
+        """Kill all hosts. Return the processes on this machine, for `wait_until_gone` before their files are touched."""
         for actor in self.actors:
             self._ray.kill(actor, no_restart=True)
         return tuple(self._processes)
 
 
 def wait_until_gone(processes: Iterable[int]) -> None:
-    """Wait until processes of hosts that were killed are gone."""
+    """Wait until the processes of killed hosts are gone."""
     left, deadline = tuple(processes), time.monotonic() + GONE_SECONDS
     while any(map(_exists, left)) and time.monotonic() < deadline:
         time.sleep(LOOK_SECONDS)
@@ -150,6 +150,6 @@ def _silent(host: int, seconds: float, *, is_starting: bool = False) -> DgsError
 def _exists(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except (ProcessLookupError, PermissionError):  # that number is nobody's, or somebody else's by now
+    except (ProcessLookupError, PermissionError):  # it has ended; the number may be in use again
         return False
     return True

@@ -1,8 +1,8 @@
-"""The pool of hosts of a run: idle ones are started in advance, so that the run resumes quickly after a loss.
+"""The pool of hosts of a run: idle hosts are started in advance, so that the run resumes quickly after a loss.
 
-Most of the time between a kill and the next commit goes into starting Python and importing what a host needs: about a second of
-work for each. So a checkpointed run on a cluster of its own keeps as many idle hosts as it has; they take over as they are, and
-others are started in their place once the new generation is at work.
+Most of the time between a kill and the next commit goes into starting Python and importing modules, about a second of work for
+each host. So a checkpointed run on its own cluster keeps as many idle hosts as it has busy ones. After a loss the idle hosts take
+over, and new idle ones are started once the next generation is at work.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from dgs.workers.ray_runtime.hosts import wait_until_gone
 from dgs.workers.runtime.job import Job
 
 KNOWN_SECONDS = 0.1
-"""How long Ray may take to tell that an idle host has died meanwhile."""
+"""The time for Ray to report that an idle host has died."""
 
 
 class HostPool:
-    """Makes actors of `dgs.workers.ray_runtime.actor.HostActor`. Idle ones take no CPU from Ray's count; each costs its memory, and a second of work once."""
+    """Makes actors of `ray_runtime.actor.HostActor`. Idle ones reserve no Ray CPU; each costs its memory and 1 s of start-up."""
 
     def __init__(self, ray: Any, job: Job) -> None:
         from dgs.workers.ray_runtime.actor import HostActor
@@ -34,13 +34,13 @@ class HostPool:
         self._tokens: set[bytes] = set()
 
     def take(self, count: int) -> list[Any]:
-        """Return hosts: those that wait and live, and for the rest new ones."""
+        """Return `count` hosts: idle ones that are alive, and new ones for the rest."""
         waiting, self._idle = self._idle[:count], self._idle[count:]
         alive = [actor for actor in waiting if self._is_alive(actor)]
         return alive + [self._make.options(num_cpus=1).remote() for _ in range(count - len(alive))]
 
     def _is_alive(self, actor: Any) -> bool:
-        """Return whether a host is not known to be dead; one that is starting is not."""
+        """Return whether a host is alive as far as Ray knows. A host that is still starting counts as alive."""
         reference = actor.alive.remote()
         done, _ = self._ray.wait([reference], timeout=KNOWN_SECONDS)
         try:
@@ -50,25 +50,25 @@ class HostPool:
         return True
 
     def refill(self, count: int) -> None:
-        """Start as many as are missing to so many idle ones, if there are to be any."""
+        """Start idle hosts until there are `count`, if this run keeps idle hosts."""
         while self._keeps and len(self._idle) < count:
             self._idle.append(self._make.options(num_cpus=0).remote())
 
     def leave(self, processes: Iterable[int], token: bytes | None) -> None:
-        """Note processes of hosts that were killed, with what they show each other: while they end, others may start."""
+        """Note the processes of killed hosts, and the token of their sockets. New hosts may start while these end."""
         self._leaving += processes
         if token is not None:
             self._tokens.add(token)
 
     def settle(self) -> None:
-        """Wait until they are gone: then their files may be touched, and what they had no time to remove is removed."""
+        """Wait until killed hosts are gone, so that their files may be touched. Remove directories that they left behind."""
         wait_until_gone(self._leaving)
         self._leaving.clear()
         while self._tokens:
             _sweep(self._tokens.pop())
 
     def end(self) -> None:
-        """Kill those that wait, and wait until those at work are gone."""
+        """Wait until killed hosts are gone, and kill the idle ones."""
         self.settle()
         for actor in self._idle:
             self._ray.kill(actor, no_restart=True)
@@ -76,7 +76,7 @@ class HostPool:
 
 
 def _sweep(token: bytes) -> None:
-    """Remove the directories of hosts that were killed before all were connected."""
+    """Remove the socket directories of hosts that were killed before all were connected."""
     if sys.platform == "linux":
         from dgs.workers.transport.unix_door import directories_of
 

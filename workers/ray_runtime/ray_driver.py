@@ -1,7 +1,7 @@
-"""The Ray runtime: every host is a Ray actor. Ray starts, places and watches them, and introduces them to each other.
+"""The driver of the Ray runtime: every host is a Ray actor, which Ray starts, places and watches.
 
-Ray's own restarts and retries are off (R12): a host that dies ends its generation. Frames and outputs are bytes of our codec;
-frames travel over a `Transport`, which `runtime.transport` chooses.
+Ray's own restarts and retries are off (R12): a host that dies ends its generation. Frames and outputs are encoded by our codec.
+Frames travel over a `Transport`, which `runtime.transport` chooses.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 POLL_SECONDS = 0.05
 
 REFILL_SECONDS = 10.0
-"""How long a generation is at work before hosts for the next one are started: a short run should not pay for that."""
+"""The time a generation works before idle hosts for the next one are started, so that a short run does not pay for them."""
 
 
 def run_ray(job: Job, caller: Caller = Caller()) -> JobResult:
@@ -57,12 +57,12 @@ def run_ray(job: Job, caller: Caller = Caller()) -> JobResult:
 
 
 def host_count(job: Job) -> int:
-    """Return how many hosts to start: as configured, else one per CPU, never more than there are workers."""
+    """Return how many hosts to start: as configured, else one per CPU, but never more than there are workers."""
     return min(job.runtime.hosts or os.cpu_count() or 1, len(job.plan))
 
 
 def _secret(job: Job, hosts: int) -> Secret | None:
-    """Return the key of the run for hosts that talk directly, None for those that talk through Ray or to nobody."""
+    """Return the key pair of the run if hosts use sockets, None if there is one host or they talk through Ray."""
     if job.runtime.transport == "ray" or hosts == 1:
         return None
     try:
@@ -73,13 +73,13 @@ def _secret(job: Job, hosts: int) -> Secret | None:
 
 
 def _point_of(deployment: Deployment, host: int) -> ResumePoint:
-    """Return the point as a host needs it: the state goes to the root's host only."""
+    """Return the point for a host. Only the root's host gets the state."""
     point = deployment.point
     return point if host == deployment.root_host else replace(point, state=None)
 
 
 class _Driver:
-    """Drives one generation: collects outputs and reports, and ends it when its end is committed or a host fails."""
+    """Drives one generation: collects outputs and reports, and ends when the end is committed or a host fails."""
 
     def __init__(self, ray: Any, pool: HostPool, deployment: Deployment, session: Session) -> None:
         self._pool = pool
@@ -95,11 +95,11 @@ class _Driver:
         session.story.hosts = self._hosts.stories
 
     def drive(self) -> Ended:
-        """Run until the end of all streams is committed, or a request ends the generation; then close the hosts. No host is left."""
+        """Run until the end of all streams is committed or a request ends the generation. Then close and end all hosts."""
         try:
             try:
                 ended = self._run()
-            except LOSSES:  # the others belong to a generation that is over: there is nothing to close
+            except LOSSES:  # the generation is over, so the other hosts have nothing to close
                 if not self._session.may_restart(self._deployment.point):
                     self._session.story.keep()
                 raise
@@ -150,7 +150,7 @@ class _Driver:
         return Ended(state, figures, request)
 
     def _open(self) -> None:
-        """Open all hosts, then let them reach each other."""
+        """Open all hosts, then connect them."""
         hosts, job, count = self._hosts, self._deployment.job, self._deployment.hosts
         is_one_node = hosts.start()
         shipped = replace(job, program=None) if job.program_ref is not None else job  # type: ignore[arg-type]
@@ -162,7 +162,7 @@ class _Driver:
         hosts.ask(lambda actor: actor.connect.remote(addresses), is_long=True)
 
     def _poll(self, checkpoints: Checkpointing) -> None:
-        """Collect outputs, reports and counts of all hosts; commit what is complete."""
+        """Collect outputs, reports and counts of all hosts; commit complete checkpoints."""
         events = outputs = 0
         reports: list[HostReport | RootReport] = []
         for read, written, batches, new in self._hosts.ask(lambda actor: actor.poll.remote()):

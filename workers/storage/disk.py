@@ -1,6 +1,6 @@
-"""Durable files: what checkpoints ask of a disk, and the one way in which a file is written: whole and durable, or not at all.
+"""The disk as an interface, and `write_new`, which writes a file whole and durably or not at all.
 
-Every operation is one that can fail or be the last before a crash; `SimulatedDisk` has both. Operations raise OSError.
+Every operation may fail, or be the last one before a crash; `SimulatedDisk` does both. Operations raise OSError.
 
 >>> import tempfile
 >>> disk, folder = RealDisk(), Path(tempfile.mkdtemp()) / "checkpoints"
@@ -23,17 +23,17 @@ from typing import IO, Protocol
 from dgs.workers.storage.locks import FileLock
 
 TEMPORARY = ".tmp"
-"""How names of unfinished files end. The owner of the directory may remove what a crash has left of them."""
+"""The ending of names of unfinished files. The owner of the directory may remove those that a crash has left."""
 
 
 def sync_file(file: IO[bytes]) -> None:
-    """Make the content of an open file durable. Raises OSError; what a later call says of that file then means nothing."""
+    """Make the content of an open file durable. Raises OSError; a later call for that file may then falsely succeed."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def sync_directory(path: Path) -> None:
-    """Make the names in a directory durable: fsync, on a descriptor of its own. Raises OSError."""
+    """Make the names in a directory durable: fsync on a new descriptor. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -42,26 +42,26 @@ def sync_directory(path: Path) -> None:
 
 
 class Lock(Protocol):
-    """A directory that nobody else has open."""
+    """A lock on a directory."""
 
     def release(self) -> None:
-        """Let others have it."""
+        """Let other processes take the lock."""
 
 
 class Disk(Protocol):
-    """The operations. Law: after `write_new` returned, a crash leaves the new content; before, the old or the new.
+    """The operations of a disk. Law: after `write_new` has returned, a crash leaves the new content; before, the old or the new.
 
-    What is renamed or unlinked is durable after `sync_directory`.
+    Renaming and unlinking are durable after `sync_directory`.
     """
 
     def create(self, path: Path, data: bytes) -> None:
-        """Write a file that must not exist, only its owner may read, and make its content durable (not its name)."""
+        """Write a new file that only its owner may read, and make its content durable, but not its name."""
 
     def read(self, path: Path) -> bytes:
         """Return the content of a file."""
 
     def rename(self, old: Path, new: Path) -> None:
-        """Give a file another name in the same directory, in place of what had that name."""
+        """Give a file another name in the same directory, in place of any file of that name."""
 
     def unlink(self, path: Path) -> None:
         """Remove a file."""
@@ -73,26 +73,26 @@ class Disk(Protocol):
         """Return whether there is a file of that name."""
 
     def make_directory(self, path: Path) -> None:
-        """Make a directory durably, and those above it, that only its owner may enter; it may exist."""
+        """Make a directory that only its owner may enter, and those above it, durably. It may exist already."""
 
     def sync_directory(self, path: Path) -> None:
         """Make the names in a directory durable."""
 
     def lock(self, path: Path) -> Lock:
-        """Take the lock that this file stands for. Raises BusyError if somebody else has it."""
+        """Take the lock of this file. Raises BusyError if another process has it."""
 
     def unique(self) -> str:
-        """Return a text that no other call gave."""
+        """Return a text that no other call returns."""
 
     def read_back(self, path: Path, data: bytes) -> None:
         """Raise OSError unless the file has this content."""
         if self.read(path) != data:
-            raise OSError(errno.EIO, "what was written is read back differently", str(path))
+            raise OSError(errno.EIO, "the file does not have the content that was written", str(path))
 
     def write_new(self, path: Path, data: bytes) -> None:
-        """Write a file whole and durably, in place of what had its name.
+        """Write a file whole and durably, in place of any file of that name.
 
-        If OSError is raised, its content is the old or the new one, and which of them a crash would leave is not known.
+        After an OSError, the content is the old or the new one, and a crash may leave either.
         """
         temporary = path.with_name(f"{path.name}.{self.unique()}{TEMPORARY}")
         try:
@@ -101,13 +101,13 @@ class Disk(Protocol):
             self.rename(temporary, path)
             self.sync_directory(path.parent)
         except OSError:
-            with suppress(OSError):  # the first error is the one that says what is wrong
+            with suppress(OSError):  # the first error tells what is wrong
                 self.unlink(temporary)
             raise
 
 
 class RealDisk(Disk):
-    """The disk of this machine. A descriptor whose fsync failed is closed and never used again: a second one would lie."""
+    """The disk of this machine. After a failed fsync a descriptor is closed, since a second fsync could falsely succeed."""
 
     def create(self, path: Path, data: bytes) -> None:
         """Write and fsync a new file of mode 0600."""
@@ -141,7 +141,7 @@ class RealDisk(Disk):
         return path.exists()
 
     def make_directory(self, path: Path) -> None:
-        """Make a directory of mode 0700, and those above it, and fsync what holds them."""
+        """Make a directory of mode 0700, and those above it, and fsync their parents."""
         if path.is_dir():
             return
         self.make_directory(path.parent)
@@ -153,7 +153,7 @@ class RealDisk(Disk):
         sync_directory(path)
 
     def lock(self, path: Path) -> Lock:
-        """Lock a file, which stays when it is released, and write into it who has it."""
+        """Lock a file and write the holder into it. The file stays when the lock is released."""
         return FileLock(path)
 
     def unique(self) -> str:

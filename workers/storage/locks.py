@@ -1,8 +1,8 @@
-"""Locks on files: one process at a time, which ends with the process; others see who has it without disturbing.
+"""Locks on files: one process holds a lock until it ends, and others can see the holder without disturbing it.
 
-Who has a `FileLock` writes itself into the file. A look (`holder_of`) shares the lock for microseconds; so two looks never take
-each other for the holder, and taking the lock outwaits them. That is why this is not `filelock`, which has no shared lock: with
-it `test_who_looks_at_a_lock_keeps_nobody_from_taking_it` and `test_several_looks_see_that_nobody_has_it` fail.
+The holder of a `FileLock` writes its name into the file. A look (`holder_of`) shares the lock for microseconds. So two looks
+never take each other for the holder, and taking the lock outwaits them. `filelock` has no shared lock: with it,
+`test_who_looks_at_a_lock_keeps_nobody_from_taking_it` and `test_several_looks_see_that_nobody_has_it` fail.
 
 >>> import tempfile
 >>> path = Path(tempfile.mkdtemp()) / "lock"
@@ -23,14 +23,14 @@ import time
 from pathlib import Path
 
 GLANCE = 0.25
-"""Seconds for which taking a lock waits for a process that has it for a moment only."""
+"""Seconds to wait for a process that may have the lock for a moment only."""
 
 LONGEST_LOOK = 60.0
-"""Seconds for which it waits for looks, which share the lock: a look may be held up."""
+"""Seconds to wait for looks, which share the lock and may be slow."""
 
 
 class BusyError(OSError):
-    """Another one holds the lock; `holder` says who."""
+    """Another process holds the lock. `holder`: its name."""
 
     def __init__(self, holder: str) -> None:
         super().__init__(errno.EWOULDBLOCK, f"locked by {holder}")
@@ -52,14 +52,14 @@ class FileLock:
             raise
 
     def release(self) -> None:
-        """Let others have it; again is nothing."""
+        """Let other processes take the lock. A second call does nothing."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
 
 def take(descriptor: int) -> bool:
-    """Return whether the lock of an open file could be had. It lasts until the file is closed."""
+    """Take the lock of an open file, until the file is closed; return whether that succeeded."""
     began = time.monotonic()
     while not take_at_once(descriptor):
         waited = time.monotonic() - began
@@ -70,14 +70,14 @@ def take(descriptor: int) -> bool:
 
 
 def take_at_once(descriptor: int) -> bool:
-    """Return whether the lock of an open file could be had without waiting. It lasts until the file is closed."""
+    """Take the lock of an open file without waiting, until the file is closed; return whether that succeeded."""
     return _locked(descriptor, fcntl.LOCK_EX)
 
 
 def holder_of(path: Path) -> str | None:
-    """Return who holds the lock that a file stands for, None if nobody does; another one who wants it still gets it.
+    """Return the holder of a file's lock, None if there is none. A process that takes the lock meanwhile still gets it.
 
-    Also None where the file is another user's: who may not look at the lock may not take it either.
+    Also None for a file of another user that we may not read: then we may not take its lock either.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY)
@@ -90,7 +90,7 @@ def holder_of(path: Path) -> str | None:
 
 
 def _is_shared(descriptor: int) -> bool:
-    """Return whether all who have the lock only look at it, as this does then."""
+    """Return whether the lock is held by looks only."""
     try:
         return _locked(descriptor, fcntl.LOCK_SH)
     finally:

@@ -1,11 +1,11 @@
-"""The frame of every file we write and must read again: a file that is torn, damaged or misplaced is never taken for whole.
+"""The frame of every file that we write and read again: a torn, damaged or misplaced file is never taken for a whole one.
 
 Layout, little-endian: magic `DGS1`, version u16, kind u16, length of the header u32, length of the payload u64, header (codec
-bytes: the file's own name, and what the writer says), payload, BLAKE2b-256 of everything before it, magic `1SGD`. In every
-version the file begins with magic and version, and ends with digest and magic, so that a damaged file is told from a newer one.
+bytes: the file's name, and the writer's header), payload, BLAKE2b-256 of everything before it, magic `1SGD`. In every version
+the file begins with magic and version and ends with digest and magic, to tell a damaged file from a newer one.
 
 Law: `unpack(kind, name, pack(kind, name, header, payload)) == (header, payload)`; for any other bytes, name or kind it raises.
-Nothing is decoded before the digest has been found right.
+Nothing is decoded before the digest has been checked.
 
 >>> data = pack(STATE, "state-7.dgs", {"epoch": 7}, b"abc")
 >>> unpack(STATE, "state-7.dgs", data)
@@ -26,7 +26,7 @@ from dgs import codec
 from dgs.errors import CodecError, CorruptFileError, IncompatibleCheckpointError
 
 VERSION = 1
-"""The version written. Readers accept it and, once there is one, the version before it."""
+"""The version written. Readers accept it and, once there is one, the previous version."""
 
 READABLE = (VERSION,)
 
@@ -40,17 +40,17 @@ _END = _DIGEST_BYTES + len(TRAILER)
 
 
 def pack(kind: int, name: str, header: Any, payload: bytes | memoryview = b"") -> bytes:
-    """Return the bytes of a file. `name`: the name it will have in its directory; `header`: what the codec carries."""
+    """Return the bytes of a file. `name`: its name in its directory. `header`: any value that the codec carries."""
     head = codec.encode([name, header])
     parts = (_START.pack(MAGIC, VERSION, kind, len(head), len(payload)), head, payload)
     return b"".join((*parts, _digest(*parts), TRAILER))
 
 
 def unpack(kind: int, path: str | PurePath, data: bytes) -> tuple[Any, bytes]:
-    """Return header and payload of a file that was read from `path` (the last part of which is its name).
+    """Return header and payload of a file that was read from `path`, whose last part is its name.
 
-    Raises CorruptFileError saying what is wrong with which file, IncompatibleCheckpointError if it is whole and of a version
-    that is not read here.
+    Raises CorruptFileError with the file and the problem, IncompatibleCheckpointError if the file is whole but of a version
+    that cannot be read here.
     """
     view = memoryview(data)
     _check_digest(path, view)
@@ -69,7 +69,7 @@ def unpack(kind: int, path: str | PurePath, data: bytes) -> tuple[Any, bytes]:
 
 
 def digest_of(data: bytes) -> str:
-    """Return the digest that the bytes of a whole file carry, hexadecimal: it tells this file from all others."""
+    """Return the digest at the end of a whole file, hexadecimal. It identifies the file."""
     return data[-_END : -len(TRAILER)].hex()
 
 
@@ -77,7 +77,7 @@ def _check_digest(path: str | PurePath, view: memoryview) -> None:
     if len(view) < _START.size + _END or view[-len(TRAILER) :] != TRAILER:
         problem = "it is cut off, or was never written to its end"
     elif view[: len(MAGIC)] != MAGIC:
-        problem = "it does not begin as files of dgs do"
+        problem = "it does not begin like a file of dgs"
     elif _digest(view[:-_END]) != view[-_END : -len(TRAILER)]:
         problem = "its content does not match its digest"
     else:

@@ -1,4 +1,4 @@
-"""Files on the disk of this machine that appear whole or not at all, and stay. A failure is OutputUnwritableError.
+"""Durable files on this machine that appear whole or not at all. A failure raises OutputUnwritableError.
 
 >>> import tempfile
 >>> path = Path(tempfile.mkdtemp()) / "a" / "b"
@@ -24,7 +24,7 @@ _DISK = RealDisk()
 
 @contextmanager
 def refusing(path: Path) -> Iterator[None]:
-    """Turn errors of the operating system into OutputUnwritableError, which names `path`."""
+    """Turn errors of the operating system into OutputUnwritableError with `path`."""
     try:
         yield
     except OSError as error:
@@ -32,9 +32,9 @@ def refusing(path: Path) -> Iterator[None]:
 
 
 def put_new(path: Path, data: bytes) -> bool:
-    """Make a durable file, unless there is one of that name: return whether it was made. Raises OutputUnwritableError.
+    """Make a durable file unless one of that name exists; return whether it was made. Raises OutputUnwritableError.
 
-    The name is given with a hard link, which fails where the name is taken: of two writers one wins, and the other knows.
+    A hard link gives the name and fails if the name is taken. So one of two writers wins, and the other one notices.
     """
     temporary = path.with_name(f"{path.name}.{_DISK.unique()}{TEMPORARY}")
     with refusing(path):
@@ -47,18 +47,18 @@ def put_new(path: Path, data: bytes) -> bool:
                 return True
             return False
         finally:
-            with suppress(OSError):  # an earlier error is the one that says what is wrong
+            with suppress(OSError):  # an earlier error tells what is wrong
                 temporary.unlink(missing_ok=True)
 
 
 def replace_with(path: Path, data: bytes) -> None:
-    """Make a durable file, in the place of one that may be there. Raises OutputUnwritableError."""
+    """Make a durable file, in place of any file of that name. Raises OutputUnwritableError."""
     with refusing(path):
         _DISK.make_directory(path.parent)
         _DISK.write_new(path, data)
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory and those above it, durable, for this user only. Raises OutputUnwritableError."""
+    """Make a durable directory, and those above it, for this user only. Raises OutputUnwritableError."""
     with refusing(path):
         _DISK.make_directory(path)

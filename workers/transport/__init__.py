@@ -1,7 +1,7 @@
-"""Frames between the processes of a run.
+"""Transports: they carry frames between the processes of a run. Read in this order.
 
-- `contract`: what a transport promises (first in, first out per sender), and the credits that bound what is on its way.
+- `contract`: the laws of a transport (first in, first out per sender), and the credits that bound the bytes in flight.
 - `frames`: a frame as bytes.
-- `unix_sockets`, with `unix_door` and `shared_memory`: hosts on one machine.
-- `zeromq`: hosts on several machines, encrypted. `ray_calls`: where no port may be opened.
+- `unix_sockets`, with `unix_door` and `shared_memory`: for hosts on one machine.
+- `zeromq`: for hosts on several machines, encrypted. `ray_calls`: for places where no port may be opened.
 """

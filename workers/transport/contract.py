@@ -1,8 +1,8 @@
-"""The channel between the hosts of a run: frames as bytes, first in first out per sender, and how much is on its way.
+"""The contract of a transport between the hosts of a run: frames as bytes, first in first out per sender, and counted.
 
-Three implementations: `unix_sockets` (all hosts on one machine), `zeromq` (the network) and `ray_calls` (calls of Ray actors, if
-asked for). None ever drops a frame or blocks a sender; what is on its way is bounded because hosts stop reading their sources.
-`CountedTransport` is what they have in common: frames become bytes and are frames again, and both ends count the bytes.
+There are three implementations: `unix_sockets` (all hosts on one machine), `zeromq` (the network) and `ray_calls` (Ray actors, on
+request). None drops a frame or blocks a sender. The bytes in flight are bounded because hosts stop reading their sources.
+`CountedTransport` is the common part: it encodes and decodes frames, and both ends count the bytes.
 """
 
 from __future__ import annotations
@@ -18,45 +18,45 @@ from dgs.workers.transport.frames import decoded, encoded
 class Transport(Protocol):
     """Carries frames between the hosts of a run, numbered from 0.
 
-    Laws: frames of one sender come out of `receive` in the order in which they were sent, each once. A stranger's bytes
-    never do. `send` neither blocks nor drops. All methods but `wake` and `close` belong to one thread.
+    Laws: `receive` returns the frames of one sender in the order of sending, each once, and never bytes of a stranger. `send`
+    neither blocks nor drops. All methods but `wake` and `close` belong to one thread.
     """
 
     address: str
 
     def connect(self, addresses: Sequence[str]) -> None:
-        """Reach all hosts, given the addresses of all. Raises ChannelUnavailableError."""
+        """Connect to all hosts, given the addresses of all. Raises ChannelUnavailableError."""
 
     def send(self, host: int, frame: Frame) -> None:
         """Send a frame to another host."""
 
     def receive(self, timeout: float) -> list[Frame]:
-        """Return what has arrived; if nothing has, wait for a frame, a `wake`, an acknowledgement, or `timeout` seconds.
+        """Return frames that have arrived. If none has, wait for a frame, a `wake`, an acknowledgement, or `timeout` seconds.
 
-        Raises WorkerLostError if a host cannot be reached any more.
+        Raises WorkerLostError if the connection to a host is lost.
         """
 
     def in_flight(self, host: int) -> int:
-        """Return how many bytes were sent to a host and are not known to have been taken there."""
+        """Return how many bytes sent to a host it has not acknowledged yet."""
 
     def wake(self) -> None:
-        """End the wait of `receive`, now or the next one; from any thread."""
+        """End the current or the next wait of `receive`. Any thread may call this."""
 
     def close(self) -> None:
-        """Close sockets; nothing may be sent or received after it. From any thread, while none is in another method."""
+        """Close sockets; nothing may be sent or received after that. Any thread may call this while no other method runs."""
 
 
 class Credits:
-    """The bytes on the edges of one host, to and from each of the others.
+    """Counts of the bytes on the edges of one host, to and from each other host.
 
-    `bound` is what a sender may have in flight before it stops reading. A receiver owes an acknowledgement once it took a
-    quarter of that since the last: so a sender at its bound always hears of it, without a message of its own per frame.
-    Acknowledgements are cumulative and ride on frames.
+    `bound`: the bytes that a sender may have in flight before it stops reading. A receiver owes an acknowledgement once it has
+    taken a quarter of that since the last one. So a sender at its bound always gets one, without a message for each frame.
+    Acknowledgements are cumulative and travel with frames.
 
     >>> ours, theirs = Credits(hosts=2, bound=1000), Credits(hosts=2, bound=1000)
     >>> ours.sent(1, 700)
     >>> theirs.received(0, 700)
-    >>> ours.in_flight(1), theirs.owed()            # over a quarter of the bound: host 0 must hear of it at once
+    >>> ours.in_flight(1), theirs.owed()            # over a quarter of the bound: host 0 needs an acknowledgement now
     (700, [0])
     >>> ours.acknowledged(1, theirs.acknowledge(0))
     >>> ours.in_flight(1), theirs.owed()
@@ -75,33 +75,33 @@ class Credits:
         self._sent[host] += size
 
     def received(self, host: int, size: int) -> None:
-        """Note that a frame of `size` bytes of a host was taken."""
+        """Note that a frame of `size` bytes from a host was taken."""
         self._received[host] += size
 
     def acknowledged(self, host: int, total: int) -> None:
-        """Note that a host has taken `total` bytes of ours so far. Acknowledgements may come late and out of order."""
+        """Note that a host has taken `total` of our bytes so far. Acknowledgements may come late and out of order."""
         self._acknowledged[host] = max(self._acknowledged[host], total)
 
     def acknowledge(self, host: int) -> int:
-        """Return how many bytes of a host were taken so far; the caller tells it."""
+        """Return how many bytes from a host were taken so far. The caller must send it the number."""
         self._told[host] = self._received[host]
         return self._received[host]
 
     def owed(self) -> list[int]:
-        """Return the hosts that must be told at once, with or without a frame."""
+        """Return the hosts that need an acknowledgement now, with or without a frame."""
         counts = enumerate(zip(self._received, self._told, strict=True))
         return [host for host, (received, told) in counts if received - told > self._owing]
 
     def in_flight(self, host: int) -> int:
-        """Return how many bytes sent to a host are not known to have been taken."""
+        """Return how many bytes sent to a host it has not acknowledged yet."""
         return self._sent[host] - self._acknowledged[host]
 
 
 class CountedTransport(ABC):
-    """The part of a `Transport` of host `index` of `hosts` that counts. `bound`: bytes on the way to one host, see `Credits`.
+    """The common part of a `Transport`, of host `index` of `hosts`, which counts bytes. `bound`: see `Credits`.
 
-    How bytes get to another host is each transport's own: `_post`. It hands what has come to `_taken`, and calls
-    `_acknowledge_owed` after each look at what has come.
+    Each transport has its own `_post`, which carries bytes to another host. It gives bytes that arrive to `_taken`, and calls
+    `_acknowledge_owed` after each look for new ones.
 
     >>> from dgs.model.order import BEGIN
     >>> class Echo(CountedTransport):
@@ -122,7 +122,7 @@ class CountedTransport(ABC):
 
     @abstractmethod
     def _post(self, host: int, acknowledged: int, body: bytes) -> None:
-        """Carry a frame to another host, with how many bytes of that host were taken here so far; empty: only this."""
+        """Carry a frame, or no bytes, to another host, with the number of bytes taken from that host so far."""
 
     def send(self, host: int, frame: Frame) -> None:
         """Send a frame to another host. Raises CodecError naming a type that the codec does not carry."""
@@ -135,7 +135,7 @@ class CountedTransport(ABC):
         return self._credits.in_flight(host)
 
     def _taken(self, sender: int, acknowledged: int, body: bytes | memoryview) -> list[Frame]:
-        """Return the frame that came from a host, if one did. Raises CodecError for bytes that are none of its frames."""
+        """Return the frame from a host, if there is one. Raises CodecError if the bytes are not a frame of that host."""
         self._credits.acknowledged(sender, acknowledged)
         if not len(body):
             return []
@@ -143,6 +143,6 @@ class CountedTransport(ABC):
         return [decoded(body, sender)]
 
     def _acknowledge_owed(self) -> None:
-        """Tell the hosts that must hear at once how much of theirs was taken."""
+        """Send acknowledgements to the hosts that need one now."""
         for host in self._credits.owed():
             self._post(host, self._credits.acknowledge(host), b"")

@@ -1,7 +1,7 @@
-"""Frames as bytes: by position, without the names of classes and fields, since a frame a synchronisation is on the way.
+"""Frames as bytes, by position: one is sent per synchronisation, so names of classes and fields would dominate.
 
-What is in the messages (states, keys, events) is the codec's; the frame around it has its own short form, which is checked as
-strictly: an unknown kind of message, a missing part or one of a wrong type is a CodecError.
+The codec encodes the contents of messages (states, keys, events). The frame around them has its own short form, which is checked
+as strictly: an unknown kind of message, a missing part or a part of a wrong type is a CodecError.
 
 >>> from dgs.model.order import BEGIN
 >>> from dgs.workers.protocol.messages import ForkedState
@@ -36,17 +36,17 @@ _INTS = {int}
 
 
 def encoded(frame: Frame) -> bytes:
-    """Return the bytes of a frame. Raises CodecError naming the type that the codec does not carry."""
+    """Return the bytes of a frame. Raises CodecError, which names the type that the codec does not carry."""
     return codec.encode_as(_to_frame, frame)
 
 
 def decoded(data: bytes | memoryview, sender: int) -> Frame:
-    """Return the frame of the bytes that came from a host. Raises CodecError if they are none of its frames."""
+    """Return the frame in bytes from a host. Raises CodecError if they are not a frame of that host."""
     content = codec.decode(data)
     try:
         frame = _from_frame(content)
     except (TypeError, ValueError, KeyError) as error:
-        raise CodecError(problem=f"{len(data)} bytes from host {sender} are no frame: {error}") from error
+        raise CodecError(problem=f"{len(data)} bytes from host {sender} are not a frame: {error}") from error
     if frame.sender != sender:
         raise CodecError(problem=f"{len(data)} bytes from host {sender} are not a frame of that host")
     return frame
@@ -67,7 +67,7 @@ def _from_frame(content: Any) -> Frame:
 
 
 def _of(kind: type, part: Any) -> Any:
-    """Return a part of a frame, if it is of that type."""
+    """Return a part of a frame if it has the right type, else raise TypeError."""
     if type(part) is not kind:
         raise TypeError(f"{type(part).__name__} where {kind.__name__} belongs")
     return part
@@ -88,7 +88,7 @@ def _from_key(content: Any) -> OrderKey:
 
 
 def _to_keys(keys: Iterable[tuple[int, OrderKey]]) -> list[Any]:
-    """Return lanes and keys, one after the other."""
+    """Return lanes and keys as one flat list."""
     return [part for lane, key in keys for part in (lane, _to_key(key))]
 
 

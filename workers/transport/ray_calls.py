@@ -1,7 +1,7 @@
-"""Frames as one-way calls of Ray actors: needs no port of its own, and is slower (see `dgs.workers.transport.zeromq`).
+"""Frames as one-way calls of Ray actors: this needs no further port, but is slower than `dgs.workers.transport.zeromq`.
 
-Ray may start one-way calls of one caller out of order, so frames are put back in order by their sequence number. Strangers
-are kept out by Ray: only who has the cluster's token can call an actor.
+Ray may start one-way calls of one caller out of order, so frames are put back in order by their sequence number. Ray keeps
+strangers out: a caller of an actor needs the cluster's token.
 
 >>> from dgs.model.order import BEGIN
 >>> posted = []
@@ -23,11 +23,11 @@ from dgs.workers.protocol.messages import Frame
 from dgs.workers.transport.contract import CountedTransport
 
 Letter = tuple[int, int, bytes]
-"""Sender, bytes it has taken of the addressee's, frame (empty: only the acknowledgement)."""
+"""The sender, the bytes that it has taken from the receiver so far, and the frame (empty: an acknowledgement only)."""
 
 
 class RayTransport(CountedTransport):
-    """Host `index`; `posts[host](*letter)` makes the one-way call that ends in `deliver` there."""
+    """The transport of host `index`. `posts[host](*letter)` makes the one-way call of `deliver` at another host."""
 
     address = ""
 
@@ -39,7 +39,7 @@ class RayTransport(CountedTransport):
         self._next = [1] * len(posts)
 
     def connect(self, addresses: Sequence[str]) -> None:
-        """Do nothing: Ray knows the way."""
+        """Do nothing: Ray has the connections."""
 
     def _post(self, host: int, acknowledged: int, body: bytes) -> None:
         post = self._posts[host]
@@ -47,11 +47,11 @@ class RayTransport(CountedTransport):
             post(self._index, acknowledged, body)
 
     def deliver(self, sender: int, acknowledged: int, body: bytes) -> None:
-        """Take a letter of another host, from any thread."""
+        """Take a letter of another host. Any thread may call this."""
         self._arrived.put((sender, acknowledged, body))
 
     def receive(self, timeout: float) -> list[Frame]:
-        """Return what has arrived; if nothing has, wait up to `timeout` seconds."""
+        """Return frames that have arrived. If none has, wait up to `timeout` seconds."""
         frames: list[Frame] = []
         wait = timeout > 0
         try:
@@ -64,7 +64,7 @@ class RayTransport(CountedTransport):
         return frames
 
     def _in_order(self, sender: int, taken: Sequence[Frame]) -> list[Frame]:
-        """Return the frames of a sender whose turn has come."""
+        """Return the frames of a sender that come next in order."""
         self._early |= {(sender, frame.sequence): frame for frame in taken}
         ready: list[Frame] = []
         while (frame := self._early.pop((sender, self._next[sender]), None)) is not None:
@@ -73,7 +73,7 @@ class RayTransport(CountedTransport):
         return ready
 
     def wake(self) -> None:
-        """End the wait of `receive`, from any thread."""
+        """End the wait of `receive`. Any thread may call this."""
         self._arrived.put(None)
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
-"""Bytes in memory that two processes map: the sender hands a descriptor to the receiver, and nothing goes through a socket.
+"""Bytes in memory that two processes map: only a descriptor goes through the socket, not the bytes.
 
-The file is sealed: nobody can change or shorten it under the eyes of the receiver.
+The file in memory is sealed, so no process can change or shorten it while the receiver reads it.
 
 >>> with in_memory(b"abc") as descriptor:
 ...     sent = array("i", [os.dup(descriptor)])          # as a socket would
@@ -25,7 +25,7 @@ SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE | fcntl.F_S
 
 @contextmanager
 def in_memory(body: bytes) -> Iterator[int]:
-    """Give a descriptor of a file in memory with these bytes; it lives for as long as anybody has or maps it."""
+    """Yield a descriptor of a file in memory with these bytes. The file lives as long as a process has or maps it."""
     descriptor = os.memfd_create("frame", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         left = memoryview(body)
@@ -38,16 +38,14 @@ def in_memory(body: bytes) -> Iterator[int]:
 
 
 def from_memory(ancillary: Iterable[tuple[int, int, bytes]], size: int) -> memoryview:
-    """Return the bytes behind the one descriptor that came with a record. Raises CodecError if there are not `size` of them."""
+    """Return the bytes of the file whose descriptor came with a record. Raises CodecError unless there are `size` of them."""
     descriptors = array("i")
     for level, kind, data in ancillary:
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
             descriptors.frombytes(data[: len(data) - len(data) % descriptors.itemsize])
     try:
         if len(descriptors) != 1 or not _holds(descriptors[0], size):
-            raise CodecError(
-                problem=f"a record between hosts does not come with a sealed file of {size} bytes"
-            )
+            raise CodecError(problem=f"a record between hosts comes without a sealed file of {size} bytes")
         flags = mmap.MAP_PRIVATE | getattr(mmap, "MAP_POPULATE", 0)
         return memoryview(mmap.mmap(descriptors[0], size, flags=flags, prot=mmap.PROT_READ))
     finally:
@@ -56,7 +54,7 @@ def from_memory(ancillary: Iterable[tuple[int, int, bytes]], size: int) -> memor
 
 
 def _holds(descriptor: int, size: int) -> bool:
-    """Whether it is a sealed file of so many bytes, which is more than none."""
+    """Return whether the descriptor is of a sealed file of `size` bytes, which must be more than 0."""
     try:
         seals = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS)
     except OSError:  # not a file in memory

@@ -1,6 +1,6 @@
-"""The door of a host to the others on its machine: a Unix socket in a directory that only its user may enter, and a token.
+"""The door of a host for the others on its machine: a Unix socket in a directory that only its user may enter, and a token.
 
-Who connects must begin with the token of the run. Once all the others are in, the door is closed and the directory removed.
+Every connection must begin with the token of the run. Once all other hosts are in, the door is closed and the directory removed.
 
 >>> door = Door(0, 2, b"token")
 >>> one = unix_socket()
@@ -27,17 +27,17 @@ from struct import Struct
 from dgs.errors import ChannelUnavailableError
 
 HELLO = Struct("<I")
-"""The first record of a connection: who connects. The token of the run follows."""
+"""The first record of a connection begins with the number of the host. The token of the run follows."""
 
 SHORT = "/tmp"  # noqa: S108 - a name in it is made by mkdtemp
-"""Where directories are made if those for temporary files have too long a path."""
+"""The place for directories if the usual one for temporary files has too long a path."""
 
 LONGEST_PATH = 100
-"""Of a Unix socket: the kernel allows 108 bytes."""
+"""The longest path for a directory with a socket: the kernel allows 108 bytes for the socket's own path."""
 
 
 class Door:
-    """The door of host `index` of `hosts`, which listens at `address`. Raises ChannelUnavailableError if it cannot."""
+    """The door of host `index` of `hosts`, listening at `address`. Raises ChannelUnavailableError if it cannot listen."""
 
     def __init__(self, index: int, hosts: int, token: bytes) -> None:
         self._index, self._hosts, self._token = index, hosts, token
@@ -53,17 +53,17 @@ class Door:
             raise ChannelUnavailableError(host=index, problem=problem) from error
 
     def fileno(self) -> int:
-        """Return the descriptor to wait for: when it can be read, there is somebody to `accept`."""
+        """Return the descriptor to wait for. It becomes readable when there is a connection to `accept`."""
         return self._listener.fileno()
 
     def accept(self) -> socket.socket:
-        """Return the connection of somebody who is not `known` yet."""
+        """Return a new connection, whose host is not `known` yet."""
         stranger, _ = self._listener.accept()
         stranger.setblocking(False)
         return stranger
 
     def known(self, stranger: socket.socket) -> int | None:
-        """Return which of the other hosts this is, None if it does not know the token. Nothing else that it sends is looked at."""
+        """Return the number of the host that connects, None if it does not know the token. Only the first record is read."""
         said = stranger.recv(HELLO.size + len(self._token) + 1)
         if not hmac.compare_digest(said[HELLO.size :], self._token):
             return None
@@ -77,19 +77,19 @@ class Door:
 
 
 def hello(index: int, token: bytes) -> bytes:
-    """Return what host `index` says at the door of another one."""
+    """Return the first record that host `index` sends to another host."""
     return HELLO.pack(index) + token
 
 
 def unix_socket() -> socket.socket:
-    """Return a socket that keeps the bounds of what is sent, and never waits."""
+    """Return a socket that keeps records apart, and never waits."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     made.setblocking(False)
     return made
 
 
 def directories_of(token: bytes) -> list[Path]:
-    """Return the directories that hosts with this token have made: one that is killed before the others connect cannot remove its own."""
+    """Return the directories of hosts with this token. A host that is killed before all have connected leaves its own behind."""
     return [found for top in {tempfile.gettempdir(), SHORT} for found in Path(top).glob(f"{_prefix(token)}*")]
 
 
@@ -98,7 +98,7 @@ def _prefix(token: bytes) -> str:
 
 
 def _directory(prefix: str) -> str:
-    """Make a directory that only this user may enter, with a path that is short enough for a socket in it."""
+    """Make a directory that only this user may enter, with a path short enough for a socket in it."""
     made = tempfile.mkdtemp(prefix=prefix)
     if len(made) <= LONGEST_PATH:
         return made

@@ -1,8 +1,7 @@
 """Frames over Unix sockets, for hosts on one machine: no thread in between, nothing to encrypt, and large frames by reference.
 
-Who may connect is `local_door`'s. The thread that calls `receive` does all the reading and writing; it looks for frames a while
-before it sleeps, because a frame that is taken while looking costs 5 us there and back, one that must wake a process ten times
-that.
+`unix_door` decides who may connect. The thread that calls `receive` does all the reading and writing. It looks for frames for a
+while before it sleeps: a round trip costs 5 us while both sides look, and ten times that if a process must be woken.
 
 >>> from dgs.model.order import BEGIN
 >>> zero, one = (LocalTransport(i, 2, b"token", bound=1000) for i in range(2))
@@ -33,19 +32,19 @@ from dgs.workers.transport.shared_memory import from_memory, in_memory
 from dgs.workers.transport.unix_door import Door, hello, unix_socket
 
 HEADER = Struct("<QQ")
-"""How many bytes of the addressee the sender has taken in all, and the size of the frame; 0 if it only acknowledges."""
+"""The bytes that the sender has taken from the receiver so far, and the size of the frame (0: an acknowledgement only)."""
 
 INLINE_BYTES = 64 * 2**10
-"""Up to here a frame is in the record, behind its header. A larger one is in memory that both map (`memory_files`)."""
+"""A frame up to this size is in the record, after its header. A larger one is in memory that both map (`shared_memory`)."""
 
 KERNEL_BYTES = 2**20
-"""What the kernel should hold of each edge. What it has no room for waits in the sender."""
+"""The bytes that the kernel should buffer for each edge. Further frames wait in the sender."""
 
 LOOKING_SECONDS = 100e-6
-"""How long to look for a frame before sleeping."""
+"""The time to look for a frame before sleeping."""
 
 MOST_RECORDS = 64
-"""So many records of one sender are taken at a time."""
+"""At most this many records of one sender are taken at a time."""
 
 _ANCILLARY = socket.CMSG_SPACE(4)
 _CUT = socket.MSG_TRUNC | socket.MSG_CTRUNC
@@ -53,10 +52,10 @@ _NO_ROOM = (errno.EAGAIN, errno.ENOBUFS, errno.ETOOMANYREFS)
 
 
 class LocalTransport(CountedTransport):
-    """Host `index` of `hosts` on this machine; all of them have the same `token`, nobody else has.
+    """The transport of host `index` of `hosts` on this machine. Only these hosts have the `token`.
 
-    What the kernel has no room for waits here, unbounded, so that `send` never waits and nothing is dropped; what bounds it is
-    `in_flight`. Raises ChannelUnavailableError if it cannot listen.
+    Frames for which the kernel has no room wait here, so that `send` never waits and nothing is dropped. This queue is bounded
+    by `in_flight` only. Raises ChannelUnavailableError if it cannot listen.
     """
 
     def __init__(self, index: int, hosts: int, token: bytes, *, bound: int) -> None:
@@ -97,7 +96,7 @@ class LocalTransport(CountedTransport):
             self._poll.register(self._outgoing[host], select.POLLOUT)
 
     def _wrote(self, host: int, record: tuple[bytes, bytes]) -> bool:
-        """Write a record unless the kernel has no room for it. Of a host that is gone, `receive` will tell."""
+        """Write a record if the kernel has room for it; return whether it had. A lost host is reported by `receive`."""
         header, body = record
         outgoing = self._outgoing[host]
         try:
@@ -113,7 +112,7 @@ class LocalTransport(CountedTransport):
         return True
 
     def _write_on(self) -> None:
-        """Write what has been waiting, as far as there is room."""
+        """Write waiting records, as far as there is room."""
         for host, records in self._waiting.items():
             if records:
                 while records and self._wrote(host, records[0]):
@@ -122,9 +121,9 @@ class LocalTransport(CountedTransport):
                     self._poll.unregister(self._outgoing[host])
 
     def receive(self, timeout: float) -> list[Frame]:
-        """Return what has arrived; if nothing has, wait up to `timeout` seconds.
+        """Return frames that have arrived. If none has, wait up to `timeout` seconds.
 
-        Raises WorkerLostError if nothing has come and the connection to a host is lost.
+        Raises WorkerLostError if the connection to a host is lost and no frame is left to return.
         """
         frames: list[Frame] = []
         is_settled = False
@@ -147,7 +146,7 @@ class LocalTransport(CountedTransport):
         return frames
 
     def _attend(self, descriptor: int) -> bool:
-        """Do what anything but a frame asks for. Return whether it ends a wait for frames."""
+        """Handle a descriptor that brings no frame. Return whether it ends the wait for frames."""
         if descriptor == self._waker:
             os.eventfd_read(self._waker)
             return True
@@ -162,14 +161,14 @@ class LocalTransport(CountedTransport):
         return False
 
     def _look(self) -> list[tuple[int, int]]:
-        """Look for a while for something to do."""
+        """Return descriptors that become ready within a short time, without sleeping."""
         until = time.perf_counter() + LOOKING_SECONDS
         while not (ready := self._poll.poll(0)) and time.perf_counter() < until:
             pass
         return ready
 
     def _let_in(self, stranger: socket.socket) -> None:
-        """Let in a host that is not in yet; once all are, close the door."""
+        """Let in a host that is not in yet. Once all are in, close the door."""
         host = None if self._door is None else self._door.known(stranger)
         if host is None or host in {known for known, _ in self._incoming.values()}:
             self._poll.unregister(stranger)
@@ -180,7 +179,7 @@ class LocalTransport(CountedTransport):
             self._close_door()
 
     def _read(self, sender: int, incoming: socket.socket) -> list[Frame]:
-        """Return the frames of the records that have come from a host."""
+        """Return the frames in the records that have come from a host."""
         frames: list[Frame] = []
         for _ in range(MOST_RECORDS):
             try:
@@ -205,7 +204,7 @@ class LocalTransport(CountedTransport):
         return frames
 
     def wake(self) -> None:
-        """End the wait of `receive`, from any thread."""
+        """End the wait of `receive`. Any thread may call this."""
         if not self._is_closed:
             os.eventfd_write(self._waker, 1)
 
@@ -216,7 +215,7 @@ class LocalTransport(CountedTransport):
             self._door = None
 
     def close(self) -> None:
-        """Close all sockets; what waits for room is lost."""
+        """Close all sockets. Frames that still wait for room are lost."""
         if self._is_closed:
             return
         self._is_closed = True

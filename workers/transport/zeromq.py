@@ -1,8 +1,8 @@
-"""Frames over ZeroMQ: every host listens on one socket, and has another one to each other host.
+"""Frames over ZeroMQ: every host listens on one socket, and has one more to each other host.
 
-Every connection is authenticated and encrypted by CURVE, with a key pair that the driver makes for this run and Ray ships
-to the hosts: who does not have it cannot connect, whatever it sends. Framing, key exchange, queues and the thread for input
-and output, which also encrypts, are ZeroMQ's; of our own is only a header that acknowledges bytes.
+CURVE authenticates and encrypts every connection, with a key pair that the driver makes for this run and Ray ships to the
+hosts. A process without the key pair cannot connect, whatever it sends. ZeroMQ does the framing, the key exchange, the queues
+and the input and output in its own thread. We add a header that acknowledges bytes.
 
 >>> from dgs.model.order import BEGIN
 >>> secret = new_secret()
@@ -35,37 +35,37 @@ from dgs.workers.protocol.messages import Frame
 from dgs.workers.transport.contract import CountedTransport
 
 HEADER = Struct("<IQ")
-"""The sender, and how many bytes of the addressee it has taken in all. The frame follows, unless it only acknowledges."""
+"""The sender, and the bytes that it has taken from the receiver so far. The frame follows, except in an acknowledgement."""
 
 SMALL_BYTES = 64 * 2**10
-"""Up to here a frame is copied behind its header: a message of several parts costs 20 us more each way."""
+"""A frame up to this size is copied after its header: a message of several parts costs 20 us more each way."""
 
 PART_BYTES = 16 * 2**20
-"""Longer frames travel in parts, so that the longest message that is read from the wire can be bounded."""
+"""Longer frames travel in parts, so that the length of messages on the wire can be bounded."""
 
 LONGEST_MESSAGE = PART_BYTES + 1024
 
 WAKES = "inproc://wakes"
-"""Where `wake` puts an empty message: the socket that is waited for must be one, as waiting for several takes longer."""
+"""The address to which `wake` sends an empty message. `receive` waits on one socket only, which is faster than on several."""
 
 CONNECT_SECONDS = 20.0
 HEARTBEAT_MS = 10_000
 SILENCE_MS = 60_000
-"""How long a machine may be silent, its ZeroMQ thread included, until it counts as cut off."""
+"""A machine whose ZeroMQ thread is silent for this long counts as cut off."""
 
 _FAILED = Event.HANDSHAKE_FAILED_AUTH | Event.HANDSHAKE_FAILED_PROTOCOL | Event.HANDSHAKE_FAILED_NO_DETAIL
 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """The key pair of a run. All its hosts have it, nobody else."""
+    """The key pair of a run. Only its hosts have it."""
 
     public: bytes
     private: bytes = field(repr=False)
 
     @property
     def token(self) -> bytes:
-        """The proof that a host has this secret, where nothing is encrypted: the secret cannot be computed from it."""
+        """The proof that a host has this secret, for channels without encryption. The secret cannot be computed from it."""
         return sha256(self.private).digest()
 
     def callback(self, domain: str, key: bytes) -> bool:  # noqa: ARG002 - the signature is ZeroMQ's
@@ -79,9 +79,9 @@ def new_secret() -> Secret:
 
 
 class DirectTransport(CountedTransport):
-    """Host `index` of `hosts`, listening on the address `interface`.
+    """The transport of host `index` of `hosts`, which listens on the address `interface`.
 
-    Queues are unbounded, so that `send` never waits and nothing is dropped; what bounds them is `in_flight`. Raises
+    ZeroMQ's queues have no limit, so that `send` never waits and nothing is dropped; `in_flight` bounds them. Raises
     ChannelUnavailableError if it cannot listen there.
     """
 
@@ -123,7 +123,7 @@ class DirectTransport(CountedTransport):
         return address
 
     def connect(self, addresses: Sequence[str]) -> None:
-        """Connect to all other hosts, given the addresses of all, and wait until they have let us in.
+        """Connect to all other hosts, given the addresses of all, and wait until they accept.
 
         Raises ChannelUnavailableError if one does not.
         """
@@ -155,9 +155,9 @@ class DirectTransport(CountedTransport):
         self._outgoing[host].send_multipart([header, *parts], copy=False)
 
     def receive(self, timeout: float) -> list[Frame]:
-        """Return what has arrived; if nothing has, wait up to `timeout` seconds.
+        """Return frames that have arrived. If none has, wait up to `timeout` seconds.
 
-        Raises WorkerLostError if nothing has come and the connection to a host is lost.
+        Raises WorkerLostError if the connection to a host is lost and no frame is left to return.
         """
         frames: list[Frame] = []
         self._incoming.rcvtimeo = math.ceil(timeout * 1000)
@@ -179,7 +179,7 @@ class DirectTransport(CountedTransport):
                     raise WorkerLostError(host=host, problem=f"host {self._index} lost its connection to it")
 
     def _opened(self, first: bytes, *rest: bytes) -> list[Frame]:
-        """Return the frame of a message, if there is one, after looking at its header."""
+        """Return the frame of a message, if it has one, after reading its header."""
         if not first:
             return []  # a wake
         if len(first) < HEADER.size:
@@ -191,12 +191,12 @@ class DirectTransport(CountedTransport):
         return self._taken(sender, acknowledged, body)
 
     def wake(self) -> None:
-        """End the wait of `receive`, from any thread."""
+        """End the wait of `receive`. Any thread may call this."""
         with self._waking:
             self._waker.send(b"")
 
     def close(self) -> None:
-        """Close all sockets; frames that have not left are lost."""
+        """Close all sockets. Frames that have not left are lost."""
         if self._context.closed:
             return
         for outgoing in self._outgoing.values():
