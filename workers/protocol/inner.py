@@ -1,8 +1,8 @@
 """Workers with children: they need their children's states to process an event (Section 3.4, "Event processing").
 
-Released events are announced to the children at once, many before the first is complete. The children answer in that order
-(R4), so a round trip overlaps with their work. The number in flight is bounded by how many the children have lately answered at
-once. Without a bound, a checkpoint's keyless request would wait behind everything that has been read ahead.
+Released events are announced to the children at once, many before the first is complete; the children answer in that order
+(R4), so a round trip overlaps with their work. How many is bounded by time (`Window`): a keyless request waits for those before
+it. It goes before what is released and not announced yet, so a checkpoint does not wait for streams that have been read ahead.
 
 There are two kinds. A `ForkingInner` has a child that needs a part of the state: after every event it forks the state to its
 children, and waits until they hand it up again. A `KeepingInner` has only children that accumulate: each answers with a partial
@@ -25,13 +25,8 @@ from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.messages import Effect, ForkedState, Frontiers, JoinAnswer, Send
 from dgs.workers.protocol.pending import OwnEvents, ParentRequests, Pending, Synchronisation
 from dgs.workers.protocol.releases import Release
+from dgs.workers.protocol.window import Clock, Window, no_time
 from dgs.workers.protocol.worker import Worker, is_accumulating
-
-LEAST_IN_FLIGHT = 32
-"""At least this many own events may be in flight."""
-
-GROWTH = 4
-"""The factor by which the bound on events in flight may exceed the number that the children last answered at once."""
 
 MOST_REQUESTS = 4096
 """At most this many requests of the parent are passed on at once in an accumulating subtree."""
@@ -43,13 +38,15 @@ class Inner(Worker):
     `takers`: the positions of the children that need a part of the state.
     """
 
-    def __init__(self, node: PlanNode, program: Program, lanes: Lanes, *, skips: bool = False) -> None:
+    def __init__(
+        self, node: PlanNode, program: Program, lanes: Lanes, *, skips: bool = False, clock: Clock = no_time
+    ) -> None:
         super().__init__(node, program, lanes, skips=skips)
         self.children = tuple(child.id for child in node.children)
         self._forking = Forking(program, node, takers(node, program))
         self._held: deque[OwnEvents] = deque()  # released, and not announced yet
         self._pending = Pending(self.children)
-        self._most_in_flight = LEAST_IN_FLIGHT
+        self._window = Window(clock)
         self._below: dict[int, OrderKey] = {}  # positions of the lanes of the children's subtrees
         mailbox = (*lanes.of(node.id), *lanes.above(node.id))
         self._relayed = dict.fromkeys((lane.id for lane in mailbox), BEGIN)
@@ -92,15 +89,21 @@ class Inner(Worker):
                     for release in self.mailbox.release()
                     for lane, batch in release.stretches()
                 )
-            entries: list[Synchronisation] = list(self._with_room())
-            if self.parent is None or not self._held:  # the parent's requests come after held events
-                requests = self._take_requests(MOST_REQUESTS if self._accumulates else 1)
-                if requests is not None:
-                    entries.append(ParentRequests(requests))
+            entries = list(self._next_entries())
             if not entries:
                 return
             for entry in entries:
                 yield from self._announce(entry)
+
+    def _next_entries(self) -> Iterator[Synchronisation]:
+        """Remove and yield what may go in flight now: a request for a checkpoint before what is held, any other after it."""
+        is_for_checkpoint = self._is_asked_for_checkpoint
+        if not is_for_checkpoint:
+            yield from self._with_room()
+        if is_for_checkpoint or not self._held:
+            requests = self._take_requests(MOST_REQUESTS if self._accumulates else 1)
+            if requests is not None:
+                yield ParentRequests(requests)
 
     @property
     def _hands_over(self) -> bool:
@@ -108,8 +111,8 @@ class Inner(Worker):
         return self.parent is not None and not self._accumulates and self._pending.ends_with_requests
 
     def _with_room(self) -> Iterator[OwnEvents]:
-        """Remove and yield held events, as far as there is room in flight."""
-        room = self._most_in_flight - self._pending.in_flight
+        """Remove and yield what is held, as far as there is room in flight."""
+        room = self._window.room
         while self._held and (room > 0 or not self._held[0].needs_children):
             entry = self._held.popleft()
             if entry.needs_children:
@@ -127,6 +130,7 @@ class Inner(Worker):
         """Put a synchronisation in flight, and ask the children for the states that it needs."""
         first = self._pending.add(entry)
         if entry.needs_children:
+            self._window.announce(len(entry))
             asked = entry.asked(first)
             for child in self.children:
                 yield Send(child, asked)
@@ -151,7 +155,7 @@ class Inner(Worker):
                 yield from self._answer(entry.requests, states)
             yield from self._hand_down()
         if done := self.synchronisations - before:
-            self._most_in_flight = max(LEAST_IN_FLIGHT, GROWTH * done, 3 * self._most_in_flight // 4)
+            self._window.complete(done)
 
     # -- relaying frontiers --------------------------------------------------------------------------------------------
 
@@ -184,9 +188,12 @@ class Inner(Worker):
         """Yield a sentence for each invariant that does not hold."""
         yield from super().broken_invariants()
         yield from self._pending.broken_invariants()
+        yield from self._window.broken_invariants()
+        if self._window.in_flight != self._pending.in_flight:
+            yield f"{self._pending.in_flight} requests are in flight, and its window has {self._window.in_flight}"
         in_flight = list(self._pending)
-        if not self.has_state and (in_flight or self._held):
-            yield "events are released although its state is at the parent"
+        if not self.has_state and in_flight:
+            yield "events are in flight although its state is at the parent"
         hands_over = self.parent is not None and not self._accumulates
         if hands_over and any(isinstance(entry, ParentRequests) for entry in in_flight[:-1]):
             yield "something is in flight behind a request that takes the state to the parent"
@@ -210,8 +217,10 @@ class Inner(Worker):
 class ForkingInner(Inner):
     """A worker whose children have its state. It joins the state for an event or its parent, and forks it after each event."""
 
-    def __init__(self, node: PlanNode, program: Program, lanes: Lanes, *, skips: bool = False) -> None:
-        super().__init__(node, program, lanes, skips=skips)
+    def __init__(
+        self, node: PlanNode, program: Program, lanes: Lanes, *, skips: bool = False, clock: Clock = no_time
+    ) -> None:
+        super().__init__(node, program, lanes, skips=skips, clock=clock)
         self.takers = tuple(self.children[i] for i in takers(node, program))
         self._is_below = False  # whether the children have the state, in parts
 
@@ -259,8 +268,10 @@ class KeepingInner(Inner):
     an answer, and waits for a fork.
     """
 
-    def __init__(self, node: PlanNode, program: Program, lanes: Lanes, *, skips: bool = False) -> None:
-        super().__init__(node, program, lanes, skips=skips)
+    def __init__(
+        self, node: PlanNode, program: Program, lanes: Lanes, *, skips: bool = False, clock: Clock = no_time
+    ) -> None:
+        super().__init__(node, program, lanes, skips=skips, clock=clock)
         self._accumulating_lanes = {
             lane.id
             for lane in lanes.of(node.id)

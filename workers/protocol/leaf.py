@@ -21,8 +21,9 @@ class Leaf(Worker):
     def work(self) -> Iterator[Effect]:
         """Process released events, and answer the parent's requests."""
         while self.has_state:
-            for release in self.mailbox.release():
-                yield from self._fold(release)
+            if not self._is_asked_for_checkpoint:
+                for release in self.mailbox.release():
+                    yield from self._fold(release)
             most = MOST_WINDOWS if self._accumulates else 1
             request = self._take_requests(most, beside_events=self._accumulates)
             if request is None:

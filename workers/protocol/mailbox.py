@@ -135,6 +135,11 @@ class Mailbox:
             self._answered = 0
         return front.cut(done, done + ready)
 
+    @property
+    def is_asked_for_checkpoint(self) -> bool:
+        """Whether the parent's next request is keyless, and not the last one: it waits for no event."""
+        return bool(self._requests) and self._requests[0].lane is None and not self._requests[0].is_final
+
     def _bound(self, lane: int, beside_events: bool) -> OrderKey:
         """Return the highest key before which nothing of `lane` is missing or waiting here."""
         if beside_events:

@@ -6,11 +6,19 @@ from dgs.model.program import Program
 from dgs.workers.protocol.inner import ForkingInner, KeepingInner, takers
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.leaf import Leaf
+from dgs.workers.protocol.window import Clock, no_time
 from dgs.workers.protocol.worker import Worker
 
 
-def make_worker(node_id: str, program: Program, lanes: Lanes, *, skips: bool = False) -> Worker:
-    """Return the worker of a node: a leaf, or one of the two kinds with children. `skips`: it leaves out events that raise."""
+def make_worker(
+    node_id: str, program: Program, lanes: Lanes, *, skips: bool = False, clock: Clock = no_time
+) -> Worker:
+    """Return the worker of a node: a leaf, or one of the two with children.
+
+    `skips`: it leaves out events that raise. `clock`: bounds what is in flight (`dgs.workers.protocol.window`).
+    """
     node = lanes.plan.node(node_id)
+    if node.is_leaf:
+        return Leaf(node, program, lanes, skips=skips)
     with_children = ForkingInner if takers(node, program) else KeepingInner
-    return (Leaf if node.is_leaf else with_children)(node, program, lanes, skips=skips)
+    return with_children(node, program, lanes, skips=skips, clock=clock)

@@ -145,6 +145,11 @@ class Worker(ABC):
         return None
 
     @property
+    def _is_asked_for_checkpoint(self) -> bool:
+        """Whether the next request is for a checkpoint: it waits for no event, and goes before those that are here."""
+        return self._snapshots_wanted > 0 if self.parent is None else self.mailbox.is_asked_for_checkpoint
+
+    @property
     def _is_done(self) -> bool:
         """Whether all own lanes have ended and none of their events is left."""
         return self.mailbox.is_done

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -122,7 +123,10 @@ class Deployment:
         skips = self.job.on_error == "skip"
         host = Host(
             index,
-            [make_worker(node_id, self.job.program, self.lanes, skips=skips) for node_id in mine],
+            [
+                make_worker(node_id, self.job.program, self.lanes, skips=skips, clock=time.monotonic)
+                for node_id in mine
+            ],
             self.lanes,
             self.home,
             hosts=self.hosts,

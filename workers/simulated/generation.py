@@ -32,6 +32,9 @@ from dgs.workers.simulated.world import World
 from dgs.workers.transport.frames import decoded, encoded
 
 MOST_HOSTS = 4
+STEP_SECONDS = 0.01
+"""How long a step takes, for what is bounded by time (`dgs.workers.protocol.window`)."""
+
 SMALLEST_BUFFER = 1
 """Bytes: any event is too much."""
 
@@ -77,7 +80,13 @@ class Generation:
         return Host(
             index,
             [
-                make_worker(node_id, self.world.program, self._lanes, skips=self.world.skips)
+                make_worker(
+                    node_id,
+                    self.world.program,
+                    self._lanes,
+                    skips=self.world.skips,
+                    clock=lambda: self.world.now * STEP_SECONDS,
+                )
                 for node_id in mine
             ],
             self._lanes,

@@ -1,0 +1,116 @@
+"""Work in flight is bounded by time: a checkpoint waits a quarter of a second or so, however many synchronisations are to come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dgs.model.impl_tags import ImplTagSet
+from dgs.model.order import END, after_heartbeat
+from dgs.model.outputs import OutputBatch
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import Tag
+from dgs.planner.plan import Plan, PlanNode
+from dgs.workers.protocol.host import Host
+from dgs.workers.protocol.lanes import Lanes
+from dgs.workers.protocol.making import make_worker
+from dgs.workers.protocol.messages import Snapshot
+from dgs.workers.protocol.window import GROWTH, SECONDS, Window
+from tests.programs import INC, READ, Counters
+from tests.workers.protocol.test_protocol import events
+
+READS = 1000
+MOST = 20
+"""Snapshots, one after the other."""
+
+
+def node(name: str, children: tuple[PlanNode, ...] = (), **streams: Tag) -> PlanNode:
+    tags = ImplTagSet.of({stream: TagSet.of(tag) for stream, tag in streams.items()})
+    return PlanNode(name, tags, children=children)
+
+
+class Slow(Counters):
+    """Counters whose reads each take some virtual time."""
+
+    def __init__(self, seconds: float, *, accumulates: bool) -> None:
+        self.now, self.seconds = 0.0, seconds
+        self.accumulates = (INC,) if accumulates else ()
+
+    def identity(self) -> Any:
+        return self.init()
+
+    def update(self, state: Any, event: Any, emit: Any) -> Any:
+        if event.tag.kind == READ:
+            self.now += self.seconds
+        return super().update(state, event, emit)
+
+
+FLAT = Plan(node("root", (node("A", a=INC(0)), node("B", b=INC(0))), r=READ(0)))
+NESTED = Plan(
+    node("root", (node("mid", (node("A", a=INC(0)), node("B", b=INC(0))), r=READ(0)), node("C", c=INC(1))))
+)
+
+
+def host_of(plan: Plan, program: Slow) -> Host:
+    lanes = Lanes(plan, program.dependence)
+    workers = [make_worker(n.id, program, lanes, clock=lambda: program.now) for n in plan.nodes()]
+    streams = [stream for n in plan.nodes() for stream, _ in n.tags]
+    sources = {stream: (stream,) for stream in streams}
+    home = {n.id: 0 for n in plan.nodes()}
+    host = Host(0, workers, lanes, home, hosts=1, sources=sources, buffer_bytes=10**9)
+    host.workers["root"].start(program.init())
+    host.wake("root")
+    return host
+
+
+@pytest.mark.parametrize("seconds", [0.0001, 0.01, 0.06, 1.0])
+@pytest.mark.parametrize("plan", [FLAT, NESTED], ids=["flat", "nested"])
+@pytest.mark.parametrize("accumulates", [True, False])
+def test_checkpoint_waits_for_a_bounded_time(plan: Plan, accumulates: bool, seconds: float):
+    """All reads are there, and released: those that are admitted before the snapshot take a bounded time."""
+    program = Slow(seconds, accumulates=accumulates)
+    host = host_of(plan, program)
+    host.ingest("r", events("r", 0, READ(0), list(range(1, READS + 1)), [1] * READS), END)
+    for rank, stream in enumerate(["a", "b", *(["c"] if plan is NESTED else [])], start=1):
+        host.ingest(stream, [], after_heartbeat(READS, rank))
+    asked, waits, read = None, [], 0
+    for _, effect in host.pump():
+        if isinstance(effect, OutputBatch):
+            read += len(effect)
+            if asked is None and len(waits) < MOST:
+                asked = program.now
+                host.workers["root"].snapshot()
+                host.wake("root")
+        elif isinstance(effect, Snapshot) and asked is not None:
+            waits.append(program.now - asked)
+            asked = None
+    assert waits
+    assert read == READS
+    assert max(waits) <= (GROWTH + 1) * max(SECONDS, seconds)
+
+
+def test_checkpoint_goes_before_the_events_that_a_leaf_has():
+    program = Slow(1.0, accumulates=False)
+    host = host_of(Plan(node("root", r=READ(0))), program)
+    host.ingest("r", events("r", 0, READ(0), [1, 2, 3], [1] * 3), END)
+    host.workers["root"].snapshot()
+    kinds = [type(effect) for _, effect in host.pump()]
+    assert kinds.index(Snapshot) < kinds.index(OutputBatch)
+
+
+def test_window_grows_while_rounds_are_fast_and_shrinks_at_once_when_they_are_slow():
+    now = [0.0]
+    window = Window(lambda: now[0])
+    for _ in range(5):
+        count = window.room
+        window.announce(count)
+        now[0] += 0.0001 * count
+        window.complete(count)
+    assert SECONDS / 0.0001 / GROWTH < window.room <= SECONDS / 0.0001
+    count = window.room
+    window.announce(count)
+    now[0] += 0.06 * count
+    window.complete(count)
+    assert window.room == int(SECONDS / 0.06)
+    assert not list(window.broken_invariants())
