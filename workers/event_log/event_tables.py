@@ -1,6 +1,6 @@
 """The content of a segment: an Arrow table, either of rows from a source or of events with their tags.
 
-A table of *rows* has named columns, one of them the time; plan.yaml says which columns are the tag and the payload, as for a file.
+A table of *rows* has named columns, one of them the time; plan.yaml names those of the tag and the payload, as for a file.
 A table of *events* has the columns `ts` (int64), `tag` (an index into its dictionary of tags) and `payload`, if there is one.
 Columns of numbers, text and times stay Arrow columns from end to end; records are structs. If Arrow has no type for a column, its
 values are encoded one by one, and the field says so.

@@ -1,7 +1,9 @@
-"""Sources: declared input streams as ordered batches of events.
+"""Sources: declared input streams as ordered batches of events. Read in this order.
 
-A source is a chain of small parts: a reader (rows of files, of generators, of Python lists), the mapping of columns to time,
-tag and payload, the policy for disorder, and the dealing of rows to the splits of the stream.
+- `contract`, `context`, `rows`, `origin`: the vocabulary. `pipeline`: a source, put together. `opening`: which parts it gets.
+- `readers`: files and objects as rows. `shaping`: rows as events in order. `live`: sources that wait for events.
+- `custom_source`, `bookmarks`: sources that users write. `description`: is a source still the same after a resume?
+- `sampling`, `first_events`: looks at the input before a run.
 
 >>> from dgs.job.schema import StreamConfig
 >>> from dgs.model.program import Program

@@ -1,7 +1,7 @@
-"""Bookmarks: places in a stream from which reading can go on, some of all that a source has named.
+"""Bookmarks: positions in a stream from which reading can go on.
 
-A run goes on from a key that is below what has been read, so more than the newest bookmark is kept: all recent ones, and the
-older, the fewer. How much is read again is at most in proportion to how far the run was behind.
+A run resumes from a key below the rows that have been read, so the newest bookmark is not enough. All recent ones are kept, and
+fewer of the older ones. The number of rows read again is at most proportional to how far the run was behind.
 
 >>> from dgs.model.order import BEGIN
 >>> marks = Bookmarks()
@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 from dgs.model.order import MIN_TS, OrderKey
 
 MOST = 64
-"""Bookmarks that are kept."""
+"""The number of bookmarks to keep."""
 
 
 class Bookmark(NamedTuple):
-    """The rows before `row` have been read, up to the time `latest`. `floor`: the least time that may come behind it.
+    """A place in a stream: the rows before `row`, up to the time `latest`. `floor`: the least time that may come after it.
 
-    `position`: what the source calls the place, as codec bytes; None for its beginning.
+    `position`: the source's own name of the place, as codec bytes; None for its beginning.
     """
 
     row: int = 0
@@ -35,13 +35,13 @@ class Bookmark(NamedTuple):
 
 
 class Bookmarks:
-    """The bookmarks of a stream, by row. Law: one that was added is kept until `MOST` / 2 newer ones are."""
+    """The bookmarks of a stream, by row. Law: a bookmark is kept at least until there are `MOST` / 2 newer ones."""
 
     def __init__(self, known: Iterable[Any] = ()) -> None:
         self.all = [Bookmark(*mark) for mark in known]
 
     def add(self, mark: Bookmark) -> None:
-        """Keep a bookmark behind all that there are; forget the older one that is missed least if there are too many."""
+        """Append a bookmark. If there are too many, drop the older one whose loss costs least."""
         self.all.append(mark)
         if len(self.all) > MOST:
             rows = [known.row for known in self.all]
@@ -51,9 +51,9 @@ class Bookmarks:
             ]
 
     def before(self, base: OrderKey, *, in_order: bool = True) -> Bookmark:
-        """Return the last bookmark before which no event is at or above `base`; the beginning of the stream if there is none.
+        """Return the last bookmark with only events below `base` before it, or the beginning of the stream.
 
-        `base`: a key of this stream. `in_order`: its events are in the order of their rows, so the row of `base` tells, too.
+        `base`: a key of this stream. `in_order`: events are in the order of their rows, so the row of `base` counts, too.
         """
 
         def is_below(mark: Bookmark) -> bool:
@@ -62,5 +62,5 @@ class Bookmarks:
         return next((mark for mark in reversed(self.all) if is_below(mark)), Bookmark())
 
     def forget_behind(self, mark: Bookmark) -> None:
-        """Forget the bookmarks behind one: reading goes on there."""
+        """Forget the bookmarks after `mark`, since reading goes on from there."""
         self.all = [known for known in self.all if known.row <= mark.row]

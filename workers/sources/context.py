@@ -1,4 +1,4 @@
-"""The context that the sources of a job share.
+"""`SourceContext`: the values that the sources of a job share.
 
 >>> SourceContext(Program()).unit
 'none'
@@ -17,10 +17,10 @@ from dgs.model.program import Program
 
 @dataclass(frozen=True)
 class SourceContext:
-    """The values that every source of a job is opened with.
+    """The values with which every source of a job is opened.
 
-    `unit`: the plan's unit of time. `base_dir`: where relative paths start. `memory`: the data of `memory` sources by name.
-    `log_dir`: where sockets and Spark queries without a `log` of their own have theirs.
+    `unit`: the plan's unit of time. `base_dir`: the start of relative paths. `memory`: the data of `memory` sources by name.
+    `log_dir`: the default directory for the logs of sockets and Spark queries.
     """
 
     program: Program

@@ -1,4 +1,4 @@
-"""The contract between sources and runtimes: something to read batches of events from, with how far it has come.
+"""The contract between sources and runtimes: a source returns batches of events, and a frontier with each.
 
 >>> Reading((), END).frontier == END        # nothing more will come
 True
@@ -18,7 +18,7 @@ __all__ = ["END", "EventSource", "Reading"]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The result of one `read`: batches of the implementation streams of the source, each in order, and its frontier.
+    """The result of one `read`: batches of the source's implementation streams, each in order, and the frontier.
 
     Every event below `frontier` has been read, on all implementation streams of the source; END when it has ended.
     Law: the events of later readings are at or above the frontier of earlier ones, which never goes back.
@@ -29,9 +29,9 @@ class Reading:
 
 
 class EventSource(Protocol):
-    """A declared input stream, opened: batches of events, whatever they are made of.
+    """A declared input stream, opened: it gives batches of events.
 
-    `stream` is its declared id. Sources that users write give rows: see `dgs.workers.sources.custom_source`.
+    `stream`: its declared id. Sources that users write give rows: see `dgs.workers.sources.custom_source`.
     """
 
     stream: str
@@ -42,9 +42,9 @@ class EventSource(Protocol):
 
     @property
     def wait(self) -> float:
-        """Seconds until there may be something to read: 0 now, always 0 for what is there (files, memory).
+        """Seconds until there may be something to read. Always 0 for files and memory.
 
-        A live source that cannot know says how soon to ask again.
+        A live source that cannot know returns the time after which to ask again.
         """
 
     @property
@@ -55,16 +55,16 @@ class EventSource(Protocol):
         """
 
     def resume(self, before: Mapping[str, Any]) -> None:
-        """Check, before the first read, that the source is still what `before` says it was. Raises SourceChangedError."""
+        """Check, before the first read, that the source still fits its description `before`. Raises SourceChangedError."""
 
     def skip_to(self, base: OrderKey) -> None:
-        """Say, before the first read, that events below `base` are not needed. They may come nevertheless."""
+        """Allow the source to leave out events below `base`. Call this before the first read."""
 
     def read(self) -> Reading:
-        """Read on. Not to be called again after a frontier of END. Raises RunError for rows that are no events.
+        """Read on. Do not call this after a frontier of END. Raises RunError for rows that are not events.
 
-        Never blocks: a live source that is read too early brings no events and its old frontier.
+        It never blocks: a live source that is read too early returns no events and its old frontier.
         """
 
     def close(self) -> None:
-        """Release files. May be called at any time, also twice."""
+        """Close files. It may be called at any time, and twice."""

@@ -1,11 +1,11 @@
-r"""The identity of a source at a checkpoint, and whether it is still the same when a run resumes (4-recovery.md, "Sources").
+r"""The description of a source in a checkpoint, and the check that the source is still the same when a run resumes.
 
-A description is plain data: `kind`; what identifies the source (below); `rows`, how many raw rows have been read; and, once the
-source has ended, `end`: the key behind its last event. Of each file that has been opened it has the path, the size it had then,
-and a digest of that much of it: of all if it is at most a megabyte, else of its size and 16 blocks of 64 KiB spread evenly,
-the first and the last among them. So a change in a large file that keeps its size and touches none of these blocks is not
-noticed; hashing all of it would take as long as reading it. For memory it is the length, for a generator its reference and
-arguments, for a log the last segment read. A source of the user's own says itself what it is.
+A description is plain data: `kind`; the identity of the source (below); `rows`, the number of raw rows read; and, once the source
+has ended, `end`, the key after its last event. The identity of files is the path of each file that was opened, its size at that
+time and a digest of that many bytes. For a file over a megabyte the digest is of the size and of 16 blocks of 64 KiB, spread
+evenly from the first to the last. So it misses a change in a large file that keeps its size and touches none of these blocks;
+hashing all of it would take as long as reading it. The identity of memory is the length, of a generator its reference and
+arguments, of a log the last segment read. A user's source describes itself.
 
 >>> import tempfile
 >>> file = Path(tempfile.mkdtemp()) / "a.csv"
@@ -19,7 +19,7 @@ arguments, for a log the last segment read. A source of the user's own says itse
 >>> _ = file.write_text("ts\n1\n7\n3\n")
 >>> check("s", before, FilesRead([file], kind="csv", base_dir=file.parent).describe())
 Traceback (most recent call last):
-dgs.errors.SourceChangedError: stream 's': the source has changed since the checkpoint: the part of a.csv that had been read is another now...
+dgs.errors.SourceChangedError: stream 's': the source has changed since the checkpoint: the part of a.csv that had been read is different now...
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Description = Mapping[str, Any]
 
 
 class FilesRead:
-    """The files of a source, in the order they are read. Iterating over them notes which have been opened, and what they were."""
+    """The files of a source, in reading order. Iterating over them notes which have been opened, with their sizes."""
 
     def __init__(self, paths: Sequence[Path], *, kind: str, base_dir: Path) -> None:
         self._paths = paths
@@ -56,7 +56,7 @@ class FilesRead:
             yield path
 
     def describe(self) -> dict[str, Any]:
-        """Return the description of the files opened so far, and the names of all."""
+        """Return the description of the files opened so far, with the names of all files."""
         return {
             "kind": self._kind,
             "base_dir": str(self._base_dir.absolute()),
@@ -69,7 +69,7 @@ class FilesRead:
 
 
 def fingerprint(path: Path, size: int) -> str:
-    """Return a digest of the first `size` bytes of a file: of all of them, or of blocks. Raises OSError."""
+    """Return a digest of the first `size` bytes of a file, or of blocks of them. Raises OSError."""
     found = hashlib.blake2b(size.to_bytes(8, "big"), digest_size=32)
     with path.open("rb") as file:
         if size <= WHOLE_BYTES:
@@ -82,13 +82,13 @@ def fingerprint(path: Path, size: int) -> str:
 
 
 def check(stream: str, before: Description, now: Description) -> None:
-    """Compare the description in a checkpoint with that of the source as it has been opened now.
+    """Compare the description in a checkpoint with that of the source now.
 
-    What was read must still be there, unchanged and in its place. The last file that was read may have grown, and others may
-    follow it. Raises SourceChangedError saying what is different.
+    The part that was read must still exist, unchanged and in its place. The last file that was read may have grown, and others
+    may follow it. Raises SourceChangedError with the difference.
     """
     problem = (
-        f"it was of kind {before['kind']} and is of kind {now['kind']}"
+        f"it was of kind {before['kind']}, and is now of kind {now['kind']}"
         if before["kind"] != now["kind"]
         else _CHECKS.get(before["kind"], _changed_files)(before, now)
     )
@@ -100,7 +100,7 @@ def _changed_files(before: Description, now: Description) -> str | None:
     names = now["paths"]
     for number, file in enumerate(before["files"]):
         if file["path"] not in names:
-            return f"{file['path']} had been read and is not there"
+            return f"{file['path']} had been read, and is missing now"
         if names[number] != file["path"]:
             return f"{names[number]} comes before {file['path']} now, which changes the numbers of the rows"
         path = Path(now["base_dir"]) / file["path"]
@@ -115,9 +115,9 @@ def _changed_file(file: Description, path: Path, *, may_grow: bool) -> str | Non
     try:
         size_now = path.stat().st_size
         if size_now < size:
-            return f"{name} had {size} bytes and has {size_now}"
+            return f"{name} had {size} bytes, and has {size_now} now"
         if fingerprint(path, size) != file["digest"]:
-            return f"the part of {name} that had been read is another now"
+            return f"the part of {name} that had been read is different now"
     except OSError as error:
         return f"{name} cannot be read: {error.strerror}"
     if size_now > size and not may_grow:
@@ -129,29 +129,29 @@ def _changed_generator(before: Description, now: Description) -> str | None:
     parts = {"ref": os.path.normpath(now["ref"]), "args": now["args"]}
     for part, one in parts.items():
         if one != (os.path.normpath(before[part]) if part == "ref" else before[part]):
-            return f"its `{part}` was {before[part]!r} and is {now[part]!r}"
+            return f"its `{part}` was {before[part]!r}, and is now {now[part]!r}"
     return None
 
 
 def _changed_memory(before: Description, now: Description) -> str | None:
     if now["length"] < before["length"]:
-        return f"it had {before['length']} items and has {now['length']}"
+        return f"it had {before['length']} items, and has {now['length']} now"
     return None
 
 
 def _changed_log(before: Description, now: Description) -> str | None:
-    """Look for the segment that was read last. That it was deleted since is no change: it is not needed any more."""
+    """Compare the segment that was read last. Its deletion is not a change: it is not needed any more."""
     last = before["segment"]
     if last is None:
         return None
     directory = Path(now["path"]) / now["stream"]
     names = list(all_names(directory))
     if not names or names[-1].number < last["number"]:
-        return f"segment {last['number']} of {directory} had been read, and the log has not so many now"
+        return f"segment {last['number']} of {directory} had been read, but the log has fewer segments now"
     for name in names:
         if name.number == last["number"]:
             if read_segment(directory, name)[0].digest != last["digest"]:
-                return f"segment {last['number']} of {directory} is another now"
+                return f"segment {last['number']} of {directory} is different now"
             break
     return None
 
@@ -161,5 +161,5 @@ _CHECKS: Mapping[str, Callable[[Description, Description], str | None]] = {
     "memory": _changed_memory,
     "log": _changed_log,
     "socket": _changed_log,
-    "custom": lambda _before, _now: None,  # the source itself says
+    "custom": lambda _before, _now: None,  # `Source.changed` compares
 }

@@ -1,4 +1,4 @@
-"""The end of the first N events: the key that `--max-events` cuts the streams at.
+"""The end of the first N events: the key at which `--max-events` cuts the streams.
 
 >>> from dgs.model.program import Program
 >>> streams = [StreamConfig(id=s, tags=["n"], source={"memory": s}) for s in ("a", "b")]
@@ -26,9 +26,9 @@ BATCH_ROWS = 16384
 
 
 def cutoff(streams: Sequence[StreamConfig], context: SourceContext, count: int) -> OrderKey | None:
-    """Return the key of the first event that is not among the first `count`; None if there are no more than that.
+    """Return the key of the first event after the first `count`; None if there are no more events.
 
-    Reads the streams as far as needed, the one that lags behind first. Raises UsageError if one is not all there yet.
+    Reads the streams as far as needed, the one furthest behind first. Raises UsageError if a stream is still being written.
     """
     for stream in streams:
         _check_ended(stream, context)
@@ -44,7 +44,7 @@ def cutoff(streams: Sequence[StreamConfig], context: SourceContext, count: int) 
 def _check_ended(stream: StreamConfig, context: SourceContext) -> None:
     if _is_open_log(stream, context) or is_live(stream, context):
         message = (
-            f"which events come first cannot be said before they are there, and stream {stream.id!r} is still being "
+            f"max_events needs all streams in full to find the first events, but stream {stream.id!r} is still being "
             f"written ({stream.source.kind}): leave out max_events, or limit what the source reads"
         )
         raise UsageError(message=message)

@@ -1,4 +1,4 @@
-"""Opening the source of a section `source:` of plan.yaml: read, paced, put in order, dealt."""
+"""Opening the source of a section `source:` of plan.yaml: its reader, pace, heartbeats, ordering and dealing."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ ROWS_AT_ONCE = {
     "spark": 262_144,
     "custom": 262_144,
 }
-"""Rows read at a time by kind of source: few of text, which takes a while to parse and the first output should not wait
-for; many of columns that are there already, to forget what a batch costs."""
+"""Rows to read at a time, by kind of source. Text takes a while to parse, and the first output should not wait for that, so these
+are few. They are many for columns in memory, so that the cost of a batch does not count."""
 
 VECTORISED_ROWS = 1_048_576
-"""Rows read at a time from memory for programs with an `update_batch`."""
+"""Rows to read at a time from memory for programs with an `update_batch`."""
 
 
 def open_source(
@@ -55,13 +55,13 @@ def open_source(
 ) -> EventSource:
     """Open the source of a declared stream.
 
-    `rank`: the position of the stream in plan.yaml. `until`: leave out events at or above this key and end there. `streams`:
-    which implementation streams are wanted (others are read and left out); None for all. `batch_rows`: how many rows to read
-    at a time; None for what suits the kind of source. `time`: the clocks of live sources; without them paces and heartbeats
-    are left out, and a log ends where it is now, for readers who only want the events.
+    `rank`: the position of the stream in plan.yaml. `until`: leave out events at or above this key, and end there. `streams`:
+    the wanted implementation streams (others are read and left out), None for all. `batch_rows`: the number of rows to read at
+    a time, None for the default of the kind of source. `time`: the clocks of live sources. Without them there are no paces and
+    heartbeats, and a log ends at its current end, for callers that only want the events.
 
-    Raises MissingInputError, PlanFileError, ProgramImportError, ResourceError, UsageError at once; what is wrong with the rows shows in
-    `read`.
+    Raises MissingInputError, PlanFileError, ProgramImportError, ResourceError, UsageError at once. `read` raises errors in the
+    rows.
     """
     order = ordering(_policy(config, context.unit), stream=config.id, rank=rank)
     batch_rows = batch_rows or rows_at_once_of(config, context.program)
@@ -82,10 +82,10 @@ def open_source(
 
 
 def rows_at_once_of(config: StreamConfig, program: Program) -> int:
-    """Return how many rows to read at a time where the plan does not say.
+    """Return how many rows to read at a time if the plan does not say.
 
-    Columns in memory are views: for a program that takes events many at a time, a larger batch costs no memory. Event by
-    event it would take a second until its first output.
+    Columns in memory are views, so a larger batch costs no memory to a program with `update_batch`. A program that goes event
+    by event would need a second until its first output.
     """
     many = config.source.kind == "memory" and program.is_vectorised
     return VECTORISED_ROWS if many else ROWS_AT_ONCE[config.source.kind]
@@ -97,7 +97,7 @@ def _pace(config: StreamConfig) -> float | None:
 
 
 def _rows_ahead(config: StreamConfig, time: LiveTime, batch_rows: int) -> int:
-    """Return how many rows to take from the reader at once: of a paced generator no more than are soon due."""
+    """Return how many rows to take from the reader at once. From a paced generator, take only rows that are due soon."""
     pace = _pace(config)
     return batch_rows if pace is None else rows_ahead(pace, time.linger, batch_rows)
 
@@ -109,7 +109,7 @@ def _live(
     time: LiveTime,
     batch_rows: int,
 ) -> Iterator[Arrivals]:
-    """Return the arrivals of a stream as they come by the clock, with heartbeats: if it is live, else as they are."""
+    """Return the arrivals of a live stream by the clock, with heartbeats, and those of any other stream unchanged."""
     if (pace := _pace(config)) is not None:
         arrivals = Paced(arrivals, rate=pace, time=time, batch_rows=batch_rows)
     if config.heartbeat is None or not isinstance(arrivals, Live):
@@ -128,7 +128,7 @@ def open_arrivals(
 ) -> tuple[Mapping, Generator[Arrivals]]:
     """Return the events of a stream as they arrive, before any ordering, and the mapping that makes them.
 
-    Of live streams those that are there: what their logs hold now.
+    For live streams, these are the events that their logs hold now.
     """
     mapping, found, origin = _arrivals(config, context, batch_rows)
 
@@ -161,7 +161,7 @@ def _arrivals(
 
 
 def _policy(config: StreamConfig, unit: TimeUnit) -> Any:
-    """Return the policy, durations in the plan's unit (timestamps are integers, so rounding down is exact)."""
+    """Return the policy, with its duration in the plan's unit. Timestamps are integers, so rounding down is exact."""
     if not isinstance(config.on_disorder, SortWithin):
         return config.on_disorder
     if unit == "none":

@@ -1,4 +1,4 @@
-"""The origin of the rows of a source: what it was, for checkpoints, and whether it can begin behind its first rows.
+"""The origin of the rows of a source: its description for checkpoints, and its way to begin after the first rows.
 
 >>> origin = Origin(lambda: {"kind": "generator", "ref": "itertools:count"})
 >>> origin.describe()["kind"], origin.skip_to is None, origin.refused()
@@ -23,19 +23,19 @@ def _as_before(_before: Mapping[str, Any]) -> None:
 
 
 def _nothing() -> None:
-    """Nothing is open."""
+    """Do nothing: nothing is open."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """`describe` gives plain data that the codec carries; it changes as reading goes on.
+    """The callbacks of an origin. `describe` returns plain data that the codec carries; it changes as reading goes on.
 
-    `skip_to`: says, before the first read, that rows with smaller raw numbers are not needed; None where all must be read.
-    `refused`: how many lines were no rows and have been left out.
+    `skip_to` is called before the first read with the first raw row that is needed; None if all rows must be read. `refused`
+    returns the number of bad lines that were left out.
 
-    Of sources that begin where they say: `resume` is given the description in a checkpoint, before the first read; it says what is
-    different since, None if nothing is. `seek` is given the key below which no event is needed; it returns the latest time of
-    the rows that are left out. `close` releases what is open; it may be called twice.
+    Sources with bookmarks have two more for before the first read. `resume` takes the description in a checkpoint, and returns
+    what has changed since (None: nothing). `seek` takes the key below which no event is needed, and returns the latest time of
+    the rows that are left out. `close` closes what is open; it may be called twice.
     """
 
     describe: Callable[[], dict[str, Any]]

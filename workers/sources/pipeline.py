@@ -1,4 +1,4 @@
-"""A source, put together: reader, mapping, ordering, `until`, dealing. All of it pulled by `read`, a batch at a time.
+"""A source, put together from reader, mapping, ordering, `until` and dealing. `read` pulls one batch through all of them.
 
 >>> import numpy as np
 >>> from dgs.model.tags import Tag
@@ -34,7 +34,7 @@ def _unknown() -> dict[str, Any]:
 
 
 def _within(key: OrderKey, rank: int) -> OrderKey:
-    """Return the least key of a stream of `rank` that is not below `key`: row numbers of other streams mean nothing in it.
+    """Return the least key of the stream with `rank` that is not below `key`. Row numbers of other streams do not apply to it.
 
     >>> _within(OrderKey(5, 1, 700), rank=0), _within(OrderKey(5, 1, 700), rank=2)
     (OrderKey(ts=6, rank=0, seq=0, path=()), OrderKey(ts=5, rank=2, seq=0, path=()))
@@ -45,7 +45,7 @@ def _within(key: OrderKey, rank: int) -> OrderKey:
 
 
 class PipelineSource:
-    """An EventSource over an iterator of arrivals; `origin` is where they come from."""
+    """An EventSource over an iterator of arrivals. `origin`: the origin of their rows."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class PipelineSource:
 
     @property
     def drops(self) -> int:
-        """The number of events that were left out because they came too late."""
+        """The number of late events and bad lines that were left out."""
         return self._order.drops + self._origin.refused()
 
     @property
@@ -84,9 +84,9 @@ class PipelineSource:
         return {**self._origin.describe(), "rows": self._rows, "end": self._end}
 
     def resume(self, before: Mapping[str, Any]) -> None:
-        """Go on where a run ended whose checkpoint has the description `before`. Raises SourceChangedError.
+        """Go on from a checkpoint with the description `before`. Call this before the first read. Raises SourceChangedError.
 
-        Before the first read. If the source had ended then, rows that are new and too early for it are disorder.
+        If the source had ended by then, new rows with times before its end are disorder.
         """
         check(self.stream, before, self.description)
         if (problem := self._origin.resume(before)) is not None:
@@ -94,10 +94,10 @@ class PipelineSource:
         self._ended_before = before["end"]
 
     def skip_to(self, base: OrderKey) -> None:
-        """Say, before the first read, that events below `base` are not needed; what comes of them is left out.
+        """Note that events below `base` are not needed. Call this before the first read; the caller drops those that still come.
 
-        They come nevertheless where that costs nothing, and where what is to become of later rows depends on them: unless
-        `on_disorder` is `error`. The row before that of `base` always comes, where the source must know how far it has come.
+        They come if that is cheap, or if the fate of later rows depends on them, as it does unless `on_disorder` is `error`. The
+        row before that of `base` always comes if the source must know how far it has come.
         """
         own = _within(base, self._order.rank)
         if isinstance(self._arrivals, Live):
@@ -109,11 +109,11 @@ class PipelineSource:
 
     @property
     def wait(self) -> float:
-        """Seconds until there may be something: files, memory and plain generators are always ready."""
+        """Seconds until there may be events. Files, memory and plain generators are always ready."""
         return self._arrivals.wait() if isinstance(self._arrivals, Live) and not self._ended else 0.0
 
     def read(self) -> Reading:
-        """Read on: one piece of what the reader delivers."""
+        """Read on: take one piece from the reader."""
         if self._ended:
             raise InternalError(problem=f"source {self.stream!r} was read after its end")
         arrivals = next(self._arrivals, None)
@@ -131,13 +131,13 @@ class PipelineSource:
         return Reading(tuple(self._pieces(batch)), END if self._ended else frontier)
 
     def close(self) -> None:
-        """Release what the reader holds."""
+        """Close the reader."""
         if isinstance(self._arrivals, (Generator, Live)):
             self._arrivals.close()
         self._origin.close()
 
     def _note(self, arrivals: Arrivals | None, batch: EventBatch) -> None:
-        """Remember how far the source has come, and refuse rows that are too early for what a run before has processed."""
+        """Remember how far the source has come. Refuse new rows that are earlier than the end that an earlier run has seen."""
         if arrivals is not None:
             self._rows = max(self._rows, arrivals.first + len(arrivals))
         if not len(batch):
@@ -154,7 +154,7 @@ class PipelineSource:
             raise OutOfOrderError(stream=self.stream, row=row, ts=ts, previous=end.ts)
 
     def _key_behind(self, *, is_whole: bool) -> OrderKey:
-        """Return the key behind the last event; `until` where that is why there are no more."""
+        """Return the key after the last event, or `until` if the stream was cut there."""
         end = max(OrderKey(self._latest, self._order.rank, self._rows), self._ended_before or BEGIN)
         if self._until is None:
             return end
@@ -162,7 +162,7 @@ class PipelineSource:
         return min(end, until) if is_whole else until
 
     def _check_rest(self) -> None:
-        """Rows behind a heartbeat that ends the stream are disorder, not silence. Of live ones nobody knows."""
+        """Read rows after a heartbeat that ends the stream: they are disorder and must raise. Live sources are not read on."""
         if self._until is None and not isinstance(self._arrivals, Live):
             for arrivals in self._arrivals:
                 self._order.accept(arrivals)

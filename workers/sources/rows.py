@@ -1,4 +1,4 @@
-"""The rows that readers deliver: raw rows as named columns, or arrivals, which are events but for their order.
+"""The rows that readers deliver: `RawRows` with named columns, and `Arrivals`, which are events in any order.
 
 >>> rows = RawRows(0, 3, {"ts": [1, 2, 3]}, where="clicks.csv")
 >>> [piece.columns["ts"] for piece in rows.pieces(2)]
@@ -34,9 +34,9 @@ NO_BEATS = Beats()
 
 @dataclass(frozen=True, slots=True)
 class RawRows:
-    """Rows `first`, `first + 1`, ... of a stream as named columns, all of `count` values. `where` is the file, for errors.
+    """Rows `first`, `first + 1`, ... of a stream as named columns, all of `count` values. `where`: the file, for errors.
 
-    Heartbeats are no rows: they take no row number.
+    Heartbeats take no row number.
     """
 
     first: int
@@ -58,7 +58,7 @@ class RawRows:
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """Events as they arrived, in any order: times in the plan's unit, tags, payload, and the heartbeats among them."""
+    """Events in the order of arrival: times in the plan's unit, tags, payload, and the heartbeats among them."""
 
     first: int
     ts: Int64s
@@ -71,7 +71,7 @@ class Arrivals:
         return len(self.ts)
 
     def cut(self, start: int, stop: int) -> Arrivals:
-        """Return the events `start` to `stop` - 1, views of these. A heartbeat goes with the event that it comes behind."""
+        """Return views of the events `start` to `stop` - 1. A heartbeat goes with the event before it."""
         if start == 0 and stop == len(self):
             return self
         beats = [

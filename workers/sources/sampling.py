@@ -1,8 +1,8 @@
-"""A sample of the input for the planner: which tags arrive on which streams, and how often, from the first rows.
+"""A sample of the input for the planner: the tags of each stream and their rates, from the first rows.
 
-Rates are events per second of event time (per unit, if the plan has no unit). They only guide the optimizer, so rows that
-cannot be read do not stop the planning: they show in the run. A source that is not there, or a plan file that does not fit its
-columns, does.
+Rates are events per second of event time, or per unit if the plan has no unit. They only guide the optimizer, so rows that
+cannot be read do not stop the planning: the run reports them. A missing source, or a plan file that does not fit its columns,
+stops it.
 
 >>> from dgs.model.program import Program
 >>> from dgs.model.tags import kind
@@ -38,9 +38,9 @@ BATCH_ROWS = 4096
 
 @dataclass
 class Sample:
-    """The first rows of a stream: events per tag, the span of their times, whether that is all there is.
+    """The first rows of a stream: events per tag, the span of their times, and whether the stream has no more rows.
 
-    `is_calendar`: whether times are calendar times or bare numbers; None if there are none.
+    `is_calendar`: True for calendar times, False for bare numbers, None without events.
     """
 
     counts: Counter[Tag] = field(default_factory=Counter)
@@ -62,13 +62,13 @@ class Sample:
         self.latest = max(self.latest, int(arrivals.ts.max()))
 
     def total_rate(self, seconds_per_unit: float) -> float:
-        """Return events per second of event time; the mere count where all events carry the same time."""
+        """Return events per second of event time, or their number if all have the same time."""
         events = self.counts.total()
         span = (self.latest - self.earliest) * seconds_per_unit
         return (events - 1) / span if events and span > 0 else float(events)
 
     def unseen(self) -> float:
-        """Return the share of events whose tags the sample has not shown (Good and Turing: as many as tags seen once)."""
+        """Return the share of events with tags that the sample does not have (Good-Turing: the share of tags seen once)."""
         if self.is_whole or not self.counts:
             return 0.0
         return sum(1 for count in self.counts.values() if count == 1) / self.counts.total()
@@ -81,12 +81,12 @@ def topology(
     *,
     rows: int = 10_000,
 ) -> Topology:
-    """Return the streams as the planner sees them, one per split, with rates from the first `rows` rows of each.
+    """Return the streams for the planner, one per split, with rates from the first `rows` rows of each.
 
-    `rate:` in plan.yaml wins as the total of a stream; splits share it equally.
+    `rate:` in plan.yaml takes precedence as the total rate of a stream; splits share it equally.
 
-    Raises MissingInputError, UnknownColumnError, ProgramImportError, and PlanFileError where streams with calendar times and
-    streams of bare numbers meet in a plan without unit.
+    Raises MissingInputError, UnknownColumnError, ProgramImportError, and PlanFileError if a plan without unit has streams with
+    calendar times and streams with bare numbers.
     """
     samples = {config.id: sampled(config, context, rows=rows) for config in streams}
     if context.unit == "none":
@@ -96,13 +96,13 @@ def topology(
 
 
 def sampled(config: StreamConfig, context: SourceContext, *, rows: int) -> Sample:
-    """Return what the first `rows` rows of a stream show, in whatever order they are."""
+    """Return a sample of the first `rows` rows of a stream, in any order."""
     sample = Sample()
     mapping, arrivals = open_arrivals(config, context, max(1, min(rows, BATCH_ROWS)))
     with closing(arrivals):
         try:
             sample.is_whole = _read(arrivals, sample, rows)
-        except (RunError, UserCodeError):  # a broken row, a generator that raises: the run will say so
+        except (RunError, UserCodeError):  # a bad row, or a generator that raises: the run will report it
             sample.is_whole = False
     sample.is_calendar = mapping.clock.is_calendar
     return sample

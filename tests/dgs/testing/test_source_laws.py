@@ -285,7 +285,7 @@ WRONG = [
     ),
     (TellsOnlyWhatItReadItself, "identity", "one that went on half way and has read the rest as"),
     (SaysItHasChanged, "identity", "it looks different"),
-    (NoPlainPositions, "plain", "yielded a position that is no plain data"),
+    (NoPlainPositions, "plain", "yielded a position that is not plain data"),
     (NoPairs, "plain", "yielded dict, not a pair of rows and a position"),
     (NoTimes, "rows", "there is no column 'ts', only value"),
     (ClosesForAll, "repeat", "an object made after another was closed"),

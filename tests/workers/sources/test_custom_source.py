@@ -163,7 +163,7 @@ def test_bookmarks_are_few_and_recent_ones_are_all_there():
 def test_identity_that_changed_is_refused():
     before = opened(numbers([(1, 1)], name="this"))
     readings(before)
-    with pytest.raises(SourceChangedError, match="it was described as 'this' and is 'that'"):
+    with pytest.raises(SourceChangedError, match="it was described as 'this', and is now 'that'"):
         opened(numbers([(1, 1)], name="that")).resume(before.description)
 
 
@@ -238,11 +238,11 @@ def test_what_is_no_source_is_refused_before_anything_starts(tmp_path, text, pro
 
 
 WRONG = [
-    ("    def read(self, after): return 7", "`read` returned int, which is not to be iterated over"),
+    ("    def read(self, after): return 7", "`read` returned int, which is not iterable"),
     ("    def read(self, after): yield 7", "`read` yielded int, not a pair of rows and a position"),
-    ("    def read(self, after): yield None", "`is_live` is True"),
-    ("    def read(self, after): yield {'ts': [1]}, None", "position None, which stands for the beginning"),
-    ("    def read(self, after): yield {'ts': [1]}, object()", "yielded a position that is no plain data"),
+    ("    def read(self, after): yield None", "set `is_live = True`"),
+    ("    def read(self, after): yield {'ts': [1]}, None", "position None, which means the beginning"),
+    ("    def read(self, after): yield {'ts': [1]}, object()", "yielded a position that is not plain data"),
 ]
 
 
@@ -266,7 +266,7 @@ def test_what_describe_and_changed_must_not_return_is_named(tmp_path):
         source.resume(source.description)
     (tmp_path / "broken.py").write_text(text.replace("return {}", "return open"))
     source = opened(stream({"custom": {"ref": "broken.py:Broken"}}), base_dir=tmp_path)
-    with pytest.raises(ConnectorError, match="`describe` returned no plain data"):
+    with pytest.raises(ConnectorError, match="`describe` did not return plain data"):
         _ = source.description
 
 

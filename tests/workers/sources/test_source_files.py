@@ -202,8 +202,8 @@ def test_csv_without_rows_is_an_empty_stream(tmp_path, text):
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("40,1,2", "3 fields where the header has 2: '40,1,2'"),
-        ("40", "1 fields where the header has 2: '40'"),
+        ("40,1,2", "3 fields, but the header has 2: '40,1,2'"),
+        ("40", "1 fields, but the header has 2: '40'"),
         (
             "40,x",
             "column 'a': invalid value 'x' does not fit the type int64 of the column; say `columns: {a: str}`",
@@ -224,7 +224,7 @@ def test_csv_broken_row_is_named(tmp_path, monkeypatch, block, line, problem):
 def test_csv_broken_row_is_numbered_after_the_files_before(tmp_path):
     (tmp_path / "a.csv").write_text("ts,a\n1,1\n2,2\n")
     (tmp_path / "b.csv").write_text("ts,a\n3,1\n4\n")
-    with pytest.raises(MalformedRowError, match=r"row 3: 1 fields .* \(b.csv, record 2\)"):
+    with pytest.raises(MalformedRowError, match=r"row 3: 1 fields, .* \(b.csv, record 2\)"):
         events(stream(csv("*.csv")), base_dir=tmp_path)
 
 
@@ -302,11 +302,11 @@ def test_jsonl_tags_are_read_from_the_lines_in_the_list_form(tmp_path):
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ('{"ts": 3', "the line is no JSON"),
-        ("[1, 2]\n", "the line is no JSON object (data.jsonl, line 4)"),
+        ('{"ts": 3', "the line is not JSON"),
+        ("[1, 2]\n", "the line is not a JSON object (data.jsonl, line 4)"),
         ('{"a": 3}\n', "the timestamp is missing or null"),
         ('{"ts": "yesterday"}\n', "'yesterday' is not an ISO-8601 time"),
-        ('{"ts": true}\n', "true and false are no timestamps"),
+        ('{"ts": true}\n', "true and false are not timestamps"),
         ('{"ts": [3]}\n', "[3] "),
         (
             '{"ts": 9223372036854775807}\n',

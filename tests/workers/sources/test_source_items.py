@@ -75,7 +75,7 @@ def test_records_of_different_fields_come_out_as_they_went_in():
         ([(VALUE, 1, 0), (VALUE, None, 0)], 1, "the timestamp is missing or null"),
         ([(VALUE, 1, 0), (5, 1, 0)], 1, "5 is not a tag"),
         ([(VALUE, 1, 0), (("view", 7), 1, 0)], 1, "key 7 of kind 'view' must be str, not int"),
-        ([(VALUE, 1, 0), (VALUE, 1)], 1, "(value, 1) is no event: expected (tag, ts, payload)"),
+        ([(VALUE, 1, 0), (VALUE, 1)], 1, "(value, 1) is not an event: expected (tag, ts, payload)"),
         ([(VALUE, 1, 0), 17], 1, "memory 'data' holds int; expected (tag, ts, payload), Event"),
         ([{"ts": [1, 2], "a": [1]}], 0, "the columns of memory 'data' differ in length: {'ts': 2, 'a': 1}"),
         ([Heartbeat("s", "soon")], 0, "'soon' is not an ISO-8601 time"),
@@ -168,6 +168,6 @@ def test_generator_that_is_no_function_is_refused_at_once(tmp_path, generators, 
 @pytest.mark.parametrize("code", [-1, 2])
 def test_a_code_that_is_none_of_the_tags_of_its_batch_names_its_row(code):
     batch = EventBatch.of("s", rank=0, tags=[VIEW, VALUE], ts=[1, 2, 3], codes=[0, 1, code])
-    with pytest.raises(MalformedRowError, match=f"code {code} is none of the 2 tags") as caught:
+    with pytest.raises(MalformedRowError, match=f"code {code} is not one of the 2 tags") as caught:
         events(stream(), [(VALUE, 0, None), batch])
     assert caught.value.row == 3

@@ -170,10 +170,10 @@ def test_heartbeats_are_those_of_the_lines(tmp_path):
 
 
 BAD = [
-    (b"{\n", "the line is no JSON: "),
-    (b"[1]\n", "the line is no JSON object"),
-    (b"\xff\xfe\n", "the line is no JSON: "),
-    (b"[" * 100_000 + b"\n", "the line is no JSON: "),
+    (b"{\n", "the line is not JSON: "),
+    (b"[1]\n", "the line is not a JSON object"),
+    (b"\xff\xfe\n", "the line is not JSON: "),
+    (b"[" * 100_000 + b"\n", "the line is not JSON: "),
     (b'{"ts": null, "page": "a"}\n', "the timestamp is missing or null"),
     (b'{"ts": 5, "page": 7}\n', "key 7 of kind 'view' must be str"),
 ]
@@ -230,7 +230,7 @@ def test_one_connection_that_is_refused_does_not_hurt_the_others(tmp_path, monke
         client.send(row(4))
         assert client.ask() == {"durable": 1}
         with Client(tmp_path) as other:
-            assert "connections already" in other.answer()["error"]
+            assert "there are already" in other.answer()["error"]
         client.send(row(5))
         assert len(read_rows(source, 2)) == 2
 

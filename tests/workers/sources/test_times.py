@@ -116,7 +116,7 @@ def test_floats_are_rounded_down_where_the_unit_is_given():
         (["2013-01-01", 5], 11, "timestamp 5 is a bare number, but earlier ones are each a calendar time"),
         ([1.0, 2.5], 11, "timestamp 2.5 is not an integer"),
         ([1.0, float("nan")], 11, "timestamp nan"),
-        ([False], 10, "true and false are no timestamps"),
+        ([False], 10, "true and false are not timestamps"),
         (np.array([True]), 10, "True of type bool is not a timestamp"),
         ([1, MAX_TS], 11, f"timestamp {MAX_TS} is reserved for the end of a stream"),
         ([dt.time(5)], 10, "datetime.time(5, 0) of type time64[us] is not a timestamp"),

@@ -1,10 +1,10 @@
-"""Heartbeats of live sources: a stream in which nothing happens says that time passes, or everything else waits for it.
+"""Heartbeats of live sources: they advance the frontier of a quiet stream, so that others need not wait for it.
 
-When no rows have come for `every`, and as often from then on, the stream's frontier moves to the time it has *reached*,
-minus `max_delay`: an event that arrives with a smaller time is disorder, and `on_disorder` says what becomes of it.
+When no rows have come for `every`, and again after each further `every`, the stream's frontier moves to the time it has
+*reached*, minus `max_delay`. An event that arrives with a smaller time is disorder, which `on_disorder` handles.
 
-What a stream has reached: now by the clock of this machine, in the plan's unit, for sources whose times are those of the
-world (`Wall`). For a paced generator, whose times may be any, what its pace says: `Paced.reached`.
+A stream with real times has reached the present by the clock of this machine, in the plan's unit (`Wall`). A paced generator may
+have any times; it has reached the time that its pace gives (`Paced.reached`).
 
 >>> class Mute(Live):
 ...     def wait(self): return 60.0
@@ -32,7 +32,7 @@ from dgs.workers.sources.rows import Arrivals
 class Heartbeats(Live):
     """A live source with heartbeats. `every`: nanoseconds by `clock`. `max_delay` and `reached` are in the plan's unit.
 
-    `reached` may be None: it is not known how far the stream has come. Law: heartbeats only grow.
+    `reached` returns None if the time is not known. Law: heartbeats only grow.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Heartbeats(Live):
         return nothing(self._row, beat)
 
     def begin_at(self, base: OrderKey) -> None:
-        """Pass it on."""
+        """Pass the key on to the source."""
         self._source.begin_at(base)
 
     def close(self) -> None:
@@ -92,7 +92,7 @@ class Heartbeats(Live):
 
 
 class Wall:
-    """The time that streams of the world's time have reached: now, in the plan's unit, since 1970-01-01 UTC, rounded down.
+    """The time that streams with real times have reached: now, in the plan's unit, since 1970-01-01 UTC, rounded down.
 
     >>> Wall("s", clock=lambda: 1_999_999_999)()
     1
@@ -108,7 +108,7 @@ class Wall:
 
 
 def delay_in(unit: TimeUnit, nanoseconds: int) -> int:
-    """Return a delay in the plan's unit, rounded up: an event that is just within it is in time.
+    """Return a delay in the plan's unit, rounded up, so that an event just within the delay is in time.
 
     >>> delay_in("ms", 1_500_000)
     2

@@ -1,11 +1,11 @@
-"""JSON lines on their way into an event log: collected, checked, written, acknowledged. No sockets and no clock in here.
+"""JSON lines on their way into an event log: collected, checked, written and acknowledged, without sockets and clocks.
 
-Each line is a row, mapped by plan.yaml as in a JSON lines file, except for three kinds of lines that are none: heartbeats (if
-the source has them), `{"kind": "ack?"}`, which is answered with `{"durable": N}` once all lines before it are in the log, N
-being the rows that the log has, and `{"kind": "end"}`, which ends the stream and is answered likewise.
+Each line is a row, which plan.yaml maps as in a JSON lines file. Three kinds of lines are not rows: heartbeats (if the source
+has them), `{"kind": "ack?"}`, which is answered with `{"durable": N}` once all lines before it are in the log (N is the number
+of rows in the log), and `{"kind": "end"}`, which ends the stream and gets the same answer.
 
-A line that is no row is answered with `{"error": ..., "line": N}` to whoever sent it. It ends the run with MalformedRowError,
-unless `on_disorder` is `drop`: whoever lets go of events that come too late also lets go of these; they are counted with them.
+A bad line is answered with `{"error": ..., "line": N}` to its sender. It ends the run with MalformedRowError. With
+`on_disorder: drop`, bad lines are left out instead, as late events are, and counted with them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Answer = tuple[Sender, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A parsed line: who sent it, as which of its lines."""
+    """A parsed line, with its sender and its number among the sender's lines."""
 
     sender: Sender
     number: int
@@ -43,9 +43,9 @@ class Line:
 
 @dataclass
 class LineIntake:
-    """Takes lines and appends them to a log. `refused` counts those that were none.
+    """Takes lines and appends them to a log. `refused`: the number of bad lines.
 
-    Law: a row counts as durable only when it is in the log; after `failure` nothing more is taken.
+    Law: a row counts as durable only when it is in the log. After a `failure` no more lines are taken.
     """
 
     mapping: Mapping
@@ -67,16 +67,16 @@ class LineIntake:
         return self.writer.is_closed
 
     def take(self, sender: Sender, number: int, text: bytes) -> Iterator[Answer]:
-        """Take a line; yield what is to be answered. Raises OutputUnwritableError, OwnedLogError."""
+        """Take a line; yield the answers to it. Raises OutputUnwritableError, OwnedLogError."""
         if self.failure is not None or self.has_ended or not text.strip():
             return
         try:
             fields = json.loads(text)
         except (ValueError, RecursionError) as error:
-            yield self.refuse(sender, number, f"the line is no JSON: {error}")
+            yield self.refuse(sender, number, f"the line is not JSON: {error}")
             return
         if not isinstance(fields, dict):
-            yield self.refuse(sender, number, "the line is no JSON object")
+            yield self.refuse(sender, number, "the line is not a JSON object")
             return
         line, kind = Line(sender, number, fields), fields.get("kind")
         if kind in (ACK, END) and len(fields) == 1:
@@ -91,7 +91,7 @@ class LineIntake:
             self._lines.append(line)
 
     def refuse(self, sender: Sender, number: int, problem: str) -> Answer:
-        """Return the answer to a line that is no row; count it or fail."""
+        """Return the answer to a bad line; count it, and note the failure unless bad lines are left out."""
         self.refused += 1
         if not self.drops_malformed and self.failure is None:
             row = self.writer.rows + len(self._lines)
@@ -100,7 +100,7 @@ class LineIntake:
         return sender, {"error": problem, "line": number}
 
     def flush(self) -> Iterator[Answer]:
-        """Write what has been taken as one segment, durably; yield answers to lines that turn out to be no rows."""
+        """Write the lines taken so far as one durable segment; yield answers to lines that turn out to be bad."""
         while self._lines or self._beats:
             try:
                 arrivals = self.mapping.arrivals(self._rows())
@@ -120,7 +120,7 @@ class LineIntake:
         self._lines, self._beats = [], []
 
     def _leave_out(self, index: int, problem: str) -> Answer:
-        """Leave out the heartbeat or the line that is to blame; if that ends the run, also all lines behind it."""
+        """Leave out the bad heartbeat or line. If that ends the run, leave out all lines after it, too."""
         for place, (_, beat) in enumerate(self._beats):
             if self._is_bad_beat(beat):
                 del self._beats[place]
@@ -151,7 +151,7 @@ class LineIntake:
         return 0
 
     def _rows(self) -> RawRows:
-        """Return the lines as columns: those that plan.yaml names, and the payload: a field of that name, or the whole line."""
+        """Return the lines as columns: those that plan.yaml names, and `payload`, a field of that name or the whole line."""
         columns: dict[str, list[Any]] = {
             name: [line.fields.get(name) for line in self._lines] for name in self.mapping.named
         }

@@ -1,7 +1,7 @@
-"""A TCP port that takes lines: one thread for all connections, which stops reading while the reader of the log is far behind.
+"""A TCP port that takes lines: one thread for all connections. It stops reading while the reader of the log is far behind.
 
 Lines are written to the log when there are many or the first has waited for a moment. A line that is too long is refused, and
-its connection closed, because what follows it may be anything.
+its connection is closed, because nothing after it can be trusted to be a line.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ MOST_CONNECTIONS = 256
 MOST_UNSENT = 1 << 20
 ROWS_PER_SEGMENT = 8192
 LINGER = 0.01
-"""Seconds that a row may wait for others to share its segment with: an fsync costs about as much."""
+"""Seconds that a row may wait for others to share its segment. An fsync takes about as long."""
 GOODBYE = 1.0
-"""Seconds that clients have to take the last answers when the port closes."""
+"""Seconds for clients to take the last answers when the port closes."""
 
 
 class LineServer:
-    """Serves a port from when it is made until `close`. `is_behind` says that no more lines are to be taken for now.
+    """Serves a port from its creation until `close`. While `is_behind` returns True, no lines are taken.
 
-    `failure` is what ended it, if something did. `address` is where it listens. Raises ResourceError if it cannot listen.
+    `failure`: the error that ended it, if any. `address`: host and port. Raises ResourceError if it cannot listen.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class LineServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Write what has been taken, and close the port and all connections."""
+        """Write the lines taken so far, and close the port and all connections."""
         self._stop.set()
         self._thread.join()
 
@@ -58,7 +58,7 @@ class LineServer:
 
     @contextlib.contextmanager
     def _noting_failure(self) -> Iterator[None]:
-        """Keep an error for the reader of the log, which raises it: here nobody would see it."""
+        """Keep an error for the reader of the log to raise, since in this thread it would be lost."""
         try:
             yield
         except DgsError as error:
@@ -81,11 +81,11 @@ class LineServer:
             await self._say_goodbye()
 
     async def _converse(self, reader: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:
-        """Take the lines of one client until it hangs up or sends what cannot be a line."""
+        """Take the lines of one client until it hangs up or sends a line that is too long."""
         self._accepted += 1
         number = self._accepted
         if len(self._clients) >= MOST_CONNECTIONS:
-            client.write(_text({"error": f"there are {MOST_CONNECTIONS} connections already"}))
+            client.write(_text({"error": f"there are already {MOST_CONNECTIONS} connections"}))
         else:
             self._clients[number] = client
             with self._noting_failure(), contextlib.suppress(OSError):
@@ -123,7 +123,7 @@ class LineServer:
                     client.transport.abort()
 
     async def _say_goodbye(self) -> None:
-        """Close all connections. Clients that do not take the rest of their answers in time lose it."""
+        """Close all connections. Clients that do not take the last answers in time lose them."""
         clients = list(self._clients.values())
         for client in clients:
             client.close()

@@ -1,7 +1,7 @@
-"""An event log as a live source: rows as they are in its segments, and more as they are written.
+"""An event log as a live source: the rows of its segments, and new ones as they are written.
 
-Segments of rows go through the mapping of plan.yaml like a file; segments of events are taken as they are. Behind each segment
-comes its frontier, as a heartbeat. What `on_disorder` does about segments that overlap in time is decided later, as for any
+Segments of rows go through the mapping of plan.yaml like a file; segments of events are taken as they are. After each segment
+comes its frontier, as a heartbeat. Segments that overlap in time are disorder, which `on_disorder` handles later, as for any
 source.
 
 >>> import tempfile
@@ -47,9 +47,9 @@ POLL = 0.01
 
 
 class LogArrivals(Live):
-    """Reads a log to its end, or to the error that its writer left; with `follow` off, only what is there now.
+    """Reads a log to its end or to its writer's error; with `follow` off, only up to the last segment now.
 
-    `restores_floor`: what is later than deleted rows is left out too, as it was when they were there (`on_disorder: drop`).
+    `restores_floor`: times of deleted rows count for `on_disorder: drop`, so the same late rows are left out as before.
     """
 
     def __init__(
@@ -75,11 +75,11 @@ class LogArrivals(Live):
 
     @property
     def row(self) -> int:
-        """The raw row number behind the last row read from the log."""
+        """The raw row number after the last row read from the log."""
         return self._log.row
 
     def begin_at(self, base: OrderKey) -> None:
-        """Note the time before which all rows are in the state: they may have been deleted."""
+        """Note the time before which all rows are in the state. Such rows may have been deleted."""
         self._state_before = base.ts
 
     def skip_to(self, row: int) -> None:
@@ -88,11 +88,11 @@ class LogArrivals(Live):
         self._log.seek(row)
 
     def allow_deleted(self, row: int) -> None:
-        """Begin with the first segment there is, though rows before this one may have been deleted."""
+        """Begin with the first segment, although rows before this row may have been deleted."""
         self._needed_from = row
 
     def wait(self) -> float:
-        """Return 0 if there are rows, or it is time to look for some; else the seconds until then."""
+        """Return the seconds until the next look for segments, 0 if there are rows now."""
         if self._ready or self._log.has_ended:
             return 0.0
         return max(0.0, self._next_look - self._clock())
@@ -112,10 +112,10 @@ class LogArrivals(Live):
         return self._ready.popleft()
 
     def close(self) -> None:
-        """Nothing is held open between two reads."""
+        """Do nothing: no file stays open between two reads."""
 
     def describe(self) -> dict[str, Any]:
-        """Return what the log was: the last segment read tells it from others."""
+        """Return the description of the log. The last segment read identifies it."""
         last = self._log.last
         return {
             "kind": "log",
@@ -142,7 +142,7 @@ class LogArrivals(Live):
             yield self._heard(segment.stop, segment.frontier, table)
 
     def _begin(self, segment: Segment, table: pa.Table) -> Iterator[Arrivals]:
-        """Yield what earlier segments have said that are not read."""
+        """Yield the heartbeat that earlier segments imply, which are not read."""
         if segment.first > self._needed_from and not self._is_in_state(segment, table):
             message = (
                 f"stream {self._mapping.stream!r}: rows {self._needed_from} to {segment.first - 1} of the event log "
@@ -157,7 +157,7 @@ class LogArrivals(Live):
             yield self._heard(segment.first, max(said), table)
 
     def _is_in_state(self, segment: Segment, table: pa.Table) -> bool:
-        """Whether all rows before a segment are in the state that a run resumes from."""
+        """Return whether all rows before a segment are in the state that a run resumes from."""
         if segment.latest is None:
             return False
         return int(self._heard(segment.first, segment.latest, table).beats.ts[0]) < self._state_before
@@ -173,7 +173,7 @@ class LogArrivals(Live):
         return Beats(tuple(before for before, _ in found), np.asarray(raw, dtype=np.int64))
 
     def _raw(self, times: list[int], table: pa.Table) -> Column:
-        """Return times of a header as they would be in the column of times."""
+        """Return times of a header in the type of the column of times."""
         if is_events(table):
             return np.array(times, dtype=np.int64)
         column = self._mapping.ts_column

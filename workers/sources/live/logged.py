@@ -1,4 +1,4 @@
-"""Sources that are read from an event log: the log itself, the log of a port, the log of a Spark query.
+"""Sources that are read from an event log: a log itself, the log of a port, or the log of a Spark query.
 
 >>> config = StreamConfig(id="s", tags={"kind": "n"}, source={"log": {"path": "logs"}})
 >>> log_path(config, base_dir=Path("job"))
@@ -32,9 +32,9 @@ def logged(
     follow: bool,
     listen: bool = False,
 ) -> tuple[LogArrivals | SocketArrivals, Origin]:
-    """Return the events of an event log, and where they come from: the port that writes it, if this is who listens.
+    """Return the events of an event log, and their origin. `listen`: open the port of a socket source, which writes the log.
 
-    `follow`: read on until the log is closed; else only what is there now. Raises MissingInputError, ResourceError.
+    `follow`: read on until the log is closed; else only up to its current end. Raises MissingInputError, ResourceError.
     """
     details: Any = config.source.details
     path = log_path(config, base_dir=context.base_dir, log_dir=context.log_dir)
@@ -53,7 +53,7 @@ def logged(
 def log_path(config: StreamConfig, *, base_dir: Path, log_dir: Path | None = None) -> Path:
     """Return the directory of the event log of a `log`, `socket` or `spark` source.
 
-    `log_dir`: where those of sockets and Spark queries are that name none.
+    `log_dir`: the default directory for sockets and Spark queries.
     """
     details: Any = config.source.details
     if config.source.kind == "log":

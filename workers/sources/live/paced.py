@@ -1,9 +1,9 @@
-"""A generator as if it were live: its rows are let through at a rate, by the clock; their times stay what they are.
+"""A generator as a live source: its rows pass at a given rate, by the clock. Their times do not change.
 
-Row n is due n / rate seconds after the host began to read. Where a run resumes, events that it knows pass at once, and the pace
-begins anew at the first one that is new. What is due waits for up to `linger` for more, so that a batch is worth its cost; with a `linger` of 0 none
-waits, but where rows are due every few microseconds, which would keep a core busy with reading alone: those come in slices of half
-a millisecond.
+Row n is due n / rate seconds after the host began to read. When a run resumes, events that it has already processed pass at once,
+and the pace begins at the first new event. A row that is due waits up to `linger` for more, so that a batch is worth its cost.
+With a `linger` of 0 no row waits, except at rates of a row every few microseconds: reading alone would keep a core busy, so such
+rows come in slices of half a millisecond.
 
 >>> import numpy as np
 >>> clock = [0]
@@ -30,16 +30,16 @@ from dgs.workers.sources.live.waiting import SECOND, Live, LiveTime, nothing
 from dgs.workers.sources.rows import Arrivals
 
 SHORTEST_AHEAD = 10**7
-"""Rows of this many nanoseconds are taken from the generator at once, even with `linger` 0: one by one would cost too much."""
+"""Rows of this many nanoseconds are taken from the generator at once, even with `linger` 0: single rows would cost too much."""
 
 SLICE = 500_000
-"""Nanoseconds: rows due more often than that wait so long for others, whatever `linger` is."""
+"""Nanoseconds: at a rate above one row in this time, rows wait this long for others, even if `linger` is shorter."""
 
 
 class Paced(Live):
     """Lets rows through at `rate` per second, at most `batch_rows` at a time.
 
-    It always holds the next row, to know whether there is one and how far time has come without it.
+    It always holds the next row, to know whether there is one and how far time has advanced before it.
     """
 
     def __init__(self, arrivals: Iterator[Arrivals], *, rate: float, time: LiveTime, batch_rows: int) -> None:
@@ -58,19 +58,21 @@ class Paced(Live):
         self._began = 0
 
     def begin_at(self, base: OrderKey) -> None:
-        """Let the events before the first that is not below `base` through at once: the pace begins there."""
+        """Let the events before the first one at or above `base` pass at once. The pace begins at that event."""
         self._base = base
 
     def wait(self) -> float:
-        """Return the seconds until a batch is due: `batch_rows` rows, or fewer of which the first has waited for `linger`."""
+        """Return the seconds until a batch is due: until it has `batch_rows` rows, or its first row has waited for `linger`."""
         self._start()
-        if self._ahead is None or not len(self._ahead) or self._known():  # the end, or heartbeats of its own
+        if (
+            self._ahead is None or not len(self._ahead) or self._known()
+        ):  # the end, or the generator's heartbeats
             return 0.0
         full = self._due(self._passed + self._batch_rows - 1)
         return max(0, min(full, self._due(self._passed) + self._linger) - self._time.elapsed()) / SECOND
 
     def __next__(self) -> Arrivals:
-        """Return what is due, as far as it lies in one piece of the generator's; nothing if `wait` is not over."""
+        """Return the rows that are due, at most one piece of the generator; no rows if `wait` is not over."""
         if self.wait() > 0:
             return nothing(self._passed)
         whole = self._ahead
@@ -87,9 +89,9 @@ class Paced(Live):
         return whole.cut(start, stop)
 
     def reached(self) -> int | None:
-        """Return the time that the stream has come to, by its pace: between the last row let through and the next one.
+        """Return the time that the stream has reached by its pace, between the last row that passed and the next one.
 
-        None before the first row, and where the rows go back in time. The next row is never below it.
+        None before the first row, and if the next row goes back in time. The result is never above the time of the next row.
         """
         self._start()
         if self._latest is None or self._ahead is None or not len(self._ahead):
@@ -109,7 +111,7 @@ class Paced(Live):
     def _start(self) -> None:
         if not self._is_started:
             self._is_started = True
-            self._time.elapsed()  # may be what starts the clock
+            self._time.elapsed()  # the first call starts the clock
             self._pull()
 
     def _pull(self) -> None:
@@ -118,7 +120,7 @@ class Paced(Live):
             self._passed = self._ahead.first
 
     def _known(self) -> int:
-        """Return how many rows from here on, in this piece, a resumed run knows. At the first new one the pace begins."""
+        """Return how many of the next rows in this piece a resumed run has processed. The pace begins at the first new row."""
         if self._base is None or self._ahead is None:
             return 0
         ts, row = self._ahead.ts[self._position :], self._passed
@@ -135,13 +137,13 @@ class Paced(Live):
         return self._began + int((row - self._first) * SECOND / self._rate)
 
     def _rows_due(self) -> int:
-        """Return how many rows that have not been let through are due; at least one, for this is asked when one is."""
+        """Return how many rows are due. It is at least one, since this is called only when a row is due."""
         elapsed = self._time.elapsed() - self._began
         return max(1, int(elapsed * self._rate / SECOND) + 1 + self._first - self._passed)
 
 
 def rows_ahead(rate: float, linger: int, most: int) -> int:
-    """Return how many rows to take from a paced generator at once, so that they are not made long before they are due.
+    """Return how many rows to take from a paced generator at once, not long before they are due.
 
     >>> rows_ahead(100_000, 5_000_000, 16_384), rows_ahead(10, 5_000_000, 16_384)
     (1000, 1)

@@ -1,7 +1,7 @@
 """A TCP port as a live source: lines go into an event log first, and are read from there.
 
-So a socket can be replayed like a file: after a crash the log is continued, and rows whose durability was acknowledged are in
-it. One host has the port (that of the stream's first split); others read the log, which all must reach.
+So a socket can be replayed like a file: after a crash the log is continued, and it has all rows that were acknowledged as
+durable. The host of the stream's first split has the port. Other hosts read the log, so all must reach its directory.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from dgs.workers.sources.shaping.mapping import Mapping
 from dgs.workers.storage.whole_files import replace_with
 
 MOST_BEHIND = 1 << 18
-"""Rows that may be in the log and not read yet before the port takes no more."""
+"""The port takes no more rows while the log has more unread rows than this."""
 
 ADDRESS = "listening"
-"""The file in the directory of the stream that says where it listens, as host:port: needed where the port is 0."""
+"""The file in the directory of the stream with the address, as host:port. It is needed if the port is 0."""
 
 
 class SocketArrivals(Live):
-    """Reads the log that a port writes. `drops_malformed`: lines that are no rows are left out instead of ending the run."""
+    """Reads the log that a port writes. `drops_malformed`: bad lines are left out instead of ending the run."""
 
     def __init__(
         self,
@@ -57,32 +57,32 @@ class SocketArrivals(Live):
 
     @property
     def refused(self) -> int:
-        """The number of lines that were no rows."""
+        """The number of bad lines."""
         return self._intake.refused
 
     def begin_at(self, base: OrderKey) -> None:
-        """Pass it on."""
+        """Pass the key on to the reader of the log."""
         self._reading.begin_at(base)
 
     def wait(self) -> float:
-        """Return 0 if there are rows in the log, or it is time to look for some; else the seconds until then."""
+        """Return the seconds until the next look at the log, 0 if there are rows now."""
         return self._reading.wait()
 
     def __next__(self) -> Arrivals:
-        """Return the next rows of the log, none if there are none yet. Raises what ended the port when all before it is read."""
+        """Return the next rows of the log, if there are any. After the last row, raises the error that ended the port."""
         arrivals = next(self._reading)
         if not len(arrivals) and not arrivals.beats.before and self._reading.row >= self._writer.rows:
             self._raise_failure()
         return arrivals
 
     def close(self) -> None:
-        """Close the port; what has been taken is in the log."""
+        """Close the port. The lines taken so far are in the log."""
         if self._server is not None:
             self._server.close()
         self._reading.close()
 
     def describe(self) -> dict[str, Any]:
-        """Return what the log is."""
+        """Return the description of the log."""
         return {**self._reading.describe(), "kind": "socket"}
 
     def _is_behind(self) -> bool:

@@ -1,7 +1,7 @@
 """The common part of live sources: events arrive by a clock, and reading neither runs ahead of it nor waits for it.
 
-A `Live` is the stage of a source before its ordering. It says how long there will be nothing, and never blocks. Clocks are
-given to it, in nanoseconds, so that tests need none.
+A `Live` is the stage of a source before its ordering. It never blocks, and says how long there will be no events. Clocks are
+arguments, in nanoseconds, so that tests need no real one.
 
 >>> time = LiveTime(linger=5_000_000, elapsed=lambda: 0, now=lambda: 1_700_000_000 * 10**9)
 >>> time.now() // 10**9
@@ -21,7 +21,7 @@ from dgs.model.order import OrderKey
 from dgs.workers.sources.rows import NO_BEATS, Arrivals, Beats
 
 SECOND = 10**9
-"""In nanoseconds."""
+"""A second in nanoseconds."""
 
 
 class Live(ABC, Iterator[Arrivals]):
@@ -29,21 +29,21 @@ class Live(ABC, Iterator[Arrivals]):
 
     @abstractmethod
     def wait(self) -> float:
-        """Return the seconds until `next` may bring something, 0 for now. Before that it brings nothing at all."""
+        """Return the seconds until `next` may return events, 0 for now. Before that it returns none."""
 
     def begin_at(self, base: OrderKey) -> None:
-        """Hear, before anything else, that a run goes on at this key of the stream: events below it need not wait for a clock."""
+        """Note, before the first call of `next`, that a run resumes at this key. Events below it need not wait for a clock."""
 
     @abstractmethod
     def close(self) -> None:
-        """Release what is open. May be called twice."""
+        """Close what is open. It may be called twice."""
 
 
 @dataclass(frozen=True)
 class LiveTime:
-    """The time that the live sources of one host share, in nanoseconds.
+    """The clocks that the live sources of one host share, in nanoseconds.
 
-    `linger`: how long few rows may wait for company. `elapsed`: since the host began to read, by a clock that never jumps.
+    `linger`: how long a row may wait for more. `elapsed`: since the host began to read, by a clock that never jumps.
     `now`: since 1970-01-01 UTC.
     """
 
@@ -53,7 +53,7 @@ class LiveTime:
 
 
 class Stopwatch:
-    """Nanoseconds since it was first asked, by the clock of this machine. `began`: that moment; None before.
+    """Nanoseconds since its first call, by the clock of this machine. `began`: the time of that call, None before.
 
     >>> watch = Stopwatch(iter([500, 520]).__next__)
     >>> watch(), watch(), watch.began
@@ -73,6 +73,6 @@ class Stopwatch:
 
 
 def nothing(first: int, beat: int | None = None) -> Arrivals:
-    """Return no rows before row `first`: with a heartbeat, or without."""
+    """Return an Arrivals without rows, before row `first`, with or without a heartbeat."""
     beats = NO_BEATS if beat is None else Beats((0,), np.array([beat], dtype=np.int64))
     return Arrivals(first, np.empty(0, dtype=np.int64), beats=beats)

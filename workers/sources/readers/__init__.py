@@ -1,6 +1,6 @@
-"""Readers: files and objects as raw rows with named columns.
+"""Readers: files and objects as raw rows with named columns. Read in this order.
 
-- `choosing`: which reader a section `source:` asks for.
-- `files`: paths and globs; `csv`, `jsonl`, `parquet`: their formats.
-- `generators`, `items`: what Python code yields.
+- `choosing`: the reader for a section `source:`.
+- `files`: paths and globs. `csv`, `jsonl`, `parquet`: the formats of files.
+- `generators`, `items`: items from Python code. `custom_rows`: rows of a user's source.
 """

@@ -1,4 +1,4 @@
-"""Sources that are there: which reader the section `source:` of a stream asks for, and where its rows come from.
+"""The choice of the reader for a section `source:` that is not live.
 
 >>> from dgs.job.schema import StreamConfig
 >>> config = StreamConfig(id="clicks", tags={"kind": "click"}, source={"memory": "clicks"})
@@ -40,7 +40,7 @@ _KEY_TYPES = {int: "int", float: "float", str: "str", bool: "bool"}
 def read(
     config: StreamConfig, mapping: Mapping, context: SourceContext, batch_rows: int
 ) -> tuple[Generator[Arrivals], Origin]:
-    """Return the events of a source as they arrive, at most `batch_rows` at a time, and where they come from.
+    """Return the events of a source as they arrive, at most `batch_rows` at a time, and their origin.
 
     Raises MissingInputError, ProgramImportError, UsageError.
     """
@@ -91,7 +91,7 @@ def _from_files(
 
 
 def _length(items: Sequence[Any]) -> int:
-    """Return how many single events there are, or how many rows the tables have."""
+    """Return the number of single events, or of rows in tables."""
     if not items or isinstance(items[0], tuple):
         return len(items)
     return sum(columns.length(item) if isinstance(item, dict) else len(item) for item in items)
@@ -109,7 +109,7 @@ def _items(memory: AnyMapping[str, Any], name: str, stream: str) -> Sequence[Any
 
 
 def _key_types(config: StreamConfig, program: Program) -> dict[str, str]:
-    """Return the types of key columns that follow from the domains of their kinds: text stays text, though it be digits."""
+    """Return the types of key columns from the domains of their kinds. So text stays text even if it is all digits."""
     tags = config.tags
     if (
         not isinstance(tags, TagConfig)

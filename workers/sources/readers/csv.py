@@ -1,7 +1,7 @@
-"""CSV files, streamed through Arrow: only the columns that are needed, typed, `NA` and empty as null.
+"""CSV files, streamed through Arrow: only the needed columns, typed, with `NA` and empty fields as null.
 
-A column has the type that `columns:` says, a key column that of its kind's keys, any other the one its first block (a megabyte)
-shows. An empty string in quotes is an empty string, not null. Rows are numbered from 0, the header is none.
+A column has the type given in `columns:`, a key column has that of its kind's keys, and any other one the type seen in its first
+block (a megabyte). An empty string in quotes is an empty string, not null. Rows are numbered from 0 without the header.
 
 >>> column_types({"a": "int", "when": "datetime"})
 {'a': DataType(int64), 'when': DataType(string)}
@@ -37,7 +37,7 @@ _TYPES = {
 
 
 def column_types(columns: Mapping[str, str]) -> dict[str, pa.DataType]:
-    """Return Arrow's types for those of plan.yaml; datetimes are read as text and parsed by the clock's rules."""
+    """Return Arrow's types for those of plan.yaml. Datetimes are read as text and parsed by the rules of `Clock`."""
     return {name: _TYPES[kind] for name, kind in columns.items()}
 
 
@@ -77,7 +77,7 @@ class CsvReader:
             header = 0 if self._config.header else 1
             raise self._located(str(error), bad, path, names=wanted, start=start, header=header) from None
         except (OSError, EOFError) as error:
-            problem = f"{path.name} cannot be read on: {error}"
+            problem = f"{path.name} cannot be read any further: {error}"
             raise MalformedRowError(stream=self._mapping.stream, row=self._row, problem=problem) from None
 
     def _typed(self, block: pa.RecordBatch, name: str) -> Any:
@@ -89,12 +89,12 @@ class CsvReader:
     def _located(
         self, text: str, bad: _Unreadable, path: Path, *, names: list[str], start: int, header: int
     ) -> MalformedRowError:
-        """Turn Arrow's complaint into ours: which row, which column, which value, what to do."""
+        """Return our error for one of Arrow's: which row, which column, which value, and what to do."""
         row, problem = self._row, text
         if bad.row is not None:
             number, expected, got, line = bad.row
             row = start + number - 1 - header
-            problem = f"{got} fields where the header has {expected}: {line!r}"
+            problem = f"{got} fields, but the header has {expected}: {line!r}"
         elif found := re.search(
             r"CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to ([^:]+): (.*)", text, re.DOTALL
         ):

@@ -1,4 +1,4 @@
-"""The rows of a source that a user wrote: as arrivals, with bookmarks of where a run can go on.
+"""The rows of a user's source, as arrivals, with bookmarks from which a run can resume.
 
 >>> from dgs.job.schema import StreamConfig
 >>> from dgs.model.program import Program
@@ -34,11 +34,11 @@ from dgs.workers.sources.rows import Arrivals
 from dgs.workers.sources.shaping.mapping import Mapping, each_arrival
 
 POLL = 0.01
-"""Seconds after which a live source that had nothing is asked again."""
+"""Seconds until a live source without rows is asked again."""
 
 
 class CustomReader:
-    """Reads a user's source. `delay`: within which rows are sorted later on, in the plan's unit; None: they are not."""
+    """Reads a user's source. `delay`: the duration of `sort_within`, in the plan's unit; None without one."""
 
     def __init__(
         self, source: ConnectedSource, mapping: Mapping, *, delay: int | None, batch_rows: int
@@ -52,11 +52,11 @@ class CustomReader:
 
     @property
     def origin(self) -> Origin:
-        """A bookmark: what a checkpoint says of the source, and how a run resumes behind it."""
+        """The description of the source with its bookmarks, and the way to resume from one."""
         return Origin(self._describe, resume=self._resume, seek=self._seek, close=self.close)
 
     def arrivals(self, *, follow: bool) -> Iterator[Arrivals]:
-        """Return the rows as they arrive, to be read once. `follow`: wait for those of a live source that are not there yet."""
+        """Return the rows as they arrive, to be read once. `follow`: wait for rows that a live source does not have yet."""
         if self._source.is_live:
             return CustomArrivals(self._read(), follow=follow)
         return (part for part in self._read() if part is not None)
@@ -85,7 +85,7 @@ class CustomReader:
         return self._start.latest
 
     def _read(self) -> Generator[Arrivals | None]:
-        """Yield what the source reads behind the start; None while it has nothing."""
+        """Yield the rows after the start, and None while the source has none."""
         mark = self._start
         if mark.floor > MIN_TS:
             yield nothing(mark.row, mark.floor - 1)
@@ -111,7 +111,7 @@ class CustomReader:
 
 
 class CustomArrivals(Live):
-    """The rows of a live source. `parts` gives None while there are none; without `follow` this is the end."""
+    """The rows of a live source. `parts` yields None while there are none; without `follow` that is the end."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class CustomArrivals(Live):
         return max(0.0, self._next_look - self._clock())
 
     def __next__(self) -> Arrivals:
-        """Return the next rows, none if there are none yet."""
+        """Return the next rows, if there are any yet."""
         part = next(self._parts)
         if part is None:
             if not self._follow:
@@ -140,5 +140,5 @@ class CustomArrivals(Live):
         return part
 
     def close(self) -> None:
-        """Let go of the source's generator."""
+        """Close the source's generator."""
         self._parts.close()

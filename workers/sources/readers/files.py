@@ -1,4 +1,4 @@
-"""Input files: a path or a glob, relative to the plan file; `.gz` is opened as what it holds.
+"""Input files: a path or a glob, relative to the plan file. Files that end in `.gz` are decompressed.
 
 >>> import tempfile
 >>> folder = Path(tempfile.mkdtemp())
@@ -21,7 +21,7 @@ from dgs.errors import MissingInputError
 
 
 def input_files(path: str, *, base_dir: Path, stream: str) -> tuple[Path, ...]:
-    """Return the files that `path` names, in the order of their names: one stream, row numbers go on from file to file.
+    """Return the files that `path` names, in the order of their names. Row numbers go on from file to file.
 
     Raises MissingInputError if there are none.
     """

@@ -16,7 +16,7 @@ from dgs.model.user_code import calling
 def generated(
     function: Callable[..., Any], arguments: Mapping[str, Any], *, ref: str, stream: str, program: str
 ) -> Iterator[Any]:
-    """Yield what the function yields. What it raises becomes a UserCodeError with the user's traceback first."""
+    """Yield the items of the function. Its exceptions become a UserCodeError, with the user's traceback first."""
     items = 0
     with calling(ref, program=program, where=lambda: f"for stream {stream!r}, after {items} items"):
         for item in function(**arguments):

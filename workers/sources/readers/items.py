@@ -1,9 +1,9 @@
-"""Events from Python: what `memory` sources hold and generators yield.
+"""Events from Python: the items of `memory` sources and generators.
 
-An item is an Event, a Heartbeat or a tuple (tag, ts, payload), where the tag is a Tag, a kind, or a pair (kind, key); or many
-events at once: an EventBatch (its stream, rank and row numbers are replaced by those of this stream), or a table of columns
-(an Arrow table or record batch, a dictionary, a data frame), which goes through the mapping of plan.yaml. Heartbeats take no
-row number.
+An item is an Event, a Heartbeat or a tuple (tag, ts, payload), where the tag is a Tag, a kind, or a pair (kind, key). An item may
+also be many events: an EventBatch, whose stream, rank and row numbers are replaced by those of this stream, or a table (an Arrow
+table or record batch, a dictionary of columns, a data frame), which goes through the mapping of plan.yaml. Heartbeats take no row
+number.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from dgs.workers.sources.shaping.tagging import TagValueError
 
 ITEM_LENGTH = 3
 SINGLES_AT_ONCE = 16_384
-"""Single items that are collected to one batch, at most."""
+"""At most this many single items are collected to one batch."""
 
 
 class ItemsReader:
-    """Reads items of any of these forms. `where` says where they come from, for errors; `first`: the number of the first row."""
+    """Reads items of any of these forms. `where`: their origin, for errors. `first`: the number of the first row."""
 
     def __init__(
         self, mapping: Mapping, items: Iterable[Any] = (), *, where: str, batch_rows: int, first: int = 0
@@ -48,7 +48,7 @@ class ItemsReader:
         self._needed_from = row
 
     def rows(self) -> Iterator[RawRows | Arrivals]:
-        """Yield single events collected to batches, and whole batches. Raises MalformedRowError for what is neither."""
+        """Yield single events, collected to batches, and whole batches. Raises MalformedRowError for any other item."""
         waiting: list[Any] = []
         for item in self._items:
             if isinstance(item, tuple) and not isinstance(item, EventBatch):
@@ -68,7 +68,7 @@ class ItemsReader:
             yield self._singles(waiting)
 
     def read(self, item: Any) -> Iterator[RawRows | Arrivals]:
-        """Yield the rows of one piece: many events at once, or a list of single ones. Raises MalformedRowError."""
+        """Yield the rows of one piece: a table, a batch, or a list of single events. Raises MalformedRowError."""
         if not isinstance(item, list):
             yield from self._many(item)
             return
@@ -97,7 +97,7 @@ class ItemsReader:
             self._row += count - skipped
 
     def _skipped(self, count: int) -> int:
-        """Return how many of the next `count` rows are not needed, and count them as read."""
+        """Return how many of the next `count` rows are not needed; count them as read."""
         skipped = min(max(self._needed_from - self._row, 0), count)
         self._row += skipped
         return skipped
@@ -147,7 +147,7 @@ class ItemsReader:
         if isinstance(item, tuple) and len(item) == ITEM_LENGTH:
             tag, ts, value = item
             return tag, ts, value
-        raise self._malformed(index, f"{item!r} is no event: expected (tag, ts, payload)")
+        raise self._malformed(index, f"{item!r} is not an event: expected (tag, ts, payload)")
 
     def _tag(self, value: Any, index: int) -> Tag:
         if isinstance(value, Tag):

@@ -1,8 +1,8 @@
 """JSON lines, one object per line, read in blocks of lines.
 
-Lines are parsed one by one and their values kept as they are (Arrow's own JSON reader types payloads loosely). With
+Lines are parsed one by one and their values are kept as they are; Arrow's JSON reader would change some types. With
 `heartbeats: true`, a line `{"kind": "heartbeat", "ts": ...}` is a heartbeat. Heartbeats and blank lines take no row number. A
-field that a line does not have is null, unless the payload is the whole line: then each record has the fields of its line.
+missing field is null, unless the payload is the whole line: then each record has the fields of its line.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dgs.workers.sources.shaping.mapping import PAYLOAD_COLUMN, Mapping
 
 HEARTBEAT = "heartbeat"
 LONGEST_LINE = 2**26
-"""Characters; a longer line is an error instead of a process that runs out of memory."""
+"""Characters. A longer line raises an error before the process runs out of memory."""
 Line = dict[str, Any]
 
 
@@ -37,7 +37,7 @@ class JsonlReader:
         self._whole_lines: bool | None = None
 
     def rows(self) -> Iterator[RawRows]:
-        """Yield the rows, at most `batch_rows` lines at a time. Raises MalformedRowError for a line that is no object."""
+        """Yield the rows, at most `batch_rows` lines at a time. Raises MalformedRowError for a line that is not an object."""
         for path in self._paths:
             lines: list[Line] = []
             before: list[int] = []
@@ -68,17 +68,17 @@ class JsonlReader:
                         continue
                     line = json.loads(text)
                     if not isinstance(line, dict):
-                        raise self._broken(path, number, "the line is no JSON object")
+                        raise self._broken(path, number, "the line is not a JSON object")
                     yield line
         except json.JSONDecodeError as error:
             raise self._broken(
-                path, number, f"the line is no JSON: {error.msg}, column {error.colno}"
+                path, number, f"the line is not JSON: {error.msg}, column {error.colno}"
             ) from None
         except RecursionError:
             raise self._broken(path, number, "the line is nested too deeply") from None
         except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
             raise self._broken(path, number + 1, f"the file cannot be read any further: {error}") from None
-        except ValueError as error:  # a number of more digits than Python converts
+        except ValueError as error:  # a number with more digits than Python converts
             raise self._broken(path, number, f"the line holds a value that cannot be read: {error}") from None
 
     def _broken(self, path: Path, number: int, problem: str) -> MalformedRowError:

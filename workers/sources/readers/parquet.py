@@ -1,4 +1,4 @@
-"""Parquet files, a batch of rows at a time, only the columns that are needed."""
+"""Parquet files, read in batches of rows, only the needed columns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ParquetReader:
         self._needed_from = 0
 
     def skip_to(self, row: int) -> None:
-        """Leave out whole row groups before a row, and the rows of its own group that come before it."""
+        """Leave out the rows before a row: whole row groups, and the first rows of its own group."""
         self._needed_from = row
 
     def rows(self) -> Iterator[RawRows]:
@@ -53,7 +53,7 @@ class ParquetReader:
                 self._row += batch.num_rows
 
     def _groups_from(self, file: pq.ParquetFile) -> list[int]:
-        """Return the row groups that have rows which are needed; count those before as read."""
+        """Return the row groups with needed rows; count the groups before them as read."""
         groups = list(range(file.num_row_groups))
         while groups:
             rows = file.metadata.row_group(groups[0]).num_rows

@@ -1,5 +1,5 @@
-"""Shaping: raw rows become events in order.
+"""Shaping: raw rows become events in order. Read in this order.
 
-- `mapping`: which columns are time, tag and payload; `times`, `tagging`, `payloads`: how each of them is read.
-- `disorder`: what happens to a row that comes too late; `reorder`: the bounded buffer that sorts.
+- `mapping`: the columns of time, tag and payload. `times`, `tagging`, `payloads`: how to read each of them.
+- `disorder`: the policies for rows that come too late. `reorder`: the bounded buffer that sorts.
 """

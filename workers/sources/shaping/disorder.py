@@ -1,8 +1,8 @@
-"""Disorder: each stream must be non-decreasing in time; what happens to an event that is not is the user's choice.
+"""Disorder: the times of a stream must not decrease, and the user chooses a policy for events that come too late.
 
 All three policies rest on one number, the *floor*: the least timestamp that may still come. It is the latest timestamp so
-far minus the allowed delay (0, or the duration of `sort_within`), or one above the latest heartbeat if that is more. An event
-below the floor is disorder; the floor never sinks, so dropped events do not move it.
+far minus the allowed delay (0, or the duration of `sort_within`), or one above the latest heartbeat if that is greater. An event
+below the floor is disorder. The floor never sinks, so dropped events do not move it.
 
 >>> from dgs.workers.sources.rows import NO_BEATS
 >>> floors(np.array([5, 9, 7]), NO_BEATS, delay=3, floor=0)       # before each event, and after the last
@@ -25,31 +25,31 @@ from dgs.workers.sources.shaping.reorder import SortedChunks
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """Events of a stream in its order, and the frontier of the stream behind them."""
+    """Events of a stream in order, and the frontier of the stream after them."""
 
     batch: EventBatch
     frontier: OrderKey
 
 
 class Ordering(Protocol):
-    """A policy. `drops` counts the events left out so far.
+    """A policy for disorder. `drops`: the number of events left out so far.
 
-    Law: the batches of successive calls, one after the other, are in the order of their keys, and each is at or above the
-    frontier that came before it.
+    Law: the batches of successive calls are in the order of their keys, and each is at or above the frontier of the call
+    before it.
     """
 
     rank: int
     drops: int
 
     def accept(self, arrivals: Arrivals) -> Ordered:
-        """Take events as they arrived; return those whose turn has come."""
+        """Take events in their order of arrival; return those that may go on."""
 
     def finish(self) -> Ordered:
-        """Return what is left when the stream has ended."""
+        """Return the remaining events when the stream has ended."""
 
 
 def ordering(policy: Literal["error", "drop"] | int, *, stream: str, rank: int) -> Ordering:
-    """Return the policy of a stream: `error`, `drop`, or the delay within which to sort, in the plan's unit."""
+    """Return the policy of a stream. `policy`: `error`, `drop`, or the delay of `sort_within` in the plan's unit."""
     if isinstance(policy, int):
         return SortWithin(stream, rank, delay=policy)
     return InOrder(stream, rank, drops_late=policy == "drop")
@@ -69,12 +69,12 @@ def floors(ts: Int64s, beats: Beats, *, delay: int, floor: int) -> tuple[Int64s,
 
 
 def below(floor: int, rank: int) -> OrderKey:
-    """Return the frontier of a stream whose floor is `floor`: END when no timestamp is left."""
+    """Return the frontier of a stream with this floor: END when no timestamp is left."""
     return END if floor >= MAX_TS else OrderKey(floor, rank, 0)
 
 
 class _Checked:
-    """The part that all policies share: the floor, and the error that names row, timestamp and what it came after."""
+    """The common part of all policies: the floor, and the error with the row, its timestamp and the previous one."""
 
     def __init__(self, stream: str, rank: int, *, delay: int) -> None:
         self.stream, self.rank, self.delay = stream, rank, delay
@@ -92,7 +92,7 @@ class _Checked:
         return np.flatnonzero(arrivals.ts < before), before
 
     def refuse(self, arrivals: Arrivals, index: int, floor: int) -> OutOfOrderError:
-        """Return the error for an event: it came after a later event, or after a heartbeat that excludes it."""
+        """Return the error for an event that came after a later event or after a heartbeat that excludes it."""
         latest = max(self._latest, int(arrivals.ts[:index].max(initial=MIN_TS)))
         previous = latest if latest - self.delay >= floor else floor - 1
         return OutOfOrderError(
@@ -111,7 +111,7 @@ class _Checked:
 
 
 class InOrder(_Checked):
-    """`error` and `drop`: events pass at once; the frontier is just above the last one, or above the last heartbeat."""
+    """`error` and `drop`: events pass at once. The frontier is just above the last event or the last heartbeat."""
 
     def __init__(self, stream: str, rank: int, *, drops_late: bool) -> None:
         super().__init__(stream, rank, delay=0)
@@ -119,7 +119,7 @@ class InOrder(_Checked):
         self._frontier = OrderKey(MIN_TS, rank, 0)
 
     def accept(self, arrivals: Arrivals) -> Ordered:
-        """Check that the events are in order, or leave out those that are not."""
+        """Check that the events are in order, or leave out late ones."""
         if not arrivals.beats.before and self._is_sorted(arrivals.ts):
             return self._passed_whole(arrivals)
         late, before = self.late(arrivals)
@@ -137,7 +137,7 @@ class InOrder(_Checked):
         return Ordered(batch, self._frontier)
 
     def _is_sorted(self, ts: Int64s) -> bool:
-        """Whether all is in order, the usual case: one comparison a row, and nothing is made."""
+        """Return whether all events are in order. This usual case costs one comparison per row."""
         return len(ts) > 0 and bool(ts[0] >= self.floor) and bool((ts[1:] >= ts[:-1]).all())
 
     def _passed_whole(self, arrivals: Arrivals) -> Ordered:
@@ -147,14 +147,14 @@ class InOrder(_Checked):
         return Ordered(batch, self._frontier)
 
     def finish(self) -> Ordered:
-        """Nothing is held back."""
+        """Return no events, since none are held back."""
         return Ordered(EventBatch.of(self.stream, rank=self.rank, tags=(), ts=()), END)
 
 
 class SortWithin(_Checked):
-    """`sort_within: d`: events wait until the floor has passed them; one at the latest timestamp - d is still in time.
+    """`sort_within: d`: events wait until the floor has passed them. An event at the latest timestamp - d is still in time.
 
-    Ties keep their order of arrival. Later than d is disorder, and an error.
+    Ties keep their order of arrival. An event that comes later than d is disorder, and an error.
     """
 
     def __init__(self, stream: str, rank: int, *, delay: int) -> None:
@@ -171,5 +171,5 @@ class SortWithin(_Checked):
         return Ordered(self._waiting.below(self.floor), below(self.floor, self.rank))
 
     def finish(self) -> Ordered:
-        """Return all that still waited."""
+        """Return all events that still wait."""
         return Ordered(self._waiting.rest(), END)

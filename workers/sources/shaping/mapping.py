@@ -1,4 +1,4 @@
-"""From named columns to events: which columns are the time, the tag and the payload of a stream.
+"""The mapping from named columns to events: which columns are the time, the tag and the payload of a stream.
 
 >>> from dgs.job.schema import StreamConfig
 >>> from dgs.model.program import Program
@@ -31,8 +31,8 @@ PAYLOAD_COLUMN = "payload"
 class Mapping:
     """The time, tag and payload of the rows of one stream, as its section of plan.yaml says.
 
-    `payload:` a name gives that column bare, a list records of those columns, an empty list nothing; without it the
-    payload is the column named `payload` if there is one, else a record of all columns.
+    With a name in `payload:`, the payload is that column; with a list, records of those columns; with an empty list, nothing.
+    Without `payload:`, it is the column named `payload` if there is one, else a record of all columns.
     """
 
     def __init__(self, config: StreamConfig, program: Program, *, plan_unit: TimeUnit) -> None:
@@ -57,7 +57,7 @@ class Mapping:
         return PAYLOAD_COLUMN if PAYLOAD_COLUMN in names else names
 
     def needed(self, available: Collection[str], where: str) -> list[str]:
-        """Return the columns to read out of those there are. Raises UnknownColumnError for one that is not there."""
+        """Return the columns to read, of those available. Raises UnknownColumnError for a missing one."""
         payload = self.payload_names(available)
         payloads = [payload] if isinstance(payload, str) else payload
         names = list(dict.fromkeys([self.ts_column, *self.tagging.columns, *payloads]))
@@ -67,7 +67,7 @@ class Mapping:
         return names
 
     def arrivals(self, rows: RawRows) -> Arrivals:
-        """Return the rows as events. Raises MalformedRowError for a row that is none."""
+        """Return the rows as events. Raises MalformedRowError for a row that is not an event."""
         beats = self.heartbeats(rows.beats, rows.first)
         if not rows.count:
             return Arrivals(rows.first, np.empty(0, dtype=np.int64), beats=beats)
@@ -90,15 +90,15 @@ class Mapping:
             raise MalformedRowError(stream=self.stream, row=first, problem=str(problem)) from None
 
     def batch(self, first: int, batch: EventBatch) -> Arrivals:
-        """Return a batch that a program made itself: its tags and payload are taken as they are.
+        """Return the arrivals of an EventBatch from user code, with its tags and payload unchanged.
 
-        Raises MalformedRowError for a code that is none of its tags.
+        Raises MalformedRowError for a code that is not the index of one of its tags.
         """
         ts = self.clock.times(batch.ts, first=first)
         codes, count = batch.codes, len(batch.tags)
         if codes is not None and len(codes) and not 0 <= codes.min() <= codes.max() < count:
             row = int(np.flatnonzero((codes < 0) | (codes >= count))[0])
-            problem = f"code {codes[row]} is none of the {count} tags of its batch"
+            problem = f"code {codes[row]} is not one of the {count} tags of its batch"
             raise MalformedRowError(stream=self.stream, row=first + row, problem=problem)
         return Arrivals(first, ts, batch.tags, batch.codes, batch.payload)
 
@@ -112,7 +112,7 @@ class Mapping:
 def each_arrival(
     mapping: Mapping, pieces: Iterable[RawRows | Arrivals], batch_rows: int
 ) -> Generator[Arrivals]:
-    """Yield what a reader reads as events, at most `batch_rows` at a time."""
+    """Yield the rows of a reader as events, at most `batch_rows` at a time."""
     for piece in pieces:
         if isinstance(piece, Arrivals):
             yield piece
@@ -122,7 +122,7 @@ def each_arrival(
 
 
 def unknown_column(stream: str, column: str, available: Collection[str], where: str) -> UnknownColumnError:
-    """Return the error that says which columns there are."""
+    """Return the error for a missing column, which names the available ones."""
     return UnknownColumnError(
         stream=stream, column=column, where=where, columns=", ".join(available) or "none"
     )

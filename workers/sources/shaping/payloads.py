@@ -1,6 +1,6 @@
-"""Payload columns as programs like them: numbers without nulls as NumPy arrays, the rest as Arrow arrays or lists.
+"""Payload columns in the best form for programs: numbers without nulls as NumPy arrays, others as Arrow arrays or lists.
 
-Law: the form never shows: `to_list` of the column gives the values that came in, whatever batch they came in.
+Law: the form does not change values: `to_list` of the column gives the values that came in, in any batch.
 
 >>> as_column([1, 2]), as_column([1, 2.5]), as_column([{"a": 1}, {"a": 2}])
 (array([1, 2]), [1, 2.5], {'a': array([1, 2])})
@@ -19,7 +19,7 @@ _NUMPY_TYPES = {int: np.int64, float: np.float64, bool: np.bool_}
 
 
 def as_column(values: list[Any]) -> Column:
-    """Return Python values as a column: numbers all of one type as NumPy, records all of the same names as columns."""
+    """Return Python values as a column: numbers of one type as a NumPy array, records with the same names as columns."""
     types = set(map(type, values))
     if len(types) != 1:
         return values
@@ -35,7 +35,7 @@ def as_column(values: list[Any]) -> Column:
 
 
 def settled(column: Column) -> Column:
-    """Return any column as one of the forms above; Arrow dictionaries and chunks are resolved."""
+    """Return any column in one of these forms. Arrow dictionaries and chunks are resolved."""
     if isinstance(column, list):
         return as_column(column)
     if isinstance(column, pa.ChunkedArray):
@@ -61,7 +61,7 @@ def _records(values: list[dict[Any, Any]]) -> Column:
 
 
 def _microseconds(column: Any) -> Any:
-    """Return times as microseconds, also inside of records and lists, where that loses nothing: what Python's datetime can hold."""
+    """Return times in microseconds, which Python's datetime can hold, also in records and lists, if that loses nothing."""
     wanted = _in_microseconds(column.type)
     if wanted == column.type:
         return column
@@ -72,7 +72,7 @@ def _microseconds(column: Any) -> Any:
 
 
 def _in_microseconds(kind: pa.DataType) -> pa.DataType:
-    """Return a type with all its nanoseconds microseconds."""
+    """Return a type with microseconds in place of nanoseconds."""
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
         return pa.timestamp("us", kind.tz)
     if pa.types.is_struct(kind):

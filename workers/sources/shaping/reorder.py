@@ -1,7 +1,7 @@
 """The bounded reorder buffer: chunks sorted on arrival, released from the front by timestamp.
 
-Each chunk is cut where the released part ends (a view); only the released parts are merged, so an event is copied a fixed
-number of times however long it waits.
+Each chunk is cut, as a view, where the released part ends. Only released parts are merged, so an event is copied a fixed number
+of times, however long it waits.
 
 >>> from dgs.model.tags import Tag
 >>> waiting = SortedChunks("clicks", 0)
@@ -24,7 +24,7 @@ from dgs.model.tags import Tag
 
 
 class SortedChunks:
-    """Events of one stream that wait for their turn. Ties keep the order in which they were added."""
+    """Waiting events of one stream. Ties keep the order in which they were added."""
 
     def __init__(self, stream: str, rank: int) -> None:
         self._empty = EventBatch.of(stream, rank=rank, tags=(), ts=())
@@ -54,7 +54,7 @@ class SortedChunks:
 
 
 def joined(batches: Sequence[EventBatch]) -> EventBatch:
-    """Return the events of several batches of one stream one after the other, in no particular order of keys."""
+    """Return the events of several batches of one stream as one batch, without sorting."""
     first = batches[0]
     if len(batches) == 1:
         return first

@@ -1,6 +1,6 @@
-"""The tag of each row: literal, put together from columns, or brought along in a column `tag`.
+"""The tag of each row: a constant, made from columns, or given in a column `tag`.
 
-Columns are dictionary-encoded first, so Python looks at each distinct value once, not at each row.
+Columns are dictionary-encoded first, so Python handles each distinct value once and not each row.
 
 >>> from dgs.job.schema import StreamConfig
 >>> from dgs.model.program import Program
@@ -32,7 +32,7 @@ Distinct = tuple[list[Any], npt.NDArray[np.int64]]
 
 
 class TagValueError(Exception):
-    """A value is no part of a tag; the text says why."""
+    """A value cannot be part of a tag. The text says why."""
 
 
 class Tagging:
@@ -71,7 +71,7 @@ class Tagging:
         return self._each(pairs, lambda pair: self.made_of(*pair), rows.first)
 
     def tag_of(self, value: Any) -> Tag:
-        """Return the tag that a row brings along: a Tag, a kind, or a pair of kind and key."""
+        """Return the tag that a row gives: a Tag, a kind, or a pair of kind and key."""
         if isinstance(value, Tag):
             return value
         if isinstance(value, (list, tuple)) and len(value) == 2:  # noqa: PLR2004

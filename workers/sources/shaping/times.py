@@ -1,4 +1,4 @@
-"""Time columns: integers as they are or scaled, ISO-8601 text and datetimes as time since 1970-01-01 UTC.
+"""Time columns as int64: integers unchanged or scaled, ISO-8601 text and datetimes as time since 1970-01-01 UTC.
 
 Everything becomes int64 in the plan's unit (nanoseconds for text and datetimes if the plan has none). Times finer than the
 unit are rounded down, which never changes their order. Text and datetimes without zone are taken as UTC.
@@ -29,13 +29,13 @@ _ARROW_FAILURES = (pa.ArrowException, ValueError, TypeError, OverflowError)
 
 
 class UntypableError(Exception):
-    """A column is no time; the text says why."""
+    """A column is not a time. The text says why."""
 
 
 class Clock:
     """Turns the time columns of one stream into int64s. It remembers whether times were bare numbers or calendar times.
 
-    The two are never mixed: they would order wrongly in silence.
+    Mixing the two raises an error, since the events would silently be in a wrong order.
     """
 
     def __init__(self, stream: str, *, plan_unit: TimeUnit, column_unit: TimeUnit | None = None) -> None:
@@ -62,16 +62,16 @@ class Clock:
             return self._row_by_row(column, first)
 
     def _is_plain(self, column: Column) -> bool:
-        """Whether a column is times already, as those of tables in memory usually are.
+        """Return whether a column has times that need no conversion, as tables in memory usually do.
 
-        If it is in order its last time is its greatest; if not, the ordering looks for the reserved time.
+        Only the last time is compared with the reserved one. If the column is not in order, the ordering compares all.
         """
         if not (isinstance(column, np.ndarray) and column.dtype == np.int64 and self._column == self._plan):
             return False
         return self.is_calendar is not True and (not len(column) or int(column[-1]) < MAX_TS)
 
     def _row_by_row(self, column: Column, first: int) -> Int64s:
-        """Convert where the column as a whole is no time: find the row to blame, or types that differ from row to row."""
+        """Convert row by row, to name the bad row or to accept types that differ between rows."""
         times = np.empty(len(column), dtype=np.int64)
         for i in range(len(column)):
             value = column[i]
@@ -140,12 +140,12 @@ def _as_arrow(column: Column) -> Any:
         array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
     if isinstance(column, list) and any(isinstance(value, bool) for value in column):
-        raise UntypableError("true and false are no timestamps")
+        raise UntypableError("true and false are not timestamps")
     return pa.array(column)
 
 
 def _parsed(texts: Any) -> Any:
-    """Return the instants that ISO-8601 texts name, with or without zone."""
+    """Return the instants of ISO-8601 texts, with or without zone."""
     zoned = pc.match_substring_regex(texts, _ZONE)
     try:
         if not pc.any(zoned).as_py():
@@ -157,11 +157,11 @@ def _parsed(texts: Any) -> Any:
         if len(texts) > 1 or not re.fullmatch(r"\s*[+-]?\d+\s*", text):
             raise UntypableError(f"{text!r} is not an ISO-8601 time") from None
         raise UntypableError(f"{text!r} is text, not a number, and not an ISO-8601 time either") from None
-    raise UntypableError("times with and without zone")  # row by row takes them one at a time
+    raise UntypableError("times with and without zone")  # `_row_by_row` converts them one at a time
 
 
 def datetimes(texts: Any) -> Any:
-    """Return ISO-8601 texts as datetimes in UTC, null as null. Raises UntypableError."""
+    """Return ISO-8601 texts as datetimes in UTC. Null stays null. Raises UntypableError."""
     if texts.null_count == len(texts):
         return pa.nulls(len(texts), pa.timestamp("us"))
     filled = pc.fill_null(texts, "1970-01-01")
@@ -173,7 +173,7 @@ def datetimes(texts: Any) -> Any:
 
 
 def _scaled(values: Int64s, source: int, target: int) -> Int64s:
-    """Return times of a unit of `source` nanoseconds in one of `target`, rounded down."""
+    """Return times in units of `source` nanoseconds as times in units of `target`, rounded down."""
     if source == target:
         return values
     if source < target:
