@@ -1,7 +1,7 @@
-"""Outputs for a Python function: it is called with each batch, at the hosts.
+"""A sink that calls a Python function with each batch of outputs, at the hosts.
 
-The function sees every output at least once: after a crash some come again. Their ids tell: (stream, ts, seq, tag, index) of an
-`OutputBatch` row are the same then, and for each tag they only grow.
+The function sees every output at least once, and some of them again after a crash. A repeat has the same id, (stream, ts, seq,
+tag, index) of an `OutputBatch` row, and the ids of a tag only grow.
 
 >>> from dgs.model.tags import Tag
 >>> batch = OutputBatch.of("s", rank=0, tags=[Tag("a")], ts=[5], seq=[0], index=[0], values=["hello"])
@@ -30,7 +30,7 @@ class CallableSink(Delivered):
         self._ref, self._program = ref, program
 
     def write(self, batch: OutputBatch, epoch: int) -> None:  # noqa: ARG002 - everything goes out at once
-        """Call the function. What it raises becomes a UserCodeError with the user's traceback first."""
+        """Call the function. Its exceptions become a UserCodeError, with the user's traceback first."""
         if not len(batch):
             return
         where = f"as a sink, for {len(batch)} outputs of stream {batch.stream!r}"

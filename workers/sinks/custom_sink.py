@@ -1,4 +1,4 @@
-"""Sinks that users write: what one must do, and what stands between it and the runtime.
+"""Sinks that users write: the protocol `Sink`, and the wrapper through which the runtime calls one.
 
 >>> from dgs.model.tags import Tag
 >>> class Lines:
@@ -40,8 +40,8 @@ ROLE = "sink"
 class Generation:
     """One attempt at a run: from a checkpoint until the run ends or stops, or a host is lost.
 
-    `run`: the same for all attempts at a run, also after it was stopped, and for no other. `number` counts them. `epoch`: the last
-    one that is committed; 0 where the run begins.
+    `run`: the id of the run, which is the same for all its attempts, also after a stop. `number`: counts the attempts. `epoch`:
+    the last committed epoch, 0 at the beginning of the run.
     """
 
     run: str
@@ -52,35 +52,35 @@ class Generation:
 class Sink(Protocol):
     """A place for outputs. A plan file names its class: `sinks: [{custom: {ref: "file.py:Name", args: {...}}}]`.
 
-    Objects are made with `args` by keyword: one in each host, which writes and stages what its workers put out, and one in the
-    process that started the run, which publishes what is committed. An *epoch* is what lies between two checkpoints; a run without
-    them is one epoch. Outputs of two epochs come in turns, as workers close an epoch at different moments.
+    Objects are made with `args` by keyword. One in each host writes and stages the outputs of its workers. One in the process
+    that started the run publishes committed outputs. An *epoch* is the time between two checkpoints; a run without checkpoints is
+    one epoch. Outputs of two epochs come in turns, since workers close an epoch at different moments.
 
-    A sink that stages holds outputs back until they are committed: each is there exactly once, whatever fails. It has `publish`. A
-    sink without `publish` lets outputs go at once: some come again after a crash, with the same ids (see `ids`).
+    A sink with `publish` holds outputs back until they are committed. Each is visible exactly once, whatever fails. A sink
+    without `publish` shows outputs at once: after a crash some come again, with the same ids (see `ids`).
 
-    Laws, which `dgs.testing.check_sink` looks after. Of a sink that stages:
+    Laws, which `dgs.testing.check_sink` checks. A sink with `publish`:
 
-    - hidden: nothing is to be seen of an epoch before it is published.
-    - durable: what `stage` has returned can be published, once or more often, in any later process, also after `close` or `abort`.
-    - once: publishing again changes nothing, and staging again in place of what was lost does not count twice.
-    - discard: what is staged when a generation begins, and was not published before, never shows.
+    - hidden: no output of an epoch is visible before it is published.
+    - durable: the result of `stage` can be published, once or several times, in any later process, also after `close` or `abort`.
+    - once: publishing again changes nothing. Outputs that are staged again in place of lost ones do not count twice.
+    - discard: outputs that are staged but not published when a generation begins never become visible.
     - order: outputs of a tag are in the order in which they were written, epoch by epoch.
 
-    Of one that does not: what was written is there after `stage`, and outputs that come again are there once.
+    A sink without `publish`: outputs are visible after `stage`, and repeated outputs only once.
     """
 
     def begin(self, generation: Generation) -> None:
-        """Hear, in the process that started the run, that a generation begins: no host writes, and all that is committed is published.
+        """Begin a generation, in the process that started the run. No host writes, and all committed outputs are published.
 
-        What else is staged belongs to no checkpoint. At epoch 0 the run begins: this is where to remove what an earlier run has
-        left, if this one is to take its place.
+        All other staged outputs belong to no checkpoint. At epoch 0 the run begins: a run that replaces the outputs of an
+        earlier one removes them here.
         """
 
     def open(self, generation: Generation, host: int) -> None:
-        """Hear, in a host, whose outputs will come.
+        """Open the sink in a host. Outputs of `host` in `generation` will come.
 
-        A host of an older generation may still be at work: names of what is staged should have both in them.
+        A host of an older generation may still be at work, so the names of staged outputs should contain both numbers.
         """
 
     @abstractmethod
@@ -89,28 +89,28 @@ class Sink(Protocol):
 
     @abstractmethod
     def stage(self, epoch: int) -> Any:
-        """Make all that was written of an epoch durable: no more of it will come. Return what `publish` needs, as plain data, or None.
+        """Make all outputs of an epoch durable: no more of them will come. Return plain data for `publish`, or None.
 
-        Leave no lock behind: others write and publish before the next call comes.
+        Keep no lock after this: other objects write and publish before the next call.
         """
 
     def publish(self, staged: Sequence[Any]) -> None:
-        """Show, in the process that started the run, what hosts have staged: it is committed. `staged`: what `stage` returned there.
+        """Make committed outputs visible, in the process that started the run. `staged`: the results of `stage` in the hosts.
 
-        It may be called again with the same, also by another process, after a crash.
+        After a crash it may be called again with the same arguments, also in another process.
         """
 
     def close(self) -> None:
-        """Release what is open: the run is complete. What is staged may be published after this."""
+        """Close what is open: the run is complete. Staged outputs may be published after this."""
 
     def abort(self) -> None:
-        """Release what is open: the generation has ended early. What is staged may still be published."""
+        """Close what is open: the generation has ended early. Staged outputs may still be published."""
 
 
 def ids(batch: OutputBatch) -> list[tuple[str, int, int]]:
-    """Return the id of each output: the declared stream and the row of its event, and the how manieth output of that event it is.
+    """Return the id of each output: the declared stream and the row of its event, and its index among the event's outputs.
 
-    It is the same after a crash and under every plan.
+    The id is the same after a crash and under every plan.
 
     >>> from dgs.model.tags import Tag
     >>> ids(OutputBatch.of("s/1", rank=0, tags=[Tag("a")], ts=[5, 5], seq=[7, 7], index=[0, 1], values=["x", "y"]))
@@ -122,7 +122,7 @@ def ids(batch: OutputBatch) -> list[tuple[str, int, int]]:
 
 
 class ConnectedSink:
-    """A user's sink as the runtime calls it: what it raises, or returns and must not, becomes one of our errors."""
+    """A user's sink as the runtime calls it: exceptions and invalid results become our errors."""
 
     def __init__(self, sink: Any, *, ref: str, args: Mapping[str, Any], program: str) -> None:
         self._sink, self._ref, self._args = sink, ref, dict(args)
@@ -135,17 +135,17 @@ class ConnectedSink:
         return getattr(type(self._sink), "publish", Sink.publish) is not Sink.publish
 
     def begin(self, generation: Generation) -> None:
-        """Say that a generation begins."""
+        """Begin a generation."""
         with self._calling("begin"):
             getattr(self._sink, "begin", lambda _: None)(generation)
 
     def open(self, generation: Generation, host: int) -> None:
-        """Say whose outputs will come."""
+        """Open the sink for the outputs of a host."""
         with self._calling("open"):
             getattr(self._sink, "open", lambda *_: None)(generation, host)
 
     def write(self, batch: OutputBatch, epoch: int) -> None:
-        """Hand outputs over."""
+        """Pass outputs to the sink."""
         if not len(batch):
             return
         self._rows[epoch] += len(batch)
@@ -153,7 +153,7 @@ class ConnectedSink:
             self._sink.write(batch, epoch)
 
     def stage(self, epoch: int) -> Staged:
-        """Let an epoch become durable."""
+        """Let the sink make an epoch durable."""
         with self._calling("stage", f"for epoch {epoch}"):
             found = self._sink.stage(epoch)
         rows = self._rows.pop(epoch, 0)
@@ -162,17 +162,17 @@ class ConnectedSink:
         return Staged((StagedPart(self._ref, self._args, packed(found, self._broken), rows),))
 
     def publish(self, staged: Sequence[bytes]) -> None:
-        """Let what is committed show."""
+        """Let the sink make committed outputs visible."""
         with self._calling("publish", f"for {len(staged)} parts"):
             getattr(self._sink, "publish", lambda _: None)([codec.decode(part) for part in staged])
 
     def close(self) -> None:
-        """Say that the run is complete."""
+        """Close the sink: the run is complete."""
         with self._calling("close"):
             getattr(self._sink, "close", lambda: None)()
 
     def abort(self) -> None:
-        """Say that the generation ended early."""
+        """Close the sink: the generation ended early."""
         with self._calling("abort"):
             getattr(self._sink, "abort", lambda: None)()
 
@@ -180,10 +180,10 @@ class ConnectedSink:
         return calling(f"{self._ref}.{method}", program=self._program, where=lambda: where)
 
     def _broken(self, said: str) -> ConnectorError:
-        return ConnectorError(role=ROLE, ref=self._ref, problem=f"`stage` returned no plain data: {said}")
+        return ConnectorError(role=ROLE, ref=self._ref, problem=f"`stage` did not return plain data: {said}")
 
 
 def connected_sink(ref: str, args: Mapping[str, Any], base_dir: Path, *, program: str) -> ConnectedSink:
-    """Return the sink that a section `custom` names. Raises ProgramImportError."""
+    """Return the sink named in a section `custom`. Raises ProgramImportError."""
     made = load_connector(ref, args, base_dir, role=ROLE, needs=Sink.__abstractmethods__)
     return ConnectedSink(made, ref=ref, args=args, program=program)

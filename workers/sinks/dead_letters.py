@@ -31,13 +31,13 @@ from dgs.workers.sinks.formats.json_text import plain
 
 
 class DeadLetters:
-    """Writes dead letters: a sink, but for what it is given."""
+    """Writes dead letters. It is like a sink, but takes letters instead of outputs."""
 
     def __init__(self, sink: FileSink) -> None:
         self._sink = sink
 
     def write(self, letter: DeadLetter, epoch: int) -> None:
-        """Take a letter. What JSON cannot hold is written as its repr: it may be why the event failed."""
+        """Take a letter. A value that JSON cannot hold is written as its repr; it may be the reason why the event failed."""
         self._sink.write_column([_record(letter)], 1, epoch)
 
     def stage(self, epoch: int) -> Staged:
@@ -45,11 +45,11 @@ class DeadLetters:
         return self._sink.stage(epoch)
 
     def close(self) -> None:
-        """Release the files: the run is complete."""
+        """Close the files: the run is complete."""
         self._sink.close()
 
     def abort(self) -> None:
-        """Leave the `.partial` files."""
+        """Close the files and leave them `.partial`."""
         self._sink.abort()
 
 

@@ -1,4 +1,4 @@
-"""The promises of sinks about repeats after a crash, in a sentence.
+"""The promises of sinks about repeats after a crash, as a sentence.
 
 >>> sinks = [SinkConfig.model_validate({"callable": {"ref": "send.py:post"}}), SinkConfig.model_validate("stdout")]
 >>> print(deliveries(sinks, "exactly_once"))
@@ -17,17 +17,17 @@ from dgs.job.schema import SinkConfig
 from dgs.workers.sinks.custom_sink import connected_sink
 
 CENTRAL = ("memory", "stdout")
-"""Kinds of sinks that are in the caller's process, not at the hosts."""
+"""Kinds of sinks in the caller's process instead of the hosts."""
 
 Delivery = Literal["exactly_once", "at_least_once"]
 
 
 def is_exactly_once(config: SinkConfig, delivery: Delivery, base_dir: Path = Path()) -> bool:
-    """Return whether a sink of a checkpointed run sees each output exactly once, whatever crashes.
+    """Return whether a sink of a checkpointed run gets each output exactly once, whatever crashes.
 
-    Files are committed with a checkpoint, databases remember marks; sinks of the caller hold outputs back until they are
-    committed, if `delivery` says so; a function can do none of these. Custom sinks can if they publish; `base_dir`: where they
-    are. Raises ProgramImportError.
+    Files are committed with a checkpoint, and databases remember marks. Sinks of the caller hold outputs back until they are
+    committed, if `delivery` says so. A function cannot do any of this. Custom sinks can if they publish. `base_dir`: the start
+    of their relative paths. Raises ProgramImportError.
     """
     if config.kind in CENTRAL:
         return delivery == "exactly_once"
@@ -37,7 +37,7 @@ def is_exactly_once(config: SinkConfig, delivery: Delivery, base_dir: Path = Pat
 
 
 def deliveries(sinks: Sequence[SinkConfig], delivery: Delivery, base_dir: Path = Path()) -> str | None:
-    """Return what is to be said of sinks that give less than `delivery: exactly_once`; None if nothing is."""
+    """Return a sentence on the sinks that give less than `delivery: exactly_once`, None if there are none."""
     if delivery == "at_least_once":
         return None
     weak = [config for config in sinks if not is_exactly_once(config, delivery, base_dir)]

@@ -1,8 +1,8 @@
-"""High-water marks: which outputs a sink has accepted before (R8).
+"""High-water marks: the outputs that a sink has accepted before (R8).
 
-Per implementation tag the ids of outputs only grow, so one mark per tag tells repeats: what is at or below it has come before. A
-run that was resumed may deal a split stream differently; the split of an output under any dealing follows from its row number,
-so the marks of older dealings go on telling repeats.
+The ids of outputs only grow for each implementation tag, so one mark per tag identifies repeats: outputs at or below it. A
+resumed run may deal a split stream in another way. The row number of an output gives its split under any dealing, so marks of
+older dealings still identify repeats.
 
 >>> from dgs.model.tags import Tag
 >>> def outputs(stream, *seqs):
@@ -30,11 +30,11 @@ from dgs.workers.recovery.dealing import BLOCK
 from dgs.workers.recovery.positions import declared
 
 Mark = tuple[int, int, int, int]
-"""The id of an output: ts, rank, seq of its event, and its index."""
+"""The id of an output: ts, rank and seq of its event, and its index."""
 
 
 class MarkKey(NamedTuple):
-    """Whose mark it is: an implementation tag of a declared stream as it is dealt to `splits`. `key`: codec bytes."""
+    """The owner of a mark: an implementation tag of a declared stream dealt to `splits`. `key`: codec bytes."""
 
     stream: str
     splits: int
@@ -58,10 +58,10 @@ def accept(
     dealings: Iterable[int] = (),
     block: int = BLOCK,
 ) -> Accepted:
-    """Return what is new in a batch of a stream dealt to `splits`.
+    """Return the new outputs in a batch of a stream dealt to `splits`.
 
-    `known` gives a mark; `dealings`: the other numbers of splits for which there may be marks of that stream. The outputs of each
-    implementation tag are in the order of their ids.
+    `known` returns a mark. `dealings`: other numbers of splits for which there may be marks of that stream. The outputs of each
+    implementation tag must be in the order of their ids.
     """
     others = [number for number in dict.fromkeys(dealings) if number != splits]
     stream = declared(batch.stream)[0]
@@ -92,7 +92,7 @@ def accept(
 
 
 class Marks:
-    """Marks in memory."""
+    """Marks kept in memory."""
 
     def __init__(self, block: int = BLOCK) -> None:
         self._block = block
@@ -100,7 +100,7 @@ class Marks:
         self._dealings: dict[str, dict[int, None]] = {}
 
     def accept(self, batch: OutputBatch, splits: int) -> OutputBatch:
-        """Return what is new in a batch and remember it."""
+        """Return the new outputs in a batch, and remember them."""
         dealings = self._dealings.setdefault(declared(batch.stream)[0], {})
         new, marks = accept(batch, splits, known=self._marks.get, dealings=dealings, block=self._block)
         self._marks.update(marks)

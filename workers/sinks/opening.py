@@ -26,7 +26,7 @@ _SIMPLE: dict[str, Callable[[], HostSink]] = {"memory": MemorySink, "none": None
 
 
 def is_central(config: SinkConfig) -> bool:
-    """Return whether the sink must live in the caller's process, not at the hosts."""
+    """Return whether the sink must be in the caller's process instead of the hosts."""
     return config.kind in CENTRAL
 
 
@@ -46,12 +46,13 @@ def open_sink(
 ) -> HostSink:
     """Open a sink of one host. Paths are relative to `base_dir`; file sinks without a path write to `output_dir`.
 
-    `by_epoch`: the run has checkpoints, and files are committed epoch by epoch. Otherwise all hosts must have opened theirs
-    before any of them is closed. `run`: what a run is called, also after it is resumed, so that databases tell a run that goes
-    on from another; `continues`: it has committed outputs, so its tables must be there; `epoch`: the last that is committed. `splits`: into how many each declared stream is dealt. `program`: its name, for messages.
+    `by_epoch`: the run has checkpoints, and files are committed epoch by epoch. Otherwise all hosts must open their sinks before
+    any closes one. `run`: the id of the run, which stays the same after a resume, so that databases recognise it. `continues`:
+    the run has committed outputs, so its tables must exist. `epoch`: the last committed one. `splits`: the number of splits of
+    each declared stream. `program`: its name, for messages.
 
-    Raises OutputUnwritableError; FencedError if a newer generation of the run writes there; ProgramImportError if there is no
-    such function.
+    Raises OutputUnwritableError, FencedError if a newer generation of the run writes there, ProgramImportError for a missing
+    function.
     """
     details = config.details
     if config.kind in _SIMPLE:

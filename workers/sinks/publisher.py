@@ -1,4 +1,4 @@
-"""The publisher of a run: in the process that started it, it shows what a checkpoint commits, and nothing else.
+"""The publisher of a run: makes committed outputs visible, in the process that started the run.
 
 >>> publisher = Publisher((), Path(), program="Sums")
 >>> publisher.publish([])
@@ -18,7 +18,7 @@ from dgs.workers.sinks.files import publishing
 
 
 class Publisher:
-    """Publishes files, and the parts of custom sinks, with one object for each sink. Raises ProgramImportError if one cannot be made."""
+    """Publishes files, and parts of custom sinks, with one object per sink. Raises ProgramImportError if one cannot be made."""
 
     def __init__(self, sinks: Iterable[SinkConfig], base_dir: Path, *, program: str) -> None:
         self._base_dir, self._program = base_dir, program
@@ -28,7 +28,7 @@ class Publisher:
         ]
 
     def publish(self, staged: Sequence[StagedOutput]) -> None:
-        """Show what hosts have staged; what is shown already stays as it is. Raises OutputUnwritableError, UserCodeError."""
+        """Publish staged outputs. Those that are already visible stay so. Raises OutputUnwritableError, UserCodeError."""
         publishing.publish([file for file in staged if isinstance(file, StagedFile)])
         parts: dict[ConnectedSink, list[bytes]] = {}
         for part in staged:
@@ -43,12 +43,12 @@ class Publisher:
             sink.begin(generation)
 
     def close(self) -> None:
-        """Release what the sinks hold here. Raises UserCodeError."""
+        """Close the sinks in this process. Raises UserCodeError."""
         for sink in self._sinks.values():
             sink.close()
 
     def _sink(self, ref: str, args: Mapping[str, Any]) -> ConnectedSink:
-        """Return the sink of a name and arguments: one of the job, or of the checkpoint that is gone on with."""
+        """Return the sink with a name and arguments, from the job or from the checkpoint that the run resumes."""
         key = codec.encode((ref, dict(args)))
         if key not in self._sinks:
             self._sinks[key] = connected_sink(ref, args, self._base_dir, program=self._program)

@@ -18,7 +18,7 @@ from dgs.workers.sinks.formats.json_text import as_json
 
 
 class Delivered:
-    """The base of sinks whose outputs are delivered when `write` returns: nothing is left to do."""
+    """The base of sinks that have delivered outputs when `write` returns."""
 
     def stage(self, epoch: int) -> Staged:  # noqa: ARG002 - there is nothing to stage
         """Nothing to do."""
@@ -32,7 +32,7 @@ class Delivered:
 
 
 class MemorySink(Delivered):
-    """Keeps the batches it is given, in `batches`."""
+    """Keeps outputs in the list `batches`."""
 
     def __init__(self) -> None:
         self.batches: list[OutputBatch] = []
@@ -43,7 +43,7 @@ class MemorySink(Delivered):
 
 
 class NoneSink(Delivered):
-    """Counts outputs and forgets them: for measurements."""
+    """Counts outputs and drops them, for measurements."""
 
     def __init__(self) -> None:
         self.count = 0

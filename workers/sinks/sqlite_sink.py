@@ -1,11 +1,11 @@
-"""A table of a SQLite database: every output goes out at once, and exactly once.
+"""A sink that writes to a table of a SQLite database: every output goes out at once, and exactly once.
 
-Outputs and the marks that tell repeats are written in one transaction (R8). What the database does not take, because somebody
-else has it locked, stays here in order; `stage` returns it, so that it travels in the checkpoint (R7). Several hosts write to
-one database, each the outputs of its own tags.
+Outputs and the marks that identify repeats are written in one transaction (R8). While another process has the database locked,
+outputs wait here in order. `stage` returns them, so that they travel in the checkpoint (R7). Several hosts write to one database,
+each the outputs of its own tags.
 
-Beside each table of outputs there are two of ours. `dgs_writers` says which run writes it and in which generation: an older
-generation is refused (R8, R10), and a run that begins afresh takes the table over, without what earlier runs left in it.
+Besides the tables of outputs there are two of ours. `dgs_writers` has the run and the generation that write each table. An older
+generation is refused (R8, R10). A run that starts from the beginning takes the table over, and deletes the rows of earlier runs.
 `dgs_marks` has the marks.
 
 >>> import tempfile
@@ -42,7 +42,7 @@ from dgs.workers.storage.disk import sync_directory, sync_file
 from dgs.workers.storage.whole_files import refusing
 
 LOCKED_SECONDS = 2.0
-"""How long a write waits for a lock. While it waits the host does nothing else, so what is not accepted does not pile up."""
+"""Seconds that a write waits for a lock. The host does nothing else meanwhile, so waiting outputs do not pile up."""
 
 RETRY_SECONDS = 0.05
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -66,7 +66,7 @@ _WRITERS = "CREATE TABLE IF NOT EXISTS dgs_writers (sink TEXT PRIMARY KEY, run T
 class Writer:
     """The writer of a table. `run` stays the same when a run is resumed; `generation` counts its restarts.
 
-    `continues`: outputs of the run are committed, so the table must hold them.
+    `continues`: the run has committed outputs, so the table must hold them.
     """
 
     run: str
@@ -75,10 +75,10 @@ class Writer:
 
 
 def enter(db: sqlite3.Connection, table: str, writer: Writer, *, path: str) -> None:
-    """Make the tables, and note who writes from now on; inside of a transaction.
+    """Make the tables, and note the new writer. Call this inside a transaction.
 
-    Raises FencedError if a newer generation of the run does, OutputUnwritableError if the table is somebody else's,
-    SinkChangedError if a run continues whose outputs are not there.
+    Raises FencedError if a newer generation of the run writes, OutputUnwritableError if the table is not one of ours,
+    SinkChangedError if the run continues but its outputs are missing.
 
     >>> db = sqlite3.connect(":memory:", isolation_level=None)
     >>> enter(db, "outputs", Writer(run="a", generation=1), path="out.db")
@@ -86,7 +86,7 @@ def enter(db: sqlite3.Connection, table: str, writer: Writer, *, path: str) -> N
     >>> enter(db, "outputs", Writer(run="a", generation=2), path="out.db")      # resumed
     >>> db.execute("SELECT count(*) FROM outputs").fetchone()
     (1,)
-    >>> enter(db, "outputs", Writer(run="b", generation=1), path="out.db")      # begun afresh
+    >>> enter(db, "outputs", Writer(run="b", generation=1), path="out.db")      # another run
     >>> db.execute("SELECT count(*) FROM outputs").fetchone()
     (0,)
     """
@@ -94,7 +94,9 @@ def enter(db: sqlite3.Connection, table: str, writer: Writer, *, path: str) -> N
     db.execute(_MARKS)
     found, is_there = _writer(db, table), _columns(db, table)
     if is_there and (found is None or is_there != COLUMNS):
-        raise OutputUnwritableError(path=path, problem=f"it has a table {table!r} that is not one of outputs")
+        raise OutputUnwritableError(
+            path=path, problem=f"it has a table {table!r} that does not hold outputs of dgs"
+        )
     if found is not None and found.run == writer.run and found.generation > writer.generation:
         raise FencedError(path=path, generation=writer.generation, newest=found.generation)
     if writer.continues and (found is None or found.run != writer.run or not is_there):
@@ -107,7 +109,7 @@ def enter(db: sqlite3.Connection, table: str, writer: Writer, *, path: str) -> N
 
 
 def check(db: sqlite3.Connection, table: str, writer: Writer, *, path: str) -> None:
-    """Raise FencedError if another generation, or another run, writes now; inside of a transaction (R8)."""
+    """Raise FencedError if another generation or another run writes now. Call this inside a transaction (R8)."""
     found = _writer(db, table)
     if found != Writer(writer.run, writer.generation):
         newest = "of another run" if found is None or found.run != writer.run else found.generation
@@ -124,7 +126,7 @@ def _columns(db: sqlite3.Connection, table: str) -> tuple[str, ...]:
 
 
 class SqliteSink:
-    """Writes outputs to a table. `splits`: into how many each declared stream is dealt, 1 where it is not said."""
+    """Writes outputs to a table. `splits`: the number of splits of each declared stream (default 1)."""
 
     def __init__(
         self,
@@ -163,26 +165,26 @@ class SqliteSink:
         return db
 
     def write(self, batch: OutputBatch, epoch: int) -> None:
-        """Write what has not been written before, or keep it while the database is locked. Raises FencedError."""
+        """Write new outputs, or keep them while the database is locked. Raises FencedError."""
         if len(batch):
             self._pending.append((epoch, batch))
         self._flush()
 
     def stage(self, epoch: int) -> Staged:
-        """Make what is written durable; return what is not, up to this epoch."""
+        """Make written outputs durable; return those up to this epoch that could not be written."""
         self._flush()
         log = self._path.with_name(self._path.name + "-wal")
         with (
             refusing(log),
             suppress(FileNotFoundError),
-        ):  # without a log every transaction was made durable on its own
+        ):  # without a log, every transaction is durable already
             with log.open("rb") as file:
                 sync_file(file)
             sync_directory(log.parent)
         return Staged((), tuple(batch for of, batch in self._pending if of <= epoch))
 
     def close(self) -> None:
-        """Write what is left. Raises OutputUnwritableError if the database is still locked."""
+        """Write the waiting outputs. Raises OutputUnwritableError if the database is still locked."""
         self._flush()
         self._db.close()
         if self._pending:
@@ -191,7 +193,7 @@ class SqliteSink:
             raise OutputUnwritableError(path=self._path, problem=problem)
 
     def abort(self) -> None:
-        """Leave what was written."""
+        """Close the database, and leave the outputs in it."""
         self._db.close()
 
     def _flush(self) -> None:
@@ -223,7 +225,7 @@ class SqliteSink:
         self._marks.update(marks)
 
     def _mark(self, key: MarkKey) -> Mark | None:
-        """Return a mark. Only this host moves those of its tags while the generation lasts, so what was read once stays true."""
+        """Return a mark. During a generation only this host changes the marks of its tags, so each is read once."""
         if key not in self._marks:
             self._marks[key] = self._db.execute(
                 "SELECT ts, rank, seq, idx FROM dgs_marks"
@@ -233,7 +235,7 @@ class SqliteSink:
         return self._marks[key]
 
     def _dealt(self, stream: str) -> tuple[int, ...]:
-        """Return into how many a stream was dealt by whoever wrote here."""
+        """Return the numbers of splits under which outputs of a stream were written."""
         if stream not in self._dealings:
             found = self._db.execute(
                 "SELECT DISTINCT splits FROM dgs_marks WHERE sink = ? AND stream = ?", (self._table, stream)
@@ -263,7 +265,7 @@ def _transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 
 def _in_wal(db: sqlite3.Connection, deadline: float) -> bool:
-    """Let readers not wait for writers, where the file system allows it. Switching does not wait for locks by itself."""
+    """Switch to a write-ahead log, if the file system allows it, so that readers need not wait. Retry while locked."""
     while True:
         try:
             return bool(db.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal")

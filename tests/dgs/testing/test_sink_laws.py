@@ -301,7 +301,7 @@ WRONG = [
     (AddsToWhatWasStaged, "once", "after a part was staged again in place of what was lost"),
     (PublishesInTwoSteps, "once", "of `publish`, which was then called again"),
     (ReversesLines, "order", "an output of the same tag that was written later"),
-    (StagesNoPlainData, "plain", "`stage` returned no plain data"),
+    (StagesNoPlainData, "plain", "`stage` did not return plain data"),
 ]
 AT_ONCE = [
     (HasNoKey, "once", "after the outputs of epoch 2 came again, with the same ids, 4 is there 2 times"),

@@ -130,7 +130,7 @@ def test_what_a_sink_raises_comes_with_its_traceback(tmp_path, sinks):
 
 def test_what_stage_must_not_return_is_named(tmp_path, sinks):
     (tmp_path / "sinks.py").write_text(BAD.format(write="...", stage="return open"))
-    with pytest.raises(ConnectorError, match=r"sink sinks\.py:Bad: `stage` returned no plain data"):
+    with pytest.raises(ConnectorError, match=r"sink sinks\.py:Bad: `stage` did not return plain data"):
         opened(tmp_path, config("Bad")).stage(1)
 
 

@@ -157,7 +157,9 @@ def test_publishing_names_a_staged_file_that_is_gone(tmp_path, is_another_there)
     if is_another_there:
         (tmp_path / "final").write_text("of another run")
     file = StagedFile(str(tmp_path / "staged.partial"), str(tmp_path / "final"), 3, "", 1)
-    with pytest.raises(OutputUnwritableError, match=r"staged\.partial: this staged file of outputs is gone"):
+    with pytest.raises(
+        OutputUnwritableError, match=r"staged\.partial: this staged file of outputs is missing"
+    ):
         publish([file])
 
 

@@ -194,7 +194,7 @@ def test_table_of_somebody_else_is_left_alone(tmp_path):
     db.execute("INSERT INTO results VALUES ('mine')")
     db.commit()
     db.close()
-    with pytest.raises(OutputUnwritableError, match="a table 'results' that is not one of outputs"):
+    with pytest.raises(OutputUnwritableError, match="a table 'results' that does not hold outputs of dgs"):
         sink(tmp_path)
     assert table(tmp_path, "mine") == ["mine"]
 

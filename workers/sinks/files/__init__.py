@@ -1,6 +1,6 @@
-"""Sinks of files: staged while an epoch is open, published when it is committed.
+"""Sinks of files: staged when an epoch is closed, and published when it is committed. Read in this order.
 
-- `places`: where files of outputs are and how they are named.
-- `file_sink`: one open writer per epoch; `jsonl_sink`, `table_sinks`: the formats; `buffer`: small batches wait to be written together.
-- `part_file`: one file on its way; `publishing`: staged files get their final names.
+- `places`: the directories and names of output files. `owned`: which files in a directory are ours.
+- `part_file`: one file until it is published. `publishing`: staged files get their final names.
+- `file_sink`: one open writer per epoch. `jsonl_sink`, `table_sinks`: the formats. `buffer`: collects small batches.
 """

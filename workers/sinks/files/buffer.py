@@ -1,7 +1,7 @@
-"""Outputs that wait to be written together: small batches are dear one by one.
+"""A buffer that collects outputs to be written together, because writing small batches one by one is slow.
 
-Columns of one form are put together as columns; where the forms differ, each makes a column of its own, and `order` says in
-which order their rows came, so that views and the rare updates between them stay columns.
+Columns of one form are concatenated. If forms differ, there is a column for each, and `order` gives the order in which their rows
+came. So frequent views and the rare updates between them stay columns.
 
 >>> waiting = Waiting()
 >>> for column in ({"page": np.array([1])}, ["text"], {"page": np.array([2])}):
@@ -22,21 +22,21 @@ from dgs.model.columns import Column, Indices
 
 
 class Waiting:
-    """Columns collected. `rows` is how many rows wait."""
+    """Collected columns. `rows`: the number of waiting rows."""
 
     def __init__(self) -> None:
         self._columns: list[Column] = []
         self.rows = 0
 
     def add(self, column: Column) -> None:
-        """Let a column wait."""
+        """Append a column."""
         self._columns.append(column)
         self.rows += columns.length(column)
 
     def take(self) -> tuple[list[Column], Indices | None]:
-        """Remove all rows: return a column per form, and where in these, one after the other, the first row is, the second....
+        """Remove all rows. Return a column per form, and for each row, in order, its index in these columns put end to end.
 
-        An order of None: as they are.
+        The order is None if the rows are already in order.
         """
         waiting, self._columns, self.rows = self._columns, [], 0
         groups: dict[Any, list[int]] = {}
@@ -54,7 +54,7 @@ class Waiting:
 
 
 def _form(column: Column) -> Any:
-    """Return what columns have in common that `concat` puts together without a look at their values."""
+    """Return the form of a column. `concat` joins columns of one form without looking at their values."""
     if isinstance(column, dict):
         return tuple((name, _form(part)) for name, part in column.items())
     if isinstance(column, np.ndarray):

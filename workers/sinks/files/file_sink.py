@@ -1,6 +1,6 @@
-"""Sinks of files: one open writer per epoch. Formats (`dgs.workers.sinks.files.jsonl_sink`, `.table_sinks`) say how one epoch is written.
+"""The common part of file sinks: one open writer per epoch. The formats are in `jsonl_sink` and `table_sinks`.
 
-Nothing gets a final name here: `stage` returns durable `.partial` files, and whoever commits publishes them.
+`stage` returns durable `.partial` files. `publishing` gives them their final names after the commit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dgs.workers.storage.whole_files import refusing
 
 
 class EpochParts:
-    """The files of one epoch at one host, in the order in which they were begun."""
+    """The files of one epoch at one host, in the order of their creation."""
 
     def __init__(self, names: PartNames, epoch: int) -> None:
         self._names, self._epoch = names, epoch
@@ -37,11 +37,11 @@ class EpochParts:
         return part
 
     def count(self, rows: int) -> None:
-        """Note that so many outputs went to the last file."""
+        """Note that `rows` outputs went to the last file."""
         self._rows[-1] += rows
 
     def stage(self) -> list[StagedFile]:
-        """Make the files durable; those without outputs are removed."""
+        """Make the files durable, and remove those without outputs."""
         staged = []
         for part, rows in zip(self._parts, self._rows, strict=True):
             if rows:
@@ -63,11 +63,11 @@ class EpochWriter(Protocol):
         """Take outputs."""
 
     def finish(self) -> None:
-        """Write what is left, and what ends a file; nothing more will come."""
+        """Write the remaining outputs and the end of the file. No more outputs will come."""
 
 
 class FileSink:
-    """Writes files through `writer`. All hosts of a run without checkpoints must have opened theirs before any is closed."""
+    """Writes files through `writer`. In a run without checkpoints, all hosts must open their sinks before any closes one."""
 
     def __init__(self, names: PartNames, writer: Callable[[EpochParts], EpochWriter]) -> None:
         self._names, self._writer = names, writer
@@ -78,10 +78,10 @@ class FileSink:
             names.place.directory.mkdir(parents=True, exist_ok=True)
         if not names.by_epoch:
             self._earlier = EarlierRun(names.place)
-            self._begin(0)  # at once: the file is what keeps other runs out
+            self._begin(0)  # at once, since the lock on this file keeps other runs out
 
     def write(self, batch: OutputBatch, epoch: int) -> None:
-        """Collect the outputs; write them when there are enough."""
+        """Collect outputs, and write them when there are enough."""
         self.write_column(batch.values, len(batch), epoch)
 
     def write_column(self, values: Column, rows: int, epoch: int) -> None:
@@ -91,7 +91,7 @@ class FileSink:
             (self._open.get(number) or self._begin(number))[1].write(values)
 
     def _number(self, epoch: int) -> int:
-        """Return the epoch as the files know it: without checkpoints there is one."""
+        """Return the epoch for the names of files. Without checkpoints there is only epoch 0."""
         return epoch if self._names.by_epoch else 0
 
     def _begin(self, epoch: int) -> tuple[EpochParts, EpochWriter]:
@@ -100,7 +100,7 @@ class FileSink:
         return self._open[epoch]
 
     def stage(self, epoch: int) -> Staged:
-        """Write what is left of an epoch and make it durable; an epoch without outputs leaves no file."""
+        """Write the rest of an epoch and make it durable. An epoch without outputs leaves no file."""
         found = self._open.get(self._number(epoch))
         if found is None:
             return Staged()
@@ -115,7 +115,7 @@ class FileSink:
         return Staged(tuple(files))
 
     def close(self) -> None:
-        """Let go of the files; in a run without checkpoints, remove what an earlier run left."""
+        """Close the files. In a run without checkpoints, remove the files of an earlier run."""
         if self._open:
             raise InternalError(problem=f"outputs of epochs {sorted(self._open)} were never staged")
         for parts in self._staged:
@@ -124,9 +124,9 @@ class FileSink:
             self._earlier.remove()
 
     def abort(self) -> None:
-        """Write what is left and leave the `.partial` files."""
+        """Write the remaining outputs and leave the files `.partial`."""
         for parts, writer in self._open.values():
-            with suppress(DgsError):  # the run has failed already; why it did is the news
+            with suppress(DgsError):  # the error that made the run fail matters more
                 writer.finish()
             parts.release()
         for parts in self._staged:

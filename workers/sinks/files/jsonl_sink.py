@@ -21,13 +21,13 @@ class JsonlWriter:
         self._waiting = Waiting()
 
     def write(self, values: Column) -> None:
-        """Collect outputs; write them when there are enough."""
+        """Collect outputs, and write them when there are enough."""
         self._waiting.add(values)
         if self._waiting.rows >= ROWS_AT_ONCE:
             self.finish()
 
     def finish(self) -> None:
-        """Write what is left."""
+        """Write the remaining outputs."""
         if rows := self._waiting.rows:
             lines = json_lines(*self._waiting.take())
             with self._part.writing() as file:

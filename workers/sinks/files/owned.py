@@ -1,7 +1,7 @@
-"""Our own files in a directory of outputs: only what the list `.dgs-outputs` in it names is ever replaced or removed.
+"""Our own files in a directory of outputs: only files named in its list `.dgs-outputs` are ever replaced or removed.
 
-A file is listed, durably, before it gets its final name. A file that the list does not name, or that has changed since, belongs to
-somebody else: a run refuses to write beside it, because readers would take both for one table.
+A file is listed, durably, before it gets its final name. A file that is not listed, or that has changed since, is foreign: a run
+refuses to write beside it, because readers would take both for one table.
 
 >>> import tempfile
 >>> place = Place(Path(tempfile.mkdtemp()), "jsonl")
@@ -28,10 +28,10 @@ from dgs.workers.storage.disk import sync_directory, sync_file
 from dgs.workers.storage.whole_files import refusing, replace_with
 
 LIST = ".dgs-outputs"
-"""The name of the list: one JSON object a line. Spark and Arrow pass over files whose names begin with a dot."""
+"""The name of the list, which has one JSON object per line. Spark and Arrow ignore files whose names begin with a dot."""
 
 SHOWN = 3
-"""How many names an error gives."""
+"""An error gives at most this many names."""
 
 
 class OccupiedOutputError(InvalidError):
@@ -60,20 +60,22 @@ def list_outputs(files: Sequence[StagedFile]) -> None:
     for directory, new in lines.items():
         with refusing(directory / LIST), (directory / LIST).open("ab") as names:
             is_new = not names.tell()
-            names.write("\n".join(["", *new]).encode())  # a line that a crash has torn stays by itself
+            names.write(
+                "\n".join(["", *new]).encode()
+            )  # begins a new line, in case a crash has torn the last one
             sync_file(names)
             if is_new:
                 sync_directory(directory)
 
 
 def owned(place: Place) -> list[Path]:
-    """Return the files of a place that are listed and still as they were."""
+    """Return the files of a place that are listed and unchanged."""
     listed = _listed(place.directory)
     return [path for path in place.finals() if _is_as_listed(path, listed)]
 
 
 def foreign(place: Place) -> list[Path]:
-    """Return the files of a place that are not."""
+    """Return the files of a place that are not ours: not listed, or changed since."""
     return sorted(set(place.finals()) - set(owned(place)))
 
 
@@ -88,7 +90,7 @@ def check_free(places: Iterable[Place]) -> None:
 
 
 def check_no_inputs(places: Iterable[Place], streams: Iterable[StreamConfig], base_dir: Path) -> None:
-    """Raise OutputIsInputError if a file of a place is, or would be, one that a stream of the same plan reads."""
+    """Raise OutputIsInputError if a stream of the same plan reads, or would read, a file of a place."""
     paths = [(stream, path) for stream in streams if (path := getattr(stream.source.details, "path", None))]
     for place in places:
         for stream, path in paths:
@@ -99,7 +101,7 @@ def check_no_inputs(places: Iterable[Place], streams: Iterable[StreamConfig], ba
 
 
 def _reads(source: Path, place: Place) -> bool:
-    """Whether a path or glob names the directory of a place, or a file that it may hold."""
+    """Return whether a path or glob names the directory of a place, or a file that may be in it."""
     directory, source = place.directory.resolve(), source.parent.resolve() / source.name
     if source == directory or source in {path.resolve() for path in place.finals()}:
         return True
@@ -108,7 +110,7 @@ def _reads(source: Path, place: Place) -> bool:
 
 
 def _listed(directory: Path) -> dict[str, list[tuple[int, str]]]:
-    """Return sizes and digests by name: a name may be listed by several runs."""
+    """Return sizes and digests by name. Several runs may list the same name."""
     found: dict[str, list[tuple[int, str]]] = defaultdict(list)
     try:
         text = (directory / LIST).read_text(encoding="utf-8", errors="replace")
@@ -118,13 +120,13 @@ def _listed(directory: Path) -> dict[str, list[tuple[int, str]]]:
         try:
             about = json.loads(line)
             found[about["file"]].append((about["size"], about["digest"]))
-        except (ValueError, TypeError, KeyError):  # torn by a crash: its files have no final names yet
+        except (ValueError, TypeError, KeyError):  # a crash has torn the line; its file has no final name yet
             continue
     return found
 
 
 def _is_as_listed(path: Path, listed: dict[str, list[tuple[int, str]]]) -> bool:
-    """Whether a file has a listed size, and the digest if that is listed too (files of runs with checkpoints)."""
+    """Return whether a file has a listed size, and the listed digest (files of runs with checkpoints have one)."""
     try:
         size = path.stat().st_size
     except FileNotFoundError:

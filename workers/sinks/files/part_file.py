@@ -1,7 +1,7 @@
-"""One output file of one host: `....partial` while it is written and until it is published.
+"""One output file of one host, named `....partial` until it is published.
 
-Hosts tell the living from the leftovers of dead runs by a lock that each holds on its `.partial` file. Where outputs are not
-written by epochs the lock is held until the file has its final name, so that two runs cannot write to one directory.
+Each host holds a lock on its `.partial` file, which tells it from the leftovers of dead runs. In a run without epochs the lock is
+held until the file has its final name, so that two runs cannot write to one directory.
 
 >>> import tempfile
 >>> folder = Path(tempfile.mkdtemp())
@@ -34,13 +34,13 @@ BUFFER_BYTES = 1 << 20
 DIGEST_BYTES = 32
 
 ANOTHER_RUN = "another run is writing to it"
-"""Why a file of outputs cannot be written while somebody else has it."""
+"""The problem with an output file that is locked."""
 
 
 class PartFile:
-    """A file being written. Write to it inside of `writing`; then `stage` or `discard` it; `release` it in the end.
+    """A file being written. Write to it inside `writing`, then `stage` or `discard` it, and finally `release` it.
 
-    Raises OutputUnwritableError if the file cannot be written, or another run is writing to it.
+    Raises OutputUnwritableError if the file cannot be written or another run is writing to it.
     """
 
     def __init__(self, final: Path, partial: Path) -> None:
@@ -51,12 +51,12 @@ class PartFile:
 
     @contextmanager
     def writing(self) -> Iterator[IO[bytes]]:
-        """Give the file to be written to at its end. Raises OutputUnwritableError where that fails."""
+        """Yield the file, open at its end. Raises OutputUnwritableError if writing fails."""
         with refusing(self._partial.parent):
             yield self.file
 
     def stage(self, *, rows: int, with_digest: bool) -> StagedFile:
-        """Make the file and its name durable. The digest, if wanted, is that of what is read back."""
+        """Make the file and its name durable. `with_digest`: read the file back for its digest."""
         with refusing(self._partial):
             sync_file(self.file)
             sync_directory(self._partial.parent)
@@ -65,7 +65,7 @@ class PartFile:
         return StagedFile(str(self._partial.absolute()), str(self._final.absolute()), size, digest, rows)
 
     def discard(self) -> None:
-        """Remove the file: there is nothing to keep."""
+        """Remove the file, which has no outputs."""
         with refusing(self._partial):
             self._partial.unlink(missing_ok=True)
             self.file.close()
@@ -78,7 +78,7 @@ class PartFile:
 
 @contextmanager
 def locked(partial: Path) -> Iterator[None]:
-    """Hold the lock of a file, which is left as it is: it may be staged, and committed. If it is empty it is removed in the end.
+    """Hold the lock of a file without writing to it, since it may be staged and committed. An empty file is removed in the end.
 
     Raises OutputUnwritableError.
     """
@@ -99,7 +99,7 @@ def digest_of(path: Path) -> str:
 
 
 def is_abandoned(partial: Path) -> bool:
-    """Return whether no host writes this file; a leftover of a dead run is removed."""
+    """Return whether no host writes this file. If none does, remove it: it is a leftover of a dead run."""
     try:
         with partial.open("r+b") as file:
             if not take_at_once(file.fileno()):
@@ -111,7 +111,7 @@ def is_abandoned(partial: Path) -> bool:
 
 
 def _locked(partial: Path) -> IO[bytes]:
-    """Open a file and hold its lock. The one that had it before may have removed or renamed the file meanwhile."""
+    """Open a file and hold its lock. The previous holder may have removed or renamed the file, so check and try again."""
     while True:
         file = partial.open("ab", buffering=BUFFER_BYTES)
         if not take(file.fileno()):

@@ -1,7 +1,7 @@
 """The places of output files, and their names.
 
-A run without checkpoints writes one file per host: `part-0.jsonl`. A checkpointed run writes one per epoch and host, and has its
-generation in the name of what is not committed yet, so that a host left over from before a restart never writes to the same file.
+A run without checkpoints writes one file per host: `part-0.jsonl`. A checkpointed run writes one per epoch and host. Until the
+commit, the name contains the generation, so that a host left over from before a restart never writes to the same file.
 
 >>> names = PartNames(Place(Path("out"), "jsonl"), host=3, generation=2, by_epoch=True)
 >>> names.final(epoch=7).name, names.partial(epoch=7).name, names.final(epoch=7, number=1).name
@@ -20,18 +20,18 @@ PARTIAL = ".partial"
 FILE_KINDS = ("jsonl", "csv", "parquet", "spark")
 
 TRANSACTIONAL = (*FILE_KINDS, "custom")
-"""Kinds of sinks that are told at a commit what counts. The others remember themselves what they have accepted."""
+"""Kinds of sinks whose outputs become visible at a commit. The others remember which outputs they have accepted."""
 
 HIDDEN = "_"
-"""Spark, and most of what reads directories of Parquet, leaves out files whose names begin with it."""
+"""Spark, and most readers of directories of Parquet, ignore files whose names begin with it."""
 
 WAREHOUSE = "spark-warehouse"
-"""Where tables with a name are, beside the plan file: Spark's own name for it."""
+"""The directory of named tables, beside the plan file. Spark has the same default name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The files `<stem>-....<suffix>` of a directory. `mark`: before the names of files that are not committed yet."""
+    """The files `<stem>-....<suffix>` of a directory. `mark`: a prefix for the names of files that are not committed yet."""
 
     directory: Path
     suffix: str
@@ -39,21 +39,21 @@ class Place:
     mark: str = ""
 
     def finals(self) -> list[Path]:
-        """Return the files that have final names."""
+        """Return the files with final names."""
         return sorted(self.directory.glob(f"{self.stem}-*.{self.suffix}"))
 
     def partials(self) -> list[Path]:
-        """Return the files that have not."""
+        """Return the files without final names."""
         return sorted(self.directory.glob(f"{self.mark}{self.stem}-*.{self.suffix}{PARTIAL}"))
 
     def partial_of(self, final: Path) -> Path:
-        """Return the name of a file that will be called `final`, in a run without checkpoints."""
+        """Return the name of the file that becomes `final`, in a run without checkpoints."""
         return final.with_name(f"{self.mark}{final.name}{PARTIAL}")
 
 
 @dataclass(frozen=True, slots=True)
 class PartNames:
-    """The names of what one host writes to a place. `number` counts the files of one epoch."""
+    """The names of the files that one host writes to a place. `number` counts the files of one epoch."""
 
     place: Place
     host: int
@@ -61,11 +61,11 @@ class PartNames:
     by_epoch: bool = False
 
     def final(self, epoch: int, number: int = 0) -> Path:
-        """Return the name of a file that is committed."""
+        """Return the name of a file after its commit."""
         return self.place.directory / f"{self._stem(epoch, number)}.{self.place.suffix}"
 
     def partial(self, epoch: int, number: int = 0) -> Path:
-        """Return the name of a file until it is."""
+        """Return the name of a file before its commit."""
         generation = f".g{self.generation}" if self.by_epoch else ""
         name = f"{self._stem(epoch, number)}{generation}.{self.place.suffix}"
         return self.place.partial_of(self.place.directory / name)
@@ -76,12 +76,12 @@ class PartNames:
 
 
 def dead_letter_place(output_dir: Path) -> Place:
-    """Return where the dead letters of a run are."""
+    """Return the place of a run's dead letters."""
     return Place(output_dir, "jsonl", stem="dead-letter")
 
 
 def sink_place(config: SinkConfig, *, output_dir: Path, base_dir: Path) -> Place:
-    """Return where a file sink writes: a path relative to `base_dir`, or, without a path, `output_dir`."""
+    """Return the place of a file sink: its path relative to `base_dir`, or `output_dir` if it has no path."""
     if config.kind == "spark":
         return Place(table_place(config.details, base_dir), "parquet", mark=HIDDEN)
     path = config.details.path
@@ -98,7 +98,7 @@ def table_place(config: SparkTable, base_dir: Path) -> Path:
 def output_places(
     sinks: Iterable[SinkConfig], *, output_dir: Path, base_dir: Path, dead_letters: bool = False
 ) -> tuple[Place, ...]:
-    """Return all places into which a run writes files of outputs, and of dead letters if it may have any."""
+    """Return all places of a run's output files. `dead_letters`: also that of its dead letters."""
     files = tuple(
         sink_place(sink, output_dir=output_dir, base_dir=base_dir)
         for sink in sinks

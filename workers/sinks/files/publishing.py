@@ -1,8 +1,8 @@
-"""Staged files get their final names; what dead runs and earlier runs left goes away.
+"""Publishing: staged files get their final names, and files of dead and earlier runs are removed.
 
-A directory of outputs never holds files of two runs under final names. Without checkpoints, each host notes at its opening what
-an earlier run left and removes it at its end (`EarlierRun`). In a checkpointed run this, and the lock that keeps other runs out
-(`claim`), is the driver's: hosts may be killed and replaced, and one that is left over must neither publish nor keep out.
+A directory of outputs never holds files of two runs under final names. Without checkpoints, each host notes the files of an
+earlier run when it opens a sink, and removes them at its end (`EarlierRun`). In a checkpointed run the driver does this and has
+the lock that keeps other runs out (`claim`): hosts may be killed and replaced, and a leftover host must not publish or lock.
 
 >>> import tempfile
 >>> folder = Path(tempfile.mkdtemp())
@@ -31,25 +31,25 @@ Identity = tuple[int, int]
 
 
 def publish(files: Sequence[StagedFile]) -> None:
-    """Rename staged files to their final names, durably. What is done already is left as it is.
+    """Rename staged files to their final names, durably. Files that have been renamed already are left alone.
 
-    Raises OutputUnwritableError naming the file if one is under neither name.
+    Raises OutputUnwritableError with the file if one has neither name.
     """
     list_outputs(files)
     for file in files:
         path, final = Path(file.path), Path(file.final)
         with refusing(final):
-            if _size(path) == file.size:  # a `claim` may have an empty one of that name
+            if _size(path) == file.size:  # not the empty file that a `claim` may have made
                 path.replace(final)
             elif _size(final) != file.size:
-                raise OutputUnwritableError(path=path, problem="this staged file of outputs is gone")
+                raise OutputUnwritableError(path=path, problem="this staged file of outputs is missing")
     for directory in sorted({Path(file.final).parent for file in files}):
         with refusing(directory):
             sync_directory(directory)
 
 
 def discard_unpublished(places: Iterable[Place]) -> None:
-    """Remove the `.partial` files that no living host writes, staged ones too: call it when no commit is under way."""
+    """Remove the `.partial` files that no living host writes, also staged ones. Call this only when no commit is under way."""
     for place in places:
         with refusing(place.directory):
             for path in place.partials():
@@ -57,10 +57,10 @@ def discard_unpublished(places: Iterable[Place]) -> None:
 
 
 def remove_earlier(places: Iterable[Place]) -> None:
-    """Remove what earlier runs of ours left under final names.
+    """Remove the files that earlier runs left under final names.
 
-    A checkpointed run that begins afresh calls it before its first commit: once its record is written nobody could tell the files
-    of epoch 1 of this run from those of another.
+    A checkpointed run that starts from the beginning calls this before its first commit. After that, its files of epoch 1 could
+    not be told from those of another run.
     """
     for place in places:
         with refusing(place.directory):
@@ -70,7 +70,7 @@ def remove_earlier(places: Iterable[Place]) -> None:
 
 @contextmanager
 def claim(places: Iterable[Place]) -> Iterator[None]:
-    """Keep other runs out of the places of a checkpointed run, by the lock that host 0 of a run without checkpoints has.
+    """Keep other runs out of the places of a checkpointed run, with the lock that host 0 of a run without checkpoints takes.
 
     Raises OutputUnwritableError if another run writes there, or a directory cannot be made or written.
     """
@@ -83,14 +83,14 @@ def claim(places: Iterable[Place]) -> Iterator[None]:
 
 
 class EarlierRun:
-    """The files of an earlier run, as they are when a host of a new one begins."""
+    """The files of an earlier run, noted when a host of a new run begins."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
         self._files = {path: _identity(path) for path in owned(place)}
 
     def remove(self) -> None:
-        """Remove those that no host of the new run writes or has replaced, and what dead runs left."""
+        """Remove the files that no host of the new run writes or has replaced, and leftovers of dead runs."""
         with refusing(self._place.directory):
             for path, identity in self._files.items():
                 if is_abandoned(self._place.partial_of(path)) and _identity(path) == identity:

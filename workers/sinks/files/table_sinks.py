@@ -1,6 +1,6 @@
-"""CSV and Parquet files: outputs collected to large tables, each written as one block (a row group).
+"""CSV and Parquet files: outputs are collected to large tables, each written as one block (a row group).
 
-The first block fixes the columns and their types. Where later outputs have other columns, or values that do not fit, the host
+The first block fixes the columns and their types. If later outputs have other columns, or values that do not fit, the host
 begins another file: `part-0.parquet`, `part-0-1.parquet`, ....
 """
 
@@ -31,7 +31,7 @@ class TableWriter(Protocol):
         """Append a table."""
 
     def close(self) -> None:
-        """Write what ends the file; the file itself stays open."""
+        """Write the end of the file. The file itself stays open."""
 
 
 def open_parquet(file: IO[bytes], schema: pa.Schema) -> TableWriter:
@@ -40,13 +40,13 @@ def open_parquet(file: IO[bytes], schema: pa.Schema) -> TableWriter:
 
 
 def open_csv(file: IO[bytes], schema: pa.Schema) -> TableWriter:
-    """Return a writer of CSV with a header. Null is empty, texts are quoted where they must be."""
+    """Return a writer of CSV with a header. Null is an empty field, and texts are quoted if they must be."""
     options = arrow_csv.WriteOptions(quoting_style="needed", batch_size=ROWS_PER_BLOCK)
     return arrow_csv.CSVWriter(file, schema, write_options=options)  # type: ignore[no-any-return]
 
 
 class EpochTables:
-    """Writes the tables of one epoch through `opener`; `shape` makes them fit the format."""
+    """Writes the tables of one epoch through `opener`. `shape`: fits a table to the format."""
 
     def __init__(
         self,
@@ -62,13 +62,13 @@ class EpochTables:
         self._waiting = Waiting()
 
     def write(self, values: Column) -> None:
-        """Collect outputs; write them when there are enough."""
+        """Collect outputs, and write them when there are enough."""
         self._waiting.add(values)
         if self._waiting.rows >= ROWS_PER_BLOCK:
             self._flush()
 
     def finish(self) -> None:
-        """Write what is left, and the end of the file."""
+        """Write the remaining outputs, and the end of the file."""
         try:
             self._flush()
         finally:
@@ -107,7 +107,7 @@ def parquet_sink(names: PartNames) -> FileSink:
 
 
 def csv_sink(names: PartNames) -> FileSink:
-    """Return a sink of CSV files; nested values are written as JSON text."""
+    """Return a sink of CSV files. Nested values are written as JSON text."""
     return FileSink(names, partial(EpochTables, opener=open_csv, shape=flat))
 
 

@@ -1,6 +1,6 @@
-"""Outputs as tables, for csv and parquet: records become columns, other values one column `value`.
+"""Outputs as tables, for CSV and Parquet: records become columns, and other values one column `value`.
 
-A value that has no place in a column of one type (mixed types, tuples of different types) is written as its JSON text.
+Values without a common type (mixed types, tuples of different types) are written as JSON text.
 
 >>> table_of([{"page": "home", "views": 3}, {"page": "shop"}]).to_pydict()
 {'page': ['home', 'shop'], 'views': [3, None]}
@@ -37,18 +37,18 @@ def table_of(values: Column) -> pa.Table:
 
 
 def table_of_parts(parts: Sequence[Column], order: Indices | None) -> pa.Table:
-    """Return columns of different forms, one after the other, as one table, its rows taken in the given order."""
+    """Return columns of different forms, put end to end, as one table with its rows in the given order."""
     if order is None:
         return table_of(columns.concat(parts))
     if all(_is_record(part) for part in parts):
-        with suppress(pa.ArrowException):  # no type for both: the values decide, one by one
+        with suppress(pa.ArrowException):  # they have no common type, so decide value by value
             tables = map(table_of, parts)
             return pa.concat_tables(tables, promote_options="permissive").take(pa.array(order))
     return table_of(columns.take(columns.concat([columns.to_list(part) for part in parts]), order))
 
 
 def flat(table: pa.Table) -> pa.Table:
-    """Return the table with nested columns as JSON text and bytes as base64: what a CSV file can hold."""
+    """Return the table with nested columns as JSON text and bytes as base64, for a CSV file."""
     for i, field in enumerate(table.schema):
         if pa.types.is_nested(field.type) or pa.types.is_binary(field.type):
             text = as_json if pa.types.is_nested(field.type) else plain
@@ -58,7 +58,7 @@ def flat(table: pa.Table) -> pa.Table:
 
 
 def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table | None:
-    """Return the table in the given schema, or None where that would lose or change values."""
+    """Return the table in the given schema, or None if that would lose or change values."""
     if table.schema.equals(schema):
         return table
     if not set(table.column_names) <= set(schema.names):
@@ -76,7 +76,7 @@ def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table | None:
 
 
 def _widened(column: Any, kind: pa.DataType) -> Any:
-    """Return the column as a wider type of the same sort (null to anything, integers to floats), else None."""
+    """Return the column in a wider type (null to anything, integers to floats), else None."""
     numeric = (pa.types.is_integer, pa.types.is_floating)
     if column.type == kind or pa.types.is_null(column.type):
         return column.cast(kind)
@@ -86,7 +86,7 @@ def _widened(column: Any, kind: pa.DataType) -> Any:
 
 
 def _is_record(values: Column) -> bool:
-    """Return whether all values are dictionaries with texts as names."""
+    """Return whether all values are dictionaries with text keys."""
     if isinstance(values, dict):
         return bool(values) and all(isinstance(name, str) for name in values)
     return isinstance(values, list) and all(
@@ -117,6 +117,6 @@ def _combined(values: Column) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """Return a text as it is, if UTF-8 can hold it, and anything else as its JSON."""
+    """Return a text unchanged if UTF-8 can hold it, and any other value as JSON."""
     is_text = isinstance(value, str) and not _SURROGATE.search(value)
     return value if is_text else as_json(value)

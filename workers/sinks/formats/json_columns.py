@@ -1,6 +1,6 @@
-r"""Columns as lines of JSON, without a look at single values where their types allow it.
+r"""Columns as lines of JSON, made without handling single values if their types allow it.
 
-Law: the lines are those that `as_json` makes of the values one by one.
+Law: the lines are those that `as_json` makes of single values.
 
 >>> views = {"page": np.array(["a", "b"]), "visitor": np.array([4, 5]), "info": [None, {"x": 1}]}
 >>> json_lines([views, ["ok"]], order=np.array([0, 2, 1]))
@@ -25,13 +25,13 @@ Texts = Any
 """A text for all rows, or an Arrow array of them."""
 
 NOT_AS_IT_IS = '["\\\\\\x00-\\x1f\\x{85}\\x{2028}\\x{2029}]'
-"""What a text of JSON must escape, or what some readers take for the end of a line."""
+"""Characters that a JSON text must escape, or that some readers take for the end of a line."""
 NULL = "null"
 _ARROW_TYPES = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()}
 
 
 def json_lines(parts: Sequence[Column], order: Indices | None = None) -> bytes:
-    """Return a line of JSON, UTF-8, for each value of the columns, or for those that `order` lists.
+    """Return a line of JSON, in UTF-8, for each value of the columns, or for those that `order` lists.
 
     Raises CodecError for a value that JSON cannot hold.
     """
@@ -39,7 +39,7 @@ def json_lines(parts: Sequence[Column], order: Indices | None = None) -> bytes:
         lines = pa.concat_arrays([_lines(part) for part in parts])
         if order is not None:
             lines = lines.take(pa.array(order))
-    except pa.ArrowException:  # more than Arrow can hold in one array of texts
+    except pa.ArrowException:  # more text than one Arrow array can hold
         values = [value for part in parts for value in columns.to_list(part)]
         chosen = values if order is None else [values[row] for row in order.tolist()]
         return "".join(as_json(value) + "\n" for value in chosen).encode()
@@ -56,7 +56,7 @@ def _lines(column: Column) -> Any:
 
 
 def _merged(pieces: Iterable[Texts]) -> Iterable[Texts]:
-    """Yield the pieces with neighbouring constants put together."""
+    """Yield the pieces with neighbouring constants joined."""
     constant = ""
     for piece in pieces:
         if isinstance(piece, str):
@@ -71,7 +71,7 @@ def _merged(pieces: Iterable[Texts]) -> Iterable[Texts]:
 
 
 def _pieces(column: Column) -> list[Texts]:
-    """Return what, joined row by row, is the JSON of a column."""
+    """Return pieces that, joined row by row, are the JSON of a column."""
     if isinstance(column, dict) and column and all(type(name) is str for name in column):
         return _record(column)
     if isinstance(column, np.ndarray):
@@ -84,7 +84,7 @@ def _pieces(column: Column) -> list[Texts]:
 
 
 def _listed(values: list[Any]) -> list[Texts]:
-    """Return the pieces of a list, as columns where its values are of one type: records, or plain values and None."""
+    """Return the pieces of a list, as columns if its values have one type: records, or plain values and None."""
     types = set(map(type, values))
     if types == {dict}:
         names = list(values[0])
@@ -145,7 +145,7 @@ def _structs(column: Any) -> list[Texts]:
 
 
 def _floats(column: Any) -> Texts:
-    """Return the texts of floats, each different one (by its bits) made once."""
+    """Return the texts of floats. The text of each distinct value, by its bits, is made once."""
     coded = pa.array(column.view(np.int64)).dictionary_encode()
     texts = map(as_json, np.asarray(coded.dictionary).view(np.float64).tolist())
     return pa.array(texts, pa.string()).take(coded.indices)

@@ -1,7 +1,7 @@
-r"""Values as JSON: what the jsonl sink, stdout and text columns write.
+r"""Values as JSON, for the jsonl sink, stdout and text columns.
 
-Tuples, sets and arrays are lists; a tag is its kind, or [kind, key]; dates and times are ISO-8601; bytes are base64; decimals are
-text; records (dataclasses) are objects. NaN and the infinities, which JSON does not have, are null.
+Tuples, sets and arrays become lists. A tag becomes its kind, or [kind, key]. Dates and times are ISO-8601, bytes are base64,
+decimals are text, and records (dataclasses) are objects. NaN and the infinities, which JSON does not have, become null.
 
 >>> as_json(("view", {1, 2}, float("nan"))), as_json({"tag": Tag("view", 7), 3: b"\x00"})
 ('["view",[1,2],null]', '{"tag":["view",7],"3":"AA=="}')
@@ -30,17 +30,19 @@ from dgs.model.tags import Tag
 
 _fast = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 _UNSAFE = re.compile("[\x85\u2028\u2029\ud800-\udfff]")
-"""What some readers take for the end of a line, and what UTF-8 cannot hold."""
+"""Characters that some readers take for the end of a line, or that UTF-8 cannot hold."""
 
 
 def as_json(value: Any) -> str:
-    """Return one line of JSON: one for every reader of lines. Raises CodecError for a type it cannot write."""
+    """Return JSON that every reader takes for one line. Raises CodecError for a type that it cannot write."""
     text = _encoded(value)
     return text if text.isascii() else _UNSAFE.sub(_escape, text)
 
 
 def _encoded(value: Any) -> str:
-    with suppress(TypeError, ValueError):  # most values are JSON as they are; asking first would cost more
+    with suppress(
+        TypeError, ValueError
+    ):  # most values need no conversion, and checking first would cost more
         return _fast(value)
     try:
         return _fast(plain(value))
@@ -53,7 +55,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return the value in terms of JSON's own types. Raises CodecError for a type that has no place there."""
+    """Return the value in JSON's own types. Raises CodecError for a type that has no form in JSON."""
     if value is None or type(value) in (str, int, bool):
         return value
     for types, convert in _CONVERSIONS:
@@ -101,5 +103,5 @@ def _name(key: Any) -> str:
 
 
 def _sort_key(item: Any) -> tuple[str, Any]:
-    """Numbers by value, the rest by their text: sets come out the same in every run."""
+    """Return a key that sorts numbers by value and others by text, so that a set has the same order in every run."""
     return ("", item) if isinstance(item, (int, float)) else (type(item).__name__, repr(item))

@@ -1,7 +1,7 @@
-"""Columns as Spark can read them: outputs of all epochs and hosts are files of one table, which nobody sees as a whole when written.
+"""Columns with types that Spark can read. The files of all epochs and hosts form one table, but each is written on its own.
 
-A column of nulls alone has no type, and Spark would give it one that other files do not have; so it is left out, which reads as
-null. So is a list of nothing but empty lists. Spark knows times to the microsecond; finer ones are cut off.
+A column of nulls alone has no type, and Spark would give it one that differs from other files. So it is left out, and reads as
+null. The same goes for a column of empty lists. Spark has times to the microsecond; finer ones are cut off.
 
 >>> readable(pa.table({"page": ["home"], "info": [None], "at": pa.array([1500], pa.timestamp("ns"))})).schema
 page: string
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 
 def readable(table: pa.Table) -> pa.Table:
-    """Return the table with the types that Spark reads; it has at least one column."""
+    """Return the table with types that Spark reads. It has at least one column."""
     types = {field.name: _readable(field.type) for field in table.schema}
     kept = {name: kind for name, kind in types.items() if kind is not None}
     if not kept:
@@ -37,7 +37,7 @@ def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
 
 
 def _readable(kind: pa.DataType) -> pa.DataType | None:
-    """Return the type that Spark reads in place of this one, None if there is nothing to read."""
+    """Return the type that Spark reads in place of this one, None if there are no values to read."""
     if pa.types.is_dictionary(kind):
         return _readable(kind.value_type)
     if pa.types.is_struct(kind):

@@ -66,7 +66,7 @@ class Paced(Live):
         self._start()
         if (
             self._ahead is None or not len(self._ahead) or self._known()
-        ):  # the end, or the generator's heartbeats
+        ):  # the end, or heartbeats, or known rows
             return 0.0
         full = self._due(self._passed + self._batch_rows - 1)
         return max(0, min(full, self._due(self._passed) + self._linger) - self._time.elapsed()) / SECOND
