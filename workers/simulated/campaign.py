@@ -1,4 +1,4 @@
-"""Many seeds of one case, and what is told of one that fails: how to see it again, and the smallest failing input that was found.
+"""Many seeds of one case, and the report on a seed that fails: how to replay it, and the smallest failing input found.
 
 >>> from dgs.model.program import Program
 >>> class Total(Program):
@@ -26,16 +26,16 @@ from dgs.workers.simulated.case import Case, WrongRunError
 from dgs.workers.simulated.faults import KINDS, Faults
 
 LONGEST_SHRINKING = 20.0
-"""Seconds."""
+"""The seconds for making a failing case smaller."""
 
 SHOWN_ENTRIES = 60
-"""The last entries of a story that are shown."""
+"""The number of last entries of a story to show."""
 
 SHOWN_EVENTS = 20
 
 
-class SimulationFailed(AssertionError):  # noqa: N818 - what pytest shows of a test that failed
-    """A seed whose run was not what it must be. `replay`: the command that shows it again; `problems`: what is wrong."""
+class SimulationFailed(AssertionError):  # noqa: N818 - pytest shows this name for a failed test
+    """The run of a seed is wrong. `problems`: what is wrong. `replay`: the command that repeats the run."""
 
     def __init__(self, seed: int, replay: str, problems: list[str], smallest: str) -> None:
         super().__init__(seed, replay, problems, smallest)
@@ -43,13 +43,13 @@ class SimulationFailed(AssertionError):  # noqa: N818 - what pytest shows of a t
 
     def __str__(self) -> str:
         told = "\n".join(f"  {problem}" for problem in self.problems[:5])
-        more = f"\n  and {len(self.problems) - 5} more" if len(self.problems) > 5 else ""  # noqa: PLR2004 - those shown
+        more = f"\n  and {len(self.problems) - 5} more" if len(self.problems) > 5 else ""  # noqa: PLR2004 - as shown
         return f"seed {self.seed} failed:\n{told}{more}\nreplay it with: {self.replay}\n{self.smallest}"
 
 
 @dataclass
 class Campaign:
-    """The tally of many runs. `ends`: why generations ended, and how often; `refused`: runs rightly refused to go on."""
+    """The tally of many runs. `ends`: the counts of reasons why generations ended. `refused`: runs that were rightly refused."""
 
     runs: int = 0
     steps: int = 0
@@ -71,7 +71,7 @@ def simulate_seeds(
     replay: Callable[[int], str] = "dgs simulate --seed {}".format,
     progress: Callable[[Campaign], None] = lambda _: None,
 ) -> Campaign:
-    """Run a case under the faults of each seed. Raises SimulationFailed at the first that is wrong."""
+    """Run a case under the faults of each seed. Raises SimulationFailed at the first wrong run."""
     done = Campaign()
     for seed in seeds:
         try:
@@ -91,7 +91,7 @@ def simulate_seeds(
 def shrunk(
     case: Case, seed: int, wrong: WrongRunError, *, seconds: float = LONGEST_SHRINKING
 ) -> tuple[Case, WrongRunError]:
-    """Return a smaller case that fails too, and how: greedily without faults, streams, halves of streams, single events."""
+    """Return a smaller failing case with its error: greedily leave out faults, streams, halves of streams, single events."""
     deadline = time.monotonic() + seconds
     is_smaller = True
     while is_smaller:
@@ -110,13 +110,13 @@ def _failure(case: Case, seed: int, faults: Faults) -> WrongRunError | None:
         case.check_with(seed, faults)
     except WrongRunError as error:
         return error
-    except DgsError:  # the sequential program itself cannot do with less
+    except DgsError:  # even the sequential program fails with less
         return None
     return None
 
 
 def _smaller(case: Case, faults: Faults) -> Iterator[tuple[Case, Faults]]:
-    """Yield the case with something left out. What may arrive on each stream stays, and with it the plans."""
+    """Yield the case with something left out. The possible tags of each stream stay, and so do the plans."""
     yield from ((case, fewer) for fewer in faults.simpler())
     tags = {stream: case.tags_of(stream) for stream in case.streams}
     for stream, batches in case.streams.items():
@@ -134,7 +134,7 @@ def _smaller(case: Case, faults: Faults) -> Iterator[tuple[Case, Faults]]:
 
 
 def _cuts(count: int) -> Iterator[tuple[int, int]]:
-    """Yield what may be left out of so many events: all, then halves, quarters, down to single ones."""
+    """Yield ranges of `count` events to leave out: all, then halves, quarters, down to single events."""
     size = count
     while size:
         yield from ((start, min(start + size, count)) for start in range(0, count, size))
@@ -142,7 +142,7 @@ def _cuts(count: int) -> Iterator[tuple[int, int]]:
 
 
 def told(case: Case, wrong: WrongRunError) -> str:
-    """Return the case, what is wrong with its run, and the end of its story."""
+    """Return the case as text, with the problem of its run and the end of its story."""
     lines = [f"the smallest failing input that was found ({wrong.problems[0]}):"]
     for stream, batches in case.streams.items():
         events = [event for batch in batches for event in batch.events()]
@@ -160,5 +160,5 @@ def told(case: Case, wrong: WrongRunError) -> str:
 
 
 def seeds_of(count: int, seed: int | None) -> Iterable[int]:
-    """Return the seeds to run: one that is named, or so many from 0 on."""
+    """Return the seeds to run: the given one, or `count` from 0 on."""
     return range(count) if seed is None else [seed]

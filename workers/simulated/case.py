@@ -46,24 +46,24 @@ from dgs.workers.simulated.sources import BLOCK
 __all__ = ["Case", "WrongRunError", "fault_kinds"]
 
 SPLITS = (1, 1, 2, 3)
-"""Into how many a stream is split, each as likely."""
+"""Numbers of splits of a stream, to draw from."""
 
 COMMON_SPLITS = 6
 """A multiple of all of them."""
 
 MOST_LAYOUTS = 6
-"""Plans that are made for a case: to make one takes longer than to run it."""
+"""At most this many plans are made for a case, because making a plan takes longer than a run."""
 
 SMALL_BUFFER = 200
-"""Bytes: a few events, so that R11 decides what is read."""
+"""Bytes for a few events only, so that R11 decides which source is read."""
 
 CALM_STEPS = 1000
 CALM_STEPS_PER_EVENT = 150
-"""So many steps, and so many for each event, a run may need when no more faults strike (G4)."""
+"""The steps, plus as many for each event, that a run may need after the last fault (G4)."""
 
 
 class WrongRunError(Exception):
-    """A run was not what it must be. `problems` says how; `run` is what is known of it."""
+    """A run is wrong. `problems`: what is wrong. `run`: its result."""
 
     def __init__(self, problems: Sequence[str], run: Simulated, faults: Faults) -> None:
         super().__init__(problems[0])
@@ -74,8 +74,8 @@ class WrongRunError(Exception):
 class Case:
     """A program and the events of each stream in rank order.
 
-    `tags`: what may arrive on each (default: what does). `layout`: the one plan of all generations; None: each has a random one.
-    `tolerance`: by how much floats may differ. `validates`: hosts and workers check themselves after every step.
+    `tags`: the possible tags of each stream (default: those of its events). `layout`: the plan of all generations; None: each has
+    a random one. `tolerance`: the allowed difference of floats. `validates`: hosts and workers check themselves after every step.
     """
 
     program: Program
@@ -95,7 +95,7 @@ class Case:
         return {}
 
     def layout_of(self, rnd: random.Random) -> Layout:
-        """Return the plan of a generation, and into how many its streams are split."""
+        """Return the plan of a generation, with the splits of its streams."""
         number = rnd.randrange(MOST_LAYOUTS)
         if self.layout is not None:
             return self.layout
@@ -122,13 +122,13 @@ class Case:
         return Layout(plan, splits)
 
     def tags_of(self, stream: str) -> TagSet:
-        """Return what may arrive on a stream."""
+        """Return the possible tags of a stream."""
         if stream in self.tags:
             return self.tags[stream]
         return TagSet.of(*(tag for batch in self.streams[stream] for tag in batch.tags))
 
     def check(self, seed: int, kinds: tuple[str, ...] = KINDS) -> Simulated:
-        """Run the program under the faults of a seed. Raises WrongRunError if anything is not as it must be."""
+        """Run the program under the faults of a seed. Raises WrongRunError if anything is wrong."""
         return self.check_with(seed, faults_of(seed, kinds))
 
     def check_with(self, seed: int, faults: Faults) -> Simulated:
@@ -174,7 +174,7 @@ class Case:
             yield f"{run.calm_steps} steps after the last fault are more than {most}"
 
     def _backward_positions(self, run: Simulated) -> Iterator[str]:
-        """Yield where positions go back: from one commit of a generation to the next, and what was committed from begin to begin."""
+        """Yield positions that go back, between two commits of a generation or between the starts of two generations."""
         ends = [*(count for count, _ in run.begun[1:]), len(run.commits)]
         for (first, point), end in zip(run.begun, ends, strict=False):
             before = point.positions

@@ -1,6 +1,6 @@
-"""The real store of checkpoints on a simulated disk, which damages no more than is promised to be survived; or says that it did.
+"""The real store of checkpoints on a simulated disk, whose damage stays within the store's promise or is known to exceed it.
 
-Damage that faults did excuses a run that is refused. What the store has damaged itself excuses nothing: it is told as a problem.
+Damage by faults beyond the promise is a good reason to refuse a run. Damage by the store itself is reported as a problem.
 
 >>> storage = DirectoryStorage(ProgramIdentity("Sums", 1, {}), Faults(), random.Random(1))
 >>> store = storage.open(lambda files: None)
@@ -31,14 +31,14 @@ from dgs.workers.simulated.faults import Faults
 
 FOLDER = Path("/checkpoints")
 RUIN = 0.05
-"""Of the times when a file turns bad, so often both copies of the record do: then a run must be refused."""
+"""The chance that, when a file turns bad, both copies of the record do. Then the run must be refused."""
 
 MOST_OPERATIONS = 60
-"""A machine that will stop at an operation of its disk does so within so many."""
+"""A machine that is to stop at an operation of its disk does so within this many operations."""
 
 
 class PromisedDisk(SimulatedDisk):
-    """A disk that damages or hides a copy of the record only while the other one says the same: one loss is promised to be survived."""
+    """A disk that damages or hides a copy of the record only while the other one is the same. The promise covers one loss."""
 
     def read(self, path: Path) -> bytes:
         """Return the content of a file."""
@@ -51,7 +51,7 @@ class PromisedDisk(SimulatedDisk):
             self.faults = faults
 
     def is_twice(self) -> bool:
-        """Return whether both copies of the record are whole and durable and say the same."""
+        """Return whether both copies of the record are whole and durable and have the same content."""
         if any(self._durable.get(FOLDER / name) is not self._names.get(FOLDER / name) for name in RECORDS):
             return False
         with self.quiet():
@@ -63,7 +63,7 @@ class PromisedDisk(SimulatedDisk):
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """Let the disk be looked at without anything happening."""
+        """Let the disk be read without faults."""
         before = self.faults, self.crash_at, self.operations
         self.faults, self.crash_at = DiskFaults(), None
         try:
@@ -73,14 +73,14 @@ class PromisedDisk(SimulatedDisk):
 
 
 class AsWritten(SimulatedDisk):
-    """Another disk as it would be if no bit had turned. It is only read."""
+    """A view of another disk without turned bits. It is only read."""
 
     def __init__(self, disk: SimulatedDisk) -> None:
         super().__init__(disk.random)
         self._disk = disk
 
     def read(self, path: Path) -> bytes:
-        """Return what was written."""
+        """Return the content as it was written."""
         return self._disk.as_written(path)
 
     def names(self, directory: Path) -> list[str]:
@@ -107,7 +107,7 @@ class DirectoryStorage:
         )
 
     def threaten(self) -> None:
-        """Let a file turn bad, mostly the newest state; decide at which operation the machine will stop."""
+        """Draw faults: let a file turn bad, mostly the newest state, and choose the operation at which the machine stops."""
         rnd, files = self._random, self.disk.names(FOLDER)
         if files and rnd.random() < self._faults.rot:
             if rnd.random() < RUIN:
@@ -129,14 +129,14 @@ class DirectoryStorage:
             self.disk.flip(FOLDER / name, self._random.randrange(8 * size))
 
     def crash(self) -> None:
-        """Stop the process; half of the times, and always when the disk stopped, the machine too."""
+        """Stop the process. Half of the time, and always if the disk has stopped, stop the machine, too."""
         stopped = self.disk.crash_at is not None and self.disk.operations >= self.disk.crash_at
         if stopped or self._random.random() < 0.5:  # noqa: PLR2004 - as often as not
             self.disk.crash()
         self.disk.crash_at = None
 
     def heal(self) -> None:
-        """Let nothing fail any more."""
+        """End all faults."""
         self._faults = Faults()
         self.disk.faults, self.disk.crash_at = DiskFaults(), None
 
@@ -145,14 +145,14 @@ class DirectoryStorage:
         return self.disk.faults.full > 0 and self._random.random() < self.disk.faults.full
 
     def own_damage(self) -> Iterator[str]:
-        """Yield which files are not whole, or not there, although their bits have been turned back."""
+        """Yield the files that are damaged or missing even without turned bits."""
         directory = CheckpointDirectory(FOLDER, AsWritten(self.disk))
         yield from (f"{name}: {problem}" for name, problem in directory.verify() if problem is not None)
         if directory.committed() is None and any(epoch_of(name) for name in self.disk.names(FOLDER)):
-            yield "there are states, and no record"
+            yield "there are states, but no record"
 
     def is_beyond_promise(self) -> bool:
-        """Return whether, on a disk that reads without errors, both records or all the states they name are damaged."""
+        """Return whether both records, or all states that they name, are damaged, on a disk that reads without errors."""
         with self.disk.quiet():
             directory = CheckpointDirectory(FOLDER, self.disk)
             committed = directory.committed()

@@ -1,8 +1,8 @@
-"""A disk in memory that fails and crashes, reproducibly: what was not made durable may be lost, torn, or kept.
+"""A disk in memory that fails and crashes, reproducibly. Content that is not durable may be lost, torn, or kept.
 
-What a crash leaves: of content that was not fsynced, any beginning; of names changed since their directory was fsynced, any
-subset of the changes, in their order. A failed fsync leaves that forever undecided, whatever later ones say. Content turns bad
-while it lies there. `crash_at=n` raises SimulatedCrash in place of operation n and of all that follow, until `crash()`.
+A crash leaves any beginning of content that was not fsynced, and any subset, in order, of the changes of names since the last
+fsync of their directory. After a failed fsync these stay undecided forever, even if a later fsync succeeds. Stored content may
+turn bad. `crash_at=n` raises SimulatedCrash in place of operation n and of all that follow, until `crash()`.
 
 >>> disk, path = SimulatedDisk(Random(1)), Path("/d/file")
 >>> disk.write_new(path, b"durable")
@@ -26,7 +26,7 @@ from dgs.workers.storage.disk import Disk, Lock
 
 @dataclass(frozen=True, slots=True)
 class DiskFaults:
-    """Probabilities of each fault, per operation. `flip`: a file that is read has turned bad in one bit since it was written."""
+    """Probabilities of each fault, per operation. `flip`: one bit of the file has turned since it was written."""
 
     full: float = 0.0
     torn: float = 0.0
@@ -39,12 +39,12 @@ class DiskFaults:
 
 
 class SimulatedCrash(BaseException):
-    """The machine stopped here. It is no error: nothing may handle it."""
+    """The machine stops here. This is not an error, and no code may handle it."""
 
 
 @dataclass(slots=True)
 class _File:
-    """`written`: the content before any bit of it turned."""
+    """A file. `written`: its content before any bit turned."""
 
     content: bytes = b""
     written: bytes = b""
@@ -53,7 +53,7 @@ class _File:
 
 @dataclass(slots=True)
 class _Change:
-    """A change of names of a directory, applied to all names; `is_pending`: a next fsync of the directory will keep it."""
+    """A change of the names in a directory. `is_pending`: the next fsync of the directory makes it durable."""
 
     directory: Path
     apply: Callable[[dict[Path, _File]], None]
@@ -68,7 +68,7 @@ class _NoLock:
 
 @dataclass(slots=True)
 class SimulatedDisk(Disk):
-    """A Disk. All chance comes from `random`; `operations` counts what was done. Locks are always given."""
+    """A Disk. All chance comes from `random`. `operations`: the number of operations so far. Every lock is granted."""
 
     random: Random
     faults: DiskFaults = DiskFaults()
@@ -107,7 +107,7 @@ class SimulatedDisk(Disk):
         return file.content
 
     def rename(self, old: Path, new: Path) -> None:
-        """Rename a file; a fault may be told although it is done."""
+        """Rename a file. A fault may be raised although the file has been renamed."""
         self._step()
         file = self._file(old)
         fails = self._fails(self.faults.rename)
@@ -136,7 +136,7 @@ class SimulatedDisk(Disk):
         """Do nothing: all directories exist."""
 
     def sync_directory(self, path: Path) -> None:
-        """Make the names in a directory durable; after a fault the changes before it never surely are."""
+        """Make the names in a directory durable. After a fault, the changes before it are never certain to be durable."""
         self._step()
         fails = self._fails(self.faults.sync_directory)
         for change in self._changes:
@@ -148,7 +148,7 @@ class SimulatedDisk(Disk):
             raise _error(errno.EIO, path)
 
     def lock(self, path: Path) -> Lock:  # noqa: ARG002 - there is one process, and generations of it must meet
-        """Give the lock, also to two: only the record of the generation fences them."""
+        """Grant the lock, even twice: only the generation in the record fences holders."""
         return _NoLock()
 
     def unique(self) -> str:
@@ -164,11 +164,11 @@ class SimulatedDisk(Disk):
         file.content = bytes(content)
 
     def as_written(self, path: Path) -> bytes:
-        """Return the content of a file as it was before any bit turned. It is no operation: nothing happens to it."""
+        """Return the content of a file before any bit turned. This does not count as an operation, and has no faults."""
         return self._file(path).written
 
     def crash(self) -> None:
-        """Forget what is not durable: all at once, or any part of it."""
+        """Lose content and names that are not durable, all of them or any part."""
         names = dict(self._durable)
         for change in self._changes:
             if change.is_durable or self._fails(0.5):
@@ -202,7 +202,7 @@ class SimulatedDisk(Disk):
         self._changes.append(_Change(directory, apply))
 
     def _settle(self) -> None:
-        """Apply the durable changes that no undecided one precedes."""
+        """Apply the durable changes before the first undecided one."""
         while self._changes and self._changes[0].is_durable:
             self._changes.pop(0).apply(self._durable)
 

@@ -1,4 +1,4 @@
-"""The driver of a simulated generation: takes the reports of hosts, in any order of hosts, and commits what is complete."""
+"""The driver of a simulated generation: takes the reports of hosts, in any order of hosts, and commits complete checkpoints."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dgs.workers.simulated.world import World
 
 
 class Driver:
-    """The reports that are on their way, and what became of them. `final`: the last checkpoint, once it is committed."""
+    """Takes reports that are on their way. `final`: the last checkpoint, once it is committed."""
 
     def __init__(
         self, world: World, store: CheckpointStore, coordinator: Coordinator, hosts: int, slowness: Slowness
@@ -29,11 +29,11 @@ class Driver:
         self._underway: Callable[[], None] | None = None
 
     def send(self, host: int, report: HostReport | RootReport) -> None:
-        """Put a report behind the others of its host."""
+        """Append a report to those of its host."""
         self._reports[host].append(report)
 
     def waiting(self) -> Iterator[int]:
-        """Yield the hosts whose next report can be taken now: none while a commit is under way."""
+        """Yield the hosts whose next report can be taken now. There are none while a commit is under way."""
         if self._underway is None:
             for host, reports in self._reports.items():
                 if reports and not self._slowness.is_busy(staging(host), self._world.now):
@@ -41,17 +41,17 @@ class Driver:
 
     @property
     def can_finish(self) -> bool:
-        """Whether a commit that took long is done."""
+        """Return whether a slow commit is done."""
         return self._underway is not None and not self._slowness.is_busy(COMMIT, self._world.now)
 
     def finish(self) -> None:
-        """End a commit that took long. Raises CheckpointFailedError, as `take_report` does."""
+        """End a slow commit. Raises CheckpointFailedError, as `take_report` does."""
         underway, self._underway = self._underway, None
         if underway is not None:
             underway()
 
     def take_report(self, host: int) -> None:
-        """Hand the next report of a host to the coordinator, and commit what is complete."""
+        """Give the next report of a host to the coordinator, and commit a complete checkpoint."""
         report = self._reports[host].popleft()
         if isinstance(report, RootReport):
             self._coordinator.root_reports(report)
@@ -67,7 +67,7 @@ class Driver:
             self._commit(checkpoint)
         elif self._world.random.random() < 0.5:  # noqa: PLR2004 - as often as not
             self._underway = partial(self._commit, checkpoint)
-        elif self._is_durable(checkpoint):  # and it takes long until the driver knows
+        elif self._is_durable(checkpoint):  # a slow commit: the driver learns of it later
             self._underway = partial(self._committed, checkpoint)
 
     def _commit(self, checkpoint: Checkpoint) -> None:
@@ -75,7 +75,7 @@ class Driver:
             self._committed(checkpoint)
 
     def _is_durable(self, checkpoint: Checkpoint) -> bool:
-        """Make a checkpoint durable. Raises CheckpointFailedError if it is the last one, or several have failed."""
+        """Make a checkpoint durable; return whether it is. Raises CheckpointFailedError for the last one or after many failures."""
         try:
             self._store.commit(checkpoint)
         except CheckpointFailedError:

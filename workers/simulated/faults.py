@@ -1,4 +1,4 @@
-"""The faults of a simulated run and their frequency. Every seed draws its own (swarm testing): often few, sometimes many.
+"""The faults of a simulated run and their amounts. Every seed draws its own (swarm testing): often few, sometimes many.
 
 >>> import random
 >>> Faults.swarm(random.Random(7)) == Faults.swarm(random.Random(7))
@@ -24,24 +24,24 @@ KINDS = ("crash", "disk", "network", "user", "odd", "slow")
 
 
 class CrashedError(Exception):
-    """The process was killed, here."""
+    """The process is killed here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """The amount of each fault. Counts: at most so many in a run; all else: a chance per step, unless said otherwise.
+    """The amount of each fault. Integers are the most in a run; others are a chance per step, unless the text says otherwise.
 
-    Crash: `crashes` at `crash_chance`; `zombie_chance` that what crashed goes on unawares; `stops`, clean
-    ones at a checkpoint, after which another plan may follow.
+    Crash: `crashes` at `crash_chance`; `zombie_chance`: that a crashed generation goes on without noticing; `stops`: clean stops
+    at a checkpoint, after which another plan may follow.
     Network: `loss`, `reordering` (both end a generation, a few times), `repetition`, `delay` of an edge, `swizzle` (many edges
-    clogged and freed in other orders), `straggling` (a crash leaves frames that arrive later), `muting` (a chance per stream of a
-    generation that it says nothing, for a while or until nothing else can move).
-    Disk: `disk`; None for one that cannot fail. A full one is full for files of outputs, too. `rot`: a chance per generation that one bit of a file has turned; `disk_crash`: a
-    chance per generation that the machine stops at an operation of the disk; `publishing`: that files do not get their names.
-    User: `raises`, how often the user's code raises. Odd: `oddity`, for every legal but rare path.
-    Slow: `slow_sinks`, a chance per batch of outputs and per staged epoch, and `slow_stores`, per commit, that it takes long.
+    clogged, and freed in any order), `straggling` (a crash leaves frames that arrive later), `muting` (a chance per stream of a
+    generation that the stream is silent, for a while or until nothing else can move).
+    Disk: `disk`, None if it cannot fail. A full disk has no space for files of outputs, too. `rot`, `disk_crash`: chances per
+    generation that one bit of a file has turned, and that the machine stops at an operation of the disk. `publishing`: that files
+    do not get their names. User: `raises`, that the user's code raises. Odd: `oddity`, for every legal but rare path.
+    Slow: `slow_sinks`, a chance per batch of outputs and per staged epoch; `slow_stores`, a chance per commit.
 
-    `until`: the step at which all faults stop (liveness mode); None: they never do (safety mode).
+    `until`: the step at which all faults stop (liveness mode), None if they never do (safety mode).
     """
 
     crashes: int = 0
@@ -67,19 +67,19 @@ class Faults:
 
     @classmethod
     def swarm(cls, rnd: random.Random, kinds: tuple[str, ...] = KINDS) -> Faults:
-        """Draw the faults of a seed: every kind alike whichever others are wanted."""
+        """Draw the faults of a seed. Those of one kind do not depend on which other kinds are wanted."""
         drawn = {what: draw(rnd) for what, draw in _DRAW.items()}
         faults = cls(**drawn["until"]) if kinds else cls()
         for kind in kinds:
             faults = replace(faults, **drawn[kind])
         if faults.disk is not None and faults.disk.read + faults.disk.flip > 0:
-            # Two drivers at once are kept apart by a lock, which simulated ones do not have; what tells them apart here is the
-            # record, which must then be readable.
+            # A lock keeps two real drivers apart. Simulated drivers have no lock, so the record must do it, and must be
+            # readable.
             faults = replace(faults, zombie_chance=0.0)
         return faults
 
     def simpler(self) -> list[Faults]:
-        """Return these faults with one of them left out, each in turn."""
+        """Return variants of these faults, each with another one left out."""
         nothing = Faults()
         names = [field.name for field in fields(self) if field.name != "until"]
         return [
@@ -105,7 +105,7 @@ def fault_kinds(text: str) -> tuple[str, ...]:
     unknown = [name for name in names if name not in (*KINDS, "all", "none")]
     if unknown or not names:
         known = ", ".join((*KINDS, "all", "none"))
-        raise UsageError(message=f"there are no faults {', '.join(map(repr, unknown))}; there are {known}")
+        raise UsageError(message=f"unknown faults: {', '.join(map(repr, unknown))}; there are {known}")
     return KINDS if "all" in names else tuple(kind for kind in KINDS if kind in names)
 
 
@@ -177,4 +177,4 @@ _DRAW: dict[str, Callable[[random.Random], dict[str, Any]]] = {
     "until": _until,
     "slow": _slow,
 }
-"""In the order in which they are drawn. What is new comes last: the other faults of a seed stay what they were."""
+"""In the order of drawing. New ones come last, so that the other faults of a seed do not change."""

@@ -1,7 +1,7 @@
 """One generation of a simulated run: hosts, the frames between them, and what they read.
 
-It offers its possible steps and does the one that is chosen. Everything here is lost in a crash; what survives is in the
-`World`: the disk, and what sinks have accepted.
+It offers its possible steps and takes the one that is chosen. A crash loses everything here. The `World` survives, with the disk
+and the outputs that sinks have accepted.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from dgs.workers.transport.frames import decoded, encoded
 
 MOST_HOSTS = 4
 STEP_SECONDS = 0.01
-"""How long a step takes, for what is bounded by time (`dgs.workers.protocol.window`)."""
+"""The seconds of a step, for bounds on time."""
 
 SMALLEST_BUFFER = 1
-"""Bytes: any event is too much."""
+"""Bytes, so that any event is too much."""
 
 Step = tuple[str, Any]
 
 
 class Generation:
-    """A tree of workers on random hosts, started from a point."""
+    """A tree of workers on random hosts, which starts from a point."""
 
     def __init__(self, world: World, layout: Layout, store: CheckpointStore, point: ResumePoint) -> None:
         self.world, self.layout, self.point = world, layout, point
@@ -99,7 +99,7 @@ class Generation:
         )
 
     def _restore(self) -> None:
-        """Start every worker where the point is, with what sinks have not accepted before."""
+        """Start every worker at the point, with the outputs that sinks have not accepted before."""
         starts = {
             lane.id: self.point.positions.start(lane.stream, lane.tags, self.layout.split(lane.stream))
             for lane in self._lanes.all
@@ -114,7 +114,7 @@ class Generation:
         self.outputs.restore(self._lanes, self._home)
 
     def steps(self) -> Iterator[Step]:
-        """Yield everything that could happen next."""
+        """Yield all possible next steps."""
         yield from (("act", index) for index in self._stale if not self._is_staging(index))
         for edge in self.network.open_edges(self.world.now):
             if not self._is_staging(edge[1]):
@@ -148,7 +148,7 @@ class Generation:
         return self.sources.has_more((host, stream), self.world.now)
 
     def next_event(self) -> int | None:
-        """Return the step at which something can happen although nothing can now: an edge or what took long is free, a source speaks."""
+        """Return the step at which an edge or a slow part is free again or a source speaks, if nothing can happen before."""
         now = self.world.now
         times = (self.network.next_opening(now), self.sources.next_voice(now), self.slowness.next_end(now))
         return min((time for time in times if time is not None), default=None)
@@ -216,18 +216,18 @@ class Generation:
         self._validate(self._hosts[edge[1]])
 
     def _validate(self, host: Host) -> None:
-        """Let a host check itself after a step, if that is wanted. Raises InternalError."""
+        """Let a host check itself after a step, if the run validates. Raises InternalError."""
         if self.world.validates:
             host.validate_state()
 
     @property
     def is_fenced(self) -> bool:
-        """Whether it knows that a newer generation has begun."""
+        """Whether this generation knows that a newer one has begun."""
         return self.driver.is_fenced or self.outputs.is_fenced
 
     @property
     def is_done(self) -> bool:
-        """Whether the end is committed and the sinks have everything."""
+        """Whether the end is committed and the sinks have all outputs."""
         return self.driver.final is not None and self.outputs.is_done
 
     def request_snapshot(self) -> None:
@@ -240,7 +240,7 @@ class Generation:
         self._stale[host.index] = None
 
     def free(self) -> None:
-        """Let time pass: everything that is held up may move."""
+        """Let time pass: everything that waits may move."""
         self.network.free()
         self.sources.let_speak()
         self.slowness.end()
@@ -256,7 +256,7 @@ class Generation:
         self.has_lost_frames = True
 
     def repeat(self, edge: Edge) -> None:
-        """Deliver the next frame of an edge, and keep it to be delivered again: next, or after the others."""
+        """Deliver the next frame of an edge, and keep it for another delivery, next or after the others."""
         self.world.tells("repeats the next frame of host {} to host {}".format(*edge))
         if self.world.random.random() < 0.5:  # noqa: PLR2004 - as often as not
             self.network.repeat_late(edge)

@@ -1,4 +1,4 @@
-"""The plan of a generation, and into how many each stream is split: what may differ from one generation to the next.
+"""The layout of a generation: its plan and the splits of its streams, which may differ from one generation to the next.
 
 >>> from dgs.model.impl_tags import ImplTagSet
 >>> from dgs.planner.plan import PlanNode
@@ -19,7 +19,7 @@ from dgs.workers.protocol.lanes import Lanes
 
 @dataclass(frozen=True)
 class Layout:
-    """A plan, and into how many each stream is split. Its lanes are made once, for all generations that have it."""
+    """A plan, and the number of splits of each stream. Its lanes are made once, for all generations with this layout."""
 
     plan: Plan
     splits: Mapping[str, int] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Layout:
         return self._lanes[dependence]
 
     def split(self, stream: str) -> int:
-        """Return into how many a stream is split, given one of its implementation streams or its own name."""
+        """Return the number of splits of a stream, given its name or that of one of its implementation streams."""
         return self.splits.get(stream.partition("/")[0], 1)
 
     def impl_streams(self, stream: str) -> tuple[str, ...]:
@@ -41,5 +41,5 @@ class Layout:
 
 
 def impl_streams(stream: str, splits: int) -> tuple[str, ...]:
-    """Return the implementation streams of a stream that is split into so many."""
+    """Return the implementation streams of a stream with `splits` splits."""
     return (stream,) if splits == 1 else tuple(f"{stream}/{i}" for i in range(splits))

@@ -1,8 +1,8 @@
-"""The mishaps of a simulated run: clean stops, faults in place of a step, and what killed generations leave behind.
+"""The mishaps of a simulated run: clean stops, faults in place of a step, and the remains of killed generations.
 
-`Stops`: a request to stop is met at the next checkpoint. `strikes`: a generation is killed, or frames between its hosts are late,
-lost, repeated or overtaken. `Remains`: frames of a killed generation that arrive later, and zombies, which do not know that they
-are dead. The next generation must drop the frames (R1), and stores and sinks must refuse the zombies (R10).
+`Stops`: a request to stop, met at the next checkpoint. `strikes`: a generation is killed, or frames between its hosts are late,
+lost, repeated or overtaken. `Remains`: frames of a killed generation that arrive later, and zombies, killed generations that go
+on. The next generation must drop the frames (R1), and stores and sinks must refuse the zombies (R10).
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from dgs.workers.simulated.network import Edge, some_of
 from dgs.workers.simulated.user_code import Fuse
 
 STOP_CHANCE = 0.02
-"""Of a request to stop, per step."""
+"""The chance of a request to stop, per step."""
 
 ZOMBIE_CHANCE = 0.2
-"""Of a step of a zombie before each step of the living."""
+"""The chance that a zombie takes a step before each step of the living generation."""
 
 STRAY_CHANCE = 0.1
 MOST_STRAYS = 5
 
 LONGEST_DELAY = 50
-"""Steps in which nothing comes through an edge that is delayed."""
+"""The most steps for which a delayed edge delivers no frame."""
 
 
 class Stops:
-    """The clean stops that are left, and the progress of the present generation with one."""
+    """The number of clean stops still to come, and the progress of the current generation with one."""
 
     def __init__(self, rnd: random.Random, count: int) -> None:
         self._random, self._left = rnd, count
@@ -42,11 +42,11 @@ class Stops:
         self._stop.generation_lost()
 
     def forget_all(self) -> None:
-        """Let no stop follow."""
+        """Allow no more stops."""
         self._left = 0
 
     def has_stopped(self, generation: Generation) -> bool:
-        """Request a stop, perhaps; return whether the generation has stopped at a checkpoint."""
+        """Perhaps request a stop; return whether the generation has stopped at a checkpoint."""
         if not self._left:
             return False
         driver, now = generation.driver, generation.world.now
@@ -68,7 +68,7 @@ class Stops:
 
 
 class Remains:
-    """The zombies, and the strays of the last generation that was killed. `fuse`: that of the program they run."""
+    """The zombies, and the stray frames of the last generation that was killed. `fuse`: the fuse of the program."""
 
     def __init__(self, rnd: random.Random, fuse: Fuse) -> None:
         self._random, self._fuse = rnd, fuse
@@ -76,7 +76,7 @@ class Remains:
         self._strays: list[tuple[Edge, bytes]] = []
 
     def leave(self, generation: Generation, faults: Faults) -> bool:
-        """Keep what is left of a generation, perhaps. Return whether it goes on as a zombie."""
+        """Perhaps keep the remains of a killed generation. Return whether it goes on as a zombie."""
         if self._random.random() < faults.straggling:
             self._strays = some_of(self._random, list(generation.network.left_behind()), MOST_STRAYS)
         is_zombie = self._random.random() < faults.zombie_chance
@@ -85,14 +85,14 @@ class Remains:
         return is_zombie
 
     def send_stray(self, generation: Generation) -> bool:
-        """Deliver a frame of an older generation, perhaps; return whether one was."""
+        """Perhaps deliver a frame of an older generation; return whether one was delivered."""
         if self._strays and self._random.random() < STRAY_CHANCE:
             generation.stray(*self._strays.pop(0))
             return True
         return False
 
     def wake_a_zombie(self) -> None:
-        """Let a zombie take a step, perhaps. One that is fenced or breaks is dead at last."""
+        """Perhaps let a zombie take a step. A zombie that is fenced or fails ends."""
         if not self._zombies or self._random.random() > ZOMBIE_CHANCE:
             return
         zombie = self._random.choice(self._zombies)
@@ -110,7 +110,7 @@ class Remains:
             self._zombies.remove(zombie)
 
     def bury_zombies(self) -> None:
-        """Let none of them go on."""
+        """End all zombies."""
         self._zombies.clear()
 
 
@@ -123,9 +123,9 @@ def strikes(
     may_crash: bool,
     may_break: bool,
 ) -> bool:
-    """Let a fault strike, perhaps; return whether that took the place of a step. Raises CrashedError.
+    """Perhaps let a fault strike; return whether it took the place of a step. Raises CrashedError.
 
-    `may_crash`: whether it may be killed; `may_break`: whether frames may be lost or overtaken, which ends it too.
+    `may_crash`: whether the generation may be killed. `may_break`: whether frames may be lost or overtaken, which ends it, too.
     """
     if may_crash and rnd.random() < faults.crash_chance:
         raise CrashedError

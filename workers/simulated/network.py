@@ -1,6 +1,6 @@
-"""The network of a simulated generation: frames between hosts, in order on every edge, and what befalls them.
+"""The network of a simulated generation: frames between hosts, in order on every edge, and their faults.
 
-Virtual time is the number of steps; an edge is clogged until a step, or until nothing else can move.
+Virtual time is the number of steps. A clogged edge is free again at a given step, or when nothing else can move.
 
 >>> network = Network()
 >>> network.send((0, 1), b"one")
@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 Edge = tuple[int, int]
 
 LONGEST_CLOG = 200
-"""Steps."""
+"""The most steps for which an edge is clogged."""
 
 
 class Network:
@@ -31,7 +31,7 @@ class Network:
         self._clogged: dict[Edge, int] = {}
 
     def send(self, edge: Edge, frame: bytes) -> None:
-        """Put a frame behind the others of its edge."""
+        """Append a frame to those of its edge."""
         self._edges.setdefault(edge, deque()).append(frame)
 
     def take(self, edge: Edge) -> bytes:
@@ -39,25 +39,25 @@ class Network:
         return self._edges[edge].popleft()
 
     def peek(self, edge: Edge) -> bytes:
-        """Return the next frame of an edge, which stays."""
+        """Return the next frame of an edge without removing it."""
         return self._edges[edge][0]
 
     def overtake(self, edge: Edge) -> None:
-        """Let the second frame of an edge come first, if there are two."""
+        """Put the second frame of an edge first, if there are two."""
         frames = self._edges[edge]
         if len(frames) > 1:
             frames[0], frames[1] = frames[1], frames[0]
 
     def repeat_late(self, edge: Edge) -> None:
-        """Let the next frame of an edge come again behind those that are on their way."""
+        """Send the next frame of an edge again, after those that are on their way."""
         self._edges[edge].append(self._edges[edge][0])
 
     def clog(self, edge: Edge, until: int) -> None:
-        """Let nothing come through an edge until a step."""
+        """Hold the frames of an edge until a step."""
         self._clogged[edge] = max(until, self._clogged.get(edge, 0))
 
     def swizzle(self, rnd: random.Random, now: int) -> None:
-        """Clog some edges, to be free again in any order."""
+        """Clog some edges, which become free in any order."""
         for edge in list(self._edges):
             if rnd.random() < 0.5:  # noqa: PLR2004 - half of them
                 self.clog(edge, now + rnd.randint(1, LONGEST_CLOG))
@@ -87,6 +87,6 @@ class Network:
 
 
 def some_of(rnd: random.Random, frames: Sequence[tuple[Edge, bytes]], most: int) -> list[tuple[Edge, bytes]]:
-    """Return at most so many of the frames, in their order."""
+    """Return at most `most` of the frames, in their order."""
     chosen = sorted(rnd.sample(range(len(frames)), min(most, len(frames))))
     return [frames[i] for i in chosen]

@@ -1,6 +1,6 @@
-"""The oracles of a simulated run, as pure functions of what it left behind. The truth is the sequential program's.
+"""The oracles of a simulated run: pure functions of its result, which they compare with the sequential program.
 
-Nothing here knows how the runtime works: it sees outputs with their ids, states with their positions, and the order of commits.
+They do not know how the runtime works. They see outputs with their ids, states with their positions, and the order of commits.
 
 >>> from dgs.model.tags import Tag
 >>> class Total(Program):
@@ -51,7 +51,7 @@ class OutputId(NamedTuple):
 
 
 class Truth:
-    """The outcome of the sequential program. `tolerance`: by how much floats may differ, see dgs.semantics.comparison."""
+    """The outcome of the sequential program. `tolerance`: the allowed difference of floats, see dgs.semantics.comparison."""
 
     def __init__(
         self, program: Program, streams: Sequence[Sequence[EventBatch]], *, tolerance: float | None = None
@@ -82,7 +82,7 @@ class Truth:
         return list(sequential.merge(self._streams))
 
     def below(self, positions: Positions) -> tuple[int, ...]:
-        """Return which events are below their positions, by their numbers in the total order."""
+        """Return the events below their positions, as numbers in the total order."""
         return tuple(
             number
             for number, (key, event) in enumerate(self.events)
@@ -90,7 +90,7 @@ class Truth:
         )
 
     def fold(self, positions: Positions) -> bytes:
-        """Return the state after the events below their positions, and no others."""
+        """Return the state after exactly the events below their positions."""
         below = self.below(positions)
         if below not in self._folds:
             state, update = self._program.init(), self._program.states()[0].update
@@ -100,7 +100,7 @@ class Truth:
         return self._folds[below]
 
     def is_same(self, one: bytes, other: bytes) -> bool:
-        """Return whether two states are equal, given as codec bytes."""
+        """Return whether two states, given as codec bytes, are equal."""
         return one == other or self._are_close(codec.decode(one), codec.decode(other))
 
     def _are_close(self, one: Any, other: Any) -> bool:
@@ -126,9 +126,9 @@ def is_below(key: OrderKey, tag: Tag, layers: Iterable[Layer]) -> bool:
 
 
 def wrong_outputs(truth: Truth, outputs: Iterable[OutputBatch], *, is_whole: bool = True) -> Iterator[str]:
-    """Yield how outputs differ from the truth (G1). A run that did not end may lack some (G2).
+    """Yield differences between outputs and the truth (G1). A run that did not end may lack some outputs (G2).
 
-    Outputs are never taken back, so what holds for all of them held at every commit before.
+    Outputs are never taken back, so what holds for all of them also held at every earlier commit.
     """
     found = [(one, tag, value) for batch in outputs for one, tag, value in output_rows(batch)]
     for one, count in Counter(one for one, _, _ in found).items():
@@ -136,7 +136,7 @@ def wrong_outputs(truth: Truth, outputs: Iterable[OutputBatch], *, is_whole: boo
             yield f"{one} came {count} times"
     for one, tag, value in found:
         if one not in truth.outputs:
-            yield f"{one} is {shown(value)}, and there is no such output"
+            yield f"{one} is {shown(value)}, but there is no such output"
         elif tag != truth.outputs[one][0]:
             yield f"{one} has tag {tag!r}, not {truth.outputs[one][0]!r}"
         elif not truth.is_same_value(value, truth.outputs[one][1]):
@@ -148,7 +148,7 @@ def wrong_outputs(truth: Truth, outputs: Iterable[OutputBatch], *, is_whole: boo
 def out_of_order(outputs: Iterable[OutputBatch], *, block: int, splits: int) -> Iterator[str]:
     """Yield outputs of an implementation tag that did not come in the order of their ids (G3).
 
-    `splits`: a common multiple of all numbers into which streams were split.
+    `splits`: a common multiple of all numbers of splits.
     """
     last: dict[tuple[str, Tag, int], OutputId] = {}
     for batch in outputs:
@@ -160,7 +160,7 @@ def out_of_order(outputs: Iterable[OutputBatch], *, block: int, splits: int) -> 
 
 
 def wrong_state(truth: Truth, what: str, state: bytes, positions: Positions) -> Iterator[str]:
-    """Yield whether a state is not what the events below its positions make (R5)."""
+    """Yield a sentence if a state is not the fold of the events below its positions (R5)."""
     right = truth.fold(positions)
     if not truth.is_same(state, right):
         told = f"{shown(codec.decode(state))}, and the events below its positions make {shown(codec.decode(right))}"
@@ -168,7 +168,7 @@ def wrong_state(truth: Truth, what: str, state: bytes, positions: Positions) -> 
 
 
 def went_back(truth: Truth, what: str, before: Positions, after: Positions) -> Iterator[str]:
-    """Yield events that were below their position and are not any more (O4)."""
+    """Yield events that were below their position and no longer are (O4)."""
     lost = set(truth.below(before)) - set(truth.below(after))
     for number in sorted(lost)[:1]:
         key, event = truth.events[number]
@@ -177,7 +177,7 @@ def went_back(truth: Truth, what: str, before: Positions, after: Positions) -> I
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A source that is read from: how far it is, the bytes of events that its host holds, and how many it may hold."""
+    """A source that is read: its frontier, the bytes of events that its host holds, and the most that it may hold."""
 
     source: str
     frontier: OrderKey
@@ -186,9 +186,9 @@ class Reader:
 
 
 def reads_out_of_turn(reader: Reader, frontiers: Iterable[OrderKey]) -> str | None:
-    """Return what is wrong with a read by R11: over the bound only the source that is furthest behind may be read.
+    """Return the problem with a read by R11, None if it is allowed. Over the bound, only the source furthest behind may be read.
 
-    So a host holds at most `most` bytes and one reading more, but for what the lowest source brings. `frontiers`: of all sources.
+    So a host holds at most `most` bytes and one reading more, plus events of the lowest source. `frontiers`: of all sources.
     """
     if reader.load <= reader.most or reader.frontier <= min(frontiers):
         return None
@@ -203,4 +203,4 @@ def output_rows(batch: OutputBatch) -> Iterator[tuple[OutputId, Tag, Any]]:
 
 
 def _ignored(*_: Any) -> None:
-    """Take an output of a fold of which only the state matters."""
+    """Ignore an output of a fold whose state alone matters."""

@@ -1,7 +1,7 @@
-"""The outputs of the hosts of a simulated generation: to files that are staged by epoch, or to a sink that remembers marks.
+"""The outputs of the hosts of a simulated generation: they go to files staged by epoch, or to a sink that remembers marks.
 
-An output belongs to the epoch of its worker at that moment, as in `dgs.workers.runtime.host_outputs`. What the sink has not accepted when an
-epoch is closed travels in its checkpoint (R7).
+An output belongs to the open epoch of its worker, as in `dgs.workers.runtime.host_outputs`. Outputs that the sink has not
+accepted when an epoch is closed travel in its checkpoint (R7).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dgs.workers.simulated.world import World
 
 
 class Outputs:
-    """The outputs of all hosts of a generation, and where each is on its way to its sink."""
+    """The outputs of all hosts of a generation, on their way to their sinks."""
 
     def __init__(
         self, world: World, layout: Layout, point: ResumePoint, hosts: list[Host], slowness: Slowness
@@ -39,7 +39,7 @@ class Outputs:
         self.is_fenced = False
 
     def restore(self, lanes: Lanes, home: Mapping[str, int]) -> None:
-        """Put what sinks have not accepted before all newer outputs (R7)."""
+        """Queue the outputs that sinks have not accepted before all newer outputs (R7)."""
         router = Router(lanes)
         for batch in self._point.outbox:
             before = dealt_otherwise(batch, self._point.committed, self._layout.splits, block=BLOCK)
@@ -64,7 +64,7 @@ class Outputs:
             self._world.write(self._path(host, epoch), new)
 
     def leave_out(self, host: int, worker: str, skipped: Skipped) -> None:
-        """Write a dead letter: always to a file, like an output whose value it is."""
+        """Write a dead letter, always to a file, as the value of an output."""
         event = skipped.event
         if len(self._point.committed.above(event, self._layout.split(event.stream))):
             letter = OutputBatch.of_rows(event, [skipped.letter])
@@ -92,7 +92,7 @@ class Outputs:
 
     @property
     def is_done(self) -> bool:
-        """Whether the sink has taken everything."""
+        """Whether the sink has taken all outputs."""
         return not any(self._outlets.values())
 
     def accept(self, host: int) -> None:
@@ -103,7 +103,7 @@ class Outputs:
             self._world.accept(self._point.generation, batch, self._layout.split(batch.stream))
         except FencedError:
             self.is_fenced = True
-        if not self._world.is_odd():  # else: accepted, but nobody heard of it
+        if not self._world.is_odd():  # else the acknowledgement is lost
             self._outlets[host].popleft()
 
     def _path(self, host: int, epoch: int) -> str:

@@ -1,4 +1,4 @@
-"""A program under random plans, without faults: what is told of a plan under which it gives other outputs, made small.
+"""A program under random plans, without faults, and the report on a plan with wrong outputs, made small.
 
 >>> from dgs.model.events import EventBatch
 >>> from dgs.model.program import Program
@@ -37,28 +37,28 @@ from dgs.workers.simulated.result import Simulated
 Streams = Mapping[str, Sequence[EventBatch]]
 
 SHOWN = 5
-"""Differing outputs that are shown."""
+"""The number of differing outputs to show."""
 
 SHOWN_EVENTS = 20
-"""Events of a stream that are shown."""
+"""The number of events of a stream to show."""
 
 LONGEST_SHRINKING = 10.0
-"""Seconds."""
+"""The seconds for making a failing case smaller."""
 
 SMALL_PLANS = ((2, False),) * 10 + ((2, True),) * 8 + ((3, True),) * 8
-"""The plans that are tried in place of a large one that has failed: at most so many leaves, and whether streams are split."""
+"""Plans to try in place of a large one that has failed: the most leaves, and whether streams are split."""
 
 
 class OutputsOnly(Case):
-    """A case of which only the outputs are judged: one that is made small must stay one whose outputs are wrong."""
+    """A case judged by its outputs only. So a case that is made smaller must still have wrong outputs."""
 
     def problems(self, run: Simulated) -> Iterator[str]:
-        """Yield which outputs differ, in the order of their events."""
+        """Yield the differing outputs, in the order of their events."""
         yield from _differing(self.truth, list(self.streams), run.outputs)
 
 
-class PlanFailed(AssertionError):  # noqa: N818 - what pytest shows of a test that failed
-    """Under a plan the program did not do what the sequential one does. `plan` and `case` (its `streams`) are small."""
+class PlanFailed(AssertionError):  # noqa: N818 - pytest shows this name for a failed test
+    """Under a plan, a program does not give the sequential outputs. `plan` and the `streams` of `case` are small."""
 
     def __init__(self, seed: int, replay: str, plan: Plan, case: Case, differences: list[str]) -> None:
         super().__init__(seed, replay, plan, case, differences)
@@ -76,7 +76,7 @@ class PlanFailed(AssertionError):  # noqa: N818 - what pytest shows of a test th
 
 @dataclass(frozen=True, slots=True)
 class Trials:
-    """A summary of the runs that were tried: how many runs, how many different plans, and the numbers of workers of the smallest and the largest."""
+    """A summary of the runs: the numbers of runs and of different plans, and the workers of the smallest and the largest plan."""
 
     runs: int
     plans: int
@@ -97,7 +97,7 @@ def try_plans(
     *,
     replay: Callable[[int], str] = "dgs.testing.run_plans(..., 1, seed={})".format,
 ) -> Trials:
-    """Run a case under `count` random plans and delivery orders, from `seed` on. Raises PlanFailed at the first that is wrong."""
+    """Run a case under `count` random plans and delivery orders, from `seed` on. Raises PlanFailed at the first wrong run."""
     shapes: dict[str, int] = {}
     for number in range(seed, seed + count):
         case.layout = case.random_layout(random.Random(f"plan {number}"))  # noqa: S311 - reproducible
@@ -118,7 +118,7 @@ def _failure(case: Case, seed: int) -> WrongRunError | None:
 
 
 def _smallest(case: Case, seed: int, wrong: WrongRunError) -> tuple[Case, WrongRunError]:
-    """Return a case that fails too: with fewer events, a smaller plan, without the streams that have no events left, if it can be."""
+    """Return a smaller failing case, if there is one: with fewer events, a smaller plan, and no streams without events."""
     occurring = {
         stream: TagSet.of(*(tag for batch in batches for tag in batch.tags))
         for stream, batches in case.streams.items()
@@ -135,7 +135,7 @@ def _smallest(case: Case, seed: int, wrong: WrongRunError) -> tuple[Case, WrongR
     kept: list[tuple[Streams, Mapping[str, TagSet]]] = [
         (few, {}),
         (case.streams, occurring),
-    ]  # a key that nobody sees may be what gets lost
+    ]  # the failure may be the loss of a key that has no output
     for number, ((streams, tags), (leaves, is_split)) in enumerate(product(kept, SMALL_PLANS)):
         small = type(case)(case.program, streams, tags, tolerance=case.tolerance)
         rnd = random.Random(f"small {number}")  # noqa: S311 - reproducible

@@ -25,11 +25,11 @@ from dgs.workers.simulated.layout import Layout
 class Simulated:
     """The result of a simulated run.
 
-    `outputs`: what sinks have accepted or published, in that order; `snapshots`: state (codec bytes) and positions of every
-    snapshot on the way; `commits`: the checkpoints that became durable; `begun`: how many of them there were when a generation
-    began, and where it did; `ends`: why generations ended, and how often; `problems`: what should not have been; `state`: the
-    final one; `calm_steps`: those after the faults stopped; `is_refused`: what there was to begin from was damaged beyond the
-    promise; `trace`: a line per step; `log`: what happened lately, see `story`.
+    `outputs`: those that sinks have accepted or published, in that order. `snapshots`: state (codec bytes) and positions of every
+    snapshot on the way. `commits`: the durable checkpoints. `begun`: for each generation, the number of commits before it and its
+    point. `ends`: counts of the reasons why generations ended. `problems`: broken promises. `state`: the final state.
+    `calm_steps`: the steps after the last fault. `is_refused`: the checkpoints were damaged beyond the promise. `trace`: a line
+    per step. `log`: the latest notes, see `story`.
     """
 
     outputs: list[OutputBatch] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Simulated:
     log: Log = field(default_factory=lambda: deque(maxlen=MOST_NOTES))
 
     def story(self, last: int) -> Iterator[str]:
-        """Yield the last so many entries of the story of all hosts and of the driver, each in a line."""
+        """Yield the `last` entries of the story of all hosts and of the driver, each in a line."""
         return as_lines(entries_of(self.log)[-last:], when=lambda step: f"step {step:<5.0f}")
 
     @property
@@ -58,5 +58,5 @@ class Simulated:
         return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()
 
     def values(self) -> list[Any]:
-        """Return the outputs as Python objects, in the order in which they came out."""
+        """Return the outputs as Python objects, in the order of delivery."""
         return [value for batch in self.outputs for value in batch.to_list()]

@@ -1,8 +1,8 @@
 """The seeded scheduler: the same hosts, workers and coordinator under random delivery orders and faults, from a seed.
 
 One random number generator decides how workers are spread over hosts, how streams are cut into batches and heartbeats, which
-of all possible steps happens next, and which faults strike. Nothing depends on clocks, hash seeds or the process: a seed and a
-trace say everything.
+of all possible steps happens next, and which faults strike. Nothing depends on clocks, hash seeds or the process, so a seed
+replays a run.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ __all__ = ["Layouts", "OnError", "Simulated", "Simulation", "simulate"]
 
 SNAPSHOT_CHANCE = 0.02
 MOST_GAPS = 3
-"""Generations of a run that end because a frame is missing."""
+"""At most this many generations of a run end because a frame is missing."""
 
 MOST_SNAPSHOTS = 12
-"""Of a generation. Asked for faster than they can be given they would never end, and real drivers ask for one at a time."""
+"""The most snapshots in a generation. Without a bound they could be requested faster than they are taken."""
 
 MOST_AT_ONCE = 4
-"""Snapshots that are asked for at once, now and then."""
+"""The most snapshots that are requested at once."""
 
 MOST_CALLS = 60
-"""User code that will raise does so within so many calls."""
+"""User code that is to raise does so within this many calls."""
 
 PATIENCE = 12
-"""After so many ends of generations beyond the crashes that were wanted, the disk fails no more: a run must end."""
+"""After this many ends of generations besides crashes, the disk fails no more, so that the run ends."""
 
 OnError = Literal["stop", "skip"]
 Layouts = Callable[[random.Random], Layout]
@@ -59,10 +59,10 @@ StoreFactory = Callable[[Publish], CheckpointStore]
 
 
 class Simulation(World):
-    """One run of a program, over as many generations as the faults make of it. `streams`: the events of each in rank order.
+    """One run of a program, over as many generations as the faults cause. `streams`: the events of each in rank order.
 
-    `plan`: one plan, or a function that gives each generation its own. `buffer_bytes`: when given, hosts read by the rules of
-    R11 with that bound; else any stream may be read at any time. `store`: opens another store than `faults` ask for.
+    `plan`: one plan, or a function that returns the plan of each generation. `buffer_bytes`: hosts read by R11 with this bound;
+    without it, any stream may be read at any time. `store`: opens a store in place of the one for `faults`.
     `validates`: hosts and workers check themselves after every step, for tests of the protocol.
     """
 
@@ -97,7 +97,7 @@ class Simulation(World):
         self._calm_since: int | None = None
 
     def run(self, most_steps: int = 10**6) -> Simulated:
-        """Run to the end. Raises StalledError if nothing can move, or not enough moves, before the program is done."""
+        """Run to the end. Raises StalledError if nothing can move, or after `most_steps`, before the program is done."""
         result = self.result
         while not result.is_complete:
             begun = self._begin()
@@ -128,7 +128,7 @@ class Simulation(World):
         return result
 
     def _begin(self) -> tuple[CheckpointStore, ResumePoint] | None:
-        """Return an open store, and the point from which to go on; None if that is refused, rightly."""
+        """Return an open store, and the point from which to go on; None if that is rightly refused."""
         while True:
             self._look_at_the_disk()
             self.storage.threaten()
@@ -159,12 +159,12 @@ class Simulation(World):
                 return self._store, point
 
     def _look_at_the_disk(self) -> None:
-        """Object to what is damaged there although no fault did it."""
+        """Report damage on the disk that no fault has caused."""
         for problem in self.storage.own_damage():
             self.object_to(f"damaged, and by no fault: {problem}")
 
     def _drive(self, generation: Generation, most_steps: int) -> None:
-        """Take steps until the generation is done or struck down, or has stopped at a checkpoint."""
+        """Take steps until the generation is done or killed, or has stopped at a checkpoint."""
         result, rnd = self.result, self.random
         self._stops.begin_generation()
         while not generation.is_done:
@@ -203,7 +203,7 @@ class Simulation(World):
         return True
 
     def _calm_down(self, generation: Generation) -> None:
-        """Let all faults stop, when it is time for that (liveness mode)."""
+        """End all faults at step `until` (liveness mode)."""
         faults = self.faults
         if faults.until is None or self.now < faults.until:
             return
@@ -218,7 +218,7 @@ class Simulation(World):
         self._remains.bury_zombies()
 
     def _strikes(self, generation: Generation) -> bool:
-        """Let a fault strike, perhaps; return whether that took the place of a step."""
+        """Perhaps let a fault strike; return whether it took the place of a step."""
         return strikes(
             self.random,
             self.faults,
@@ -229,14 +229,14 @@ class Simulation(World):
         )
 
     def _crash(self, generation: Generation, why: str) -> None:
-        """Forget the generation, unless it walks on as a zombie that does not know it is dead."""
+        """Drop the generation, unless it goes on as a zombie."""
         self.result.crashes += 1
         is_zombie = self._remains.leave(generation, self.faults)
         is_host = why == FrameGapError.__name__ or self.random.random() < 0.5  # noqa: PLR2004 - or the driver, too
         self._end(why, is_gone=is_zombie or why == SimulatedCrash.__name__ or not is_host)
 
     def _end(self, why: str, *, is_gone: bool = False) -> None:
-        """Note that a generation has ended. `is_gone`: with the process that had the store open, perhaps with the machine."""
+        """Note that a generation has ended. `is_gone`: so has the process with the open store, perhaps also the machine."""
         self.result.ends[why] += 1
         self.says(f"end: {why}")
         self.fuse.put_out()

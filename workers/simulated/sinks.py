@@ -1,4 +1,4 @@
-"""The sinks of a simulated run: staged files that get their final names, and one that remembers marks.
+"""The sinks of a simulated run: staged files that get their final names, and a sink that remembers marks.
 
 >>> from dgs.model.tags import Tag
 >>> sinks = SimulatedSinks()
@@ -22,7 +22,7 @@ from dgs.workers.sinks.marks import Marks
 
 
 class SimulatedSinks:
-    """The sinks, which outlive every process. `visible`: what sinks have accepted or published, in that order; never taken back."""
+    """The sinks, which outlive every process. `visible`: the outputs accepted or published so far, which are never taken back."""
 
     def __init__(self) -> None:
         self.visible: list[OutputBatch] = []
@@ -32,7 +32,7 @@ class SimulatedSinks:
         self._generation = 0
 
     def begin(self, generation: int) -> None:
-        """Fence older generations, and discard what they have staged and not committed."""
+        """Fence older generations, and discard their outputs that are staged but not committed."""
         self._generation = generation
         self._staged.clear()
 
@@ -41,18 +41,18 @@ class SimulatedSinks:
         self._staged.setdefault(path, []).append(batch)
 
     def stage(self, path: str) -> tuple[StagedFile, ...]:
-        """Return what is to be committed: the file, if there is one."""
+        """Return the files to commit: the file of this path, if there is one."""
         return (StagedFile(path, path, 0, "", 0),) if path in self._staged else ()
 
     def publish(self, files: Sequence[StagedOutput]) -> None:
-        """Give staged files their final names: readers see them now. Doing it twice does it once."""
+        """Give staged files their final names, so that readers see them. A second call does nothing."""
         for file in files:
             if file.final not in self._published:
                 self.visible += self._staged.pop(file.final)
                 self._published.add(file.final)
 
     def accept(self, generation: int, batch: OutputBatch, splits: int) -> None:
-        """Let the idempotent sink take outputs: what is at or below its marks has come before (R8). Raises FencedError."""
+        """Let the idempotent sink take outputs. Those at or below its marks are repeats (R8). Raises FencedError."""
         if generation != self._generation:
             raise FencedError(path="the sink", generation=generation, newest=self._generation)
         new = self._marks.accept(batch, splits)

@@ -1,6 +1,6 @@
-"""Slow parts of a simulated generation: a sink, a host that stages its outputs, or a commit is busy until a step.
+"""Slow parts of a simulated generation: a sink, a host that stages its outputs, or a commit is busy until a given step.
 
-Meanwhile everything else goes on, and may fail. Virtual time is the number of steps; when nothing else can move, all is done.
+Everything else goes on meanwhile, and may fail. Virtual time is the number of steps. If nothing else can move, they are done.
 
 >>> slowness = Slowness(random.Random(1), says=lambda text: None)
 >>> slowness.begins(COMMIT, chance=1.0, now=3), slowness.is_busy(COMMIT, now=4), slowness.next_end(now=4) > 4
@@ -16,14 +16,14 @@ import random
 from collections.abc import Callable
 
 LONGEST = 200
-"""Steps."""
+"""The most steps for which a part is busy."""
 
 Place = tuple[str, int]
 COMMIT: Place = ("commit", 0)
 
 
 def staging(host: int) -> Place:
-    """Return the place where a host stages its outputs: the host does nothing else meanwhile."""
+    """Return the place where a host stages its outputs. The host does nothing else meanwhile."""
     return "staging", host
 
 
@@ -33,14 +33,14 @@ def sink(host: int) -> Place:
 
 
 class Slowness:
-    """Until when each place is busy. `says`: what is called with a line whenever something begins to take long."""
+    """The step until which each place is busy. `says` is called with a line when a place becomes busy."""
 
     def __init__(self, rnd: random.Random, says: Callable[[str], None]) -> None:
         self._random, self._says = rnd, says
         self._until: dict[Place, int] = {}
 
     def begins(self, place: Place, *, chance: float, now: int) -> bool:
-        """Let what begins now at a place take long, perhaps; return whether it does."""
+        """Perhaps make a place busy for long; return whether it is."""
         if not chance or self._random.random() >= chance:
             return False
         self._until[place] = now + self._random.randint(1, LONGEST)
@@ -56,5 +56,5 @@ class Slowness:
         return min((until for until in self._until.values() if until > now), default=None)
 
     def end(self) -> None:
-        """Let everything be done."""
+        """Free all places."""
         self._until.clear()

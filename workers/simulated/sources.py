@@ -1,6 +1,6 @@
-"""The streams of a simulated run as one generation reads them: dealt to splits, in random readings, some mute for a while.
+"""The streams of a simulated run as one generation reads them: dealt to splits, in random readings, some silent for a while.
 
-A source may begin anywhere at or below the base of the point: what is in the state already is left out (R10, positions).
+A source may begin anywhere at or below the base of the point. Events that are already in the state are left out (R10, positions).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from dgs.workers.recovery.dealing import dealt
 from dgs.workers.recovery.positions import Positions
 
 BLOCK = 2
-"""Rows per block of a split stream: small, as streams are."""
+"""Rows per block of a split stream. It is small because streams are short."""
 
 FOR_EVER = 2**60
-"""A step that does not come: until nothing else can move."""
+"""A step that never comes, for a wait until nothing else can move."""
 
 LONGEST_SILENCE = 300
-"""Steps."""
+"""The most steps for which a source is silent."""
 
 Where = tuple[int, str]
 """A host, and a declared stream that it reads."""
@@ -30,7 +30,7 @@ Reading = tuple[list[EventBatch], OrderKey]
 
 
 class Sources:
-    """The events left to read, by host and stream. `wanted`: the implementation streams of each."""
+    """The remaining events, by host and stream. `wanted`: the implementation streams of each."""
 
     def __init__(
         self,
@@ -74,11 +74,11 @@ class Sources:
                     frontier = after_heartbeat(beat, whole.rank)
                     yield [], frontier
                 if self._is_odd():
-                    yield [], rnd.choice([frontier, BEGIN])  # a heartbeat again, or an old one
+                    yield [], rnd.choice([frontier, BEGIN])  # a repeated heartbeat, or an old one
         yield [], END
 
     def silence_some(self, chance: float, now: int) -> None:
-        """Let some sources say nothing, for a while or until nothing else can move. `chance`: of each."""
+        """Silence some sources, for a while or until nothing else can move. `chance`: of each source."""
         rnd = self._random
         for where in self.all if chance else ():
             if rnd.random() < chance:
@@ -100,20 +100,20 @@ class Sources:
         return {stream: tuple(sorted(impl)) for (one, stream), impl in self.wanted.items() if one == host}
 
     def has_more(self, where: Where, now: int) -> bool:
-        """Return whether a source has something to say now."""
+        """Return whether a source has something to read now."""
         return bool(self._feeds[where]) and self._mute.get(where, 0) <= now
 
     def next_voice(self, now: int) -> int | None:
-        """Return the next step at which a mute source speaks, None if none is mute."""
+        """Return the next step at which a silent source speaks, None if none is silent."""
         return min(
             (until for where, until in self._mute.items() if until > now and self._feeds[where]), default=None
         )
 
     def read(self, where: Where) -> Reading:
-        """Return the next events of a source, and how far it has come."""
+        """Return the next events of a source, and its frontier."""
         return self._feeds[where].popleft()
 
     def end(self, stream: str) -> OrderKey:
-        """Return the key behind the last event of a stream."""
+        """Return the key after the last event of a stream."""
         events = [batch for batch in self._streams[stream] if len(batch)]
         return after_event(events[-1].key(len(events[-1]) - 1)) if events else BEGIN

@@ -1,4 +1,4 @@
-"""The stores of a simulated run: the real store on a disk that fails, or one that keeps everything, for speed.
+"""The stores of a simulated run: the real store on a disk that fails, or a fast one that keeps everything in memory.
 
 >>> kept = KeptCheckpoints()
 >>> store = KeptStore(kept, publish=lambda files: None)
@@ -32,27 +32,27 @@ class Storage(Protocol):
         """Return the store for another generation."""
 
     def threaten(self) -> None:
-        """Draw what will happen to the disk during the generation to come."""
+        """Draw the faults of the disk for the next generation."""
 
     def crash(self) -> None:
-        """Lose what is not durable: the machine, or only the process, has stopped."""
+        """Lose content that is not durable, since the machine or only the process has stopped."""
 
     def heal(self) -> None:
-        """Let nothing fail any more. What is damaged stays so."""
+        """End all faults. Existing damage stays."""
 
     def is_beyond_promise(self) -> bool:
-        """Return whether so much is damaged that nothing can be begun from."""
+        """Return whether so much is damaged that no run can begin from it."""
 
     def is_full(self) -> bool:
         """Return whether there is no space for a file of outputs, this time."""
 
     def own_damage(self) -> Iterator[str]:
-        """Yield what is wrong with files although no fault has touched them: the store must have written them so."""
+        """Yield damage of files that no fault has touched. The store must have written them wrongly."""
 
 
 @dataclass
 class KeptCheckpoints:
-    """The memory that outlives every crash: the last checkpoint, the last that has a state, and the number of the last generation."""
+    """Memory that outlives every crash: the last checkpoint, the last one with a state, and the number of the last generation."""
 
     generation: int = 0
     last: Checkpoint | None = None
@@ -60,7 +60,7 @@ class KeptCheckpoints:
 
 
 class KeptStore:
-    """The store as one generation has it open."""
+    """A store that one generation has open."""
 
     def __init__(self, kept: KeptCheckpoints, publish: Publish) -> None:
         self._kept, self._publish = kept, publish
@@ -83,11 +83,11 @@ class KeptStore:
         self._publish(checkpoint.files)
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
 class KeptStorage:
-    """A disk on which nothing goes wrong."""
+    """A disk without faults."""
 
     def __init__(self) -> None:
         self._kept = KeptCheckpoints()
@@ -97,20 +97,20 @@ class KeptStorage:
         return KeptStore(self._kept, publish)
 
     def threaten(self) -> None:
-        """Nothing will happen."""
+        """Do nothing: there are no faults."""
 
     def crash(self) -> None:
-        """Everything is durable."""
+        """Do nothing: everything is durable."""
 
     def heal(self) -> None:
-        """Nothing fails."""
+        """Do nothing: there are no faults."""
 
     def is_beyond_promise(self) -> bool:
         """Nothing is damaged."""
         return False
 
     def is_full(self) -> bool:
-        """There is space."""
+        """Return False: there is always space."""
         return False
 
     def own_damage(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""User code that raises: a program like another one, whose functions raise when a fuse has burnt down.
+"""User code that raises: a copy of a program whose functions raise when a fuse has burnt down.
 
 >>> class Total(Program):
 ...     def init(self): return 0
@@ -27,30 +27,30 @@ from dgs.model.program import ForkJoin, Program, StateType
 FUNCTIONS = ("update", "update_batch", "update_windows", "fork", "join")
 
 
-class SimulatedMistake(Exception):  # noqa: N818 - what a user's bug would raise
+class SimulatedMistake(Exception):  # noqa: N818 - as a user's bug would raise it
     """The error that user code raises, once."""
 
 
 class Fuse:
-    """Counts calls of user code down; it goes off at the last one, once."""
+    """Counts calls of user code down, and goes off once, at the last one."""
 
     def __init__(self) -> None:
         self._left = self._set = 0
 
     def light(self, calls: int) -> None:
-        """Let the call of that number, from now on, raise."""
+        """Make call number `calls`, counted from now on, raise."""
         self._left = self._set = calls
 
     def has_gone_off(self) -> bool:
-        """Return whether the last call that it was lit for has raised."""
+        """Return whether the call that it was lit for has raised."""
         return bool(self._set) and not self._left
 
     def put_out(self) -> None:
-        """Let no call raise."""
+        """Make no call raise."""
         self._left = self._set = 0
 
     def guard(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that counts its calls before it makes them."""
+        """Return a function that counts each call before it calls `function`."""
 
         @functools.wraps(function)
         def guarded(*args: Any) -> Any:
@@ -67,14 +67,14 @@ class Fuse:
 
 
 def with_fuse(program: Program, fuse: Fuse) -> Program:
-    """Return a program that is the same but for the fuse in its `update`, `fork`, `join` and what goes with them.
+    """Return a copy of a program with the fuse in its `update`, `fork`, `join` and related functions.
 
     Objects without a `__dict__` are returned as they are.
     """
     mine = type(program)
     if not hasattr(program, "__dict__"):
         return program
-    _ = program.dependence, program.has_derived_fork  # asked for once, of the plain program
+    _ = program.dependence, program.has_derived_fork  # computed once, for the plain program
     body: dict[str, Any] = {}
     if mine.states is Program.states and mine.fork_joins is Program.fork_joins:
         body = {name: fuse.guard(getattr(mine, name)) for name in FUNCTIONS if program.gives(name)}

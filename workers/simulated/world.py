@@ -1,6 +1,6 @@
-"""The world of a simulated run, which outlives its generations: chance, time, the program and its input, disk and sinks, and what is noted.
+"""The world of a simulated run, which outlives its generations: chance, time, the program and its input, disk, sinks, and notes.
 
-Whatever a generation asks of the world outside it, it asks here; and here the oracles' notes are made.
+A generation uses everything outside itself through the world, which notes what the oracles need.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from dgs.workers.simulated.user_code import Fuse, with_fuse
 
 
 class World(SimulatedSinks):
-    """The world that outlives a generation. `storage`: where checkpoints are.
+    """The world that outlives a generation. `storage`: the place of checkpoints.
 
-    `skips`: events at which user code raises are left out; `validates`: hosts check themselves after every step.
+    `skips`: events at which user code raises are left out. `validates`: hosts check themselves after every step.
     """
 
     def __init__(
@@ -59,22 +59,22 @@ class World(SimulatedSinks):
         return self.result.steps
 
     def begin(self, generation: int) -> None:
-        """Begin a generation: fence the older ones."""
+        """Begin a generation, and fence older ones."""
         super().begin(generation)
         self.story = Story(None, generation=generation, log=self.result.log)
 
     def says(self, text: str) -> None:
-        """Note what happens beside the steps of hosts, in the trace and in the story."""
+        """Note something other than a step of a host, in the trace and in the story."""
         self.result.trace.append(text)
         self.tells(text)
 
     def tells(self, text: str) -> None:
-        """Note in the story what the trace does not have, or in other words."""
+        """Note something in the story only."""
         self.story.tick(self.now)
         self.story.says(text)
 
     def is_odd(self) -> bool:
-        """Return whether a legal but rare path is to be taken here."""
+        """Return whether to take a legal but rare path here."""
         return self.faults.oddity > 0 and self.random.random() < self.faults.oddity
 
     def stage(self, path: str) -> tuple[StagedFile, ...]:
@@ -102,5 +102,5 @@ class World(SimulatedSinks):
         self.acknowledged = max(self.acknowledged, checkpoint.epoch)
 
     def object_to(self, problem: str) -> None:
-        """Note what should not be."""
+        """Note a broken promise."""
         self.result.problems.append(problem)
