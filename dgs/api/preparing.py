@@ -237,9 +237,9 @@ def context_of(request: Request, program: Program, log_dir: Path | None = None) 
     """Return what the sources of a request are opened with; `log_dir`: see there."""
     from dgs.workers.sources.context import SourceContext
 
-    return SourceContext(
-        program, request.settings.config.time.unit, request.base_dir, request.memory, log_dir
-    )
+    config = request.settings.config
+    skips = config.on_error == "skip"
+    return SourceContext(program, config.time.unit, request.base_dir, request.memory, log_dir, skips)
 
 
 def make_plan(config: PlanFile, program: Program, topology: Topology, **options: Any) -> Plan:

@@ -4,7 +4,7 @@
 
     DgsError
     ├── UsageError               exit 2   a flag or argument that makes no sense
-    ├── InvalidError             exit 3   a file, program or plan is wrong; nothing was started
+    ├── InvalidError             exit 3   a file, program or plan is wrong
     ├── ResourceError            exit 4   Ray, Java, a port or a directory is not available
     ├── RunError                 exit 5   the run failed
     ├── CheckpointError          exit 6   a checkpoint or log is refused, damaged, or cannot be written
@@ -29,7 +29,6 @@ from dgs.errors.at_run_time import (
     CodecError,
     ConnectorError,
     FrameGapError,
-    MalformedRowError,
     NoAnswerError,
     OutOfOrderError,
     ReplayMismatchError,
@@ -52,6 +51,7 @@ from dgs.errors.given import (
     AsymmetricDependenceError,
     InvalidDiagramError,
     InvalidPlanError,
+    MalformedRowError,
     MissingInputError,
     NoPlanError,
     NoSuchRunError,

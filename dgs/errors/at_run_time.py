@@ -21,13 +21,6 @@ class OutOfOrderError(RunError):
     fix = "Streams must be non-decreasing in time: sort the input, or set `on_disorder: drop` or `{{sort_within: DURATION}}`"
 
 
-class MalformedRowError(RunError):
-    """A row is not a valid event: a null or untypable timestamp or tag, a broken line."""
-
-    code = "DGS502"
-    template = "stream {stream!r}, row {row}: {problem}"
-
-
 class UnownedTagError(RunError):
     """No worker of the plan owns the tag of an event."""
 

@@ -46,7 +46,7 @@ class UsageError(DgsError):
 
 
 class InvalidError(DgsError):
-    """A file, program or plan is wrong; nothing was started."""
+    """A file, program or plan is wrong: nothing was started, or a run came to a row of its input that cannot be read."""
 
     code = "DGS300"
     exit_code = 3

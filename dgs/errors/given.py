@@ -68,16 +68,32 @@ class MissingInputError(InvalidError):
     """An input file named by a source does not exist, or a glob matches nothing."""
 
     code = "DGS307"
-    template = "stream {stream!r}: no file at {path}"
+    template = "stream {stream!r}: no file at {path}{hint}"
     fix = "Paths in plan.yaml are relative to the plan file"
+
+    def __init__(self, *, stream: str, path: object, hint: str = "", **facts: object) -> None:
+        super().__init__(stream=stream, path=path, hint=hint, **facts)
 
 
 class UnknownColumnError(InvalidError):
     """plan.yaml names a column that the source does not have."""
 
     code = "DGS308"
-    template = "stream {stream!r}: there is no column {column!r} in {where}; its columns are {columns}"
+    template = "stream {stream!r}: there is no column {column!r} in {where}{hint}; its columns are {columns}"
     fix = "Correct the name under `ts:`, `tags:`, `payload:` or `columns:` of the stream"
+
+    def __init__(self, *, stream: str, column: str, hint: str = "", **facts: object) -> None:
+        super().__init__(stream=stream, column=column, hint=hint, **facts)
+
+
+class MalformedRowError(InvalidError):
+    """A row of the input is no event: a null or untypable timestamp or tag, a broken line, a damaged file.
+
+    `row`: its number in the stream, from 0. Where they are known, the facts have `file`, `line` (from 1) and `field`, the column.
+    """
+
+    code = "DGS322"
+    template = "stream {stream!r}, row {row}: {problem}"
 
 
 class InvalidDiagramError(InvalidError):

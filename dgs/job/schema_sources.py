@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from dgs.job.schema_base import Choice, Duration, LocalPath, Rate, Scalar, Section
-from dgs.job.units import TimeUnit
+from dgs.job.units import TimeUnit, time_format
+from dgs.job.units import encoding as known_encoding
 
 
 class ColumnRef(Section):
@@ -21,10 +22,11 @@ class ColumnRef(Section):
 
 
 class TimeColumn(Section):
-    """The column with the event time; `unit` where it differs from the plan's."""
+    """The column with the event time; `unit` where it differs from the plan's; `format` of text that is not ISO-8601, for strptime."""
 
     column: str
     unit: TimeUnit | None = None
+    format: Annotated[str, AfterValidator(time_format)] | None = None
 
 
 def _ts(value: Any) -> Any:
@@ -36,16 +38,23 @@ Ts = Annotated[
     BeforeValidator(_ts, json_schema_input_type=str | TimeColumn),
 ]
 ColumnTypes = dict[str, Literal["int", "float", "str", "bool", "datetime"]]
+Encoding = Annotated[str, AfterValidator(known_encoding)]
+"""The name of a codec of Python that decodes text."""
 
 
 class CsvSource(Section):
-    """CSV files: a path or glob, `.gz` allowed. `NA` and empty are null; `columns` gives types where inference will not do."""
+    """CSV files: a path or glob, `.gz` allowed. `columns` gives types where inference will not do.
+
+    `nulls`: the texts that are null, in columns of every type; without it `NA` and empty are, but in no column of text.
+    """
 
     path: LocalPath
     ts: Ts = TimeColumn(column="ts")
     columns: ColumnTypes = {}
     header: list[str] | None = None
     delimiter: str = ","
+    nulls: list[str] | None = None
+    encoding: Encoding = "utf-8"
 
 
 class JsonlSource(Section):
@@ -54,6 +63,7 @@ class JsonlSource(Section):
     path: LocalPath
     ts: Ts = TimeColumn(column="ts")
     heartbeats: bool = False
+    encoding: Encoding = "utf-8"
 
 
 class ParquetSource(Section):
@@ -101,6 +111,7 @@ class SparkSource(Section):
     """A Spark query: what `format`, `path`, `options` read, or `sql`; then `select` and `where` in SQL. Its rows go through an event log.
 
     `columns`: the columns of files by name and type of Spark, where a look at the files does not tell them (or there are none yet).
+    `nulls`, `encoding`: of files of format csv and json, as for the sources `csv` and `jsonl`.
     `ts`: the column with the event time. `order_by`: columns that order rows of equal time, before all others. `trigger`:
     `available_now` reads what is there and ends; a duration starts a micro-batch so often and never ends. `max_delay`: how late a
     row may come after later ones of other micro-batches. Streams with the same `query` name share one query: `key` is the column
@@ -111,6 +122,8 @@ class SparkSource(Section):
     path: str | None = None
     options: dict[str, Scalar] = {}
     columns: dict[str, str] = {}
+    nulls: list[str] | None = None
+    encoding: Encoding = "utf-8"
     sql: str | None = None
     select: list[str] = []
     where: str | None = None

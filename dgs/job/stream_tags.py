@@ -15,6 +15,8 @@ The planner assigns these sets, and the sources make exactly such tags.
 
 from __future__ import annotations
 
+from typing import Any
+
 from dgs.errors import PlanFileError
 from dgs.job.schema import ColumnRef, StreamConfig, TagConfig
 from dgs.model.program import Program
@@ -35,6 +37,21 @@ def declared_tags(config: StreamConfig, program: Program) -> TagSet:
     if isinstance(config.tags, list):
         return union(_listed(item, config, program) for item in config.tags)
     return _described(config.tags, config, program)
+
+
+def some_tag(config: StreamConfig, program: Program) -> Tag:
+    """Return one tag that may arrive on the stream, always the same: for events that have none of their own."""
+    tags = declared_tags(config, program)
+    for name, keys in tags.kinds:
+        domain = program.kind(name).domain
+        empty: list[Any] = [domain()] if isinstance(domain, type) and domain in _EMPTY else []
+        for key in (*sorted(keys.extra, key=repr), *empty, None, ""):
+            if Tag(name, key) in tags:
+                return Tag(name, key)
+    return Tag("unreadable")
+
+
+_EMPTY = (str, int, float, bool, bytes, tuple)
 
 
 def literal_tag(config: StreamConfig, program: Program) -> Tag | None:

@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+import codecs
 import re
+from datetime import datetime
 from typing import Any, Literal
 
 NANOSECONDS = {
@@ -57,6 +59,41 @@ def shown(value: int, units: dict[str, int]) -> str:
     """
     unit = max((u for u in units if value % units[u] == 0), key=lambda u: units[u])
     return f"{value // units[unit]}{unit}" if value else f"0{next(iter(units))}"
+
+
+def encoding(name: str) -> str:
+    """Return the name of a codec of Python that decodes text. Raises ValueError for any other.
+
+    >>> encoding("Latin-1")
+    'Latin-1'
+    """
+    try:
+        "".encode(name)  # refuses codecs that are not of text, too
+        codecs.getincrementaldecoder(name)
+    except (LookupError, UnicodeError, ValueError):
+        raise ValueError(
+            f"{name!r} is no encoding that Python knows: expected one such as utf-8, latin-1, cp1252 or utf-16"
+        ) from None
+    return name
+
+
+_EXAMPLE = datetime(2001, 12, 31, 22, 58, 59)  # noqa: DTZ001 - formats with and without a zone are to read it
+
+
+def time_format(text: str) -> str:
+    """Return a form of times for `datetime.strptime`. Raises ValueError for one that it does not know, or that has no year.
+
+    >>> time_format("%d.%m.%Y %H:%M")
+    '%d.%m.%Y %H:%M'
+    """
+    try:
+        example = _EXAMPLE.astimezone().strftime(text)
+        has_year = datetime.strptime(example, text).year == _EXAMPLE.year  # noqa: DTZ007 - only the year counts
+    except (ValueError, re.error) as error:
+        raise ValueError(f"{text!r} is no form of times, such as '%d.%m.%Y %H:%M': {error}") from None
+    if not has_year:
+        raise ValueError(f"{text!r} has no year: times need one, such as '%d.%m.%Y %H:%M'")
+    return text
 
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")

@@ -33,7 +33,7 @@ from dgs.model.order import MIN_TS, OrderKey
 from dgs.model.program import Program, State
 from dgs.model.tags import Tag
 from dgs.model.user_code import RAISED, UserCode, is_interrupt, user_error
-from dgs.semantics.skipped_events import DeadLetter, saved
+from dgs.semantics.skipped_events import DeadLetter, for_readable, saved
 
 UNSET: Any = object()
 """Stands for a state that is not given: the program's initial state."""
@@ -75,7 +75,8 @@ def run(
     Raises UserCodeError if `init` or `update` raises, OutOfOrderError if a stream's timestamps decrease, StateNotSavedError if
     events are to be skipped and the codec does not carry a state, UsageError if a stream is not of batches.
     """
-    update = program.states()[0].update
+    states = program.states()[0]
+    update = (for_readable(states) if on_error == "skip" else states).update
     if state is UNSET:
         state = UserCode(program).call("init", program.init)
     way_back = _WayBack(program, state) if on_error == "skip" else None

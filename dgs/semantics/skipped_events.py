@@ -19,14 +19,15 @@ dgs.semantics.skipped_events.StateNotSavedError: `on_error: skip` needs a copy o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dgs import codec
 from dgs.errors import CodecError, RunError, UserCodeError
-from dgs.model.events import Event
+from dgs.model.events import Event, EventBatch
 from dgs.model.order import OrderKey
-from dgs.model.program import Program, State
+from dgs.model.program import Program, State, StateType
 
 
 class StateNotSavedError(RunError):
@@ -35,6 +36,23 @@ class StateNotSavedError(RunError):
     code = "DGS512"
     template = "`on_error: skip` needs a copy of every state of program {program}, and this one cannot be copied{where}: {problem}"
     fix = "Keep other types in the state, register this one with `dgs.codec.register`, or run with `on_error: stop`"
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableRow:
+    """A row that could not be read: the payload of an event that stands for it, so that every runtime skips it once.
+
+    `number`: the line of a text file, or the row of another, from 1; None where there is no file.
+    """
+
+    row: Any
+    file: str
+    number: int | None
+    reason: str
+
+
+class UnreadableRowError(Exception):
+    """An event stands for a row that could not be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +74,17 @@ class DeadLetter:
 
     @classmethod
     def of(cls, event: Event, key: OrderKey, raised: UserCodeError) -> DeadLetter:
-        """Return the letter of an event and the error that it raised."""
+        """Return the letter of an event and the error that it raised, or of the row that could not be read."""
+        unreadable = event.payload if isinstance(event.payload, UnreadableRow) else None
         return cls(
             stream=event.stream.partition("/")[0],
             ts=event.ts,
             seq=key.seq,
             kind=str(event.tag.kind),
             key=event.tag.key,
-            payload=event.payload,
-            error=raised.error,
-            function=raised.function,
+            payload=event.payload if unreadable is None else asdict(unreadable),
+            error=raised.error if unreadable is None else f"MalformedRowError: {unreadable.reason}",
+            function=raised.function if unreadable is None else "read",
             worker=raised.worker or "",
         )
 
@@ -75,6 +94,38 @@ class DeadLetter:
         return self.stream, self.ts, self.seq
 
 
+def for_readable(states: StateType) -> StateType:
+    """Return a state type whose updates raise UnreadableRowError for events that stand for unreadable rows."""
+
+    def checked(update: Callable[..., Any]) -> Callable[..., Any]:
+        def update_many(*arguments: Any) -> Any:
+            for value in arguments:
+                if isinstance(value, EventBatch) and isinstance(value.payload, list):
+                    for payload in value.payload:
+                        _refuse(payload)
+            return update(*arguments)
+
+        return update_many
+
+    def update(state: State, event: Event, emit: Callable[[Any], None]) -> State:
+        _refuse(event.payload)
+        return states.update(state, event, emit)
+
+    many, windows = states.update_batch, states.update_windows
+    return replace(
+        states,
+        update=update,
+        update_batch=None if many is None else checked(many),
+        update_windows=None if windows is None else checked(windows),
+    )
+
+
+def _refuse(payload: Any) -> None:
+    if type(payload) is UnreadableRow:
+        raise UnreadableRowError(payload.reason)
+
+
+codec.register(UnreadableRow, name="dgs.UnreadableRow")
 codec.register(DeadLetter, name="dgs.DeadLetter", formerly="dgs.skipping.DeadLetter")
 
 

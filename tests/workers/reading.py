@@ -25,12 +25,21 @@ def stream(source="data", **sections):
 
 
 def opened(
-    config, items=None, *, unit="none", base_dir=Path(), batch_rows=16384, rank=0, program=None, **options
+    config,
+    items=None,
+    *,
+    unit="none",
+    base_dir=Path(),
+    batch_rows=16384,
+    rank=0,
+    program=None,
+    skips=False,
+    **options,
 ):
     memory = {} if items is None else {"data": items}
     return open_source(
         config,
-        SourceContext(program or Kinds(), unit, base_dir, memory),
+        SourceContext(program or Kinds(), unit, base_dir, memory, skips=skips),
         rank=rank,
         batch_rows=batch_rows,
         **options,

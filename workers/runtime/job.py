@@ -80,8 +80,9 @@ class Job:
 
     @property
     def source_context(self) -> SourceContext:
-        """The context for opening sources."""
-        return SourceContext(self.program, self.unit, self.base_dir, self.memory, self.log_dir)
+        """The context that its sources are opened with."""
+        skips = self.on_error == "skip"
+        return SourceContext(self.program, self.unit, self.base_dir, self.memory, self.log_dir, skips)
 
     @property
     def dead_letter_dir(self) -> Path | None:

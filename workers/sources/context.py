@@ -19,8 +19,9 @@ from dgs.model.program import Program
 class SourceContext:
     """The values with which every source of a job is opened.
 
-    `unit`: the plan's unit of time. `base_dir`: the start of relative paths. `memory`: the data of `memory` sources by name.
-    `log_dir`: the default directory for the logs of sockets and Spark queries.
+    `unit`: the plan's unit of time. `base_dir`: where relative paths start. `memory`: the data of `memory` sources by name.
+    `log_dir`: where sockets and Spark queries without a `log` of their own have theirs.
+    `skips`: rows that cannot be read become events that stand for them (`on_error: skip`).
     """
 
     program: Program
@@ -28,3 +29,4 @@ class SourceContext:
     base_dir: Path = field(default_factory=Path)
     memory: Mapping[str, Any] = field(default_factory=dict)
     log_dir: Path | None = None
+    skips: bool = False

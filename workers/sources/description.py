@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dgs.errors import SourceChangedError
+from dgs.errors import MissingInputError, SourceChangedError
 from dgs.workers.event_log.segments import all_names, read_segment
 
 WHOLE_BYTES = 1 << 20
@@ -41,18 +41,27 @@ Description = Mapping[str, Any]
 
 
 class FilesRead:
-    """The files of a source, in reading order. Iterating over them notes which have been opened, with their sizes."""
+    """The files of a source, in the order they are read. Iterating over them notes which have been opened, and what they were.
 
-    def __init__(self, paths: Sequence[Path], *, kind: str, base_dir: Path) -> None:
+    Iterating raises MissingInputError for a file that cannot be read.
+    """
+
+    def __init__(self, paths: Sequence[Path], *, kind: str, base_dir: Path, stream: str = "") -> None:
         self._paths = paths
         self._kind = kind
         self._base_dir = base_dir
+        self._stream = stream
         self._opened: list[dict[str, Any]] = []
 
     def __iter__(self) -> Iterator[Path]:
         for path in self._paths:
-            size = path.stat().st_size
-            self._opened.append({"path": self._name(path), "size": size, "digest": fingerprint(path, size)})
+            try:
+                size = path.stat().st_size
+                digest = fingerprint(path, size)
+            except OSError as error:
+                hint = f" that can be read ({error.strerror})"
+                raise MissingInputError(stream=self._stream, path=path, hint=hint) from None
+            self._opened.append({"path": self._name(path), "size": size, "digest": digest})
             yield path
 
     def describe(self) -> dict[str, Any]:

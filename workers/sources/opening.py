@@ -149,7 +149,7 @@ def _arrivals(
     follow: bool = False,
     listen: bool = False,
 ) -> tuple[Mapping, Iterator[Arrivals], Origin]:
-    mapping = Mapping(config, context.program, plan_unit=context.unit)
+    mapping = Mapping(config, context.program, plan_unit=context.unit, skips=context.skips)
     if config.source.kind in LOGGED:
         return mapping, *logged(config, mapping, context, batch_rows, follow=follow, listen=listen)
     if config.source.kind == "custom":

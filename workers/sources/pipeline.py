@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ class PipelineSource:
         self.stream = stream
         self._origin = origin or Origin(_unknown)
         self._rows = 0
-        self._latest = MIN_TS
+        self._latest = self._base_ts = MIN_TS
         self._end: OrderKey | None = None
         self._ended_before: OrderKey | None = None
         self._arrivals = arrivals
@@ -100,6 +101,7 @@ class PipelineSource:
         row before that of `base` always comes if the source must know how far it has come.
         """
         own = _within(base, self._order.rank)
+        self._base_ts = base.ts
         if isinstance(self._arrivals, Live):
             self._arrivals.begin_at(own)
         if self._origin.skip_to is not None:
@@ -116,7 +118,7 @@ class PipelineSource:
         """Read on: take one piece from the reader."""
         if self._ended:
             raise InternalError(problem=f"source {self.stream!r} was read after its end")
-        arrivals = next(self._arrivals, None)
+        arrivals = self._timed(next(self._arrivals, None))
         ordered = self._order.finish() if arrivals is None else self._order.accept(arrivals)
         batch, frontier = ordered.batch, ordered.frontier
         self._note(arrivals, batch)
@@ -135,6 +137,13 @@ class PipelineSource:
         if isinstance(self._arrivals, (Generator, Live)):
             self._arrivals.close()
         self._origin.close()
+
+    def _timed(self, arrivals: Any) -> Any:
+        """Give events that stand for unreadable rows the time of the rows before them, or the least there is."""
+        if arrivals is None or not arrivals.is_unreadable:
+            return arrivals
+        ts = max(self._order.floor, self._base_ts, MIN_TS + 1)
+        return replace(arrivals, ts=np.full(len(arrivals), ts, dtype=np.int64))
 
     def _note(self, arrivals: Arrivals | None, batch: EventBatch) -> None:
         """Remember how far the source has come. Refuse new rows that are earlier than the end that an earlier run has seen."""
@@ -165,7 +174,7 @@ class PipelineSource:
         """Read rows after a heartbeat that ends the stream: they are disorder and must raise. Live sources are not read on."""
         if self._until is None and not isinstance(self._arrivals, Live):
             for arrivals in self._arrivals:
-                self._order.accept(arrivals)
+                self._order.accept(self._timed(arrivals))
 
     def _pieces(self, batch: EventBatch) -> Iterator[EventBatch]:
         for start in range(0, len(batch), self._batch_rows):

@@ -7,15 +7,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from dgs import codec
+from dgs.errors import CodecError, MalformedRowError
 from dgs.model import columns
 from dgs.model.columns import Column
 from dgs.model.events import Codes, Int64s
+from dgs.model.order import MIN_TS
 from dgs.model.row_numbers import RowNumbers
 from dgs.model.tags import Tag
+from dgs.model.user_code import shown
+from dgs.semantics.skipped_events import UnreadableRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +40,33 @@ NO_BEATS = Beats()
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a row is, for errors: its file, and its number there from 1, that of a `line` or of a `row`. "" without a file."""
+
+    file: str = ""
+    number: int | None = None
+    what: str = "line"
+
+    def __str__(self) -> str:
+        if not self.file:
+            return ""
+        return f" ({self.file})" if self.number is None else f" ({self.file}, {self.what} {self.number})"
+
+
+Places = Callable[[int], Place]
+"""The place of each row of a stream."""
+
+
+def nowhere(_row: int) -> Place:
+    """Return the place of a row of no file."""
+    return Place()
+
+
+@dataclass(frozen=True, slots=True)
 class RawRows:
     """Rows `first`, `first + 1`, ... of a stream as named columns, all of `count` values. `where`: the file, for errors.
 
-    Heartbeats take no row number.
+    Heartbeats are no rows: they take no row number. `place` says where each row is, for errors too.
     """
 
     first: int
@@ -44,6 +74,7 @@ class RawRows:
     columns: Mapping[str, Column]
     where: str
     beats: Beats = NO_BEATS
+    place: Places = nowhere
 
     def pieces(self, size: int) -> Iterator[RawRows]:
         """Yield the rows in pieces of at most `size`. Only rows without heartbeats are cut."""
@@ -51,14 +82,26 @@ class RawRows:
             yield self
             return
         for start in range(0, self.count, size):
-            stop = min(start + size, self.count)
-            part = {name: columns.cut(column, start, stop) for name, column in self.columns.items()}
-            yield RawRows(self.first + start, stop - start, part, self.where)
+            yield self.cut(start, min(start + size, self.count))
+
+    def cut(self, start: int, stop: int) -> RawRows:
+        """Return the rows `start` to `stop` - 1, and the heartbeats before them; those behind all rows go with the last row."""
+        part = {name: columns.cut(column, start, stop) for name, column in self.columns.items()}
+        beats = NO_BEATS
+        if self.beats.before:
+            ends = self.count if stop == self.count else stop - 1
+            here = [i for i, before in enumerate(self.beats.before) if start <= before <= ends]
+            before = tuple(self.beats.before[i] - start for i in here)
+            beats = Beats(before, [self.beats.ts[i] for i in here])
+        return RawRows(self.first + start, stop - start, part, self.where, beats, self.place)
 
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """Events in the order of arrival: times in the plan's unit, tags, payload, and the heartbeats among them."""
+    """Events as they arrived, in any order: times in the plan's unit, tags, payload, and the heartbeats among them.
+
+    `is_unreadable`: they stand for rows that could not be read, have no times of their own, and take those of the rows before.
+    """
 
     first: int
     ts: Int64s
@@ -66,6 +109,7 @@ class Arrivals:
     codes: Codes | None = None
     payload: Column = None
     beats: Beats = NO_BEATS
+    is_unreadable: bool = False
 
     def __len__(self) -> int:
         return len(self.ts)
@@ -86,9 +130,20 @@ class Arrivals:
             None if self.codes is None else self.codes[start:stop],
             None if self.payload is None else columns.cut(self.payload, start, stop),
             Beats(tuple(b - start for b, _ in beats), [ts for _, ts in beats]) if beats else NO_BEATS,
+            self.is_unreadable,
         )
 
     @property
     def seq(self) -> RowNumbers:
         """The raw row numbers of the events."""
         return RowNumbers(self.first, len(self.ts))
+
+
+def unreadable(tag: Tag, error: MalformedRowError, row: Any, place: Place = Place()) -> Arrivals:
+    """Return the event that stands for a row that could not be read. `row`: what there is of it."""
+    try:
+        codec.encode(row)
+    except CodecError:
+        row = shown(row)
+    told = UnreadableRow(row, place.file, place.number, str(error))
+    return Arrivals(int(error.row), np.array([MIN_TS]), (tag,), payload=[told], is_unreadable=True)

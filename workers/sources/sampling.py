@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dgs.errors import PlanFileError, RunError, UserCodeError
+from dgs.errors import MalformedRowError, PlanFileError, RunError, UserCodeError
 from dgs.job.schema import StreamConfig
 from dgs.job.stream_tags import declared_tags, literal_tag
 from dgs.job.units import NANOSECONDS, TimeUnit
@@ -51,7 +51,7 @@ class Sample:
 
     def add(self, arrivals: Arrivals) -> None:
         """Count events."""
-        if not len(arrivals):
+        if not len(arrivals) or arrivals.is_unreadable:
             return
         if arrivals.codes is None:
             self.counts[arrivals.tags[0]] += len(arrivals)
@@ -102,7 +102,11 @@ def sampled(config: StreamConfig, context: SourceContext, *, rows: int) -> Sampl
     with closing(arrivals):
         try:
             sample.is_whole = _read(arrivals, sample, rows)
-        except (RunError, UserCodeError):  # a bad row, or a generator that raises: the run will report it
+        except (
+            MalformedRowError,
+            RunError,
+            UserCodeError,
+        ):  # a broken row, a generator that raises: the run will say so
             sample.is_whole = False
     sample.is_calendar = mapping.clock.is_calendar
     return sample

@@ -121,7 +121,7 @@ def test_disorder(golden, edit):
 
 def test_malformed_row(golden, edit):
     edit("left.csv", "3,100", "NA,100")
-    golden("malformed_row", 5)
+    golden("malformed_row", 3)
 
 
 def test_tag_that_no_worker_owns(golden, project, edit):

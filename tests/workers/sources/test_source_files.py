@@ -85,7 +85,7 @@ def test_formats_give_the_rows_that_were_written(tmp_path_factory, rows, batch_r
     if gz and form != "parquet":
         path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes()))
         path = path.with_name(path.name + ".gz")
-    types = {"columns": {"n": "int", "t": "str"}} if form == "csv" else {}
+    types = {"columns": {"n": "int", "t": "str"}, "nulls": ["NA", ""]} if form == "csv" else {}
     config = stream({form: {"path": path.name, **types}}, payload=["n", "t"])
     expected = [(VALUE, ts, {"n": n, "t": t}) for ts, n, t in rows]
     assert events(config, base_dir=folder, batch_rows=batch_rows) == expected
@@ -146,11 +146,53 @@ def test_truncated_gzip_is_an_error_with_the_rows_before_it(tmp_path, form):
 # -- CSV ---------------------------------------------------------------------------------------------------------------
 
 
-def test_csv_na_and_empty_are_null_and_a_quoted_empty_text_is_text(tmp_path):
-    found = of_csv(tmp_path, 'ts,a,b\n1,NA,x\n2,,""\n3,5,NA\n')
+@pytest.mark.parametrize("types", [{}, {"a": "int", "b": "str"}])
+def test_csv_na_and_empty_are_null_but_in_columns_of_text(tmp_path, types):
+    found = of_csv(tmp_path, 'ts,a,b\n1,NA,x\n2,,""\n3,5,NA\n4,"",\n', stream(csv(columns=types)))
     assert [payload for _, _, payload in found] == [
-        {"ts": 1, "a": None, "b": "x"}, {"ts": 2, "a": None, "b": ""}, {"ts": 3, "a": 5, "b": None},
+        {"ts": 1, "a": None, "b": "x"}, {"ts": 2, "a": None, "b": ""}, {"ts": 3, "a": 5, "b": "NA"},
+        {"ts": 4, "a": None, "b": ""},
     ]  # fmt: skip
+
+
+def test_csv_nulls_are_null_in_columns_of_every_type_unless_in_quotes(tmp_path):
+    types = {"a": "int", "b": "str", "c": "datetime", "d": "float"}
+    config = stream(csv(columns=types, nulls=["-", "?"]), payload=list(types))
+    found = of_csv(tmp_path, 'ts,a,b,c,d\n1,-,-,-,?\n2,5,"-",2020-01-02,1\n3,6,,?,2\n', config)
+    assert [tuple(payload.values()) for _, _, payload in found] == [
+        (None, None, None, None), (5, "-", dt.datetime(2020, 1, 2), 1.0), (6, "", None, 2.0),  # noqa: DTZ001
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-8-sig", "utf-16", "UTF-16-LE", "utf-32"])
+@pytest.mark.parametrize("gz", [False, True])
+def test_text_files_are_read_in_their_encoding(tmp_path, encoding, gz):
+    ending, pack = (".gz", gzip.compress) if gz else ("", bytes)
+    (tmp_path / f"a.csv{ending}").write_bytes(pack("ts,größe\n1,süß\n2,é\n".encode(encoding)))
+    (tmp_path / f"a.jsonl{ending}").write_bytes(
+        pack('{"ts": 1, "größe": "süß"}\n{"ts": 2, "größe": "é"}\n'.encode(encoding))
+    )
+    expected = [(VALUE, 1, "süß"), (VALUE, 2, "é")]
+    for source in (csv(f"a.csv{ending}", encoding=encoding), jsonl(f"a.jsonl{ending}", encoding=encoding)):
+        assert events(stream(source, payload="größe"), base_dir=tmp_path) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "iso"),
+    [
+        ("31.12.1969 23:59", "%d.%m.%Y %H:%M", "1969-12-31T23:59Z"),
+        ("20200229", "%Y%m%d", "2020-02-29"),
+        ("2/29/20 1:05 PM +0130", "%m/%d/%y %I:%M %p %z", "2020-02-29T13:05+01:30"),
+    ],
+)
+def test_times_are_read_in_the_form_that_the_plan_gives(tmp_path, text, form, iso):
+    ts = {"column": "at", "format": form}
+    (tmp_path / "data.csv").write_text(f"at,a\n{text},1\n")
+    (tmp_path / "data.jsonl").write_text(json.dumps({"at": text, "a": 1}) + "\n")
+    pq.write_table(pa.table({"at": [text], "a": [1]}), tmp_path / "data.parquet")
+    expected = events(stream(payload="a"), [{"ts": [iso], "a": [1]}], unit="ms")
+    for source in (csv(ts=ts), jsonl(ts=ts), parquet(ts=ts)):
+        assert events(stream(source, payload="a"), base_dir=tmp_path, unit="ms") == expected
 
 
 def test_csv_numbers_without_nulls_come_as_numpy(tmp_path):
@@ -224,14 +266,14 @@ def test_csv_broken_row_is_named(tmp_path, monkeypatch, block, line, problem):
 def test_csv_broken_row_is_numbered_after_the_files_before(tmp_path):
     (tmp_path / "a.csv").write_text("ts,a\n1,1\n2,2\n")
     (tmp_path / "b.csv").write_text("ts,a\n3,1\n4\n")
-    with pytest.raises(MalformedRowError, match=r"row 3: 1 fields, .* \(b.csv, record 2\)"):
+    with pytest.raises(MalformedRowError, match=r"row 3: 1 fields, .* \(b.csv, line 3\)"):
         events(stream(csv("*.csv")), base_dir=tmp_path)
 
 
-def test_csv_column_of_nulls_asks_for_its_type(tmp_path, monkeypatch):
+def test_csv_column_that_begins_with_nulls_has_the_type_of_its_first_values(tmp_path, monkeypatch):
     monkeypatch.setattr(csv_reader, "BLOCK_BYTES", 64)
-    with pytest.raises(MalformedRowError, match=r"row 40: column 'a': invalid value '5' .* `columns: \{a: "):
-        of_csv(tmp_path, "ts,a\n" + "".join(f"{i},NA\n" for i in range(40)) + "41,5\n")
+    found = of_csv(tmp_path, "ts,a\n" + "".join(f"{i},NA\n" for i in range(40)) + "41,5\n")
+    assert [payload["a"] for _, _, payload in found] == [None] * 40 + [5]
 
 
 def test_csv_wrong_values_in_columns_nobody_needs_do_no_harm(tmp_path, monkeypatch):
@@ -330,7 +372,7 @@ def test_jsonl_broken_line_is_named(tmp_path, line, problem):
 
 def test_jsonl_line_beyond_the_limit_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr("dgs.workers.sources.readers.jsonl.LONGEST_LINE", 100)
-    with pytest.raises(MalformedRowError, match="row 1: the line is longer than 100 characters"):
+    with pytest.raises(MalformedRowError, match="row 1: the line is longer than 100 bytes"):
         of_lines(tmp_path, [{"ts": 1, "payload": "x" * 60}, {"ts": 2, "payload": "x" * 100}])
 
 
@@ -382,7 +424,7 @@ def test_parquet_nanoseconds_are_what_python_has_for_them_also_inside(tmp_path, 
 
 def test_parquet_file_that_is_none_is_an_error(tmp_path):
     (tmp_path / "data.parquet").write_bytes(b"no parquet")
-    with pytest.raises(MalformedRowError, match=r"data\.parquet cannot be read as Parquet"):
+    with pytest.raises(MalformedRowError, match=r"cannot be read as Parquet.*\(data\.parquet\)"):
         events(stream(parquet()), base_dir=tmp_path)
 
 

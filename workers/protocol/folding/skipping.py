@@ -34,7 +34,7 @@ from dgs.model.order import OrderKey
 from dgs.model.outputs import OutputBatch
 from dgs.model.program import Program, State, StateType
 from dgs.model.user_code import UserCode
-from dgs.semantics.skipped_events import DeadLetter, saved
+from dgs.semantics.skipped_events import DeadLetter, for_readable, saved
 from dgs.workers.protocol.folding.fold import NOTHING, Folder
 from dgs.workers.protocol.messages import Skipped
 from dgs.workers.protocol.releases import Release
@@ -54,6 +54,7 @@ class Skipping:
     def __init__(self, program: Program, state_type: StateType, worker: str) -> None:
         self._program, self._worker = program, worker
         self._code = UserCode(program, worker)
+        state_type = for_readable(state_type)
         self._whole = Folder(program, state_type, worker)
         singly = replace(state_type, update_batch=None, update_windows=None)
         self._singly = Folder(program, singly, worker)

@@ -78,7 +78,7 @@ def _from_files(
 ) -> tuple[Rows, Origin]:
     details, kind = config.source.details, config.source.kind
     found = input_files(details.path, base_dir=context.base_dir, stream=config.id)
-    files = FilesRead(found, kind=kind, base_dir=context.base_dir)
+    files = FilesRead(found, kind=kind, base_dir=context.base_dir, stream=config.id)
     if kind == "csv":
         return CsvReader(details, mapping, files, _key_types(config, context.program)).rows(), Origin(
             files.describe

@@ -1,44 +1,55 @@
-"""CSV files, streamed through Arrow: only the needed columns, typed, with `NA` and empty fields as null.
+"""CSV files, streamed through Arrow: only the columns that are needed, typed.
 
-A column has the type given in `columns:`, a key column has that of its kind's keys, and any other one the type seen in its first
-block (a megabyte). An empty string in quotes is an empty string, not null. Rows are numbered from 0 without the header.
+A column has the type that `columns:` says, a key column that of its kind's keys, any other the one that the first block (a megabyte)
+of the first file shows. In a column of text nothing is null unless `nulls:` says so; in others `NA` and empty are. Where `nulls:`
+says what is null, a text in quotes is not. Rows are numbered from 0; the header and blank lines are none.
 
->>> column_types({"a": "int", "when": "datetime"})
-{'a': DataType(int64), 'when': DataType(string)}
+A block that does not fit is read again with care, cell by cell: to name the line and the column that are to blame, or to go on
+without that row (`on_error: skip`).
 """
 
 from __future__ import annotations
 
-import csv
-import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
-from dgs.errors import MalformedRowError
 from dgs.job.schema import CsvSource
-from dgs.workers.sources.readers.files import open_arrow, open_text
-from dgs.workers.sources.rows import RawRows
+from dgs.workers.sources.readers.csv_cells import (
+    NO_TEXT,
+    NULLS,
+    BadRow,
+    CellTypes,
+    DoesNotFitError,
+    RaggedRows,
+)
+from dgs.workers.sources.readers.csv_lines import Lines, header
+from dgs.workers.sources.readers.files import FileProblemError, TextFile, undecodable
+from dgs.workers.sources.rows import Arrivals, Place, RawRows
 from dgs.workers.sources.shaping.mapping import Mapping as RowMapping
-from dgs.workers.sources.shaping.mapping import unknown_column
+from dgs.workers.sources.shaping.mapping import malformed, unknown_column
 
-NULLS = ["", "NA"]
 BLOCK_BYTES = 1 << 20
-_TYPES = {
-    "int": pa.int64(),
-    "float": pa.float64(),
-    "str": pa.string(),
-    "bool": pa.bool_(),
-    "datetime": pa.string(),
-}
 
 
-def column_types(columns: Mapping[str, str]) -> dict[str, pa.DataType]:
-    """Return Arrow's types for those of plan.yaml. Datetimes are read as text and parsed by the rules of `Clock`."""
-    return {name: _TYPES[kind] for name, kind in columns.items()}
+@dataclass(frozen=True)
+class _File:
+    """A file that is read: the columns wanted of it, and the stream's row of its first record."""
+
+    path: Path
+    wanted: list[str]
+    first: int
+    lines: Lines
+    header: int
+
+    def place(self, row: int) -> Place:
+        """Return where a row of the stream is in this file."""
+        return Place(self.path.name, self.lines.begin_of(row - self.first + self.header))
 
 
 class CsvReader:
@@ -50,97 +61,144 @@ class CsvReader:
         self._config = config
         self._mapping = mapping
         self._paths = paths
-        self._types = {**key_types, **config.columns}
+        self._declared = {**key_types, **config.columns}
+        if mapping.clock.format is not None:
+            self._declared[mapping.ts_column] = "str"
+        self._types = CellTypes(self._declared, ts_column=mapping.ts_column, nulls=config.nulls)
         self._row = 0
 
-    def rows(self) -> Iterator[RawRows]:
+    def rows(self) -> Iterator[RawRows | Arrivals]:
         """Yield the rows, a block at a time. Raises MalformedRowError, UnknownColumnError."""
         for path in self._paths:
-            yield from self._file(path)
+            try:
+                yield from self._file(path)
+            except FileProblemError as error:
+                raise malformed(self._mapping.stream, self._row, str(error), Place(path.name)) from None
 
-    def _file(self, path: Path) -> Iterator[RawRows]:
-        names = self._config.header or _header(path, self._config.delimiter)
+    def _file(self, path: Path) -> Iterator[RawRows | Arrivals]:
+        names = self._config.header or header(path, self._config)
         if not names:
             return
         wanted = self._mapping.needed(names, str(path))
         for column in self._config.columns:
             if column not in names:
                 raise unknown_column(self._mapping.stream, column, names, str(path))
-        start, bad = self._row, _Unreadable()
+        twice = [name for name, count in Counter(names).items() if count > 1 and name in wanted]
+        if twice:
+            raise FileProblemError(f"its header has the column {twice[0]!r} twice")
+        lines = Lines(path, self._config)
+        file = _File(path, wanted, self._row, lines, 0 if self._config.header else 1)
         try:
-            with open_arrow(path) as stream:
-                for block in _blocks(stream, self._config, wanted, self._types, bad):
-                    columns = {name: self._typed(block, name) for name in wanted}
-                    yield RawRows(self._row, block.num_rows, columns, str(path))
-                    self._row += block.num_rows
-        except pa.ArrowInvalid as error:
-            header = 0 if self._config.header else 1
-            raise self._located(str(error), bad, path, names=wanted, start=start, header=header) from None
-        except (OSError, EOFError) as error:
-            problem = f"{path.name} cannot be read any further: {error}"
-            raise MalformedRowError(stream=self._mapping.stream, row=self._row, problem=problem) from None
+            yield from self._typed(file)
+        except (DoesNotFitError, pa.ArrowInvalid):
+            yield from self._with_care(file)
 
-    def _typed(self, block: pa.RecordBatch, name: str) -> Any:
-        column = block.column(name)
-        if self._types.get(name) != "datetime" or name == self._mapping.ts_column:
-            return column
-        return self._mapping.datetimes(column, self._row)
+    def _typed(self, file: _File) -> Iterator[RawRows]:
+        """Yield the rows as Arrow types them. Raises DoesNotFitError, ArrowInvalid for a block that needs care."""
+        for block in self._blocks(file, self._types.known(file.wanted)):
+            if block.num_rows:
+                for name in file.wanted:
+                    self._types.learn(name, block.column(name).type)
+            columns = {name: self._types.of_block(block.column(name), name) for name in file.wanted}
+            yield self._next_rows(file, columns, block.num_rows)
 
-    def _located(
-        self, text: str, bad: _Unreadable, path: Path, *, names: list[str], start: int, header: int
-    ) -> MalformedRowError:
-        """Return our error for one of Arrow's: which row, which column, which value, and what to do."""
-        row, problem = self._row, text
-        if bad.row is not None:
-            number, expected, got, line = bad.row
-            row = start + number - 1 - header
-            problem = f"{got} fields, but the header has {expected}: {line!r}"
-        elif found := re.search(
-            r"CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to ([^:]+): (.*)", text, re.DOTALL
-        ):
-            column, number_text, kind, value = found.groups()
-            name = names[int(column)] if int(column) < len(names) else column
-            row = start + int(number_text) - 1 - header if number_text else row
-            problem = f"column {name!r}: {value} does not fit the type {kind} of the column; say `columns: {{{name}: str}}` or correct it"
-        place = f" ({path.name}, record {row - start + 1})"
-        return MalformedRowError(stream=self._mapping.stream, row=row, problem=problem + place)
+    def _next_rows(self, file: _File, columns: Mapping[str, Any], count: int) -> RawRows:
+        first, self._row = self._row, self._row + count
+        return RawRows(first, count, columns, str(file.path), place=file.place)
+
+    def _blocks(
+        self, file: _File, types: Mapping[str, pa.DataType], ragged: RaggedRows | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        config = self._config
+        read = arrow_csv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES, column_names=config.header)
+        parse = arrow_csv.ParseOptions(
+            delimiter=config.delimiter, newlines_in_values=True, invalid_row_handler=ragged
+        )
+        convert = arrow_csv.ConvertOptions(
+            include_columns=file.wanted,
+            column_types=types,
+            null_values=NULLS if config.nulls is None else config.nulls,
+            strings_can_be_null=config.nulls is not None,
+            quoted_strings_can_be_null=config.nulls is None,
+        )
+        with TextFile(file.path, config.encoding) as text:
+            try:
+                reader = arrow_csv.open_csv(text, read, parse, convert)
+                waiting: pa.RecordBatch | None = None
+                for block in reader:
+                    if waiting is not None:
+                        yield waiting
+                    waiting = block
+            except pa.ArrowInvalid as error:
+                if "Empty CSV file" in str(error):
+                    return
+                if "straddling object" in str(error):
+                    problem = (
+                        f"a record is longer than {BLOCK_BYTES:,} bytes: is a quotation mark never closed?"
+                    )
+                    raise FileProblemError(problem) from None
+                raise
+            if text.quotes % 2:
+                file.lines.check_quotes()
+            if waiting is not None:
+                yield waiting
+
+    def _with_care(self, file: _File) -> Iterator[RawRows | Arrivals]:
+        """Yield the rows that have not been, with events that stand for those that cannot be read."""
+        ragged, done = RaggedRows(file.header), self._row - file.first
+        for block in self._blocks(file, dict.fromkeys(file.wanted, pa.binary()), ragged):
+            records, bad = ragged.around(block.num_rows)
+            columns: dict[str, Any] = {}
+            for name in file.wanted:
+                columns[name], wrong = self._types.of_cells(block.column(name), name)
+                for index, why in wrong.items():
+                    given = {one: _shown(block.column(one)[index].as_py()) for one in file.wanted}
+                    bad.setdefault(
+                        records[index], BadRow(records[index], self._blamed(file, name, why), given)
+                    )
+            yield from self._around(file, columns, records, bad, done)
+        yield from self._around(file, {}, [], ragged.found, done)
+
+    def _around(
+        self,
+        file: _File,
+        columns: Mapping[str, Any],
+        records: list[int],
+        bad: Mapping[int, BadRow],
+        done: int,
+    ) -> Iterator[RawRows | Arrivals]:
+        """Yield the rows in stretches between those that cannot be read, from record `done` on."""
+        index_of = {record: index for index, record in enumerate(records)}
+        stretch: list[int] = []
+
+        def rows() -> Iterator[RawRows]:
+            if stretch:
+                chosen = pa.array(stretch)
+                yield self._next_rows(
+                    file, {name: c.take(chosen) for name, c in columns.items()}, len(stretch)
+                )
+                stretch.clear()
+
+        for record in sorted(index_of.keys() | bad.keys()):
+            if record < done:
+                continue
+            if record not in bad:
+                stretch.append(index_of[record])
+                continue
+            yield from rows()
+            row, self._row = self._row, self._row + 1
+            yield self._mapping.refused(row, bad[record].problem, bad[record].given, file.place(row))
+        yield from rows()
+
+    def _blamed(self, file: _File, name: str, why: str) -> str:
+        if why == NO_TEXT:
+            why = why if self._mapping.skips else undecodable(file.path, self._config.encoding)
+            return f"column {name!r}: {why}"
+        is_declared = self._declared.get(name) == "datetime"
+        return f"column {name!r}: {why}" + (
+            "" if is_declared else f"; say `columns: {{{name}: str}}` or correct it"
+        )
 
 
-class _Unreadable:
-    """Remembers the row that Arrow could not split into fields."""
-
-    def __init__(self) -> None:
-        self.row: tuple[int, int, int, str] | None = None
-
-    def __call__(self, row: Any) -> str:
-        if self.row is None:
-            self.row = (row.number or 0, row.expected_columns, row.actual_columns, row.text)
-        return "error"
-
-
-def _header(path: Path, delimiter: str) -> list[str]:
-    with open_text(path) as file:
-        return next(csv.reader(file, delimiter=delimiter), [])
-
-
-def _blocks(
-    stream: Any, config: CsvSource, wanted: list[str], types: Mapping[str, str], bad: _Unreadable
-) -> Iterator[pa.RecordBatch]:
-    read = arrow_csv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES, column_names=config.header)
-    parse = arrow_csv.ParseOptions(
-        delimiter=config.delimiter, newlines_in_values=True, invalid_row_handler=bad
-    )
-    convert = arrow_csv.ConvertOptions(
-        include_columns=wanted,
-        column_types=column_types({name: kind for name, kind in types.items() if name in wanted}),
-        null_values=NULLS,
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
-    )
-    try:
-        reader = arrow_csv.open_csv(stream, read_options=read, parse_options=parse, convert_options=convert)
-    except pa.ArrowInvalid as error:
-        if "Empty CSV file" in str(error):
-            return
-        raise
-    yield from reader
+def _shown(cell: bytes | None) -> str | None:
+    return None if cell is None else cell.decode(errors="replace")

@@ -1,4 +1,4 @@
-"""Input files: a path or a glob, relative to the plan file. Files that end in `.gz` are decompressed.
+"""Input files: a path or a glob, relative to the plan file; `.gz` is opened as what it holds, and text comes as UTF-8.
 
 >>> import tempfile
 >>> folder = Path(tempfile.mkdtemp())
@@ -6,42 +6,213 @@
 ...     _ = (folder / name).write_text("ts")
 >>> [path.name for path in input_files("*.csv", base_dir=folder, stream="clicks")]
 ['a.csv', 'b.csv']
+>>> _ = (folder / "a.csv").write_bytes("preis,größe".encode("utf-16"))
+>>> with TextFile(folder / "a.csv", "utf-16") as file:
+...     file.read(100).decode()
+'preis,größe'
 """
 
 from __future__ import annotations
 
+import codecs
 import glob
 import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, Any
 
-import pyarrow as pa
-
 from dgs.errors import MissingInputError
+
+CHUNK_BYTES = 1 << 16
+_SIGNATURES = {
+    b"\x1f\x8b": "gzip",
+    b"PK\x03\x04": "zip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"PAR1": "Parquet",
+}
+_LONGEST_SIGNATURE = max(map(len, _SIGNATURES))
+
+
+def _no_text(error: UnicodeError) -> tuple[str, int]:
+    """Decode wrong bytes to what is encoded as the byte 0xff, which is in no UTF-8."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return "\udcff" * (error.end - error.start), error.end
+
+
+codecs.register_error("dgs.no_text", _no_text)
+
+
+class FileProblemError(Exception):
+    """A file cannot be read (on); the text says why and what to do."""
 
 
 def input_files(path: str, *, base_dir: Path, stream: str) -> tuple[Path, ...]:
     """Return the files that `path` names, in the order of their names. Row numbers go on from file to file.
 
-    Raises MissingInputError if there are none.
+    Raises MissingInputError if there are none, or if the pattern also matches a directory.
     """
     whole = base_dir / path
     if whole.is_file():
         return (whole,)
     names = sorted(glob.glob(str(whole), recursive=True))  # noqa: PTH207 - Path.glob refuses absolute patterns
-    found = tuple(Path(name) for name in names if Path(name).is_file())
-    if not found:
-        raise MissingInputError(stream=stream, path=whole)
-    return found
+    found = [Path(name) for name in names]
+    others = [one for one in found if not one.is_file()]
+    if others and "**" not in path:
+        what = "a directory" if others[0].is_dir() else "no regular file"
+        raise MissingInputError(
+            stream=stream, path=others[0], hint=f": it is {what}; name its files, such as {others[0]}/*"
+        )
+    if not found or len(others) == len(found):
+        raise MissingInputError(stream=stream, path=whole, hint=_nearest(whole))
+    return tuple(one for one in found if one not in others)
 
 
-def open_text(path: Path) -> IO[str]:
-    """Open a text file, compressed or not. A byte order mark is skipped."""
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return path.open(encoding="utf-8-sig", newline="")
+def _nearest(path: Path) -> str:
+    """Return `; did you mean 'x'?` for a file nearby of nearly this name, also if the name of a directory is misspelt."""
+    rest: list[str] = []
+    here = path
+    while not here.parent.is_dir():
+        rest.insert(0, here.name)
+        here = here.parent
+    try:
+        names = [one.name for one in here.parent.iterdir() if one.is_dir() == bool(rest)]
+    except OSError:
+        return ""
+    close = get_close_matches(here.name, names, n=1, cutoff=0.6)
+    return f"; did you mean {str(here.with_name(close[0]).joinpath(*rest))!r}?" if close else ""
 
 
-def open_arrow(path: Path) -> Any:
-    """Open a file as an Arrow input stream, decompressed by its ending."""
-    return pa.input_stream(str(path), compression="detect")
+class TextFile(io.RawIOBase):
+    """A text file as UTF-8 without a byte order mark: unpacked by its name, decoded from its encoding.
+
+    Bytes that are no text of the encoding come as bytes that are no UTF-8, so that the rows with them can be named.
+    `quotes` counts the quotation marks read. Raises FileProblemError in `read` for what is no text file at all.
+    """
+
+    def __init__(self, path: Path, encoding: str) -> None:
+        self._file = opened(path)
+        name = codecs.lookup(encoding).name
+        self._decoder = None
+        if name not in ("utf-8", "utf-8-sig"):
+            strict = name.startswith(("utf-16", "utf-32"))  # a wrong byte puts all that follows out of step
+            self._decoder = codecs.getincrementaldecoder(encoding)("strict" if strict else "dgs.no_text")
+        self._path, self._encoding = path, encoding
+        self._at_start, self._is_over = True, False
+        self.quotes = self.passed = 0
+
+    def readable(self) -> bool:
+        """Whether it can be read: yes."""
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next piece, about `size` bytes; b"" at the end."""
+        piece = b""
+        while not piece and not self._is_over:
+            piece = self._piece(CHUNK_BYTES if size < 0 else size)
+        self.quotes += piece.count(b'"')
+        if (place := piece.find(b"\0")) >= 0:
+            raise FileProblemError(
+                f"there is a NUL byte at byte {self.passed + place:,} of its text: the file is damaged, or in another "
+                f"encoding than {self._encoding}, such as `encoding: utf-16`"
+            )
+        self.passed += len(piece)
+        return piece
+
+    def _piece(self, size: int) -> bytes:
+        try:
+            piece = self._file.read(size)
+        except (OSError, EOFError, zlib.error) as error:
+            raise FileProblemError(
+                f"it cannot be read on: {getattr(error, 'strerror', None) or error}"
+            ) from None
+        self._is_over = not piece
+        if self._decoder is not None:
+            try:
+                text = self._decoder.decode(piece, final=self._is_over)
+            except UnicodeError:
+                raise FileProblemError(undecodable(self._path, self._encoding)) from None
+            piece = text.encode("utf-8", "surrogateescape")
+        if self._at_start and piece:
+            self._at_start = False
+            piece = piece.removeprefix(codecs.BOM_UTF8)
+        return piece
+
+    def lines(self, longest: int) -> Iterator[bytes | None]:
+        """Yield the lines without their ends; None for one of more than `longest` bytes, which are not kept."""
+        rest, size = bytearray(), 0
+        while piece := self.read(CHUNK_BYTES):
+            first, *others = piece.split(b"\n")
+            size += len(first)
+            rest = rest + first if size <= longest else bytearray()
+            if others:
+                yield bytes(rest) if size <= longest else None
+                yield from (line if len(line) <= longest else None for line in others[:-1])
+                rest, size = bytearray(others[-1]), len(others[-1])
+        if size:
+            yield bytes(rest) if size <= longest else None
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
+
+
+def opened(path: Path) -> IO[bytes] | gzip.GzipFile:
+    """Open a text file, unpacked if its name ends in `.gz`. Raises FileProblemError if what it holds is not what its name says."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(_LONGEST_SIGNATURE)
+        packed = next((name for sign, name in _SIGNATURES.items() if start.startswith(sign)), None)
+        if path.suffix == ".gz":
+            if packed != "gzip" and start:
+                raise FileProblemError("its name says gzip, and it is not: name it without .gz")
+            return gzip.open(path) if start else path.open("rb")
+        if packed is not None:
+            advice = "name it .gz" if packed == "gzip" else "unpack it"
+            advice = "read it with a `parquet` source" if packed == "Parquet" else advice
+            raise FileProblemError(f"it is a {packed} file, not text: {advice}")
+        return path.open("rb")
+    except OSError as error:
+        raise FileProblemError(f"it cannot be read: {error.strerror or error}") from None
+
+
+def wrong_byte(error: UnicodeDecodeError, encoding: str) -> str:
+    """Return what to say of a text that is none of its encoding."""
+    wrong = bytes(error.object)[error.start]
+    return f"its text is not {encoding}: byte 0x{wrong:02x} at byte {error.start} of it"
+
+
+def undecodable(path: Path, encoding: str) -> str:
+    """Return what to say of a file that is no text of its encoding: the first wrong byte, and what to do."""
+    name = codecs.lookup(encoding).name
+    decoder: Any = codecs.getincrementaldecoder("utf-8" if name == "utf-8-sig" else encoding)()
+    before, piece = 0, b""
+    try:
+        with opened(path) as file:
+            start = file.read(CHUNK_BYTES)
+            piece = start
+            while True:
+                waiting = len(decoder.getstate()[0])
+                decoder.decode(piece, final=not piece)
+                if not piece:
+                    return f"its text is not {encoding}"
+                before += len(piece)
+                piece = file.read(CHUNK_BYTES)
+    except UnicodeError as error:
+        offset = before - waiting + getattr(error, "start", 0)
+        kept = getattr(error, "object", b"")[getattr(error, "start", 0) :][:1]
+        wrong = f"byte 0x{kept.hex()}" if kept else "what stands"
+    except (OSError, EOFError, zlib.error, FileProblemError) as error:
+        return f"its text is not {encoding}: {error}"
+    likely = "utf-16" if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "latin-1"
+    likely = "utf-8" if name.startswith("utf-16") or likely == encoding else likely
+    return (
+        f"its text is not {encoding}: {wrong} at byte {offset:,} is none of it; "
+        f"say the encoding that it has, such as `encoding: {likely}`"
+    )

@@ -19,7 +19,7 @@ from dgs.model import columns
 from dgs.model.events import Event, EventBatch
 from dgs.model.order import Heartbeat
 from dgs.model.tags import Tag
-from dgs.workers.sources.rows import Arrivals, Beats, RawRows
+from dgs.workers.sources.rows import Arrivals, Beats, Place, RawRows
 from dgs.workers.sources.shaping.mapping import Mapping
 from dgs.workers.sources.shaping.payloads import as_column
 from dgs.workers.sources.shaping.tagging import TagValueError
@@ -57,15 +57,13 @@ class ItemsReader:
                     continue
                 waiting.append(item)
                 if len(waiting) >= min(self._batch_rows, SINGLES_AT_ONCE):
-                    yield self._singles(waiting)
+                    yield from self._singles(waiting)
                     waiting = []
                 continue
-            if waiting:
-                yield self._singles(waiting)
-                waiting = []
+            yield from self._singles(waiting)
+            waiting = []
             yield from self._many(item)
-        if waiting:
-            yield self._singles(waiting)
+        yield from self._singles(waiting)
 
     def read(self, item: Any) -> Iterator[RawRows | Arrivals]:
         """Yield the rows of one piece: a table, a batch, or a list of single events. Raises MalformedRowError."""
@@ -74,17 +72,19 @@ class ItemsReader:
             return
         most = min(self._batch_rows, SINGLES_AT_ONCE)
         for start in range(0, len(item), most):
-            yield self._singles(item[start : start + most])
+            yield from self._singles(item[start : start + most])
 
     def _many(self, item: Any) -> Iterator[RawRows | Arrivals]:
         if isinstance(item, EventBatch):
             skipped = self._skipped(len(item))
             for start in range(skipped, len(item), self._batch_rows):
-                part = item.cut(start, min(start + self._batch_rows, len(item)))
-                yield self._mapping.batch(self._row, part)
-                self._row += len(part)
+                yield from self._batch(item.cut(start, min(start + self._batch_rows, len(item))))
             return
-        named = self._columns(item)
+        try:
+            named = self._columns(item)
+        except MalformedRowError as error:
+            yield self._refused(error, item)
+            return
         lengths = {name: columns.length(column) for name, column in named.items()}
         if len(set(lengths.values())) > 1:
             raise self._malformed(0, f"the columns of {self._where} differ in length: {lengths}")
@@ -117,7 +117,47 @@ class ItemsReader:
         )
         raise self._malformed(0, problem)
 
-    def _singles(self, items: list[Any]) -> Arrivals:
+    def _batch(self, batch: EventBatch) -> Iterator[Arrivals]:
+        """Yield the events of a batch. Where one is none, try the halves."""
+        try:
+            arrivals = self._mapping.batch(self._row, batch)
+        except MalformedRowError as error:
+            if len(batch) > 1 and self._mapping.skips:
+                yield from self._batch(batch.cut(0, len(batch) // 2))
+                yield from self._batch(batch.cut(len(batch) // 2, len(batch)))
+            else:
+                yield self._refused(error, columns.to_list(batch.payload or []))
+        else:
+            self._row += len(batch)
+            yield arrivals
+
+    def _singles(self, items: list[Any]) -> Iterator[Arrivals]:
+        """Yield single events as a batch. Where one is none, try the halves."""
+        if not items:
+            return
+        try:
+            arrivals = self._together(items)
+        except MalformedRowError as error:
+            if len(items) > 1 and self._mapping.skips:
+                yield from self._singles(items[: len(items) // 2])
+                yield from self._singles(items[len(items) // 2 :])
+            elif isinstance(items[0], Heartbeat):
+                raise
+            else:
+                yield self._refused(error, items[0])
+        else:
+            self._row += len(arrivals)
+            yield arrivals
+
+    def _refused(self, error: MalformedRowError, item: Any) -> Arrivals:
+        """Return the event that stands for an item that is no event, which counts as a row. Raises the error unless such are skipped."""
+        refused = self._mapping.refused(
+            error.row, error.problem, item, Place(self._where if self._mapping.skips else "")
+        )
+        self._row += 1
+        return refused
+
+    def _together(self, items: list[Any]) -> Arrivals:
         times: list[Any] = []
         tags: dict[Tag, int] = {}
         codes: list[int] = []
@@ -133,7 +173,7 @@ class ItemsReader:
             times.append(ts)
             codes.append(tags.setdefault(self._tag(tag, len(times) - 1), len(tags)))
             payload.append(value)
-        first, self._row = self._row, self._row + len(times)
+        first = self._row
         found = self._mapping.heartbeats(Beats(tuple(before), beats), first)
         if not times:
             return Arrivals(first, np.empty(0, dtype=np.int64), beats=found)

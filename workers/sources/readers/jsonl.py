@@ -8,21 +8,99 @@ missing field is null, unless the payload is the whole line: then each record ha
 from __future__ import annotations
 
 import json
-import zlib
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from dgs.errors import MalformedRowError
 from dgs.job.schema import JsonlSource
-from dgs.workers.sources.readers.files import open_text
-from dgs.workers.sources.rows import Beats, RawRows
-from dgs.workers.sources.shaping.mapping import PAYLOAD_COLUMN, Mapping
+from dgs.workers.sources.readers.files import FileProblemError, TextFile, undecodable, wrong_byte
+from dgs.workers.sources.rows import Arrivals, Beats, Place, RawRows
+from dgs.workers.sources.shaping.mapping import PAYLOAD_COLUMN, Mapping, malformed
 
 HEARTBEAT = "heartbeat"
-LONGEST_LINE = 2**26
-"""Characters. A longer line raises an error before the process runs out of memory."""
+LONGEST_LINE = 2**24
+"""Bytes; a longer line is an error instead of a process that runs out of memory."""
+DEEPEST = 100
+"""Levels of lists and objects in a line; checkpoints and other hosts could not hold many more."""
+BLOCK_BYTES = 2**22
+"""So much text ends a block, however few rows it has."""
+_GIVEN_BYTES = 10_000
+"""Bytes of a refused line that are kept."""
+
 Line = dict[str, Any]
+
+
+class LineProblemError(Exception):
+    """A line is no row; the text says why."""
+
+
+def parsed(text: bytes | None) -> Line:
+    """Return the object of a line, every value as it is written; None is a line that was too long to be kept.
+
+    Raises LineProblemError, UnicodeDecodeError.
+
+    >>> parsed(b'{"ts": 1, "a": [null]}')
+    {'ts': 1, 'a': [None]}
+    """
+    if text is None:
+        raise LineProblemError(f"the line is longer than {LONGEST_LINE:,} bytes")
+    told = text.decode()
+    try:
+        line = _DECODER.decode(told)
+    except json.JSONDecodeError as error:
+        raise LineProblemError(f"the line is not JSON: {error.msg}, column {error.colno}") from None
+    except RecursionError:
+        raise LineProblemError("the line is nested too deeply") from None
+    except ValueError as error:  # a number of more digits than Python converts
+        raise LineProblemError(f"the line holds a value that cannot be read: {error}") from None
+    if not isinstance(line, dict):
+        raise LineProblemError("the line is not a JSON object")
+    if told.count("[") + told.count("{") > DEEPEST and _is_deep(line):
+        raise LineProblemError(f"the line is nested too deeply: more than {DEEPEST} levels")
+    if "\\ud" in told or "\\uD" in told:
+        try:
+            json.dumps(line, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise LineProblemError(
+                "the line holds half of a surrogate pair (\\ud800 to \\udfff), which is not text"
+            ) from None
+    return line
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise LineProblemError(f"the line holds a number that no float holds: {text[:40]}")
+    return number
+
+
+def _no_number(text: str) -> float:
+    raise LineProblemError(f"the line holds {text}, which is not JSON: write null, or a text")
+
+
+def _fields(pairs: list[tuple[str, Any]]) -> Line:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise LineProblemError(f"the line has the field {twice!r} twice")
+    return found
+
+
+_DECODER = json.JSONDecoder(parse_float=_number, parse_constant=_no_number, object_pairs_hook=_fields)
+
+
+def _is_deep(line: Line) -> bool:
+    level: Sequence[Any] = [line]
+    for _ in range(DEEPEST):
+        level = [
+            inner
+            for value in level
+            for inner in (value.values() if isinstance(value, dict) else value)
+            if isinstance(inner, (dict, list))
+        ]
+    return bool(level)
 
 
 class JsonlReader:
@@ -30,62 +108,64 @@ class JsonlReader:
 
     def __init__(self, config: JsonlSource, mapping: Mapping, paths: Iterable[Path], batch_rows: int) -> None:
         self._heartbeats = config.heartbeats
+        self._encoding = config.encoding
         self._mapping = mapping
         self._paths = paths
         self._batch_rows = batch_rows
         self._row = 0
         self._whole_lines: bool | None = None
 
-    def rows(self) -> Iterator[RawRows]:
-        """Yield the rows, at most `batch_rows` lines at a time. Raises MalformedRowError for a line that is not an object."""
+    def rows(self) -> Iterator[RawRows | Arrivals]:
+        """Yield the rows, at most `batch_rows` lines at a time. Raises MalformedRowError for a line that is no object."""
         for path in self._paths:
-            lines: list[Line] = []
-            before: list[int] = []
-            beats: list[Any] = []
-            for line in self._lines(path):
-                if self._heartbeats and line.get("kind") == HEARTBEAT:
-                    before.append(len(lines))
-                    beats.append(line.get(self._mapping.ts_column))
-                else:
-                    lines.append(line)
-                    self._row += 1
-                if len(lines) + len(beats) >= self._batch_rows:
-                    yield self._block(lines, Beats(tuple(before), beats), path)
-                    lines, before, beats = [], [], []
-            if lines or beats:
-                yield self._block(lines, Beats(tuple(before), beats), path)
+            yield from self._file(path)
 
-    def _lines(self, path: Path) -> Iterator[Line]:
-        number = 0
+    def _file(self, path: Path) -> Iterator[RawRows | Arrivals]:
+        block, number = _Block(self._row), 0
         try:
-            with open_text(path) as file:
-                for number, text in enumerate(iter(lambda: file.readline(LONGEST_LINE), ""), start=1):
-                    if len(text) == LONGEST_LINE:
-                        raise self._broken(
-                            path, number, f"the line is longer than {LONGEST_LINE:,} characters"
-                        )
-                    if text.isspace():
+            with TextFile(path, self._encoding) as file:
+                for number, text in enumerate(file.lines(LONGEST_LINE), start=1):
+                    if text is not None and (text.isspace() or not text):
                         continue
-                    line = json.loads(text)
-                    if not isinstance(line, dict):
-                        raise self._broken(path, number, "the line is not a JSON object")
-                    yield line
-        except json.JSONDecodeError as error:
-            raise self._broken(
-                path, number, f"the line is not JSON: {error.msg}, column {error.colno}"
-            ) from None
-        except RecursionError:
-            raise self._broken(path, number, "the line is nested too deeply") from None
-        except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
-            raise self._broken(path, number + 1, f"the file cannot be read any further: {error}") from None
-        except ValueError as error:  # a number with more digits than Python converts
-            raise self._broken(path, number, f"the line holds a value that cannot be read: {error}") from None
+                    refused = self._take(block, text, number, path)
+                    if refused is not None or block.is_full(self._batch_rows):
+                        yield from self._rows_of(block, path)
+                        block = _Block(self._row)
+                    if refused is not None:
+                        yield refused
+        except FileProblemError as error:
+            place = Place(path.name, number + 1)
+            raise malformed(self._mapping.stream, self._row, str(error), place) from None
+        yield from self._rows_of(block, path)
 
-    def _broken(self, path: Path, number: int, problem: str) -> MalformedRowError:
-        place = f" ({path.name}, line {number})"
-        return MalformedRowError(stream=self._mapping.stream, row=self._row, problem=problem + place)
+    def _take(self, block: _Block, text: bytes | None, number: int, path: Path) -> Arrivals | None:
+        """Put a line into the block; return the event that stands for one that cannot be read."""
+        try:
+            line = parsed(text)
+        except LineProblemError as error:
+            problem = str(error)
+        except UnicodeDecodeError as error:
+            skips = self._mapping.skips  # looking through the whole file is for one error, not for many
+            problem = wrong_byte(error, self._encoding) if skips else undecodable(path, self._encoding)
+        else:
+            if self._heartbeats and line.get("kind") == HEARTBEAT:
+                block.before.append(len(block.lines))
+                block.beats.append(line.get(self._mapping.ts_column))
+                return None
+            block.lines.append(line)
+            block.numbers.append(number)
+            block.size += len(text or b"")
+            self._row += 1
+            return None
+        given = (text or b"")[:_GIVEN_BYTES].decode(errors="replace")
+        refused = self._mapping.refused(self._row, problem, given, Place(path.name, number))
+        self._row += 1
+        return refused
 
-    def _block(self, lines: list[Line], beats: Beats, path: Path) -> RawRows:
+    def _rows_of(self, block: _Block, path: Path) -> Iterator[RawRows]:
+        lines = block.lines
+        if not lines and not block.beats:
+            return
         columns: dict[str, list[Any]] = {
             name: [line.get(name) for line in lines] for name in self._mapping.named
         }
@@ -94,4 +174,27 @@ class JsonlReader:
                 self._whole_lines = PAYLOAD_COLUMN not in lines[0]
             payload = lines if self._whole_lines else [line.get(PAYLOAD_COLUMN) for line in lines]
             columns[PAYLOAD_COLUMN] = payload
-        return RawRows(self._row - len(lines), len(lines), columns, str(path), beats)
+        first, numbers, name = block.first, block.numbers, path.name
+
+        def place(row: int) -> Place:
+            index = row - first
+            return Place(name, numbers[index] if 0 <= index < len(numbers) else None)
+
+        beats = Beats(tuple(block.before), block.beats)
+        yield RawRows(first, len(lines), columns, str(path), beats, place)
+
+
+class _Block:
+    """Lines that are read, from row `first` on: the rows with their line numbers, and the heartbeats among them."""
+
+    def __init__(self, first: int) -> None:
+        self.first = first
+        self.lines: list[Line] = []
+        self.numbers: list[int] = []
+        self.before: list[int] = []
+        self.beats: list[Any] = []
+        self.size = 0
+
+    def is_full(self, rows: int) -> bool:
+        """Whether it is to be handed on."""
+        return len(self.lines) + len(self.beats) >= rows or self.size >= BLOCK_BYTES

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dgs.errors import MalformedRowError
-from dgs.workers.sources.rows import RawRows
-from dgs.workers.sources.shaping.mapping import Mapping
+from dgs.errors import DgsError
+from dgs.workers.sources.rows import Place, RawRows
+from dgs.workers.sources.shaping.mapping import Mapping, malformed
 
 
 class ParquetReader:
@@ -32,11 +31,14 @@ class ParquetReader:
         for path in self._paths:
             try:
                 yield from self._file(path)
-            except (pa.ArrowException, OSError) as error:
-                problem = f"{path.name} cannot be read as Parquet: {error}"
-                raise MalformedRowError(stream=self._mapping.stream, row=self._row, problem=problem) from None
+            except DgsError:
+                raise
+            except Exception as error:  # noqa: BLE001 - damage shows in many ways, and no code of users runs here
+                problem = f"the file cannot be read as Parquet: {str(error) or type(error).__name__}"
+                raise malformed(self._mapping.stream, self._row, problem, Place(path.name)) from None
 
     def _file(self, path: Path) -> Iterator[RawRows]:
+        begin = self._row
         with pq.ParquetFile(path) as file:
             wanted = self._mapping.needed(file.schema_arrow.names, str(path))
             groups = self._groups_from(file)
@@ -49,7 +51,13 @@ class ParquetReader:
                 if not batch.num_rows:
                     continue
                 columns = {name: batch.column(name) for name in wanted}
-                yield RawRows(self._row, batch.num_rows, columns, str(path))
+                yield RawRows(
+                    self._row,
+                    batch.num_rows,
+                    columns,
+                    str(path),
+                    place=lambda row: Place(path.name, row - begin + 1, "row"),
+                )
                 self._row += batch.num_rows
 
     def _groups_from(self, file: pq.ParquetFile) -> list[int]:

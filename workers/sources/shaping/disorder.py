@@ -32,7 +32,7 @@ class Ordered:
 
 
 class Ordering(Protocol):
-    """A policy for disorder. `drops`: the number of events left out so far.
+    """A policy. `drops` counts the events left out so far; `floor` is the least timestamp that may still come.
 
     Law: the batches of successive calls are in the order of their keys, and each is at or above the frontier of the call
     before it.
@@ -40,6 +40,7 @@ class Ordering(Protocol):
 
     rank: int
     drops: int
+    floor: int
 
     def accept(self, arrivals: Arrivals) -> Ordered:
         """Take events in their order of arrival; return those that may go on."""

@@ -11,19 +11,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterable
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from dgs.errors import MalformedRowError, UnknownColumnError
+from dgs.job.problems import did_you_mean
 from dgs.job.schema import StreamConfig, TimeColumn
+from dgs.job.stream_tags import some_tag
 from dgs.job.units import TimeUnit
+from dgs.model import columns
 from dgs.model.columns import Column
 from dgs.model.events import EventBatch
 from dgs.model.program import Program
-from dgs.workers.sources.rows import NO_BEATS, Arrivals, Beats, RawRows
+from dgs.model.tags import Tag
+from dgs.workers.sources.rows import NO_BEATS, Arrivals, Beats, Place, RawRows, unreadable
 from dgs.workers.sources.shaping.payloads import settled
 from dgs.workers.sources.shaping.tagging import Tagging
-from dgs.workers.sources.shaping.times import Clock, UntypableError, datetimes
+from dgs.workers.sources.shaping.times import Clock
 
 PAYLOAD_COLUMN = "payload"
 
@@ -31,17 +37,38 @@ PAYLOAD_COLUMN = "payload"
 class Mapping:
     """The time, tag and payload of the rows of one stream, as its section of plan.yaml says.
 
-    With a name in `payload:`, the payload is that column; with a list, records of those columns; with an empty list, nothing.
-    Without `payload:`, it is the column named `payload` if there is one, else a record of all columns.
+    `payload:` a name gives that column bare, a list records of those columns, an empty list nothing; without it the
+    payload is the column named `payload` if there is one, else a record of all columns. `skips`: a row that cannot be read becomes
+    an event that stands for it.
     """
 
-    def __init__(self, config: StreamConfig, program: Program, *, plan_unit: TimeUnit) -> None:
+    def __init__(
+        self, config: StreamConfig, program: Program, *, plan_unit: TimeUnit, skips: bool = False
+    ) -> None:
         ts = getattr(config.source.details, "ts", TimeColumn(column="ts"))
         self.stream = config.id
+        self.skips = skips
+        self._config, self._program = config, program
         self.ts_column: str = ts.column
         self.payload = config.payload
         self.tagging = Tagging(config, program)
-        self.clock = Clock(config.id, plan_unit=plan_unit, column_unit=ts.unit)
+        self.clock = Clock(
+            config.id, plan_unit=plan_unit, column_unit=ts.unit, format=ts.format, column=ts.column
+        )
+
+    @cached_property
+    def _some_tag(self) -> Tag:
+        return some_tag(self._config, self._program)
+
+    def refused(self, row: int, problem: str, given: Any, place: Place, field: str = "") -> Arrivals:
+        """Return the event that stands for a row that cannot be read; raise MalformedRowError unless such rows are skipped.
+
+        `given`: what there is of the row. `field`: the column to blame.
+        """
+        error = malformed(self.stream, row, problem, place, field)
+        if not self.skips:
+            raise error from None
+        return unreadable(self._some_tag, error, given, place)
 
     @property
     def named(self) -> list[str]:
@@ -82,13 +109,6 @@ class Mapping:
             return NO_BEATS
         return Beats(beats.before, self.clock.times(beats.ts, first=first + beats.before[0]))
 
-    def datetimes(self, column: Column, first: int) -> Column:
-        """Return a column of ISO-8601 text as datetimes in UTC; null stays null. Raises MalformedRowError."""
-        try:
-            return datetimes(column)
-        except UntypableError as problem:
-            raise MalformedRowError(stream=self.stream, row=first, problem=str(problem)) from None
-
     def batch(self, first: int, batch: EventBatch) -> Arrivals:
         """Return the arrivals of an EventBatch from user code, with its tags and payload unchanged.
 
@@ -118,11 +138,58 @@ def each_arrival(
             yield piece
             continue
         for part in piece.pieces(batch_rows):
-            yield mapping.arrivals(part)
+            yield from _readable(mapping, part)
+
+
+def _readable(mapping: Mapping, rows: RawRows) -> Generator[Arrivals]:
+    """Yield the rows as events. Where a row is none, try the halves, down to the row: with `on_error: skip` others go on."""
+    try:
+        arrivals = mapping.arrivals(rows)
+    except MalformedRowError as error:
+        if rows.count > 1 and mapping.skips:
+            middle = rows.count // 2
+            yield from _readable(mapping, rows.cut(0, middle))
+            yield from _readable(mapping, rows.cut(middle, rows.count))
+            return
+        place = rows.place(error.row)
+        given = {name: columns.to_list(columns.cut(column, 0, 1))[0] for name, column in rows.columns.items()}
+        if not rows.count:
+            raise malformed(mapping.stream, error.row, error.problem, place) from None
+        refused = mapping.refused(error.row, error.problem, given, place, error.facts.get("field", ""))
+        beats = mapping.heartbeats(rows.beats, rows.first)
+        earlier = sum(1 for before in beats.before if before == 0)
+        yield _only(Beats((0,) * earlier, beats.ts[:earlier]), rows.first)
+        yield refused
+        yield _only(Beats((0,) * (len(beats.before) - earlier), beats.ts[earlier:]), rows.first + 1)
+    else:
+        yield arrivals
+
+
+def _only(beats: Beats, row: int) -> Arrivals:
+    """Return heartbeats without events, before a row."""
+    return Arrivals(row, np.empty(0, dtype=np.int64), beats=beats)
+
+
+def malformed(stream: str, row: int, problem: str, place: Place, field: str = "") -> MalformedRowError:
+    """Return the error for a row, with its place, and the column to blame if it is known."""
+    where = f", column {field!r}" if field else ""
+    said = (
+        f"{problem}{str(place)[:-1]}{where})"
+        if place.file
+        else f"{problem}{f' (column {field!r})' if field else ''}"
+    )
+    facts = {"file": place.file, "line": place.number} if place.file else {}
+    return MalformedRowError(stream=stream, row=row, problem=said, field=field, **facts)
 
 
 def unknown_column(stream: str, column: str, available: Collection[str], where: str) -> UnknownColumnError:
-    """Return the error for a missing column, which names the available ones."""
-    return UnknownColumnError(
-        stream=stream, column=column, where=where, columns=", ".join(available) or "none"
+    """Return the error that says which columns there are, and which has nearly this name. Blanks in names show.
+
+    >>> unknown_column("s", "user", ["ts", " user"], "a.csv").columns
+    "ts, ' user'"
+    """
+    columns = ", ".join(
+        name if name.isprintable() and name.split() == [name] else repr(name) for name in available
     )
+    hint = did_you_mean(column, list(available))
+    return UnknownColumnError(stream=stream, column=column, where=where, hint=hint, columns=columns or "none")

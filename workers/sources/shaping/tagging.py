@@ -108,7 +108,10 @@ class Tagging:
                 place[i] = tags.setdefault(make(value), len(tags))
             except TagValueError as problem:
                 row = first + int(np.argmax(codes == i))
-                raise MalformedRowError(stream=self.stream, row=row, problem=str(problem)) from None
+                field = self.columns[-1 if "key" in str(problem) else 0]
+                raise MalformedRowError(
+                    stream=self.stream, row=row, problem=str(problem), field=field
+                ) from None
         return tuple(tags), (None if len(tags) == 1 else place[codes])
 
 

@@ -12,6 +12,7 @@ array([1000, 2000])
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -35,14 +36,25 @@ class UntypableError(Exception):
 class Clock:
     """Turns the time columns of one stream into int64s. It remembers whether times were bare numbers or calendar times.
 
-    Mixing the two raises an error, since the events would silently be in a wrong order.
+    The two are never mixed: they would order wrongly in silence. `format`: of times in text, for `datetime.strptime`, instead of
+    ISO-8601. `column`: its name, for errors.
     """
 
-    def __init__(self, stream: str, *, plan_unit: TimeUnit, column_unit: TimeUnit | None = None) -> None:
+    def __init__(
+        self,
+        stream: str,
+        *,
+        plan_unit: TimeUnit,
+        column_unit: TimeUnit | None = None,
+        format: str | None = None,  # noqa: A002 - the name in plan.yaml
+        column: str = "",
+    ) -> None:
         if column_unit not in (None, "none") and plan_unit == "none":
             problem = f"`ts: {{unit: {column_unit}}}` needs the plan's own unit: say `time: {{unit: ...}}`"
             raise PlanFileError(where=f"stream {stream!r}", problem=problem)
         self.stream = stream
+        self.format = format
+        self._name = column
         self.is_calendar: bool | None = None
         self._plan = NANOSECONDS.get(plan_unit, 1)
         self._column = self._plan if column_unit in (None, "none") else NANOSECONDS[str(column_unit)]
@@ -80,21 +92,25 @@ class Clock:
                     _as_arrow([value] if isinstance(column, list) else column[i : i + 1])
                 )[0]
             except UntypableError as problem:
-                raise MalformedRowError(stream=self.stream, row=first + i, problem=str(problem)) from None
+                raise self._malformed(first + i, str(problem)) from None
             except _ARROW_FAILURES:
-                problem_text = f"{_shown(value)} is not a timestamp"
-                raise MalformedRowError(stream=self.stream, row=first + i, problem=problem_text) from None
+                raise self._malformed(first + i, f"{_shown(value)} is not a timestamp") from None
         return times
+
+    def _malformed(self, row: int, problem: str) -> MalformedRowError:
+        return MalformedRowError(stream=self.stream, row=row, problem=problem, field=self._name)
 
     def _convert(self, array: Any) -> Int64s:
         if array.null_count:
             raise UntypableError("the timestamp is missing or null")
         kind = array.type
         if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+            if self.format is not None:
+                raise UntypableError(f"timestamp {array[0].as_py()} is a number, and `format:` reads text")
             times: Int64s = self._numbers(array)
             self._agree(calendar=False, example=array)
         elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            times = self._instants(_parsed(array))
+            times = self._instants(_parsed(array)) if self.format is None else self._formatted(array)
             self._agree(calendar=True, example=array)
         elif pa.types.is_timestamp(kind) or pa.types.is_date(kind):
             times = self._instants(array)
@@ -104,6 +120,19 @@ class Clock:
         if len(times) and times.max() == MAX_TS:
             raise UntypableError(f"timestamp {MAX_TS} is reserved for the end of a stream")
         return times
+
+    def _formatted(self, array: Any) -> Int64s:
+        """Return the times of texts of the form that the plan gives; without a zone they are in UTC."""
+        try:
+            moments = [datetime.strptime(text, str(self.format)) for text in array.to_pylist()]  # noqa: DTZ007
+            return np.array([_since_1970(moment) // self._plan for moment in moments], dtype=np.int64)
+        except OverflowError:
+            raise UntypableError(
+                f"{_shown(array[0].as_py())} does not fit into 64 bits in the plan's unit"
+            ) from None
+        except ValueError:
+            text = _shown(array[0].as_py())
+            raise UntypableError(f"{text} is no time of the form {self.format!r}") from None
 
     def _numbers(self, array: Any) -> Int64s:
         if pa.types.is_integer(array.type):
@@ -135,6 +164,12 @@ class Clock:
         self.is_calendar = calendar
 
 
+def _since_1970(moment: datetime) -> int:
+    """Return nanoseconds since 1970-01-01 UTC, exactly."""
+    zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return (zoned - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000
+
+
 def _as_arrow(column: Column) -> Any:
     if isinstance(column, (pa.Array, pa.ChunkedArray)):
         array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
@@ -155,9 +190,20 @@ def _parsed(texts: Any) -> Any:
     except pa.ArrowInvalid:
         text = texts[0].as_py()
         if len(texts) > 1 or not re.fullmatch(r"\s*[+-]?\d+\s*", text):
-            raise UntypableError(f"{text!r} is not an ISO-8601 time") from None
-        raise UntypableError(f"{text!r} is text, not a number, and not an ISO-8601 time either") from None
-    raise UntypableError("times with and without zone")  # `_row_by_row` converts them one at a time
+            raise UntypableError(f"{_shown(text)} is not an ISO-8601 time{_beyond(texts)}") from None
+        raise UntypableError(
+            f"{_shown(text)} is text, not a number, and not an ISO-8601 time either"
+        ) from None
+    raise UntypableError("times with and without zone")  # row by row takes them one at a time
+
+
+def _beyond(texts: Any) -> str:
+    """Return what else is wrong with a time, if it is one: nanoseconds end in the year 2262."""
+    try:
+        pc.if_else(pc.match_substring_regex(texts, _ZONE), "1970-01-01", texts).cast(pa.timestamp("s"))
+    except pa.ArrowInvalid:
+        return ""
+    return " between the years 1678 and 2261, or finer than nanoseconds"
 
 
 def datetimes(texts: Any) -> Any:

@@ -1,0 +1,238 @@
+"""The cells of CSV files as typed columns, and which of them are to blame where a column does not fit its type.
+
+Usually Arrow converts whole blocks. Where it refuses one, every cell comes as bytes, and columns are converted in halves.
+
+>>> typed, wrong = converted(pa.array([b"1", b"x", None]), pa.int64())
+>>> typed.to_pylist(), wrong
+([1, None, None], {1: "invalid value 'x' does not fit the type int64 of the column"})
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as arrow_csv
+
+from dgs.workers.sources.shaping.times import UntypableError, datetimes
+
+NULLS = ["", "NA"]
+"""What is null in columns that are no text, unless `nulls:` says otherwise."""
+
+_TYPES = {
+    "int": pa.int64(),
+    "float": pa.float64(),
+    "str": pa.string(),
+    "bool": pa.bool_(),
+    "datetime": pa.string(),
+}
+_BEYOND_INT = 2.0**63
+_SHOWN = 60
+
+Wrong = dict[int, str]
+"""Why cells do not fit, by their position."""
+
+
+class DoesNotFitError(Exception):
+    """A block holds a cell that does not fit."""
+
+
+def column_types(columns: Mapping[str, str]) -> dict[str, pa.DataType]:
+    """Return Arrow's types for those of plan.yaml; datetimes are read as text and parsed by the clock's rules."""
+    return {name: _TYPES[kind] for name, kind in columns.items()}
+
+
+class CellTypes:
+    """The types of the columns of one stream: those declared, and those that the first rows show, which are the same in later files.
+
+    `ts_column` holds times; `nulls` are the texts that are null, None for the usual ones.
+    """
+
+    def __init__(self, declared: Mapping[str, str], *, ts_column: str, nulls: list[str] | None) -> None:
+        self._declared = declared
+        self._ts_column = ts_column
+        self._nulls = nulls
+        self._known = column_types(declared)
+
+    def known(self, names: list[str]) -> dict[str, pa.DataType]:
+        """Return the types that are known of these columns."""
+        return {name: self._known[name] for name in names if name in self._known}
+
+    def learn(self, name: str, kind: pa.DataType) -> None:
+        """Remember the type of a column, if it has shown one."""
+        if not pa.types.is_null(kind):
+            self._known.setdefault(name, pa.string() if pa.types.is_binary(kind) else kind)
+
+    def of_block(self, column: pa.Array, name: str) -> pa.Array:
+        """Return a column that Arrow has converted. Raises DoesNotFitError where that has lost something."""
+        if pa.types.is_binary(column.type) or self._has_lost(column, name):
+            raise DoesNotFitError
+        if not self._is_time(column, name):
+            return column
+        try:
+            return self._as_times(column, name)
+        except UntypableError:
+            raise DoesNotFitError from None
+
+    def of_cells(self, cells: pa.Array, name: str) -> tuple[pa.Array, Wrong]:
+        """Return a column whose cells are bytes, null where they do not fit, and why they do not."""
+        kind = self._known.get(name)
+        usual = self._nulls is None and kind != pa.string()
+        column, wrong = converted(without(cells, NULLS) if usual else cells, kind)
+        self.learn(name, column.type)
+        if usual and pa.types.is_string(column.type):
+            column, wrong = converted(cells, column.type)
+        if self._has_lost(column, name):
+            wrong |= _lost(cells, column, is_declared=name in self._declared)
+        if not self._is_time(column, name):
+            return column, wrong
+        try:
+            return self._as_times(column, name), wrong
+        except UntypableError:
+            return self._time_by_time(column, name, wrong)
+
+    def _is_time(self, column: pa.Array, name: str) -> bool:
+        is_time = name == self._ts_column or self._declared.get(name) == "datetime"
+        return is_time and pa.types.is_string(column.type)
+
+    def _as_times(self, column: pa.Array, name: str) -> pa.Array:
+        """Return text with null for null, and as datetimes if it is declared so: the clock reads the time column itself."""
+        if self._nulls is None:
+            column = without(column, NULLS)
+        return column if name == self._ts_column else datetimes(column)
+
+    def _time_by_time(self, column: pa.Array, name: str, wrong: Wrong) -> tuple[pa.Array, Wrong]:
+        parts: list[pa.Array] = []
+        for i in range(len(column)):
+            try:
+                parts.append(self._as_times(column.slice(i, 1), name))
+            except UntypableError as problem:
+                parts.append(pa.nulls(1, pa.timestamp("us")))
+                wrong.setdefault(i, str(problem))
+        return pa.concat_arrays(parts), wrong
+
+    def _has_lost(self, column: pa.Array, name: str) -> bool:
+        """Whether a column of floats may stand for integers that no float holds, or for numbers that are beyond all floats."""
+        if not pa.types.is_floating(column.type):
+            return False
+        values = np.abs(np.asarray(column.fill_null(0), dtype=np.float64))
+        return bool(np.isinf(values).any() or (name not in self._declared and (values >= _BEYOND_INT).any()))
+
+
+def _lost(cells: pa.Array, column: pa.Array, *, is_declared: bool) -> Wrong:
+    found: Wrong = {}
+    for i, (cell, value) in enumerate(zip(cells.to_pylist(), column.to_pylist(), strict=True)):
+        if value is None or abs(value) < _BEYOND_INT:
+            continue
+        text = cell.decode(errors="replace").strip()
+        if np.isinf(value) and "inf" not in text.lower():
+            found[i] = f"{text[:_SHOWN]} is beyond what a float holds"
+        elif not is_declared and re.fullmatch(r"[+-]?\d+", text):
+            found[i] = f"{text[:_SHOWN]} is beyond 64 bits, and a float would round it"
+    return found
+
+
+def converted(cells: pa.Array, kind: pa.DataType | None) -> tuple[pa.Array, Wrong]:
+    """Return cells in a type, null where they do not fit it, and why they do not. `kind` None: a type that fits them all."""
+    whole = _attempt(cells, kind)
+    if isinstance(whole, pa.Array) and not pa.types.is_binary(whole.type):
+        return whole, {}
+    kind = pa.string() if kind is None else kind
+    parts: list[pa.Array] = []
+    wrong: Wrong = {}
+    for first, part in _halved(cells, 0, kind):
+        if not isinstance(part, pa.Array):
+            wrong[first] = part
+        parts.append(part if isinstance(part, pa.Array) else pa.nulls(1, kind))
+    return pa.concat_arrays(parts), wrong
+
+
+def _halved(cells: pa.Array, first: int, kind: pa.DataType) -> Iterator[tuple[int, pa.Array | str]]:
+    found = _attempt(cells, kind)
+    if isinstance(found, pa.Array) or len(cells) == 1:
+        yield first, found
+        return
+    middle = len(cells) // 2
+    yield from _halved(cells.slice(0, middle), first, kind)
+    yield from _halved(cells.slice(middle), first + middle, kind)
+
+
+def _attempt(cells: pa.Array, kind: pa.DataType | None) -> pa.Array | str:
+    """Return cells in a type, or why they do not fit it."""
+    if kind is not None and pa.types.is_string(kind):
+        try:
+            return cells.cast(kind)
+        except pa.ArrowInvalid:
+            return NO_TEXT
+    quoted = (
+        b",0" if cell is None else b'"' + cell.replace(b'"', b'""') + b'",0' for cell in cells.to_pylist()
+    )
+    written = b"\n".join(quoted) + b"\n"
+    read = arrow_csv.ReadOptions(
+        use_threads=False, block_size=len(written) + 1, column_names=["cell", "zero"]
+    )
+    convert = arrow_csv.ConvertOptions(
+        column_types={} if kind is None else {"cell": kind},
+        null_values=[""],
+        quoted_strings_can_be_null=False,
+        strings_can_be_null=True,
+        include_columns=["cell"],
+    )
+    parse = arrow_csv.ParseOptions(newlines_in_values=True)
+    try:
+        table = arrow_csv.read_csv(io.BytesIO(written), read, parse, convert)
+    except pa.ArrowInvalid as error:
+        why = re.sub(r"(?s)^.*CSV conversion error to [^:]+: ", "", str(error))
+        return f"{why} does not fit the type {kind} of the column"
+    column = table.column(0).combine_chunks()
+    return column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+
+
+NO_TEXT = "the text is not in its encoding"
+
+
+def without(cells: pa.Array, nulls: list[str]) -> pa.Array:
+    """Return cells with null for those that say one of these texts."""
+    said = pa.array(nulls).cast(cells.type)
+    return pc.if_else(pc.is_in(cells, said), pa.scalar(None, cells.type), cells)
+
+
+class BadRow:
+    """A record that is no row: its number in the file, from 0, why, the column to blame if it is one, and what there is of it."""
+
+    def __init__(self, record: int, problem: str, given: Any, field: str = "") -> None:
+        self.record, self.problem, self.given, self.field = record, problem, given, field
+
+
+class RaggedRows:
+    """Notes the records that have too few or too many fields. `header`: the number of records before the first row."""
+
+    def __init__(self, header: int) -> None:
+        self._header = header
+        self._cursor = 0
+        self.found: dict[int, BadRow] = {}
+
+    def __call__(self, row: Any) -> str:
+        """Take a record that Arrow refuses, and let it leave it out."""
+        shown = repr(row.text)
+        shown = shown if len(shown) <= 3 * _SHOWN else shown[: 3 * _SHOWN] + "..."
+        record = row.number - 1 - self._header
+        problem = f"{row.actual_columns} fields, but the header has {row.expected_columns}: {shown}"
+        self.found[record] = BadRow(record, problem, row.text)
+        return "skip"
+
+    def around(self, count: int) -> tuple[list[int], dict[int, BadRow]]:
+        """Return the records of the next `count` rows, and take out the refused ones before and among them."""
+        records: list[int] = []
+        while len(records) < count:
+            if self._cursor not in self.found:
+                records.append(self._cursor)
+            self._cursor += 1
+        passed = {record: row for record, row in self.found.items() if record < self._cursor}
+        self.found = {record: row for record, row in self.found.items() if record >= self._cursor}
+        return records, passed
