@@ -1,8 +1,8 @@
-"""Running programs from Python: everything the command line does.
+"""Running programs from Python: everything the command line does. Read in this order.
 
-Read in this order: `preparing` makes a request, then a prepared job, then a launch; `beginning` and `resuming` say whether a run begins
-or goes on; `running` executes the launch on one of the `runtimes`; `verifying`, `reports`, `outcome` and `state_files` are what comes
-of it. `known_runs` finds runs by their directories, and `steering` stops and moves them.
+- `preparing`: a request, then a prepared job, then a launch. `beginning`, `resuming`: whether a run begins or goes on.
+- `running`: executes a launch on one of the `runtimes`. `verifying`, `reports`, `outcome`, `state_files`: its results.
+- `known_runs`: finds runs by their directories. `steering`: stops and moves them.
 
 >>> from dgs import Program
 >>> class Total(Program):
@@ -56,14 +56,14 @@ def run(
     `streams`: items by stream: `(tag, ts, payload)`, Event, Heartbeat or EventBatch; the order of the streams breaks ties.
     With a plan file, the data of its `memory` sources. `runtime`, `optimizer`: a name, or a section of the plan file.
     `plan`: a plan to use instead of making one. `settings`: other values by path, such as {"runtime.linger": "10ms"}.
-    `max_events`: take only the first so many, in the total order. `verify`: compare with the sequential program
-    (`tolerance` for floats). `run_dir`: where to write the run directory; a plan file's is `.dgs/runs/<id>` beside it, and a
-    program over streams from Python leaves none unless asked.
+    `max_events`: take only the first events, in the total order. `verify`: compare with the sequential program
+    (`tolerance` for floats). `run_dir`: the run directory; by default `.dgs/runs/<id>` beside a plan file, and none for a
+    program over streams from Python.
 
-    `resume`, `fresh`: if an unfinished run of the plan file exists, go on with it, or begin anew.
+    `resume`, `fresh`: if the plan file has an unfinished run, go on with it, or start from the beginning.
 
-    Ctrl-C, SIGTERM and `dgs.stop` end a run that has a directory at a checkpoint: see `resume`. After a signal this function
-    returns as the signal would have it (KeyboardInterrupt).
+    Ctrl-C, SIGTERM and `dgs.stop` end a run with a directory at a checkpoint: see `resume`. After a signal this function
+    raises what the signal normally does (KeyboardInterrupt).
 
     Raises any DgsError; UnfinishedRunError if there is an unfinished run and neither `resume` nor `fresh` is given.
     """
@@ -95,14 +95,14 @@ def resume(
     verify: bool = False,
     tolerance: float | None = None,
 ) -> Run[OwnState, OwnOutput]:
-    """Go on with a run that was stopped, failed or was killed: from its newest good checkpoint, under any plan and runtime.
+    """Resume a run that was stopped, failed or was killed, from its newest good checkpoint, under any plan and runtime.
 
-    `run`: its directory, or the plan file whose newest run is meant. `program`, `streams`: as given to `run`, where it was
-    started from Python with them. The outputs that are returned are those made from now on; the sinks have all.
-    `accept_duplicates`: go on also if the record of what is committed is lost. `verify`: compare all committed files with the
+    `run`: its directory, or a plan file for its newest run. `program`, `streams`: the same as for `run`, if it was started from
+    Python with them. The result has only outputs made from now on; the sinks have all.
+    `accept_duplicates`: resume even if the record of committed outputs is lost. `verify`: compare all committed files with the
     sequential program.
 
-    Raises any DgsError; CheckpointBusyError if the run is alive, CheckpointRefusedError if it cannot be gone on with.
+    Raises any DgsError; CheckpointBusyError if the run is alive, CheckpointRefusedError if it cannot be resumed.
     """
     from dgs.api.known_runs import run_at
     from dgs.api.preparing import Options
@@ -115,10 +115,10 @@ def resume(
 
 
 def stop(run: str | os.PathLike[str], *, timeout: float = 60.0) -> dict[str, Any]:
-    """Let a run that another process or thread has going stop at a checkpoint; return its results when it has ended.
+    """Stop a run of another process or thread at a checkpoint; return its results when it has ended.
 
-    `run`: its directory, or its plan file; `timeout`: seconds. The results are those of `results.json`, none if the run has
-    not written any. Raises NoSuchRunError, NoAnswerError.
+    `run`: its directory, or its plan file. `timeout`: seconds. The results are those of `results.json`, empty if the run wrote
+    none. Raises NoSuchRunError, NoAnswerError.
     """
     from dgs.api import known_runs, steering
 
@@ -133,10 +133,10 @@ def replan(
     program: Program | type[Program] | None = None,
     timeout: float = 60.0,
 ) -> None:
-    """Let a run that another process or thread has going move to another plan, at a checkpoint, without losing its place.
+    """Move a run of another process or thread to another plan, at a checkpoint, without losing its place.
 
-    Give a plan (its data, or a file with a `plan:` section) or an optimizer to make one; `timeout`: seconds. Raises
-    InvalidPlanError if the plan is not one for the program (the run goes on as it is), NoSuchRunError, NoAnswerError, UsageError
+    Give a plan (its data, or a file with a `plan:` section) or an optimizer to make one. `timeout`: seconds. Raises
+    InvalidPlanError if the plan does not fit the program (the run then keeps its plan), NoSuchRunError, NoAnswerError, UsageError
     if neither is given.
     """
     from dgs.api import known_runs, steering
@@ -183,7 +183,7 @@ def _resumed(
 
 
 def _signalled(run: Run) -> Run:
-    """Return a run, unless it was stopped by a signal: then whoever waits for that signal gets it."""
+    """Return a run. If a signal has stopped it, raise that signal again for the caller's process."""
     by = str(run.report.get("stopped_by"))
     if by in signal.Signals.__members__:
         signal.raise_signal(signal.Signals[by])
@@ -209,7 +209,7 @@ def overrides(
     plan: Any,
     settings: Mapping[str, Any] | None,
 ) -> dict[str, Given]:
-    """Return the values given from Python by their paths in the plan file. A plan that is a tree is not among them.
+    """Return the values given from Python by their paths in the plan file, except a plan that is a tree.
 
     Raises PlanFileError for a file without a `plan:` section.
     """

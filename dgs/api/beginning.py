@@ -1,4 +1,4 @@
-"""Whether a plan file may simply be run: an unfinished run of it is never resumed, or thrown away, behind the user's back."""
+"""The start of a run of a plan file. An unfinished run of it is resumed or dropped only if the user says so."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from dgs.job.run_directory import ABOUT, RunDirectory
 
 
 def begun(request: Request, run_dir: Path | None, *, resume: bool, fresh: bool) -> KnownRun | None:
-    """Return the run to go on with, the one in `run_dir` even if it has committed nothing; None if a new one is to begin.
+    """Return the run to resume, even if the one in `run_dir` has committed nothing; None if a new run is to begin.
 
-    Raises UnfinishedRunError if one is unfinished and neither `resume` nor `fresh` is asked for; CheckpointBusyError if one is alive
-    that is to be gone on with, or that writes where this one would; UsageError if both are asked for.
+    Raises UnfinishedRunError if there is an unfinished run and neither `resume` nor `fresh` is given, CheckpointBusyError if the
+    run to resume is alive or another live run writes to the same places, UsageError if both are given.
     """
     if resume and fresh:
-        raise UsageError(message="go on with the unfinished run, or begin anew, not both")
+        raise UsageError(message="give resume or fresh, not both")
     if resume and run_dir is not None and (run := _run_in(run_dir, request)) is not None:
         run.check_not_alive()
         return run
@@ -44,10 +44,10 @@ def begun(request: Request, run_dir: Path | None, *, resume: bool, fresh: bool) 
 
 
 def unfinished(request: Request, run_dir: Path | None = None, *, is_wanted: bool = False) -> KnownRun | None:
-    """Return the run of a plan file that could be gone on with, None if there is none.
+    """Return the run of a plan file that could be resumed, None if there is none.
 
-    It is the one in `run_dir`, if there is one, else that which counts. Raises CheckpointBusyError if it is alive, unless a new
-    one could run beside it and this one is not what `is_wanted`.
+    It is the one in `run_dir`, if there is one, else the newest run. Raises CheckpointBusyError if it is alive, unless it is not
+    wanted (`is_wanted`) and a new run could run beside it.
     """
     run: KnownRun | None = None
     if run_dir is not None and (run_dir / ABOUT).is_file():
@@ -63,22 +63,22 @@ def unfinished(request: Request, run_dir: Path | None = None, *, is_wanted: bool
 
 
 def _run_in(run_dir: Path, request: Request) -> KnownRun | None:
-    """Return the run of this very plan file in a directory, None if there is none."""
+    """Return the run of this plan file in a directory, None if there is none."""
     directory = RunDirectory(run_dir)
     return KnownRun(directory) if (run_dir / ABOUT).is_file() and directory.of == request.plan_file else None
 
 
 def _shares(run: KnownRun, request: Request) -> bool:
-    """Return whether a run writes anything where this one would."""
+    """Return whether a run writes to a place that this one would write to."""
     try:
         other = requested_again(run, {})
-    except DgsError:  # what it is cannot be read: those that write keep each other out
+    except DgsError:  # its plan file cannot be read; locks keep two writers apart
         return False
     return bool(_written_by(other) & _written_by(request))
 
 
 def _written_by(request: Request) -> set[Path]:
-    """Return where a plan file has its run write, beside the run directory."""
+    """Return the places to which a run of a plan file writes, besides the run directory."""
     sinks = request.settings.config.sinks
     paths = [path for sink in sinks if (path := getattr(sink.details, "path", None)) is not None]
     places = {(request.base_dir / path).resolve() for path in paths}
@@ -89,7 +89,7 @@ def _written_by(request: Request) -> set[Path]:
 def launch(
     prepared: Prepared, run_dir: Path | None, options: Options, *, resume: bool, fresh: bool
 ) -> Launch:
-    """Return a run that begins now, in a directory of its own: room for its checkpoints is made.
+    """Return the launch of a new run, in its own directory, after making room for its checkpoints.
 
     Raises what `begun`, `make_room` and `new_directory` do.
     """
@@ -98,11 +98,11 @@ def launch(
 
 
 def make_room(prepared: Prepared, *, resume: bool, fresh: bool) -> bool:
-    """Empty the directory that the plan file names for checkpoints, for a run that begins anew; return whether it does not.
+    """Empty the directory for checkpoints in the plan file, for a new run. Return True if the run resumes from it instead.
 
-    It goes on from what is there, in a run directory of its own, if that is wanted and unfinished. Unless it is to be `fresh`,
-    only what is finished and of this program is removed; the rest is for the run to refuse. Raises what `begun` does, where
-    another run has begun while this one was prepared.
+    It resumes, in a new run directory, if that is wanted and the checkpoints there are unfinished. Without `fresh`, only finished
+    checkpoints of this program are removed; the run itself refuses others. Raises the errors of `begun` if another run has
+    begun while this one was prepared.
     """
     request = prepared.request
     if (run := begun(request, None, resume=resume, fresh=fresh)) is not None:

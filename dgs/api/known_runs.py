@@ -1,7 +1,7 @@
-"""The runs of a plan file: where they are, whether one is alive, what one has committed and whether that was the end.
+"""The known runs of a plan file: their directories, whether one is alive, and its committed progress.
 
-A run is found by the directory it left: `.dgs/runs/*` beside the plan file, with the plan file noted in `run.json`. The newest run
-of a plan file is the one that counts: what is older was given up when it began.
+A run is found by its directory: `.dgs/runs/*` beside the plan file, which `run.json` names. Only the newest run of a plan file
+counts: older ones were given up when it began.
 
 >>> import tempfile
 >>> list(runs_in(Path(tempfile.mkdtemp())))
@@ -32,7 +32,7 @@ REFUSED = "refused"
 
 @dataclass(frozen=True)
 class KnownRun:
-    """A run that left its directory."""
+    """A run, known by its directory."""
 
     directory: RunDirectory
 
@@ -48,17 +48,17 @@ class KnownRun:
 
     @property
     def is_done(self) -> bool:
-        """Whether it came to the end of its streams and said so."""
+        """Whether it reached the end of its streams and noted it."""
         return bool(self.directory.results().get("status") == "done")
 
     @property
     def was_refused(self) -> bool:
-        """Whether it ended because another run had what it wanted to write."""
+        """Whether it ended because another run had the places that it writes to."""
         return bool(self.about.get("status") == REFUSED)
 
     @property
     def holder(self) -> str | None:
-        """The process that runs it, None if none does."""
+        """The process that runs it, if any."""
         from dgs.workers.storage.locks import holder_of
 
         return holder_of(self.directory.path / LOCK)
@@ -70,7 +70,7 @@ class KnownRun:
 
     @property
     def is_listening(self) -> bool:
-        """Whether a process is running it and looks for requests."""
+        """Whether a process is running it and checks for requests."""
         about, by = self.directory.about(), self.holder
         return by is not None and by.startswith(f"{CLAIM}{about.get('process')} ")
 
@@ -81,7 +81,7 @@ class KnownRun:
             raise CheckpointBusyError(path=self.directory.path, holder=by)
 
     def committed(self) -> Committed | None:
-        """Return what its checkpoints say; None if nothing valid does."""
+        """Return the record of its checkpoints, None if none is valid."""
         return committed_in(self.directory.checkpoints)
 
     @property
@@ -97,15 +97,15 @@ def runs_in(base_dir: Path) -> Iterator[KnownRun]:
 
 
 def later_than_all(base_dir: Path, moment: float) -> float:
-    """Return a moment, or one after the beginning of all runs beside a plan file: clocks may stand still, or go back."""
+    """Return `moment`, or a later one if a run beside the plan file began later: clocks may stand still or go back."""
     newest = next(runs_in(base_dir), None)
     return moment if newest is None else max(moment, math.nextafter(newest.about.get("started", 0), math.inf))
 
 
 def newest_of(plan_file: Path) -> KnownRun | None:
-    """Return the run of a plan file that counts, None if there is none: one that is alive goes before the newest.
+    """Return the run of a plan file that counts, if any: a live one, else the newest.
 
-    One that was refused because another one was alive does not count: it has taken nothing over.
+    A run that was refused because of a live one does not count, since it has changed nothing.
     """
     wanted = plan_file.resolve()
     runs = [run for run in runs_in(wanted.parent) if run.directory.of == wanted and not run.was_refused]
@@ -123,20 +123,20 @@ def run_at(target: str | os.PathLike[str]) -> KnownRun:
             )
         return run
     if not (path / ABOUT).is_file():
-        problem = f"{path} is no run directory" if path.exists() else f"there is no {path}"
+        problem = f"{path} is not a run directory" if path.exists() else f"there is no {path}"
         raise NoSuchRunError(problem=problem, advice="Name a directory `.dgs/runs/ID`, or a plan.yaml")
     return KnownRun(RunDirectory(path))
 
 
 def committed_in(directory: Path) -> Committed | None:
-    """Return what is committed to a directory of checkpoints; None if nothing valid says so."""
+    """Return the record of a directory of checkpoints, None if none is valid."""
     from dgs.workers.checkpoints.directory import CheckpointDirectory
 
     return CheckpointDirectory(directory).committed()
 
 
 def holds_checkpoints(directory: Path) -> bool:
-    """Return whether there is anything in a directory that a run could go on from, or would trip over."""
+    """Return whether a directory has any file of checkpoints, valid or not."""
     from dgs.workers.checkpoints.saved import RECORDS, epoch_of
 
     if not directory.is_dir():
@@ -145,7 +145,7 @@ def holds_checkpoints(directory: Path) -> bool:
 
 
 def is_unfinished(directory: Path) -> bool:
-    """Return whether something is committed to a directory of checkpoints and it is not the end; also if it cannot be read."""
+    """Return whether a directory of checkpoints has a commit before the end. True also if it cannot be read."""
     if not holds_checkpoints(directory):
         return False
     committed = committed_in(directory)
@@ -153,7 +153,7 @@ def is_unfinished(directory: Path) -> bool:
 
 
 def progress_of(directory: Path) -> str:
-    """Return what is committed to a directory of checkpoints, in words."""
+    """Return the progress committed to a directory of checkpoints, in words."""
     if not holds_checkpoints(directory):
         return "nothing is committed"
     committed = committed_in(directory)

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 class Run(Typed[OwnState, OwnOutput]):
     """A finished run.
 
-    `report` is what results.json holds, `plan` the plan that was run, `state` the final state of the program, `run_dir` the
-    directory of the run (None if nothing was written), `differences` the first differences to the sequential program,
-    `dead_letters` the events that `on_error: skip` left out.
+    `report`: the content of results.json. `plan`: the plan that was run. `state`: the final state of the program. `run_dir`: the
+    directory of the run (None if nothing was written). `differences`: the first differences to the sequential program.
+    `dead_letters`: the events that `on_error: skip` left out.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Run(Typed[OwnState, OwnOutput]):
 
     @property
     def verified(self) -> bool | None:
-        """Whether the outputs equal those of the sequential program; None if that was not asked for."""
+        """Whether the outputs equal those of the sequential program; None if they were not compared."""
         return self.report.get("verified")
 
     @cached_property
@@ -107,7 +107,7 @@ class Run(Typed[OwnState, OwnOutput]):
 
 
 def summary(report: dict[str, Any], outputs: int | None = None) -> str:
-    """Return what was done, in one line."""
+    """Return a summary in one line."""
     seconds, before = report["seconds"], report.get("events_before", 0)
     now = f"{_count(max(report['events_in'] - before, 0), 'event')}, "
     parts = [now + _count(outputs or report.get("outputs", 0), "output")]
@@ -133,7 +133,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _arrow_keys(keys: list[Any]) -> Any:
-    """Return the keys as they are if they have a common type, else as text."""
+    """Return the keys unchanged if they have a common type, else as text."""
     import pyarrow as pa
 
     try:

@@ -1,7 +1,7 @@
-"""From a plan file, or a program with streams, to the launch of a run: everything loaded and checked, nothing started.
+"""Preparing a run, from a plan file or a program with streams to a launch: everything is loaded and checked, nothing started.
 
-A plan file becomes a `Request` (read and validated), that becomes `Prepared` (program loaded, plan made), and that, with the
-directory of the run and its options, a `Launch`. What comes after takes the launch and resolves nothing again.
+A plan file becomes a `Request` (read and validated), then `Prepared` (program loaded, plan made), and with the directory of the
+run and its options a `Launch`. Later steps take the launch and resolve nothing again.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """A job to be run, with its settings resolved. `program` is None where the plan file names it.
+    """A job to run, with its settings resolved. `program`: None if the plan file names it.
 
-    `plan_file`: that plan file, None for a program over streams from Python; `plan_digest`: of what it says. `keeps_plan`: use the
-    plan that is written there.
+    `plan_file`: None for a program over streams from Python. `plan_digest`: of the content of the plan file. `keeps_plan`: use
+    the plan that is written there.
     """
 
     settings: Settings
@@ -47,7 +47,7 @@ class Request:
 
     @property
     def is_from_file(self) -> bool:
-        """Whether there is a plan file that says it all."""
+        """Whether the request is from a plan file that names the program."""
         return self.program is None
 
     @property
@@ -61,7 +61,7 @@ class Request:
 class Prepared:
     """A request with its program loaded and its plan made and checked.
 
-    `until`: where `max_events` cuts the streams. `is_made`: the plan was made here, not written by hand.
+    `until`: the key at which `max_events` cuts the streams. `is_made`: the plan was made here, and not written by hand.
     """
 
     request: Request
@@ -88,9 +88,9 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Options:
-    """Options of the run of a prepared job. `collect`: bring the outputs to the caller. `resumes`: go on from what is committed.
+    """Options of the run of a prepared job. `collect`: bring the outputs to the caller. `resumes`: go on from the last commit.
 
-    `accepts_duplicates`: also if the record of it is lost. `verify`: compare with the sequential program; `tolerance` is for that.
+    `accepts_duplicates`: resume even without the record. `verify`: compare with the sequential program, floats with `tolerance`.
     """
 
     collect: bool = False
@@ -102,7 +102,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Launch:
-    """A prepared job with the directory of its run (None: nothing is left behind) and its options."""
+    """A prepared job with the directory of its run (None: the run leaves no files) and its options."""
 
     prepared: Prepared
     directory: RunDirectory | None = None
@@ -164,10 +164,10 @@ def from_file(
     environ: Mapping[str, str] | None = None,
     base_dir: Path | None = None,
 ) -> Request:
-    """Return the request of a plan file with the values given outside of it.
+    """Return the request of a plan file with values given outside it.
 
-    An optimizer that is given asks for a new plan, so the file's own is left aside. `base_dir`: where relative paths start, also
-    those given outside, if that is not beside the file: the file's own are rewritten. Raises PlanFileError, UsageError.
+    A given optimizer makes a new plan, and the file's own plan is ignored. `base_dir`: the start of relative paths if that is not
+    the directory of the file; relative paths in the file are rewritten. Raises PlanFileError, UsageError.
     """
     from dgs.job.document import read
     from dgs.job.python_streams import gathered
@@ -208,12 +208,12 @@ def load(request: Request) -> Program:
     from dgs.job.loading import load_program
 
     program = request.program or load_program(request.settings.config.program, request.base_dir)
-    _ = program.dependence  # a functional dependence is checked for symmetry here, before anything is planned
+    _ = program.dependence  # this checks a functional dependence for symmetry, before planning
     return program
 
 
 def prepare(request: Request, *, plan: Plan | None = None, max_events: int | None = None) -> Prepared:
-    """Load, sample and plan. Raises any InvalidError; nothing has been started then."""
+    """Load the program, sample the input and make the plan. Raises any InvalidError before anything is started."""
     from dgs.planner.validity import check
     from dgs.workers.sources.first_events import cutoff
     from dgs.workers.sources.sampling import topology
@@ -223,7 +223,7 @@ def prepare(request: Request, *, plan: Plan | None = None, max_events: int | Non
     if any(sink.kind == "custom" for sink in config.sinks):
         from dgs.workers.sinks.publisher import Publisher
 
-        Publisher(config.sinks, request.base_dir, program=program.name)  # refuses what is no sink
+        Publisher(config.sinks, request.base_dir, program=program.name)  # refuses classes that are not sinks
     seen = topology(config.streams, machines(config), context)
     given = plan or _written_plan(request, program, seen.impl_tags())
     if given is not None:
@@ -234,7 +234,7 @@ def prepare(request: Request, *, plan: Plan | None = None, max_events: int | Non
 
 
 def context_of(request: Request, program: Program, log_dir: Path | None = None) -> SourceContext:
-    """Return what the sources of a request are opened with; `log_dir`: see there."""
+    """Return the context for the sources of a request. `log_dir`: see `SourceContext`."""
     from dgs.workers.sources.context import SourceContext
 
     config = request.settings.config
@@ -243,14 +243,14 @@ def context_of(request: Request, program: Program, log_dir: Path | None = None) 
 
 
 def make_plan(config: PlanFile, program: Program, topology: Topology, **options: Any) -> Plan:
-    """Return the plan of the optimizer that the plan file names; `options` override its section."""
+    """Return the plan of the optimizer named in the plan file. `options` override its section."""
     from dgs.planner.optimizers.by_name import plan
 
     return plan(program, topology, **{**config.optimizer.model_dump(), **options})
 
 
 def machines(config: PlanFile) -> Sequence[Machine]:
-    """Return the machines to plan for: those of `nodes:`, else this one."""
+    """Return the machines to plan for: those of `nodes:`, else this machine."""
     from dgs.planner.topology import Machine
 
     if config.nodes == "auto":
@@ -259,7 +259,7 @@ def machines(config: PlanFile) -> Sequence[Machine]:
 
 
 def replanned(prepared: Prepared, **options: Any) -> Prepared:
-    """Return the same request with the plan of other optimizer options."""
+    """Return the same request with the plan for other optimizer options."""
     made = make_plan(prepared.config, prepared.program, prepared.topology, **options)
     return replace(prepared, plan=made)
 

@@ -1,4 +1,4 @@
-"""The report of a run, for results.json and `--json`: that it came to its end, was stopped, or failed; and its story."""
+"""The report of a run, for results.json and `--json`: it is complete, was stopped, or failed. Also the story of a run."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def report_of(
     *,
     events_before: int = 0,
 ) -> dict[str, Any]:
-    """Return the report of a run that ended well: by itself, or because it was stopped.
+    """Return the report of a run that ended well or was stopped.
 
-    `events_in`: in the state, `events_before` of them since before this process. `outputs`: of this process. `seconds`: of the run
-    itself; `throughput_eps`: events of this process per second. `epoch`: the last that is committed, None if none is; `stopped_at`:
-    the one that was committed for the stop.
+    `events_in`: events in the state, of which `events_before` were there before this process began. `outputs`: of this process.
+    `seconds`: of the run itself. `throughput_eps`: events of this process per second. `epoch`: the last committed one, if any.
+    `stopped_at`: the epoch committed for the stop.
     """
     figures = result.figures
     run_dir = None if launch.directory is None else launch.directory.path
@@ -64,7 +64,7 @@ def report_of(
 
 
 def _dead_letters(run_dir: Path) -> str | None:
-    """Return where the events are that were skipped: the file, a pattern if there are several, None if there is none."""
+    """Return the file of dead letters, a pattern if there are several, None if there is none."""
     from dgs.workers.sinks.files.places import dead_letter_place
 
     place = dead_letter_place(run_dir)
@@ -75,7 +75,7 @@ def _dead_letters(run_dir: Path) -> str | None:
 
 
 def failure(launch: Launch, started: float, error: BaseException) -> dict[str, Any]:
-    """Return the report of a run that failed, or was interrupted."""
+    """Return the report of a run that failed or was interrupted."""
     told = error_data(error)
     status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
     return {
@@ -115,9 +115,9 @@ def _about(prepared: Prepared, started: float) -> dict[str, Any]:
 
 
 def story_of(run: KnownRun, *, worker: str | None = None) -> list[StoryEntry]:
-    """Return what happened before a run failed, the oldest first; of one worker only what concerns it.
+    """Return the story of a run before it failed, the oldest entry first. `worker`: only entries about this worker.
 
-    Raises NoSuchRunError if the run left no story, UsageError if nothing in it concerns the worker.
+    Raises NoSuchRunError if the run left no story, UsageError if it has no entry about the worker.
     """
     from dgs.workers.runtime.run_story import read_story
 

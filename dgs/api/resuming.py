@@ -1,4 +1,4 @@
-"""Going on with a run: its resolved plan.yaml, with what is given now, from the newest good checkpoint."""
+"""Resuming a run from its newest good checkpoint, with its resolved plan.yaml and the values given now."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from dgs.planner.plan import Plan
 
 SHAPES = ("streams", "nodes", "runtime.hosts")
-"""What a plan is made for: given anew, a plan that was made before is made again. One that was written by hand is not."""
+"""The sections that a plan depends on. If one of them is given again, an optimizer's plan is made again; one by hand is kept."""
 
 
 def resumable(base_dir: Path) -> KnownRun:
-    """Return the newest run, of any plan file in a directory, that has not come to its end. Raises NoSuchRunError."""
+    """Return the newest unfinished run of any plan file in a directory. Raises NoSuchRunError."""
     for run in runs_in(base_dir):
         if not run.is_done and not run.is_alive:
             return run
     raise NoSuchRunError(
-        problem="there is no run here that has not come to its end",
+        problem="there is no unfinished run here",
         advice="Name the directory of a run, or a plan.yaml",
     )
 
 
 def has_nothing_left(run: KnownRun) -> bool:
-    """Return whether a run came to its end and left no checkpoint to go on from, should its streams have grown."""
+    """Return whether a run came to its end without a checkpoint. Then it cannot resume, even if its streams have grown."""
     return run.is_done and not holds_checkpoints(run.directory.checkpoints)
 
 
@@ -45,17 +45,15 @@ def launch_again(
     program: Program | None = None,
     plan: Plan | None = None,
 ) -> Launch:
-    """Return a run ready to go on, in its directory. `program`: if it was started from Python with one; `memory`: its streams.
+    """Return the launch that resumes a run in its directory. `program`, `memory`: of a run from Python, and its streams.
 
-    Raises CheckpointBusyError if it is alive, and any InvalidError; nothing has been touched then.
+    Raises CheckpointBusyError if the run is alive, and any InvalidError, before anything is touched.
     """
     run.check_not_alive()
     request = replace(requested_again(run, given, memory=memory), program=program)
     is_elsewhere = request.checkpoint_dir != run.directory.checkpoints
     if is_elsewhere and any(name.startswith("checkpoint.dir") for name in given):
-        raise UsageError(
-            message="a run that goes on has its checkpoints where they are: leave checkpoint.dir out"
-        )
+        raise UsageError(message="a resumed run keeps its directory of checkpoints: leave checkpoint.dir out")
     was_made = bool(run.about.get("plan_is_made"))
     prepared = prepare(request, plan=plan, max_events=run.about.get("max_events"))
     is_kept = plan is None and "plan" not in given
@@ -66,7 +64,7 @@ def launch_again(
 def requested_again(
     run: KnownRun, given: Mapping[str, Given], *, memory: Mapping[str, Iterable[Any]] | None = None
 ) -> Request:
-    """Return the request of a run: its resolved plan.yaml with other values, paths as its plan file had them.
+    """Return the request of a run: its resolved plan.yaml with the given values. Paths start where those of its plan file do.
 
     Raises PlanFileError, UsageError.
     """

@@ -1,6 +1,6 @@
-"""Running a launch: its runtime, the comparison with the sequential program, the results, and what its directory says of it.
+"""Running a launch: on its runtime, with the comparison to the sequential program, the results, and notes in its directory.
 
-The directory of a run says that the run has begun, where everything is, and how it ended, also if it failed.
+The directory of a run notes that the run has begun, where its files are, and how it ended, also after a failure.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def execute(launch: Launch, caller: Caller = Caller()) -> Run:
         check_readable(launch.sinks)
     with nullcontext() if directory is None else held(directory.path):
         if directory is not None and not options.resumes:
-            directory.check_unused()  # again: now nobody else can begin here
+            directory.check_unused()  # again, since now no other process can begin here
         started = steady_clock.now()
         before = _events_in(launch.checkpoint_dir) if options.resumes else 0
         moves = Moves(launch)
@@ -67,7 +67,7 @@ def _events_in(place: Path | None) -> int:
 
 
 def _differences(launch: Launch, result: JobResult) -> Sequence[str] | None:
-    """Return the differences to the sequential program; None if the run has not come to its end."""
+    """Return the differences to the sequential program, None if the run has not come to its end."""
     if result.stopped_by is not None:
         return None
     compare = file_differences if launch.options.resumes else differences
@@ -76,7 +76,7 @@ def _differences(launch: Launch, result: JobResult) -> Sequence[str] | None:
 
 @contextmanager
 def noted(moves: Moves, started: float, *, notify: Callable[[str], None]) -> Iterator[None]:
-    """Say in the run directory, if there is one, that the run goes on while the block lasts, and how it ended if it fails.
+    """Note in the run directory, if there is one, that the run is going on inside this context, and how it ended if it fails.
 
     `started`: seconds since 1970. Raises OutputUnwritableError.
     """
@@ -87,27 +87,27 @@ def noted(moves: Moves, started: float, *, notify: Callable[[str], None]) -> Ite
         return
     if resumes and _was_edited(directory):
         notify(
-            f"{directory.of} was changed after this run had begun, which goes on as it was: change "
-            f"{directory.plan_file} or give --set, or begin anew with --fresh"
+            f"{directory.of} was changed after this run had begun; the run ignores the changes: change "
+            f"{directory.plan_file} or give --set, or start from the beginning with --fresh"
         )
     _note_beginning(launch, directory, started)
     try:
         yield
     except BaseException as error:
         was_refused = _is_busy(error) and not resumes
-        with suppress(OutputUnwritableError):  # the first error is the one to tell
+        with suppress(OutputUnwritableError):  # the first error is the one to report
             note_end(directory, failure(moves.launch, started, error), was_refused=was_refused)
         raise
 
 
 def note_end(directory: RunDirectory, report: dict[str, Any], *, was_refused: bool = False) -> None:
-    """Say in the run directory how the run ended. Raises OutputUnwritableError."""
+    """Note in the run directory how the run ended. Raises OutputUnwritableError."""
     directory.write_results(report)
     directory.note(status=REFUSED if was_refused else report["status"], process=None)
 
 
 def _note_beginning(launch: Launch, directory: RunDirectory, started: float) -> None:
-    """Say in the run directory what is run from now on, and remove requests that were posted for a process before this one."""
+    """Note in the run directory that the run has begun, and remove requests to earlier processes of the run."""
     from dgs.workers.runtime.control import forget_requests
 
     prepared, request = launch.prepared, launch.prepared.request
@@ -127,7 +127,7 @@ def _note_beginning(launch: Launch, directory: RunDirectory, started: float) -> 
             "started": later_than_all(request.base_dir, started),
         }
     )
-    directory.note(  # last, and at once: what has no such note has not begun
+    directory.note(  # last, in one step: a run without this note has not begun
         **about,
         checkpoints=_where(launch, here),
         plan_is_made=prepared.is_made,
@@ -137,14 +137,14 @@ def _note_beginning(launch: Launch, directory: RunDirectory, started: float) -> 
 
 
 def _where(launch: Launch, here: Path) -> str:
-    """Return where checkpoints are, as it is noted in a run directory: so that a project can be moved, with all that is in it."""
+    """Return the directory of checkpoints as a run directory notes it, so that the whole project can be moved."""
     place = launch.checkpoint_dir or here / "checkpoints"
     is_within = place.is_relative_to(here) or place.is_relative_to(launch.prepared.request.base_dir)
     return os.path.relpath(place, here) if is_within else str(place)
 
 
 def _was_edited(directory: RunDirectory) -> bool:
-    """Return whether the plan file says something else than when a run of it began. One that cannot be read does not."""
+    """Return whether the plan file has changed since its run began. A file that cannot be read counts as unchanged."""
     from dgs.job.document import read
 
     noted = directory.about().get("plan_digest")
@@ -156,7 +156,7 @@ def _was_edited(directory: RunDirectory) -> bool:
 
 
 def _is_busy(error: BaseException) -> bool:
-    """Return whether a run failed because another one has what it wanted to write."""
+    """Return whether a run failed because another one has the places that it writes to."""
     from dgs.workers.sinks.files.part_file import ANOTHER_RUN
 
     if isinstance(error, OutputUnwritableError):

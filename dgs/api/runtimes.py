@@ -1,6 +1,6 @@
-"""The composition root: the one module that names every runtime, and Spark, which may stand before and behind a run.
+"""The composition root: the only module that names every runtime, and Spark, which may feed a run and take its results.
 
-What a job does not ask for is not imported. The runtimes know nothing of Spark: they call the `Ports` of their caller.
+Only the parts that a job needs are imported. The runtimes know nothing of Spark: they call the `Ports` of their caller.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def run_job(job: Job, caller: Caller = Caller()) -> JobResult:
 
 
 def fed(job: Job, *, notify: Callable[[str], None]) -> AbstractContextManager[None]:
-    """Return what runs the Spark queries of a job's sources while it is entered, and reports on them.
+    """Return a context that runs the Spark queries of a job's sources, and reports on them.
 
     Entering raises ResourceError, PlanFileError.
     """
@@ -42,7 +42,7 @@ def fed(job: Job, *, notify: Callable[[str], None]) -> AbstractContextManager[No
 
 
 def spark_ports(job: Job, caller: Caller) -> Ports:
-    """Return what Spark adds to the checkpoints and outputs of a job: `Ports()` where the job names no table of Spark."""
+    """Return the ports for a job's Spark tables, of checkpoints and of outputs; `Ports()` if it names none."""
     ports = Ports()
     if job.checkpoint is not None and job.checkpoint.spark is not None:
         ports = replace(ports, store=lambda store, job: _with_table(store, job, caller))
@@ -59,7 +59,7 @@ def _with_table(store: CheckpointStore, job: Job, caller: Caller) -> CheckpointS
 
 
 def _registering(job: Job, caller: Caller) -> AbstractContextManager[None]:
-    """Return what makes the tables of `sinks: [{spark: {table: ...}}]` known to Spark's catalog."""
+    """Return a context that adds the tables of `sinks: [{spark: {table: ...}}]` to Spark's catalog."""
     from dgs.spark_bridge.tables.output_tables import registering
 
     return registering(job, caller.notify)

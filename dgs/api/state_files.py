@@ -1,7 +1,7 @@
 """The final state of a run in a file (`--save-state`): JSON if the name ends with `.json`, else the bytes of the codec.
 
-Law: `read_state(path)` equals what was saved and has its types. JSON holds plain data only: None, booleans, numbers, texts, lists
-and dictionaries whose keys are texts; the codec holds whatever a state may be, and is read by this module (or by `dgs.codec`).
+Law: `read_state(path)` equals the saved state, with the same types. JSON holds plain data only: None, booleans, numbers, texts,
+lists and dictionaries with text keys. The codec holds any state, and this module (or `dgs.codec`) reads it.
 
 >>> import tempfile
 >>> folder = Path(tempfile.mkdtemp())
@@ -37,7 +37,7 @@ class StateUnwritableError(OutputUnwritableError):
 
 
 def save_state(path: str | os.PathLike[str], state: Any) -> None:
-    """Write a state into a file, in place of what it held. Raises StateUnwritableError, CodecError."""
+    """Write a state into a file, in place of its content. Raises StateUnwritableError, CodecError."""
     target = Path(path)
     if target.suffix == ".json":
         for problem in _not_plain(state):
@@ -54,7 +54,7 @@ def save_state(path: str | os.PathLike[str], state: Any) -> None:
 
 
 def check_place(path: Path) -> None:
-    """Raise StateUnwritableError if a state surely cannot be saved there: better before a run than after it."""
+    """Raise StateUnwritableError before a run if a state certainly cannot be saved at this path."""
     if path.is_dir():
         raise StateUnwritableError(path=path, problem="it is a directory")
     if not path.absolute().parent.is_dir():
@@ -64,13 +64,13 @@ def check_place(path: Path) -> None:
 
 
 def read_state(path: str | os.PathLike[str]) -> Any:
-    """Return the state that `--save-state` wrote. Raises CodecError if it is something else, OSError."""
+    """Return the state that `--save-state` wrote. Raises CodecError for another kind of file, OSError."""
     data = Path(path).read_bytes()
     return json.loads(data) if Path(path).suffix == ".json" else codec.decode(data)
 
 
 def _not_plain(value: Any) -> Iterator[str]:
-    """Yield what JSON would not give back as it was."""
+    """Yield the parts of a value that JSON would change."""
     if type(value) is dict:
         yield from (f"a key of type {type(key).__name__}" for key in value if type(key) is not str)
         for inner in value.values():

@@ -1,8 +1,8 @@
-"""Steering a run from another process: to stop, or to move to another plan; and the run's own side of a move.
+"""Steering a run from another process: a stop, or a move to another plan. Also the run's own side of a move.
 
-`dgs stop` and `dgs replan` leave a request in the control directory of the run, and wait until the run has done as it says. A new
-plan is checked before it is left there. The run takes it up (`Moves`), and its answer, beside the plan, says what was wrong with
-it, if anything was.
+`dgs stop` and `dgs replan` leave a request in the control directory of the run, and wait until the run has met it. A new plan is
+checked before it is left there. The run takes it up (`Moves`), and its answer, beside the plan, says what was wrong with it, if
+anything was.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from dgs.workers.runtime.job import Job
 
 ANSWER = ".answer"
-"""What the name of the answer to a plan ends with."""
+"""The ending of the name of an answer to a plan."""
 
 
 LOOK_EVERY = 0.05
-"""Seconds between two looks at what the run has done."""
+"""Seconds between two looks at the run."""
 
 
 def stop_run(run: KnownRun, *, timeout: float = 60.0) -> dict[str, Any]:
-    """Let a run stop at a checkpoint; return its results once it has ended, at once if it had.
+    """Stop a run at a checkpoint; return its results once it has ended.
 
-    Raises NoAnswerError if it has not ended in time: it still does when it can; OutputUnwritableError if it cannot be told.
+    Raises NoAnswerError if it has not ended in time (it still will), OutputUnwritableError if the request cannot be written.
     """
     from dgs.workers.recovery.stop_request import ControlRequest
     from dgs.workers.runtime.control import post
@@ -51,10 +51,10 @@ def stop_run(run: KnownRun, *, timeout: float = 60.0) -> dict[str, Any]:
 def move_run(
     run: KnownRun, given: Mapping[str, Given], *, program: Program | None = None, timeout: float = 60.0
 ) -> str:
-    """Let a run move to another plan: that which is given, or that of an optimizer; return the path of its `plan:` section.
+    """Move a run to another plan, a given one or that of an optimizer; return the path of its `plan:` section.
 
-    The plan is checked first. Raises any InvalidError, the run then goes on as it is; NoSuchRunError if it is not running;
-    NoAnswerError if it has not moved in time: it still does when it comes to a checkpoint.
+    The plan is checked first. Raises any InvalidError (the run then keeps its plan), NoSuchRunError if the run is not running,
+    NoAnswerError if it has not moved in time (it still moves at its next checkpoint).
     """
     from dgs.workers.recovery.stop_request import ControlRequest
     from dgs.workers.runtime.control import post
@@ -74,7 +74,7 @@ def move_run(
 
 
 def running(base_dir: Path, target: str | os.PathLike[str] | None) -> KnownRun:
-    """Return the run that is meant: the one named, or the only one that is running in a directory. Raises NoSuchRunError."""
+    """Return the named run, or the only one that is running in a directory. Raises NoSuchRunError."""
     if target is not None:
         return run_at(target)
     alive = [run for run in runs_in(base_dir) if run.is_alive]
@@ -86,7 +86,7 @@ def running(base_dir: Path, target: str | os.PathLike[str] | None) -> KnownRun:
 
 
 def _written(run: KnownRun, given: Mapping[str, Given], program: Program | None) -> Path:
-    """Make and check the plan; write it where the run will read it."""
+    """Make and check the plan, and write it into the control directory."""
     from dgs.api.preparing import prepare
     from dgs.api.resuming import requested_again
     from dgs.job.document import dump
@@ -102,12 +102,12 @@ def _written(run: KnownRun, given: Mapping[str, Given], program: Program | None)
 
 
 def _is_listening(run: KnownRun, timeout: float) -> bool:
-    """Return whether a run looks for requests; wait for one that has only begun."""
+    """Return whether a run checks for requests. Wait for a run that has only just begun."""
     deadline = time.monotonic() + timeout
     while run.is_alive and not run.is_listening and time.monotonic() < deadline:
         time.sleep(LOOK_EVERY)
     if run.is_alive and not run.is_listening:
-        advice = "Its process has the directory and has not begun: try again, or end the process"
+        advice = "Its process has the directory but has not begun: try again, or end the process"
         raise NoAnswerError(path=run.directory.path, what="begun", seconds=f"{timeout:g}", advice=advice)
     return run.is_listening
 
@@ -128,7 +128,7 @@ def _wait(run: KnownRun, is_over: Callable[[], bool], timeout: float, what: str,
 
 @dataclass
 class Moves:
-    """Takes up the plans that a run is to move to. `launch`: the run as it is now."""
+    """Takes up the plans to which a run moves. `launch`: the run with its current plan."""
 
     launch: Launch
 
@@ -160,13 +160,13 @@ class Moves:
         if self.launch.directory is not None:
             answer = Path(path).with_suffix(ANSWER)
             draft = answer.with_suffix(".draft")
-            with suppress(OSError):  # who asked has taken the directory away, and the run goes on
+            with suppress(OSError):  # the directory has been removed; the run goes on
                 draft.write_text(json.dumps({"problem": problem}), encoding="utf-8")
                 draft.replace(answer)
 
 
 def answer_to(path: Path) -> dict[str, Any] | None:
-    """Return what a run said to the plan that was left for it at `path`, None if it has said nothing yet."""
+    """Return the answer of a run to the plan at `path`, None if it has not answered yet."""
     try:
         found: dict[str, Any] = json.loads(path.with_suffix(ANSWER).read_text(encoding="utf-8"))
     except (OSError, ValueError):

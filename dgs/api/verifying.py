@@ -1,7 +1,7 @@
-"""The sequential program over the input of a run: what its outputs are compared with, and what the simulation starts from.
+"""The sequential program over the input of a run, to compare with the run's outputs and for the simulation.
 
-A run that was resumed has written its outputs in several processes, so the committed files are read back. What a file cannot hold
-as it is (a tuple in JSON) is compared as the file holds it.
+A resumed run has written its outputs in several processes, so the committed files are read back. A value that a file cannot hold
+unchanged, such as a tuple in JSON, is compared in the form that the file holds.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from dgs.workers.simulated.case import Case
 
 READABLE = ("jsonl", "parquet")
-"""Sinks whose files can be read back."""
+"""The kinds of sinks whose files can be read back."""
 
 
 def differences(launch: Launch, result: JobResult) -> list[str]:
-    """Run the sequential program; return its first differences to the outputs that were collected, none if they are equal."""
+    """Run the sequential program; return its first differences to the collected outputs."""
     got = (value for batch in result.outputs for value in batch.to_list())
     expected, lines = _expected(launch, result, (letter.identity for letter in result.dead_letters))
     return [*compared(expected, got, launch.options.tolerance), *lines]
@@ -38,13 +38,13 @@ def check_readable(sinks: Sequence[SinkConfig]) -> None:
         if sink.kind not in READABLE:
             message = (
                 f"--verify of a resumed run reads the committed outputs back, from {' or '.join(READABLE)} files: "
-                f"it cannot from the sink {sink.kind!r}"
+                f"the sink {sink.kind!r} cannot be read"
             )
             raise UsageError(message=message)
 
 
 def file_differences(launch: Launch, result: JobResult) -> list[str]:
-    """Run the sequential program; return its first differences to the files that are committed, none if they are equal."""
+    """Run the sequential program; return its first differences to the committed files."""
     from dgs.workers.sinks.files.places import sink_place
 
     job, tolerance = launch.job, launch.options.tolerance
@@ -61,7 +61,7 @@ def file_differences(launch: Launch, result: JobResult) -> list[str]:
 def batches(
     prepared: Prepared, rank: int, config: StreamConfig, log_dir: Path | None = None
 ) -> Iterator[EventBatch]:
-    """Yield all batches of a declared stream, in its order: not dealt to its splits."""
+    """Yield all batches of a declared stream in its order, not dealt to splits."""
     from dgs.api.preparing import context_of
     from dgs.model.order import END
     from dgs.workers.sources import open_source
@@ -86,7 +86,7 @@ def batches(
 def _expected(
     launch: Launch, result: JobResult, skipped: Iterable[tuple[str, int, int]]
 ) -> tuple[list[Any], list[str]]:
-    """Return the outputs of the sequential program, and what there is to say if it did not read or skip the same events."""
+    """Return the outputs of the sequential program, and lines on the events that it read or skipped and the run did not."""
     from dgs.semantics import sequential
     from dgs.semantics.comparison import compare
 
@@ -109,7 +109,7 @@ def _expected(
 
 
 def _skipped_in(directory: Path | None) -> Iterator[tuple[str, int, int]]:
-    """Yield which events the dead letters of a run are of."""
+    """Yield the events of the dead letters of a run, as (stream, ts, row)."""
     from dgs.workers.sinks.files.places import dead_letter_place
 
     if directory is not None:
@@ -118,7 +118,7 @@ def _skipped_in(directory: Path | None) -> Iterator[tuple[str, int, int]]:
 
 
 def compared(expected: Iterable[Any], got: Iterable[Any], tolerance: float | None) -> list[str]:
-    """Return the first differences of outputs to those expected, one a line; none if they are equal as multisets."""
+    """Return the first differences between outputs and the expected ones as multisets, one per line."""
     from dgs.semantics.comparison import compare
 
     comparison = compare(expected, got, tolerance=tolerance)
@@ -151,12 +151,12 @@ def _rows(files: Iterable[Path]) -> Iterator[Any]:
 
 
 def _without_nulls(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row of a table; where records have other fields, the others have columns of nulls."""
+    """Return a row of a table without nulls: a null may stand for a field that the record does not have."""
     return {name: value for name, value in row.items() if value is not None}
 
 
 def case_of(prepared: Prepared, *, keeps_plan: bool = False, tolerance: float | None = None) -> Case:
-    """Return the case of a job. `keeps_plan`: all runs have its plan, else random ones. Reads the sources, as far as `until`."""
+    """Return the case of a job; reads its sources up to `until`. `keeps_plan`: all runs have its plan, else random ones."""
     from dgs.model.tag_sets import union
     from dgs.workers.simulated.case import Case
     from dgs.workers.simulated.layout import Layout

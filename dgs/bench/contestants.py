@@ -1,6 +1,6 @@
 """The engines that a prepared job is measured on: the sequential program in a plain loop, and the runtimes.
 
-`dgs bench` uses it for a plan file, experiments/bench for the applications.
+`dgs bench` uses them for a plan file, and experiments/bench for the applications.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from dgs.workers.runtime.job import Job
 
 FEW = 10
-"""Outputs are collected in timed runs on Ray if there is at most one for so many events: bringing them here costs time."""
+"""Timed runs on Ray collect outputs only if there is at most one per this many events, since collecting takes time."""
 
 
 def merged(streams: Iterable[list[Event]]) -> list[Event]:
     """Return the events of streams, given in the order of their ranks, in the total order.
 
-    Sorting by time alone does it, as it is stable; and Python's sort merges runs, which no merge written in Python outdoes.
+    Sorting by time is enough, since it is stable. Python's sort merges sorted runs faster than any merge written in Python.
     """
     return sorted(chain.from_iterable(streams), key=attrgetter("ts"))
 
 
 def folded(program: Program, events: Iterable[Event]) -> list[Any]:
-    """Return the outputs of the sequential program over events in their total order: a plain loop.
+    """Return the outputs of the sequential program over events in their total order, with a plain loop.
 
     Raises UserCodeError if `init` or `update` raises.
     """
@@ -59,7 +59,7 @@ def folded(program: Program, events: Iterable[Event]) -> list[Any]:
 
 
 def sequential_loop(prepared: Prepared) -> Measured:
-    """Read the streams of a job, merge them, call `update` on every event: what one would write without a runtime."""
+    """Read the streams of a job, merge them, and call `update` on every event, as a program without a runtime would."""
     started = time.perf_counter()
     streams = [list(chain.from_iterable(b.events() for b in stream)) for stream in _streams(prepared)]
     events = merged(streams)
@@ -68,7 +68,7 @@ def sequential_loop(prepared: Prepared) -> Measured:
 
 
 def expected(prepared: Prepared, *, tolerance: float | None = None) -> Expected:
-    """Return the outputs of the sequential program, with what to say of others."""
+    """Return the outputs of the sequential program, with an explanation of differences from them."""
     from dgs.api.verifying import compared
     from dgs.model import columns
 
@@ -102,7 +102,7 @@ def contestants(
 def runtime(
     prepared: Prepared, app: str, *, engine: str, hosts: int, mode: str, expects: Expected
 ) -> Contestant:
-    """Return the contestant that runs a job on one of the runtimes."""
+    """Return the contestant for a job on one of the runtimes."""
     from dgs.api.runtimes import run_job
 
     job = measured_job(prepared, engine=engine, hosts=hosts, mode=mode)
@@ -123,7 +123,7 @@ def runtime(
 
 
 def measured_job(prepared: Prepared, *, engine: str, hosts: int, mode: str) -> Job:
-    """Return the job of a contestant: as prepared, but with no sinks."""
+    """Return the job of a contestant: the prepared one without sinks."""
     job = Launch(prepared, options=Options(collect=True)).job
     runtime_section = job.runtime.model_copy(update={"kind": engine, "hosts": hosts})
     job = replace(job, sinks=(), runtime=runtime_section)

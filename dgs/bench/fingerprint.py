@@ -1,8 +1,8 @@
-"""Fingerprints of multisets of outputs: equal multisets have equal ones, however their values are held.
+"""Fingerprints of multisets of outputs: equal multisets have equal fingerprints, in whatever form their values are.
 
 Comparing two million outputs one by one takes longer than computing them. A fingerprint is the number of values and the sum,
-modulo 2**64, of a hash of each: the order does not matter, and neither does whether values are Python objects, NumPy or
-Arrow columns. Different multisets have equal fingerprints by accident only (once in 2**64).
+modulo 2**64, of their hashes. It does not depend on the order, or on whether values are Python objects, NumPy or Arrow
+columns. Different multisets have equal fingerprints only by accident (once in 2**64).
 
 >>> rows = [{"page": 0, "info": None}, {"page": 1, "info": 7}]
 >>> columns = {"info": pa.array([7, None]), "page": np.array([1, 0])}
@@ -93,7 +93,7 @@ def _of_list(values: list[Any]) -> Hashes:
 
 
 def _of_type(kind: type, values: list[Any]) -> Hashes:
-    """Hash objects of one type: integers as columns of them are, records by their fields, the others by their codec bytes."""
+    """Hash objects of one type: integers as in columns, records by their fields, and others by their codec bytes."""
     if issubclass(kind, np.generic):
         return _of_list([value.item() for value in values])
     if kind is dict:

@@ -27,14 +27,14 @@ from dgs.errors import DgsError
 from dgs.model.columns import Column
 
 KEY = ("app", "engine", "mode", "leaves", "hosts")
-"""What names a contestant."""
+"""The fields that identify a contestant."""
 
 
 @dataclass(frozen=True)
 class Measured:
     """The figures of one run: events, seconds from the first read to the last output, outputs.
 
-    `outputs` is None where collecting them would be measured instead of the run: then `count` says how many there were.
+    `outputs`: None if collecting them would distort the measurement. Then `count` is their number.
     """
 
     events: int
@@ -46,7 +46,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Expected:
-    """The outputs that are right. `explain` says how others differ from them; no lines: they are close enough."""
+    """The right outputs. `explain` returns lines on how others differ from them; without lines they are close enough."""
 
     fingerprint: Fingerprint
     events: int = 0
@@ -54,11 +54,11 @@ class Expected:
 
     @classmethod
     def of(cls, outputs: Iterable[Column], events: int = 0) -> Expected:
-        """Return what is expected where `outputs`, of so many events, are right."""
+        """Return the expectation of these outputs, which `events` events give."""
         return cls(fingerprint(outputs), events)
 
     def problem(self, done: Measured) -> str | None:
-        """Return what is wrong with the outputs of a run, None if nothing is."""
+        """Return the problem with the outputs of a run, None if they are right."""
         if done.outputs is None:
             wrong = done.count is not None and done.count != self.fingerprint.count
             return f"{done.count:,} outputs instead of {self.fingerprint.count:,}" if wrong else None
@@ -72,7 +72,7 @@ class Expected:
 
 @dataclass(frozen=True, eq=False)
 class Contestant:
-    """Something that computes the outputs of an application. `check`: an untimed first run that does collect them."""
+    """An engine that computes the outputs of an application. `check`: an untimed first run that collects them."""
 
     app: str
     engine: str
@@ -86,7 +86,7 @@ class Contestant:
 
 @dataclass(frozen=True)
 class Sample:
-    """One run of one contestant. `problem`: its outputs are wrong, or it failed: its time counts for nothing."""
+    """One run of one contestant. `problem`: why its outputs are wrong or it failed; then its time does not count."""
 
     app: str
     engine: str
@@ -120,9 +120,9 @@ def measured(
 ) -> Iterator[Sample]:
     """Yield a sample per contestant and repetition.
 
-    One that fails, or whose check is wrong, or that takes longer than `patience` in seconds, is not run again; nor is one
-    that takes more than its even share of what is left of `seconds`, so that slow ones are run less often. When `limit`
-    seconds have passed, none is begun at all.
+    A contestant that fails, or whose check is wrong, or that takes longer than `patience` in seconds, is not run again. Neither
+    is one that takes more than its even share of the rest of `seconds`, so slow ones run less often. After `limit` seconds, no
+    run begins.
     """
     running = list(contestants)
     took: dict[Contestant, float] = {}
@@ -170,7 +170,7 @@ def _sample(contestant: Contestant, repetition: int) -> Sample:
 
 @contextmanager
 def _quiet_collector() -> Iterator[None]:
-    """Let the garbage collector look only at what a run makes, not at the data and objects of all the others."""
+    """Let the garbage collector look only at objects of this run, and not at the data of all others."""
     gc.collect()
     gc.freeze()
     try:
@@ -180,7 +180,7 @@ def _quiet_collector() -> Iterator[None]:
 
 
 def medians(samples: Iterable[Sample]) -> list[dict[str, Any]]:
-    """Return one row per contestant, in the order of first appearance: medians, the first problem, the last figures."""
+    """Return a row per contestant, in the order of appearance, with medians, the first problem and the last figures."""
     groups: dict[tuple[Any, ...], list[Sample]] = {}
     for sample in samples:
         groups.setdefault(tuple(getattr(sample, name) for name in KEY), []).append(sample)

@@ -1,9 +1,9 @@
-"""The command line: one module per verb; heavy imports inside of them. `dgs.cli.app` lists the verbs.
+"""The command line: one module per verb, with heavy imports inside functions. Read in this order.
 
-Read in this order: `app` (all verbs), `run`, `finishing` (what run and resume have in common), `reporting` (messages and exit codes),
-`options` (shared flags); every other module is the verb of its name, `show_config` a flag of run.
+- `app`: all verbs. `run`: the first verb to read. `finishing`: the common part of run and resume.
+- `reporting`: messages and exit codes. `options`: shared flags. `show_config`: a flag of run. Other modules are verbs.
 
-Data goes to stdout, talk to stderr; nothing is ever asked. The exit codes are those of `dgs.errors`.
+Data goes to stdout and messages to stderr. No verb asks the user anything. `dgs.errors` has the exit codes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line and exit; Ctrl-C counts from the first moment, also while the verbs are imported."""
+    """Run the command line and exit. Ctrl-C works from the first moment, also while the verbs are imported."""
     try:
         from dgs.cli.app import app
 

@@ -1,4 +1,4 @@
-"""The application: all verbs, and what they have in common."""
+"""The application: all verbs, and their common part."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ from dgs.cli.simulate import simulate
 from dgs.cli.stop import stop
 
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
-"""The UsageError of the click that typer brings with it or imports."""
+"""The UsageError of click, from the copy inside typer or from click itself."""
 
 
 class Verbs(TyperGroup):
-    """All verbs. What is wrong with a command line is an object on stdout too if it has `--json`."""
+    """All verbs. With `--json`, a problem with the command line is also an object on stdout."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """Read what comes before the verb."""
+        """Parse the arguments before the verb."""
         with _told_as_json(args):
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: Any) -> Any:
-        """Read what comes after the verb, and run it."""
+        """Parse the arguments after the verb, and run it."""
         with _told_as_json(ctx.args):
             return super().invoke(ctx)
 
 
 @contextmanager
 def _told_as_json(arguments: list[str]) -> Iterator[None]:
-    as_json = "--json" in arguments  # reading takes arguments away
+    as_json = "--json" in arguments  # parsing removes arguments
     try:
         yield
     except USAGE_ERROR as error:

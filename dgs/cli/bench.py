@@ -1,4 +1,4 @@
-"""`dgs bench`: how fast a plan runs, beside its sequential program in a plain loop."""
+"""`dgs bench`: the speed of a plan compared with its sequential program in a plain loop."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _finish(prepared: Prepared, samples: list[Sample], *, as_json: bool) -> None
 
 
 def _table(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield the lines of the table; `x loop` is the speed as a multiple of the loop's."""
+    """Yield the lines of the table. `x loop` is the speed as a multiple of the loop's."""
     loop = next((row["eps"] for row in rows if row["engine"] == Engine.LOOP), None)
     yield f"{'engine':<7} {'mode':<11} {'hosts':>5} {'leaves':>6} {'seconds':>10} {'events/s':>13} {'x loop':>8}"
     for row in rows:

@@ -52,7 +52,7 @@ def check(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Look for counterexamples to the laws of a program: C1, C2, C3 and all else that running it in parallel relies on."""
+    """Look for counterexamples to the laws of a program: C1, C2, C3 and all others that parallel runs rely on."""
     with reporting(as_json=as_json, debug=debug):
         import dgs.check as checks
         from dgs.errors import UsageError
@@ -80,14 +80,14 @@ def _save(report: CheckReport, target: str, path: Path) -> None:
         return
     try:
         checks.save(report, target, path)
-    except CodecError as error:  # what was found counts, whether it can be saved or not
+    except CodecError as error:  # the finding counts even if it cannot be saved
         say(f"dgs: the counterexample is not saved: {error}")
     else:
         say(f"dgs: repeat with: dgs check --replay {path}")
 
 
 def _options(ref: str | None) -> dict[str, Any]:
-    """Return the options that the user keeps in a Python file."""
+    """Return the options from the user's Python file."""
     from dgs.errors import UsageError
     from dgs.job.loading import load_callable
 

@@ -1,4 +1,4 @@
-"""`dgs checkpoint`: what is in a directory of checkpoints, whether it is whole, and making room in it."""
+"""`dgs checkpoint`: lists, shows, verifies and prunes a directory of checkpoints."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from dgs.workers.checkpoints.saved import Manifest
 
 DAMAGED = 6
-"""The exit code where a file cannot be used."""
+"""The exit code if a file cannot be used."""
 
 POSITION = ("stream", "splits", "split", "tags", "position")
-"""What is told of each part of a position."""
+"""The fields of each part of a position."""
 
 
 class Action(StrEnum):
@@ -147,7 +147,7 @@ def _show(found: CheckpointDirectory, epoch: int | None, *, as_json: bool) -> No
         wanted = "state" if epoch is None else f"state of epoch {epoch}"
         raise UsageError(message=f"there is no {wanted} in {found.path}{there}")
     info = infos[-1 if epoch is None else epochs.index(epoch)]
-    manifest = info.manifest or found.load(info.epoch).manifest  # a run may have removed its file by now
+    manifest = info.manifest or found.load(info.epoch).manifest  # a run may have removed the file meanwhile
     rows = _positions(manifest)
     if as_json:
         positions = [dict(zip(POSITION, row, strict=True)) for row in rows]
@@ -165,7 +165,7 @@ def _show(found: CheckpointDirectory, epoch: int | None, *, as_json: bool) -> No
 
 
 def _positions(manifest: Manifest) -> list[tuple[Any, ...]]:
-    """Return what the state contains: of each stream, split and set of tags, the key below which all events are in it."""
+    """Return the positions of a state: for each stream, split and set of tags, the key below which it has all events."""
     return [
         (stream, layer.splits, part.split, str(part.tags), _key(part.key))
         for stream, layers in manifest.checkpoint.positions.streams.items()
@@ -199,7 +199,7 @@ def _time(nanoseconds: int) -> str:
 
 
 def _key(key: OrderKey) -> str:
-    """Return a position in words: (ts, rank, seq), or where a stream begins and ends."""
+    """Return a position as text: (ts, rank, seq), or the beginning or end of a stream."""
     from dgs.model.order import BEGIN, END
 
     if key >= END:

@@ -1,4 +1,4 @@
-"""`dgs doctor`: whether this machine has what dgs needs: Python, packages, Ray, Java, ports, memory, a directory to write to.
+"""`dgs doctor`: checks whether this machine has what dgs needs: Python, packages, Ray, Java, ports, memory, a writable directory.
 
 >>> checks = [Check("python", "ok", "3.12.1"), Check("java", "absent", "not on the PATH", "only Spark needs it")]
 >>> print(as_text(checks))
@@ -41,7 +41,7 @@ ENOUGH_SHARED_MEMORY = 64 * 2**20
 
 @dataclass(frozen=True)
 class Check:
-    """One thing looked at: `ok`, `absent` (only some features need it) or `broken` (dgs does not work without)."""
+    """The result of one check: `ok`, `absent` (only some features need it) or `broken` (dgs does not work without it)."""
 
     name: str
     status: Literal["ok", "absent", "broken"]
@@ -68,9 +68,9 @@ def doctor(ray: Ray = True, as_json: AsJson = False, debug: Debug = False) -> No
 
 
 def examine(*, find_java: Callable[[], str], start_ray: bool = True) -> Iterator[Check]:
-    """Yield all checks. `start_ray`: also see whether Ray starts (takes seconds).
+    """Yield all checks. `start_ray`: also check whether Ray starts, which takes seconds.
 
-    `find_java` says which Java Spark would run, or raises JavaMissingError.
+    `find_java` returns the Java that Spark would run, or raises JavaMissingError.
     """
     fits = sys.version_info >= OLDEST_PYTHON
     yield Check(
@@ -117,7 +117,7 @@ def _version(package: str) -> str | None:
 
 
 def _ray_start() -> Check:
-    """Start Ray in a process of its own, so that whatever it does ends with that process."""
+    """Start Ray in its own process, so that everything it starts ends with that process."""
     script = "from dgs.workers.ray_runtime.cluster import cluster\nwith cluster('local', 1): print('started')"
     try:
         done = subprocess.run(  # noqa: S603 - our own interpreter

@@ -1,4 +1,4 @@
-"""`dgs explain`: why the plan looks as it does; with `--story`, what happened before a run failed."""
+"""`dgs explain`: explains the plan; with `--story`, prints the story of a run that failed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dgs.api.preparing import Prepared
 
 LAST = 50
-"""Entries of a story that are printed."""
+"""The number of entries of a story to print."""
 
 Graph = Annotated[
     bool, typer.Option("--dependence", help="Draw the dependence graph instead (mermaid or dot).")
@@ -94,7 +94,7 @@ def _print_story(target: Any, worker: str | None, last: int, *, as_json: bool) -
 
 
 def _clock(seconds: float) -> str:
-    """Return a time of a day in the zone of this machine, to the millisecond."""
+    """Return the time of day in the zone of this machine, to the millisecond."""
     return f"{datetime.fromtimestamp(seconds).astimezone():%H:%M:%S.%f}"[:-3]
 
 

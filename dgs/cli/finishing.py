@@ -1,6 +1,6 @@
-"""The common part of `dgs run` and `dgs resume`: what their flags ask for, the run with its progress, its closing line.
+"""The common part of `dgs run` and `dgs resume`: their flags, the run with its progress, and the closing line.
 
-Progress is a live line on a terminal, otherwise a status line every ten seconds.
+Progress is a live line on a terminal, and a status line every ten seconds elsewhere.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
     from dgs.job.settings import Given
 
 STATUS_EVERY = 10.0
-"""Seconds between two status lines where there is no terminal."""
+"""Seconds between two status lines without a terminal."""
 
 UNCOMMITTED = 5
-"""The exit code of a run that `dgs stop` ended and that could commit nothing in time."""
+"""The exit code of a run that `dgs stop` ended before it could commit anything."""
 
 BY_SIGNAL = {"SIGINT": ("Ctrl-C", INTERRUPTED), "SIGTERM": ("a termination signal", TERMINATED)}
 
 
 @dataclass(frozen=True)
 class Asked:
-    """The values of the flags. `given`: values of the plan file; `save_state`: where to write the final state."""
+    """The values of the flags. `given`: values for the plan file. `save_state`: the file for the final state."""
 
     given: dict[str, Given]
     options: Options
@@ -64,10 +64,10 @@ def asked(
     save_state: Path | None,
     accept_duplicates: bool = False,
 ) -> Asked:
-    """Return what flags ask for.
+    """Return the values of the flags.
 
-    Raises BadParameter for one that needs another one, StateUnwritableError for a file that cannot be written, UsageError and
-    PlanFileError for what `--set` and `--plan` give.
+    Raises BadParameter if a flag needs another one, StateUnwritableError for a file that cannot be written, UsageError and
+    PlanFileError for the values of `--set` and `--plan`.
     """
     from dgs.api.preparing import Options
     from dgs.api.state_files import check_place
@@ -84,7 +84,7 @@ def asked(
 
 
 def run_and_finish(launch: Launch, state_file: Path | None, ending: Ending) -> None:
-    """Run; save the final state, if that is asked for; print the closing line, and the object; exit with what it came to."""
+    """Run a launch; save the final state into `state_file`; print the closing line and the object; exit with the code."""
     ending.directory = launch.directory
     done = _run(launch, ending)
     for line in done.differences:
@@ -122,7 +122,7 @@ def _run(launch: Launch, ending: Ending) -> Run:
 
 @contextmanager
 def shown_progress(name: str) -> Iterator[Callable[[int, int], None]]:
-    """Give the callback for a runtime: it takes the events read and the outputs written so far."""
+    """Yield the progress callback for a runtime: it takes the numbers of events read and outputs written so far."""
     if sys.stderr.isatty():
         with _live(name) as callback:
             yield callback
@@ -179,19 +179,19 @@ def _closing_line(done: Run, ending: Ending) -> str:
 
 
 def _outputs(ending: Ending) -> str:
-    """Return a phrase on where the outputs are."""
+    """Return a phrase with the places of the outputs."""
     places = sorted({show_path(path) for path in ending.output_dirs if path.exists()})
     return f"; outputs in {', '.join(places)}" if places else ""
 
 
 def _letters(done: Run) -> str:
-    """Return a phrase on where the events are that were skipped."""
+    """Return a phrase with the file of skipped events."""
     place = done.report["dead_letters"]
     return "" if place is None else f"; the skipped events are in {show_path(Path(place))}"
 
 
 def _stopped(done: Run, ending: Ending) -> str:
-    """Return what is committed of a run that was stopped, what is kept, and how to go on."""
+    """Return what a stopped run has committed and kept, and how to go on."""
     if done.report["stopped_at"] is None:
         return f"no checkpoint could be committed within `runtime.stop_timeout`; {ending.kept()}{ending.committed()}; {ending.onward()}"
     return f"{ending.progress()}{_outputs(ending)}{_letters(done)}; {ending.onward()}"
@@ -208,7 +208,7 @@ def _exit_code(done: Run) -> int:
 
 @contextmanager
 def stopped_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM stop what comes before and after the run as Ctrl-C does."""
+    """Let SIGTERM act like Ctrl-C before and after the run."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         raise Terminated

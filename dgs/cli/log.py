@@ -1,4 +1,4 @@
-"""`dgs log`: what is in an event log, and the mark of its end."""
+"""`dgs log`: lists, checks and closes the streams of an event log."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ def log(
 
 
 def _chosen(directory: Path, wanted: list[str]) -> list[str]:
-    """Return the streams to look at. Raises UsageError for what is no log, or has no such stream."""
+    """Return the streams to look at. Raises UsageError if the directory is not a log or has no such stream."""
     from dgs.errors import UsageError
     from dgs.workers.event_log.summary import stream_names
 
     names = stream_names(directory)
     if not names:
-        raise UsageError(message=f"{directory} is no event log: no stream was ever written there")
+        raise UsageError(message=f"{directory} is not an event log: no stream was ever written there")
     for name in wanted:
         if name not in names:
             raise UsageError(message=f"{directory} has no stream {name!r}; it has {', '.join(names)}")

@@ -75,9 +75,9 @@ Timeout = Annotated[
 def given_by_flags(
     set_values: list[str] | None, plan_from: Path | None = None, **flags: object
 ) -> dict[str, Given]:
-    """Return the values given by flags, by their paths in the plan file; `runtime__kind` stands for `runtime.kind`.
+    """Return the values given by flags, by their paths in the plan file. `runtime__kind` stands for `runtime.kind`.
 
-    A flag of its own wins over `--set`. Raises UsageError, PlanFileError.
+    A flag for a value takes precedence over `--set`. Raises UsageError, PlanFileError.
     """
     from dgs.job.document import read_plan_section
     from dgs.job.settings import Given, set_flag

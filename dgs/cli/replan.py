@@ -1,4 +1,4 @@
-"""`dgs replan`: let a run move to another plan while it goes on."""
+"""`dgs replan`: moves a run to another plan while it goes on."""
 
 from __future__ import annotations
 

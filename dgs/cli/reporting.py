@@ -1,4 +1,4 @@
-"""The output and the end of every verb: sentences on stderr, objects and tables on stdout, errors with their exit codes."""
+"""The output and the exit of every verb: messages on stderr, objects and tables on stdout, errors with their exit codes."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ class Ending:
     saved: Path | None = None
 
     def progress(self) -> str:
-        """Return what the run has committed, in words."""
+        """Return the committed progress of the run, in words."""
         from dgs.api.known_runs import KnownRun
 
         return KnownRun(self.directory).progress if self.directory is not None else "nothing is committed"
 
     def committed(self) -> str:
-        """Return a phrase on what is committed, if anything is."""
+        """Return a phrase with the committed progress, if there is any."""
         progress = self.progress()
         return "" if progress.startswith("nothing") else f"; {progress}"
 
     def onward(self) -> str:
-        """Return the command that goes on with what is committed, or that repeats what was done where nothing is."""
+        """Return the command that resumes from the commit, or the command to repeat if nothing is committed."""
         from dgs.api.known_runs import holds_checkpoints, is_unfinished
 
         place = None if self.directory is None else self.directory.checkpoints
@@ -59,7 +59,7 @@ class Ending:
         return f"go on with: {resume_command(self.directory.path)}"
 
     def kept(self) -> str:
-        """Return a phrase on what a run that did not finish left behind."""
+        """Return a phrase on the files that an unfinished run left behind."""
         if self.directory is None:
             return "nothing was written"
         found = sorted({path for place in self.output_dirs for path in place.rglob("*.partial")})
@@ -72,7 +72,7 @@ class Ending:
 
 @contextlib.contextmanager
 def reporting(*, as_json: bool, debug: bool) -> Iterator[Ending]:
-    """Turn whatever a verb raises into its message and exit code."""
+    """Turn any exception of a verb into its message and exit code."""
     from dgs.errors import DgsError, InternalError
 
     ending = Ending(as_json, debug)
@@ -93,7 +93,7 @@ def reporting(*, as_json: bool, debug: bool) -> Iterator[Ending]:
             )
         raise typer.Exit(code) from None
     except BrokenPipeError:
-        # Everything is closed. But threads of Arrow may still read ahead, and if one wants the interpreter while that ends, C++ aborts.
+        # Everything is closed. But Arrow's threads may still read ahead, and C++ aborts if one needs the interpreter as it ends.
         sys.stderr.flush()
         os._exit(INTERRUPTED)
     except (typer.Exit, typer.Abort, typer.BadParameter):
@@ -103,17 +103,17 @@ def reporting(*, as_json: bool, debug: bool) -> Iterator[Ending]:
 
 
 def say(text: str) -> None:
-    """Talk: to stderr."""
+    """Print a message on stderr."""
     print(text, file=sys.stderr, flush=True)
 
 
 def print_json(data: dict[str, Any]) -> None:
-    """Print an object on stdout, on one line: a harness can take the last line, whatever a stdout sink printed before."""
+    """Print an object on stdout, on one line. A script can take the last line, after any lines of a stdout sink."""
     print(json.dumps(data, default=str), flush=True)
 
 
 def print_table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
-    """Print rows under their heads; numbers to the right.
+    """Print rows under their heads, with numbers aligned to the right.
 
     >>> print_table(("file", "rows", "problem"), [("one", 7, None), ("another", 12, "damaged")])
     file     rows  problem
@@ -132,25 +132,25 @@ def print_table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
 
 
 def print_usage_error(message: str) -> None:
-    """Print the object of a command line that makes no sense; the sentence on stderr is typer's."""
+    """Print the object for a bad command line. Typer prints the message on stderr."""
     from dgs.errors import UsageError
 
     print_json({"error": {"code": UsageError.code, "message": message, "facts": {}}, "run_dir": None})
 
 
 def show_path(path: Path) -> str:
-    """Return a path relative to the working directory where that is shorter."""
+    """Return a path relative to the working directory if that is shorter."""
     relative = os.path.relpath(path)
     return relative if len(relative) < len(str(path)) else str(path)
 
 
 def command() -> str:
-    """Return the command that was given, ready to be pasted."""
+    """Return the command that was given, quoted for a shell."""
     return shlex.join(["dgs", *sys.argv[1:]])
 
 
 def resume_command(run_dir: Path) -> str:
-    """Return the command that goes on with a run."""
+    """Return the command that resumes a run."""
     return shlex.join(["dgs", "resume", show_path(run_dir)])
 
 
@@ -176,7 +176,7 @@ def _bug(cause: BaseException, error: DgsError, ending: Ending) -> typer.Exit:
         say(trace.rstrip())
     exit_with = _failure(error, ending)
     if ending.directory is not None:
-        with contextlib.suppress(Exception):  # the first failure is what matters
+        with contextlib.suppress(Exception):  # the first failure matters more
             say(f"dgs: the traceback is in {show_path(ending.directory.write_traceback(trace))}")
     elif not ending.debug:
         say("dgs: run again with --debug for the traceback")

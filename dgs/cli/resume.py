@@ -1,4 +1,4 @@
-"""`dgs resume`: go on with a run from its newest good checkpoint."""
+"""`dgs resume`: resumes a run from its newest good checkpoint."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def resume(
 
 
 def go_on(run: KnownRun, wanted: Asked, ending: Ending) -> None:
-    """Go on with a run, in its directory."""
+    """Resume a run in its directory."""
     from dgs.api.resuming import has_nothing_left, launch_again
     from dgs.cli.finishing import run_and_finish, stopped_by_sigterm
 

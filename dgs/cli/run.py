@@ -1,4 +1,4 @@
-"""`dgs run`: run a plan file."""
+"""`dgs run`: runs a plan file."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _begin(
     resume: bool,
     fresh: bool,
 ) -> None:
-    """Begin a run, or go on with the unfinished one if that is wanted."""
+    """Begin a run, or resume the unfinished one if that is wanted."""
     from dgs.api.beginning import begun, launch
     from dgs.api.preparing import prepare
     from dgs.cli.finishing import run_and_finish, stopped_by_sigterm

@@ -1,4 +1,4 @@
-"""`dgs schema`: the JSON Schema of plan.yaml, for editors."""
+"""`dgs schema`: prints the JSON Schema of plan.yaml, for editors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""`dgs run --show-config`: the resolved plan.yaml, each value with where it comes from.
+r"""`dgs run --show-config`: the resolved plan.yaml, each value with its origin.
 
 >>> print("\n".join(commented({"runtime": {"kind": "local"}, "sinks": []}, lambda place: f"at {place}")))
 runtime:

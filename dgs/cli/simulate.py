@@ -1,4 +1,4 @@
-"""`dgs simulate`: the program of a plan file under random plans, delivery orders and faults, in one process, from seeds."""
+"""`dgs simulate`: runs the program of a plan file under random plans, delivery orders and faults, in one process, from seeds."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _replay(
     this_plan: bool,
     tolerance: float | None,
 ) -> Callable[[int], str]:
-    """Return what gives the command that runs one seed again."""
+    """Return a function from a seed to the command that repeats its run."""
     given = ["--faults", faults, "--max-events", str(max_events)]
     given += ["--this-plan"] if this_plan else []
     given += ["--tolerance", str(tolerance)] if tolerance is not None else []

@@ -1,4 +1,4 @@
-"""`dgs stop`: let a run stop at a checkpoint, and wait until it has."""
+"""`dgs stop`: stops a run at a checkpoint, and waits until it has ended."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def stop(
 
 
 def _how(results: dict[str, Any]) -> str:
-    """Return how a run has ended that was alive when it was told to stop, where that is not at a checkpoint."""
+    """Return how a live run has ended after a request to stop, empty if at a checkpoint."""
     status = results.get("status")
     if status == "stopped":
         return "" if results["stopped_at"] is not None else "; no checkpoint could be committed in time"

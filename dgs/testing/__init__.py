@@ -1,7 +1,7 @@
-"""Testing a program as the runtime is tested, in one line of pytest: under random plans, and with crashes, failing disks and networks.
+"""Tests of programs as the runtime is tested, in one line of pytest: random plans, crashes, failing disks and networks.
 
-Connectors of your own are tested by `check_source` (`source_laws`), `check_sink` (`sink_laws`) and `check_store` (`store_laws`), also
-with a crash at every line of a commit (`line_crashes`); what breaks a law is `LawBroken` (`broken_law`).
+`check_source` (`source_laws`), `check_sink` (`sink_laws`) and `check_store` (`store_laws`) test your own connectors, also with a
+crash at every line of a commit (`line_crashes`). A broken law raises `LawBroken` (`broken_law`).
 
 >>> from dgs import ALWAYS, Dependence, Program, kind
 >>> VALUE, BARRIER = kind("value"), kind("barrier")
@@ -62,9 +62,9 @@ def simulate(
 ) -> Campaign:
     """Run a program under random plans, delivery orders and faults; compare every run with the sequential program.
 
-    `streams`: as for `dgs.run`. `seeds`: how many, or which. `faults`: kinds with commas between (crash, disk, network, user, odd),
-    `all` or `none`. `tolerance`: by how much floats may differ. Returns what happened. Raises SimulationFailed, an AssertionError
-    whose text has the seed, the smallest failing input that was found, and what happened last; UsageError for unknown faults.
+    `streams`: as for `dgs.run`. `seeds`: their number, or the seeds. `faults`: kinds separated by commas (crash, disk, network,
+    user, odd, slow), `all` or `none`. `tolerance`: the allowed difference of floats. Returns a tally. Raises SimulationFailed, an
+    AssertionError with the seed, the smallest failing input found and the end of the story; UsageError for unknown faults.
     """
     from dgs.workers.simulated.campaign import simulate_seeds
     from dgs.workers.simulated.faults import fault_kinds
@@ -88,8 +88,8 @@ def run_plans(
 ) -> Trials:
     """Run a program under `n` random plans and orders of messages, without faults; compare each run with the sequential program.
 
-    `streams`: as for `dgs.run`. `tolerance`: by how much floats may differ. Returns what was tried. Raises PlanFailed, an
-    AssertionError whose text has a small plan and a small input that fail, the first differing outputs, and the seed.
+    `streams`: as for `dgs.run`. `tolerance`: the allowed difference of floats. Returns a summary. Raises PlanFailed, an
+    AssertionError with a small plan and a small input that fail, the first differing outputs, and the seed.
     """
     from dgs.workers.simulated.random_plans import try_plans
 

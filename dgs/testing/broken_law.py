@@ -1,4 +1,4 @@
-"""What the suites for connectors raise: which law a class breaks, and how it shows.
+"""`LawBroken`: the error of the suites for connectors, with the law and the problem.
 
 >>> raise LawBroken("source", object(), "order", "row 3 has the time 5, after 7")
 Traceback (most recent call last):

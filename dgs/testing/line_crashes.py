@@ -1,7 +1,7 @@
-"""Crashes at a line: what a method leaves behind when its process ends in the middle, at every line of it in turn.
+"""Crashes at a line: calls a method and ends it at a given line, as if its process had died there.
 
-Only lines of the file of the object's class count. What its `with` and `finally` do is done all the same, as a database does it for
-a process that is gone.
+Only lines in the file of the object's class count. Its `with` and `finally` blocks still run, as a database cleans up after a
+process that is gone.
 
 >>> crashes_at(2, print, lambda: None)
 False
@@ -17,15 +17,15 @@ from types import FrameType
 from typing import Any
 
 MOST_LINES = 400
-"""Lines at which crashes are tried, in one call."""
+"""Crashes are tried at up to this many lines of one call."""
 
 
 class Crashed(BaseException):
-    """The process has ended here."""
+    """The process ends here."""
 
 
 def crashes_at(number: int, owner: object, call: Callable[[], Any]) -> bool:
-    """Call a function, and end it at the line of a number (from 1) in the file of the owner's class; return whether it came so far."""
+    """Call a function, and end it at its line `number` (from 1) in the file of the owner's class; return whether it got there."""
     file = getattr(sys.modules.get(type(owner).__module__), "__file__", None)
     left = number
 
@@ -41,7 +41,7 @@ def crashes_at(number: int, owner: object, call: Callable[[], Any]) -> bool:
 
     before, has_crashed = sys.gettrace(), False
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)  # a process that ends closes nothing
+        warnings.simplefilter("ignore", ResourceWarning)  # a process that dies closes nothing
         sys.settrace(trace)
         try:
             call()

@@ -1,4 +1,4 @@
-"""The laws of a sink: `check_sink` writes epochs through several objects, lets hosts be lost, and reads what is to be seen.
+"""The laws of a sink: `check_sink` writes epochs through several objects, loses hosts, and reads the visible outputs.
 
 >>> class Lists:
 ...     shown = []
@@ -39,10 +39,10 @@ def check_sink(
     value: Callable[[int], Any] = lambda number: number,
     ordered: bool = True,
 ) -> None:
-    """Check the laws of a sink. Raises LawBroken, and UserCodeError where the sink itself raises.
+    """Check the laws of a sink. Raises LawBroken, and UserCodeError if the sink itself raises.
 
-    `make` returns a new object each time, as every process makes one, of a sink that is empty at first. `read` returns the values
-    that are to be seen in it. `value` makes the output of a number; values differ. `ordered`: False where `read` has no order.
+    `make` returns a new object each time, as every process makes its own; the sink is empty at first. `read` returns the visible
+    values. `value` returns the output for a number; values must differ. `ordered`: False if `read` has no order.
     """
     laws = _SinkLaws(make, read, value=value, ordered=ordered)
     if laws.publishes:
@@ -52,7 +52,7 @@ def check_sink(
 
 
 class _SinkLaws:
-    """The outputs have numbers, in the order in which they are written; those of a tag are always written by one host."""
+    """The checks of one sink. Outputs are numbered in the order of writing. One host writes all outputs of a tag."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class _SinkLaws:
         self.publishes = self._opened().publishes
 
     def check_staging(self) -> None:
-        """Check a sink that holds outputs back until they are committed."""
+        """Check a sink with `publish`, which holds outputs back until they are committed."""
         first = self._hosts()
         self._check_epochs(first)
         self._check_lost_generations()
@@ -82,7 +82,7 @@ class _SinkLaws:
         self._check_crashes()
 
     def _check_epochs(self, hosts: Sequence[ConnectedSink]) -> None:
-        """Two epochs whose outputs come in turns; the second is published after all its objects are gone."""
+        """Write two epochs whose outputs come in turns. Publish the second after all its objects are gone."""
         driver = self._opened()
         one, two = self._write(hosts, 1), self._write(hosts, 2)
         staged = self._stage(hosts, 1)
@@ -102,7 +102,7 @@ class _SinkLaws:
         self._epoch = 2
 
     def _check_lost_generations(self) -> None:
-        """Lose a generation that has staged; let one of its hosts go on staging."""
+        """Lose a generation that has staged outputs, and let one of its hosts stage more."""
         lost = self._hosts()
         late = self._hosts(begins=False)
         self._write(lost, self._epoch + 1)
@@ -123,7 +123,7 @@ class _SinkLaws:
         self._check("discard", "after yet another generation has begun")
 
     def _check_staging_again(self) -> None:
-        """Two objects stage the same part: a task that is tried again."""
+        """Let two objects stage the same part, as when a task is tried again."""
         first = self._hosts()
         second = self._hosts(begins=False)
         epoch = self._epoch + 1
@@ -149,7 +149,7 @@ class _SinkLaws:
                 return
 
     def check_repeating(self) -> None:
-        """Check a sink that lets outputs go at once."""
+        """Check a sink without `publish`, which shows outputs at once."""
         hosts = self._hosts()
         self._wanted += self._write(hosts, 1)
         self._stage(hosts, 1)
@@ -174,7 +174,7 @@ class _SinkLaws:
         return ConnectedSink(sink, ref=type(sink).__name__, args={}, program="of the suite")
 
     def _hosts(self, *, begins: bool = True) -> list[ConnectedSink]:
-        """Return the objects of the hosts of a new generation; without `begins` those of the same one, once more."""
+        """Return new objects for the hosts of a new generation, or without `begins` of the same generation."""
         self._generation += begins
         generation = Generation("run", self._generation, self._epoch)
         if begins:
@@ -187,7 +187,7 @@ class _SinkLaws:
     def _write(
         self, hosts: Sequence[ConnectedSink], epoch: int, values: Sequence[Any] | None = None
     ) -> list[Any]:
-        """Let each host write two outputs of a tag of its own, or those that were written before; return the values."""
+        """Let each host write two outputs of its own tag, or repeat earlier ones; return the values."""
         numbers = (
             [next(self._numbers) for _ in range(HOSTS * 2)]
             if values is None
@@ -226,14 +226,14 @@ class _SinkLaws:
         self._check(law, when)
 
     def _check(self, law: str, when: str) -> None:
-        """Compare what is to be seen with what must be."""
+        """Compare the visible outputs with those that must be visible."""
         found = list(self._read())
         wanted, got = (Counter(map(codec.encode, values)) for values in (self._wanted, found))
         for one in got - wanted:
             known = shown(codec.decode(one))
             if one in wanted:
                 self._broken(law, f"{when}, {known} is there {got[one]} times")
-            self._broken(law, f"{when}, {known} is to be seen, and must not be")
+            self._broken(law, f"{when}, {known} is visible, but must not be")
         for one in wanted - got:
             self._broken(law, f"{when}, {shown(codec.decode(one))} is missing")
         if self._ordered:

@@ -33,11 +33,11 @@ from dgs.workers.sources.readers.custom_rows import POLL
 from dgs.workers.sources.shaping.times import Clock
 
 MOST_POSITIONS = 24
-"""Positions from which a source is read again."""
+"""A source is read again from up to this many positions."""
 
 
 class Row(NamedTuple):
-    """A row: its time, and all that it says, as text."""
+    """A row: its time, and its whole content as text."""
 
     ts: int
     said: str
@@ -45,7 +45,7 @@ class Row(NamedTuple):
 
 @dataclass
 class Read:
-    """What was read: rows, heartbeats with the number of the row that comes next, positions with how many rows are before them."""
+    """The result of reading: rows, heartbeats with the number of the next row, positions with the number of rows before them."""
 
     rows: list[Row] = field(default_factory=list)
     beats: list[tuple[int, int]] = field(default_factory=list)
@@ -55,11 +55,11 @@ class Read:
 def check_source(
     make: Callable[[], Any], *, ts: str = "ts", ordered: bool = True, seconds: float = 1.0
 ) -> None:
-    """Check the laws of a source. Raises LawBroken, and UserCodeError where the source itself raises.
+    """Check the laws of a source. Raises LawBroken, and UserCodeError if the source itself raises.
 
-    `make` returns a new object each time, as every process makes one, of a source whose rows stay the same meanwhile; it should
-    give a few dozen rows in several pieces. `ts`: the column with the time. `ordered`: False for streams with `on_disorder: drop` or
-    `sort_within`. `seconds`: how long to wait for rows of a live source before what was read is taken for all.
+    `make` returns a new object each time, as every process makes its own. The rows of the source must not change meanwhile; a few
+    dozen rows in several pieces are best. `ts`: the column with the time. `ordered`: False for streams with `on_disorder: drop`
+    or `sort_within`. `seconds`: a live source counts as complete when it has no rows for this long.
     """
     _SourceLaws(make, ts=ts, ordered=ordered, seconds=seconds).check()
 
@@ -72,11 +72,11 @@ class _SourceLaws:
         self._sample = make()
 
     def check(self) -> None:
-        """Check one law after the other: a later one relies on those before it."""
+        """Check one law after the other. Later checks rely on earlier ones."""
         first, second = self._opened(), self._opened()
         whole = self._read(first)
         if not whole.rows:
-            self._broken("repeat", "it has no rows, so nothing can be said of it")
+            self._broken("repeat", "it has no rows, so nothing can be checked")
         self._check_order(whole)
         self._compare(whole.rows, self._read(second).rows, "repeat", "the second object that reads it")
         self._check_turns(whole)
@@ -95,7 +95,7 @@ class _SourceLaws:
         return found
 
     def _pieces(self, source: ConnectedSource, after: bytes | None = None) -> Iterator[tuple[Any, bytes]]:
-        """Yield what a source reads; of a live one what comes in time."""
+        """Yield the pieces of a source; of a live one, those that come in time."""
         patience = time.monotonic() + self._seconds
         pieces = source.pieces(after)
         while True:
@@ -169,7 +169,7 @@ class _SourceLaws:
                 )
 
     def _check_turns(self, whole: Read) -> None:
-        """Two objects that read in turns: the splits of a stream in two hosts."""
+        """Let two objects read in turns, as two hosts read splits of a stream."""
         found = [Read(), Read()]
         readers = [(self._pieces(self._opened()), read) for read in found]
         while readers:
@@ -229,7 +229,7 @@ class _SourceLaws:
         )
 
     def _compare(self, wanted: Sequence[Row], got: Sequence[Row], law: str, who: str, first: int = 0) -> None:
-        """Compare rows with those that must come, of which the first has the number `first`."""
+        """Compare rows with the wanted ones, whose first one has the number `first`."""
         for index, (one, other) in enumerate(zip(wanted, got, strict=False)):
             if one != other:
                 self._differ(wanted[index:], got[index:], law, who, first + index)
@@ -245,7 +245,7 @@ class _SourceLaws:
             )
 
     def _differ(self, wanted: Sequence[Row], got: Sequence[Row], law: str, who: str, number: int) -> NoReturn:
-        """Say how rows differ, from row `number` on."""
+        """Raise LawBroken with the difference between rows, from row `number` on."""
         one, other = wanted[0], got[0]
         if other in wanted:
             there = number + wanted.index(other)

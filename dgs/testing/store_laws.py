@@ -1,4 +1,4 @@
-"""The laws of a store of checkpoints: `check_store` commits, opens it anew, lets two have it, and lets commits crash.
+"""The laws of a store of checkpoints: `check_store` commits, reopens the store, opens it twice, and lets commits crash.
 
 >>> from dgs.connectors import resume_point
 >>> class Forgetful:
@@ -34,13 +34,13 @@ from dgs.testing.line_crashes import MOST_LINES, crashes_at
 from dgs.workers.recovery.positions import Layer, Part, Positions
 
 LARGE = 3 * 2**20
-"""Bytes of the largest state that is committed."""
+"""The size of the largest state that is committed, in bytes."""
 
 
 def check_store(make: Callable[[], Any]) -> None:
-    """Check the laws of a store of checkpoints. Raises LawBroken, and whatever else the store raises.
+    """Check the laws of a store of checkpoints. Raises LawBroken, and errors of the store itself.
 
-    `make` returns a new object each time, as every process makes one, of a store that is empty at first.
+    `make` returns a new object each time, as every process makes its own. The store is empty at first.
     """
     laws = _StoreLaws(make)
     laws.check_newest()
@@ -51,7 +51,7 @@ def check_store(make: Callable[[], Any]) -> None:
 
 
 class _StoreLaws:
-    """`newest`: what was committed last; `used`: of that, the last that had a state."""
+    """The checks of one store. `newest`: the last committed checkpoint. `used`: the last one with a state."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
@@ -61,7 +61,7 @@ class _StoreLaws:
         self._used: Checkpoint | None = None
 
     def check_newest(self) -> None:
-        """Open an empty store, then after each commit."""
+        """Open an empty store, and open it again after each commit."""
         store = self._make()
         self._begin(store, "newest", "in an empty store")
         store.close()
@@ -88,7 +88,7 @@ class _StoreLaws:
             self._reopened("whole", f"after a state of {len(state):,} bytes was committed")
 
     def check_without_states(self) -> None:
-        """Commit what has no state: `checkpoint.when` said that none is worth saving."""
+        """Commit checkpoints without a state, as when `checkpoint.when` says that none is worth saving."""
         store = self._make()
         self._begin(store, "whole", self._after())
         for _ in range(2):
@@ -97,7 +97,7 @@ class _StoreLaws:
         self._reopened("whole", "after two epochs without a state were committed")
 
     def check_two(self) -> None:
-        """Let a second object have the store while the first is open, as another run or a restarted one would."""
+        """Open the store with a second object while the first has it, as another run or a restarted one would."""
         first, second = self._make(), self._make()
         self._begin(first, "alone", self._after())
         try:
@@ -129,7 +129,7 @@ class _StoreLaws:
             checkpoint = self._next(b"state of epoch %d" % self._next_epoch)
             crashed = crashes_at(line, store, lambda s=store, c=checkpoint: s.commit(c))  # type: ignore[misc]
             with suppress(Exception):
-                store.close()  # the process is gone, and its locks with it
+                store.close()  # a dead process loses its locks
             store = self._make()
             point = self._begun(store)
             store.close()
@@ -138,7 +138,7 @@ class _StoreLaws:
             elif not crashed:
                 self._broken(
                     "newest",
-                    f"epoch {checkpoint.epoch} was committed, and `begin` returns epoch {point.epoch}",
+                    f"epoch {checkpoint.epoch} was committed, but `begin` returns epoch {point.epoch}",
                 )
             self._compare(
                 point, "atomic", f"after a crash at line {line} of the commit of epoch {checkpoint.epoch}"
@@ -192,7 +192,7 @@ class _StoreLaws:
         for name in (field.name for field in fields(ResumePoint)):
             one, other = getattr(wanted, name), getattr(point, name)
             if codec.encode(one) != codec.encode(other):
-                self._broken(law, f"{when}, `{name}` is {shown(other)}, and must be {shown(one)}")
+                self._broken(law, f"{when}, `{name}` is {shown(other)}, but must be {shown(one)}")
 
     def _broken(self, law: str, problem: str) -> NoReturn:
         raise LawBroken("store", self._sample, law, problem)

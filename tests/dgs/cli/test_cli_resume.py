@@ -136,7 +136,7 @@ def test_changed_plan_file_is_reported_and_not_used(stopped, dgs, edit):
     done = dgs(f"resume there --verify {QUICK}")
     assert (done.code, done.out) == (0, "")
     assert (
-        "plan.yaml was changed after this run had begun, which goes on as it was: change there/plan.yaml"
+        "plan.yaml was changed after this run had begun; the run ignores the changes: change there/plan.yaml"
         in done.err
     )
 

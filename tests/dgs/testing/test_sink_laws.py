@@ -289,9 +289,9 @@ class TakesBackOnAbort(Table):
 
 
 WRONG = [
-    (ShowsWhatItWrites, "hidden", "before epoch 1 was published, 0 is to be seen, and must not be"),
+    (ShowsWhatItWrites, "hidden", "before epoch 1 was published, 0 is visible, but must not be"),
     (PublishesWhenItStages, "hidden", "before epoch 1 was published"),
-    (StagesLaterEpochsToo, "durable", "after epoch 1 was published, 4 is to be seen, and must not be"),
+    (StagesLaterEpochsToo, "durable", "after epoch 1 was published, 4 is visible, but must not be"),
     (LosesOnAbort, "durable", "after the hosts have aborted or closed and epoch 2 was published"),
     (LosesOnClose, "durable", "after the hosts have aborted or closed and epoch 2 was published"),
     (PublishesTwice, "once", "after the same was published again, 0 is there 2 times"),
