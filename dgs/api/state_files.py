@@ -44,7 +44,7 @@ def save_state(path: str | os.PathLike[str], state: Any) -> None:
             raise StateUnwritableError(path=target, problem=f"JSON cannot hold this state: {problem}")
         data = (json.dumps(state, indent=2) + "\n").encode()
     else:
-        data = codec.encode(state)
+        data = codec.encode(state, keeps_order=True)
     try:
         draft = target.with_name(f"{target.name}.draft")
         draft.write_bytes(data)

@@ -127,7 +127,11 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 
 def _text(scenario: Scenario | None) -> str | None:
-    return None if scenario is None else base64.b64encode(codec.encode(scenario.to_data())).decode()
+    return (
+        None
+        if scenario is None
+        else base64.b64encode(codec.encode(scenario.to_data(), keeps_order=True)).decode()
+    )
 
 
 def _kinds(program: Program) -> list[str]:

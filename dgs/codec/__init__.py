@@ -5,7 +5,8 @@ time types, Decimal, Fraction, complex, UUID, the containers of `collections`, N
 Arrow arrays and tables, the types of the model (tags, sets, keys, batches), and types that users `register`.
 
 Laws. `decode(encode(v))` equals v and has its types. Equal values of equal types have equal bytes: sets and dictionaries
-are sorted (so a dictionary comes back sorted), and all NaN have the same bytes. But True, 1 and 1.0 are three values, and so are
+are sorted (so a dictionary comes back sorted), and all NaN have the same bytes. That is for keys, digests and comparisons. What is
+to come back unchanged goes through `encode(v, keeps_order=True)`: dictionaries come back in the order that they had. But True, 1 and 1.0 are three values, and so are
 0.0 and -0.0, Decimal("1") and Decimal("1.0"), and one instant in two time zones: each comes back unchanged. For any bytes,
 `decode` returns a value or raises CodecError; it imports nothing, executes nothing of the data, and allocates in proportion to it.
 
@@ -15,6 +16,9 @@ Read in this order: `trees` (values as nested data for msgpack), `forms` (the ta
 True
 >>> encode({3, 1, 2}) == encode({2, 3, 1}), encode(1) == encode(True)
 (True, False)
+>>> rated = {"source": "a", "rating": 5}
+>>> list(decode(encode(rated))), list(decode(encode(rated, keeps_order=True)))
+(['rating', 'source'], ['source', 'rating'])
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ from typing import Any, TypeVar
 from dgs.codec import arrays, registered, scalars
 from dgs.codec.forms import add_families, add_forms
 from dgs.codec.registered import register
-from dgs.codec.trees import add_text_type, pack, plain, too_deep, unpack
+from dgs.codec.trees import add_text_type, in_order, pack, plain, too_deep, unpack
 from dgs.errors import CodecError
 
 __all__ = ["add_forms", "add_text_type", "decode", "encode", "encode_as", "register"]
@@ -38,13 +42,16 @@ add_forms(registered.FORMS)
 add_families(arrays.FAMILIES)
 
 
-def encode(value: Any) -> bytes:
-    """Return the bytes of a value. Raises CodecError with the type that it does not carry."""
-    return encode_as(plain, value)
+def encode(value: Any, *, keeps_order: bool = False) -> bytes:
+    """Return the bytes of a value. Raises CodecError with the type that it does not carry.
+
+    `keeps_order`: dictionaries come back in the order that they have; else equal values of equal types have equal bytes.
+    """
+    return encode_as(in_order if keeps_order else plain, value)
 
 
 def encode_as(tree: Callable[[Value], Any], value: Value) -> bytes:
-    """Return the bytes of a value whose tree the caller's function makes, from lists and results of `plain`. Raises CodecError."""
+    """Return the bytes of a value whose tree the caller's function makes, from lists and results of `plain` or `in_order`. Raises CodecError."""
     try:
         return pack(tree(value))
     except RecursionError as error:

@@ -6,13 +6,13 @@ type would pack each level separately and copy its bytes again; a map is packed 
 are the one extension type, because only the packer itself finds them.
 
 Lists are examined as a whole: a list of plain values goes to the packer unchanged; a list of many tuples of one length, or of
-dictionaries with the same text keys, is written by columns. The form depends on the value alone, so that equal values
-of equal types have equal bytes.
+dictionaries with the same text keys, is written by columns. There are two kinds of trees, which are read alike: those that are
+equal for equal values of equal types, and those that keep the order of dictionaries.
 
 >>> unpack(pack(plain((1, {2, 3}))))
 (1, {2, 3})
->>> plain((1, 2.5))
-{1: [1, 2.5]}
+>>> plain((1, 2.5)), plain({"b": 1, "a": 2}), in_order({"b": 1, "a": 2})
+({1: [1, 2.5]}, {'a': 2, 'b': 1}, {'b': 1, 'a': 2})
 """
 
 from __future__ import annotations
@@ -43,53 +43,97 @@ _PLAIN = frozenset([str, int, bool, type(None), bytes])
 _PLAIN_OR_FLOAT = _PLAIN | {float}
 
 
-def plain(value: Any, depth: int = 0) -> Any:
-    """Return the tree of a value, for the packer. Raises CodecError."""
-    one = type(value)
-    if one in _PLAIN:
-        return value
-    if one is float:
-        return value if value == value else nan  # noqa: PLR0124 - only NaN differs from itself
-    if depth > DEEPEST:
-        raise too_deep()
-    if one in _CONTAINERS:
-        return _CONTAINERS[one](value, depth)
-    form = form_of(one)
-    content = form.to(value)
-    return {form.code: content if form.is_raw else plain(content, depth + 1)}
+class Trees:
+    """Makes the trees of values, for the packer.
 
+    `keeps_order`: dictionaries come back with their entries in the order that they had. Else they are sorted: then equal values
+    of equal types have equal trees.
+    """
 
-def _list(values: list[Any], depth: int) -> Any:
-    if depth > DEEPEST:
-        raise too_deep()
-    kinds = set(map(type, values))
-    if len(kinds) == 1 and len(values) >= FEWEST_ROWS:
-        if tuple in kinds and len(widths := set(map(len, values))) == 1 and (width := widths.pop()):
-            return {ROWS: [_list(_column(values, i), depth + 3) for i in range(width)]}
-        if dict in kinds and (names := _same_names(values)):
-            return {RECORDS: [names, [_list(_column(values, name), depth + 4) for name in names]]}
-    return _items(values, kinds, depth)
+    def __init__(self, *, keeps_order: bool) -> None:
+        self._keeps_order = keeps_order
 
+    def of(self, value: Any, depth: int = 0) -> Any:
+        """Return the tree of a value. Raises CodecError."""
+        one = type(value)
+        if one in _PLAIN:
+            return value
+        if one is float:
+            return value if value == value else nan  # noqa: PLR0124 - only NaN differs from itself
+        if depth > DEEPEST:
+            raise too_deep()
+        if one in _CONTAINERS:
+            return _CONTAINERS[one](self, value, depth)
+        form = form_of(one)
+        content = form.to(value)
+        return {form.code: content if form.is_raw else self.of(content, depth + 1)}
 
-def _items(values: list[Any], kinds: set[type], depth: int) -> list[Any]:
-    """Return the trees of the values one by one; values that the packer takes directly are unchanged."""
-    if kinds <= _PLAIN:
-        return values
-    if kinds <= _PLAIN_OR_FLOAT:
-        return _with_one_nan(values)
-    return [plain(value, depth + 1) for value in values]
+    def of_list(self, values: list[Any], depth: int) -> Any:
+        """Return the tree of a list."""
+        if depth > DEEPEST:
+            raise too_deep()
+        kinds = set(map(type, values))
+        if len(kinds) == 1 and len(values) >= FEWEST_ROWS:
+            if tuple in kinds and len(widths := set(map(len, values))) == 1 and (width := widths.pop()):
+                return {ROWS: [self.of_list(_column(values, i), depth + 3) for i in range(width)]}
+            if dict in kinds and (names := self._same_names(values)):
+                return {RECORDS: [names, [self.of_list(_column(values, name), depth + 4) for name in names]]}
+        return self._items(values, kinds, depth)
+
+    def _items(self, values: list[Any], kinds: set[type], depth: int) -> list[Any]:
+        """Return the trees of the values one by one; values that the packer takes directly are unchanged."""
+        if kinds <= _PLAIN:
+            return values
+        if kinds <= _PLAIN_OR_FLOAT:
+            return _with_one_nan(values)
+        return [self.of(value, depth + 1) for value in values]
+
+    def _same_names(self, rows: list[dict[Any, Any]]) -> list[str]:
+        """Return the keys if all rows have the same ones, all are text, and no order is lost; else an empty list."""
+        first = rows[0].keys()
+        if not all(map(first.__eq__, map(dict.keys, rows))) or not _are_text(rows):
+            return []
+        if not self._keeps_order:
+            return sorted(first)
+        names = list(first)
+        return names if all(map(names.__eq__, map(list, rows))) else []
+
+    def of_dict(self, value: dict[Any, Any], depth: int) -> Any:
+        """Return the tree of a dictionary."""
+        kinds = set(map(type, value))
+        if kinds <= {str}:
+            names = list(value) if self._keeps_order else sorted(value)
+            values = [value[name] for name in names]
+            return dict(zip(names, self._items(values, set(map(type, values)), depth), strict=True))
+        keys = list(value)
+        if self._keeps_order:
+            tree = self.of_list(keys, depth + 2)
+        else:
+            keys, tree = self._ordered(keys, depth + 2)
+        return {DICT: [tree, self.of_list([value[key] for key in keys], depth + 2)]}
+
+    def of_set(self, value: set[Any] | frozenset[Any], depth: int) -> Any:
+        """Return the tree of a set."""
+        code = SET if type(value) is set else FROZENSET
+        return {code: self._ordered(list(value), depth + 1)[1]}
+
+    def _ordered(self, values: list[Any], depth: int) -> tuple[list[Any], Any]:
+        """Return the elements of a set in an order that depends on their values only, and their tree.
+
+        The order is that of the values if Python orders them, else that of their bytes (each is made a tree only once, because
+        nested sets would take exponential time otherwise).
+        """
+        if _have_order(values):
+            ordered = sorted(values)
+            return ordered, self.of_list(ordered, depth)
+        trees = [self.of(value, depth + 1) for value in values]
+        packed = list(map(pack, trees))
+        order = sorted(range(len(values)), key=packed.__getitem__)
+        return [values[i] for i in order], [trees[i] for i in order]
 
 
 def _column(rows: list[Any], name: int | str) -> list[Any]:
     return list(map(itemgetter(name), rows))
-
-
-def _same_names(rows: list[dict[Any, Any]]) -> list[str]:
-    """Return the sorted keys if all rows have the same ones and all are text; else an empty list."""
-    first = rows[0].keys()
-    if not all(map(first.__eq__, map(dict.keys, rows))):
-        return []
-    return sorted(first) if _are_text(rows) else []
 
 
 def _are_text(rows: list[dict[Any, Any]]) -> bool:
@@ -108,36 +152,6 @@ def _with_one_nan(values: list[Any]) -> list[Any]:
     return [value if value == value else nan for value in values]  # noqa: PLR0124
 
 
-def _dict(value: dict[Any, Any], depth: int) -> Any:
-    kinds = set(map(type, value))
-    if kinds <= {str}:
-        names = sorted(value)
-        values = [value[name] for name in names]
-        return dict(zip(names, _items(values, set(map(type, values)), depth), strict=True))
-    keys, tree = _ordered(list(value), depth + 2)
-    return {DICT: [tree, _list([value[key] for key in keys], depth + 2)]}
-
-
-def _set(value: set[Any] | frozenset[Any], depth: int) -> Any:
-    code = SET if type(value) is set else FROZENSET
-    return {code: _ordered(list(value), depth + 1)[1]}
-
-
-def _ordered(values: list[Any], depth: int) -> tuple[list[Any], Any]:
-    """Return the elements of a set in an order that depends on their values only, and their tree.
-
-    The order is that of the values if Python orders them, else that of their bytes (each is made a tree only once, because
-    nested sets would take exponential time otherwise).
-    """
-    if _have_order(values):
-        ordered = sorted(values)
-        return ordered, _list(ordered, depth)
-    trees = [plain(value, depth + 1) for value in values]
-    packed = list(map(pack, trees))
-    order = sorted(range(len(values)), key=packed.__getitem__)
-    return [values[i] for i in order], [trees[i] for i in order]
-
-
 def _have_order(values: list[Any]) -> bool:
     """Whether Python orders the values totally: integers, texts, or tuples of one length with such columns."""
     kinds = set(map(type, values))
@@ -150,7 +164,7 @@ def _have_order(values: list[Any]) -> bool:
 
 def add_text_type(one: type) -> None:
     """Encode values of this subclass of str as plain text."""
-    _CONTAINERS[one] = lambda value, _depth: str(value)
+    _CONTAINERS[one] = lambda _trees, value, _depth: str(value)
 
 
 def too_deep() -> CodecError:
@@ -161,7 +175,7 @@ def too_deep() -> CodecError:
 
 
 def pack(tree: Any) -> bytes:
-    """Return the bytes of a tree made by `plain`."""
+    """Return the bytes of a tree."""
     return msgpack.Packer(strict_types=True, default=_beyond).pack(tree)  # type: ignore[no-any-return]
 
 
@@ -200,14 +214,20 @@ def _records(content: Any) -> list[dict[str, Any]]:
     return list(map(dict, map(zip, repeat(names), zip(*columns, strict=True))))
 
 
-_CONTAINERS: dict[type, Callable[[Any, int], Any]] = {
-    list: _list,
-    tuple: lambda value, depth: {TUPLE: _list(list(value), depth + 1)},
-    dict: _dict,
-    set: _set,
-    frozenset: _set,
+_CONTAINERS: dict[type, Callable[[Trees, Any, int], Any]] = {
+    list: Trees.of_list,
+    tuple: lambda trees, value, depth: {TUPLE: trees.of_list(list(value), depth + 1)},
+    dict: Trees.of_dict,
+    set: Trees.of_set,
+    frozenset: Trees.of_set,
 }
 """Types whose trees are made here, because of order or shape; their forms only decode."""
+
+plain = Trees(keeps_order=False).of
+"""Makes trees that are equal for equal values of equal types: dictionaries are sorted."""
+
+in_order = Trees(keeps_order=True).of
+"""Makes trees of which dictionaries come back in their order."""
 
 
 def _unreachable(value: Any) -> Any:

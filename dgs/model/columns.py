@@ -64,6 +64,21 @@ def constant(value: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
     return array
 
 
+def read_only(column: Column) -> Column:
+    """Return a column whose arrays cannot be written to, as a view; lists of Python objects stay what they are.
+
+    >>> read_only({"a": np.arange(3)})["a"].flags.writeable
+    False
+    """
+    if isinstance(column, dict):
+        return {name: read_only(part) for name, part in column.items()}
+    if not isinstance(column, np.ndarray) or not column.flags.writeable:
+        return column
+    view = column.view()
+    view.flags.writeable = False
+    return view
+
+
 def concat(columns: Sequence[Column]) -> Column:
     """Return the columns one after the other, a list if their types differ. Arrow dictionaries become plain arrays."""
     first = columns[0]

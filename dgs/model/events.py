@@ -26,10 +26,11 @@ from dgs.model.order import OrderKey
 from dgs.model.row_numbers import RowNumbers
 from dgs.model.tags import Tag
 
-__all__ = ["Codes", "Event", "EventBatch", "Int64s"]
+__all__ = ["Codes", "Event", "EventBatch", "Int64s", "declared_stream"]
 
 Int64s = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
+_read_only = columns.read_only
 
 if TYPE_CHECKING:  # `Event[int]` says what payloads are; at run time a tuple takes any parameter
     from typing import Generic
@@ -181,6 +182,18 @@ class EventBatch:
             low[row] = self.position_of(keys.key(row))
         return low
 
+    def seen(self) -> EventBatch:
+        """Return the batch as programs see it, the same on every runtime: of the declared stream, with arrays that are read-only.
+
+        An array that has come from another process cannot be written to, so none can.
+        """
+        seq = self.seq if isinstance(self.seq, RowNumbers) else _read_only(self.seq)
+        codes = None if self.codes is None else _read_only(self.codes)
+        payload = columns.read_only(self.payload)
+        return EventBatch(
+            declared_stream(self.stream), self.rank, _read_only(self.ts), seq, self.tags, codes, payload
+        )
+
     def tag_list(self) -> list[Tag]:
         """Return the tag of every event."""
         if self.codes is None:
@@ -196,11 +209,21 @@ class EventBatch:
         """Return the events as Python objects made one at a time, and a counter whose length hint is the number left.
 
         This is the one place that makes single events. It makes them one at a time because the garbage collector would visit
-        every event of a list again and again.
+        every event of a list again and again. Events are of the declared stream, however it is split.
         """
         n = len(self)
         codes = self.codes
         tags = repeat(self.tags[0], n) if codes is None else map(self.tags.__getitem__, codes.tolist())
         payload = repeat(None, n) if self.payload is None else columns.to_list(self.payload)
         times = iter(self.ts.tolist())
-        return map(event_of_row, zip(tags, repeat(self.stream, n), times, payload, strict=True)), times
+        stream = declared_stream(self.stream)
+        return map(event_of_row, zip(tags, repeat(stream, n), times, payload, strict=True)), times
+
+
+def declared_stream(stream: str) -> str:
+    """Return the stream of the plan that an implementation stream is of.
+
+    >>> declared_stream("clicks/3"), declared_stream("clicks")
+    ('clicks', 'clicks')
+    """
+    return stream.partition("/")[0]

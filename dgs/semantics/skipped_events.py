@@ -77,7 +77,7 @@ class DeadLetter:
         """Return the letter of an event and the error that it raised, or of the row that could not be read."""
         unreadable = event.payload if isinstance(event.payload, UnreadableRow) else None
         return cls(
-            stream=event.stream.partition("/")[0],
+            stream=event.stream,
             ts=event.ts,
             seq=key.seq,
             kind=str(event.tag.kind),
@@ -132,7 +132,7 @@ codec.register(DeadLetter, name="dgs.DeadLetter", formerly="dgs.skipping.DeadLet
 def saved(program: Program, state: State, *, worker: str | None = None) -> bytes:
     """Return a state as bytes, from which `codec.decode` makes a new one. Raises StateNotSavedError."""
     try:
-        return codec.encode(state)
+        return codec.encode(state, keeps_order=True)
     except CodecError as error:
         where = "" if worker is None else f" (worker {worker})"
         raise StateNotSavedError(program=program.name, where=where, problem=error.problem) from error

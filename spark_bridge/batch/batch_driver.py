@@ -178,7 +178,7 @@ def _as_of_one_host(
         outputs=sum(report.outputs for report in reports),
     )
     ends = {lane.id: END for lane in deployment.lanes.all}
-    return host, RootReport(epoch, codec.encode(state), ends, is_final=True)
+    return host, RootReport(epoch, codec.encode(state, keeps_order=True), ends, is_final=True)
 
 
 def _figures(report: Report) -> HostFigures:

@@ -69,7 +69,7 @@ class Schedule:
             tags = node.subtree_tags()
             alone = PlanNode(node.id, tags, node.state_type)  # one worker does sequentially the work of all
             plan = Plan(alone if has_one_type else node)
-            tasks = [Task(0, tags, plan=plan, state=codec.encode(self._parts[node.id]))]
+            tasks = [Task(0, tags, plan=plan, state=codec.encode(self._parts[node.id], keeps_order=True))]
         else:
             self._replays[unit.node.id] = replay
             tasks = [Task(0, node.tags, node=node, keys=replay.keys) for node in unit.folds]

@@ -164,10 +164,10 @@ def run_task(work: Work, task: Task) -> Iterator[Row]:
             if isinstance(made, OutputBatch):
                 new = outputs.write(made)
                 if work.collects and len(new):
-                    yield Row(OUTPUTS, codec.encode(new))
+                    yield Row(OUTPUTS, codec.encode(new, keeps_order=True))
             elif isinstance(made, Skipped):
                 if outputs.leave_out(made):
-                    yield Row(LETTER, codec.encode(made.letter))
+                    yield Row(LETTER, codec.encode(made.letter, keeps_order=True))
             else:
                 yield made
         staged = outputs.stage()
@@ -222,7 +222,7 @@ def _unit(
         for _, effect in host.pump():
             busy = True
             if isinstance(effect, Snapshot):
-                yield Row(STATE, codec.encode(effect.state))
+                yield Row(STATE, codec.encode(effect.state, keeps_order=True))
                 is_over = True
             elif not isinstance(effect, EpochClosed):
                 yield effect

@@ -39,7 +39,7 @@ def encoded(windows: Sequence[Window]) -> Iterator[bytes]:
     """Yield windows as encoded rows of limited size."""
     start, count = 0, FIRST
     while start < len(windows):
-        data = codec.encode(list(windows[start : start + count]))
+        data = codec.encode(list(windows[start : start + count]), keeps_order=True)
         yield data
         start += count
         count = max(1, count * LARGEST_ROW // len(data))

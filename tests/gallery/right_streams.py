@@ -208,3 +208,21 @@ class BroadcastsALimit(Program):
 
     def join(self, left, right):
         return left[0], left[1] | right[1]
+
+
+@right("first_in_dict_order")
+class FirstInDictOrder(Program):
+    """A queue that is a dict: a checkpoint keeps the order of its entries."""
+
+    depends = Dependence((PUT, PUT, ALWAYS), (PUT, GET, ALWAYS), (GET, GET, ALWAYS))
+
+    def init(self):
+        return {}
+
+    def update(self, state, event: Event[int], emit):
+        if event.tag.kind == PUT:
+            state.setdefault(event.tag.key, event.payload)
+        elif state:
+            oldest = next(iter(state))
+            emit((oldest, state.pop(oldest)))
+        return state

@@ -1,7 +1,7 @@
 """More programs with one mistake each: those of stream programs in particular, and those that one process does not show.
 
->>> WRONG["first_in_dict_order"].laws
-('resume',)
+>>> WRONG["lists_a_set"].laws
+('resume', 'elsewhere')
 """
 
 from __future__ import annotations
@@ -35,24 +35,6 @@ from tests.gallery.wrong import (
 )
 
 __all__ = ["WRONG"]
-
-
-@breaks("first_in_dict_order", "resume")
-class FirstInDictOrder(Program):
-    """A queue that is a dict: which entry is the oldest is lost in a checkpoint."""
-
-    depends = Dependence((PUT, PUT, ALWAYS), (PUT, GET, ALWAYS), (GET, GET, ALWAYS))
-
-    def init(self):
-        return {}
-
-    def update(self, state, event: Event[int], emit):
-        if event.tag.kind == PUT:
-            state.setdefault(event.tag.key, event.payload)
-        elif state:
-            oldest = next(iter(state))
-            emit((oldest, state.pop(oldest)))
-        return state
 
 
 @breaks("lists_a_set", "resume", "elsewhere")

@@ -323,5 +323,5 @@ class DirectoryStore(CheckpointDirectory):
         self._refuse_others(there, state_name(saved.checkpoint.epoch))
         if there == self._identity or self._migrate is None:
             return saved.checkpoint
-        state = codec.encode(self._migrate(codec.decode(saved.state), there.version))
+        state = codec.encode(self._migrate(codec.decode(saved.state), there.version), keeps_order=True)
         return replace(saved.checkpoint, state=state)

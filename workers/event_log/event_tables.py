@@ -56,7 +56,7 @@ def to_arrow(name: str, column: Column) -> tuple[pa.Field, pa.Array]:
             return pa.field(name, kind), pa.array(values, kind)
         except (pa.ArrowException, OverflowError, UnicodeError):  # integers beyond 64 bits, surrogates
             pass
-    encoded = pa.array([codec.encode(value) for value in values], pa.large_binary())
+    encoded = pa.array([codec.encode(value, keeps_order=True) for value in values], pa.large_binary())
     return pa.field(name, encoded.type, metadata={FORM: ENCODED}), encoded
 
 

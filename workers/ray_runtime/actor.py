@@ -59,11 +59,11 @@ def _idle(engine: Engine) -> float:
 def _encoded(made: OutputBatch | DeadLetter) -> bytes:
     """Return the bytes of something for the driver. The payload of a dead letter may be impossible to encode."""
     try:
-        return codec.encode(made)
+        return codec.encode(made, keeps_order=True)
     except CodecError:
         if isinstance(made, OutputBatch):
             raise
-        return codec.encode(replace(made, payload=shown(made.payload)))
+        return codec.encode(replace(made, payload=shown(made.payload)), keeps_order=True)
 
 
 def _opened(part: Part | None) -> Part:
@@ -180,7 +180,7 @@ class HostActor:
                 with self._lock:
                     self._ready += encoded
                     self._reports += reports
-        return None if engine.final is None else codec.encode(engine.final.state)
+        return None if engine.final is None else codec.encode(engine.final.state, keeps_order=True)
 
     @ray.method(concurrency_group="control")
     def poll(self) -> Any:
@@ -189,7 +189,7 @@ class HostActor:
             ready, self._ready = self._ready, []
             reports, self._reports = self._reports, []
         counts = self._running().counts
-        return self._guarded(lambda: (*counts, ready, codec.encode(reports)))
+        return self._guarded(lambda: (*counts, ready, codec.encode(reports, keeps_order=True)))
 
     @ray.method(concurrency_group="control")
     def request_snapshot(self, always: bool) -> None:

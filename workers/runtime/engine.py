@@ -155,7 +155,7 @@ class Engine:
         if snapshot.is_final:
             self.final, self.ended = snapshot, steady_clock.now()
         saves = self._saves_final if snapshot.is_final else self._is_worth_saving(snapshot.state)
-        state = codec.encode(snapshot.state) if saves else None
+        state = codec.encode(snapshot.state, keeps_order=True) if saves else None
         self.reports.append(RootReport(snapshot.epoch, state, snapshot.positions, snapshot.is_final))
 
     def _is_worth_saving(self, state: Any) -> bool:

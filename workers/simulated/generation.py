@@ -205,7 +205,7 @@ class Generation:
         self._validate(host)
 
     def _snapshot(self, host: int, snapshot: Snapshot) -> None:
-        state = codec.encode(snapshot.state)
+        state = codec.encode(snapshot.state, keeps_order=True)
         positions = Positions.of(self._lanes.all, snapshot.positions, self.layout.splits, BLOCK)
         self.world.saw_snapshot(state, positions.over(self.point.positions))
         self.driver.send(host, RootReport(snapshot.epoch, state, snapshot.positions, snapshot.is_final))

@@ -41,7 +41,7 @@ _END = _DIGEST_BYTES + len(TRAILER)
 
 def pack(kind: int, name: str, header: Any, payload: bytes | memoryview = b"") -> bytes:
     """Return the bytes of a file. `name`: its name in its directory. `header`: any value that the codec carries."""
-    head = codec.encode([name, header])
+    head = codec.encode([name, header], keeps_order=True)
     parts = (_START.pack(MAGIC, VERSION, kind, len(head), len(payload)), head, payload)
     return b"".join((*parts, _digest(*parts), TRAILER))
 

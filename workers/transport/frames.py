@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from dgs import codec
-from dgs.codec.trees import plain
+from dgs.codec.trees import in_order
 from dgs.errors import CodecError
 from dgs.model.events import EventBatch
 from dgs.model.order import OrderKey
@@ -112,7 +112,7 @@ def _from_frontiers(frontiers: Any) -> Frontiers:
 
 
 def _to_request(target: str, message: JoinRequest) -> list[Any]:
-    keys = None if message.keys is None else plain(message.keys)
+    keys = None if message.keys is None else in_order(message.keys)
     return [target, REQUEST, message.number, message.lane, keys, message.is_final, message.epoch]
 
 
@@ -125,7 +125,7 @@ def _from_request(number: Any, lane: Any, keys: Any, is_final: Any, epoch: Any) 
 
 def _to_answer(target: str, message: JoinAnswer) -> list[Any]:
     positions = _to_keys(message.positions.items())
-    return [target, ANSWER, message.child, message.number, plain(list(message.states)), positions]
+    return [target, ANSWER, message.child, message.number, in_order(list(message.states)), positions]
 
 
 def _from_answer(child: Any, number: Any, states: Any, positions: Any) -> JoinAnswer:
@@ -134,11 +134,11 @@ def _from_answer(child: Any, number: Any, states: Any, positions: Any) -> JoinAn
 
 
 _TO: Mapping[type[Message], Callable[[str, Any], list[Any]]] = {
-    Events: lambda target, message: [target, EVENTS, message.lane, plain(message.batch)],
+    Events: lambda target, message: [target, EVENTS, message.lane, in_order(message.batch)],
     Frontiers: _to_frontiers,
     JoinRequest: _to_request,
     JoinAnswer: _to_answer,
-    ForkedState: lambda target, message: [target, FORKED_STATE, plain(message.state)],
+    ForkedState: lambda target, message: [target, FORKED_STATE, in_order(message.state)],
 }
 
 _FROM: Mapping[int, Callable[..., Message]] = {

@@ -72,7 +72,7 @@ class AnotherProcess:
         """Return the state that the steps lead to there, and the outputs of each event. Raises NotThere, UserRaised."""
         self.start()
         try:
-            answer, *content = self._asked(codec.encode(scenario.to_data()))
+            answer, *content = self._asked(codec.encode(scenario.to_data(), keeps_order=True))
         except (NotThere, CodecError) as error:
             answer, content = "cannot", [str(error)]
         if answer == "raised":
@@ -186,7 +186,7 @@ def _answer(world: World, scenario: Scenario) -> bytes:
     trace: list[list[Any]] = []
     try:
         _, state = reached(world, scenario.steps, trace)
-        return codec.encode(["state", state, trace])
+        return codec.encode(["state", state, trace], keeps_order=True)
     except UserRaised as raised:
         return codec.encode(["raised", raised.function, raised.error])
     except CodecError as error:

@@ -1,4 +1,4 @@
-"""States and outputs survive the codec: they come back equal, and give the same bytes again."""
+"""States, outputs and events survive the codec: they come back equal, and give the same bytes again."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from dgs.errors import CodecError
 from dgs.model.user_code import shown
 
 REGISTER = (
-    "states and outputs travel between hosts and into checkpoints. Build them of what the codec carries (numbers, texts, lists, "
+    "events, states and outputs travel between hosts and into checkpoints. Build them of what the codec carries (numbers, texts, lists, "
     "tuples, dicts, sets, dates, arrays, ...), or `dgs.codec.register(YourType, to, from)`"
 )
 
 
 class SurvivesTheCodec(Law):
-    """`decode(encode(s)) == s`, and it encodes to the same bytes; outputs too."""
+    """`decode(encode(s)) == s`, and it encodes to the same bytes; outputs too, and events with the order of what is in them."""
 
     name = "codec"
-    words = "states and outputs survive the codec byte for byte"
+    words = "states, outputs and events survive the codec byte for byte"
     after = ()
 
     def draw(self, draws: Draws) -> Scenario:
@@ -32,25 +32,28 @@ class SurvivesTheCodec(Law):
         return Scenario(draws.history()[0])
 
     def check(self, world: World, scenario: Scenario) -> Finding | None:
-        """Encode and decode the state at the end, and all outputs."""
+        """Encode and decode all events, the state at the end, and all outputs."""
         trace: list[list[Any]] = []
         _, state = reached(world, scenario.steps, trace)
         found = _broken("state", state)
+        for event in scenario.every_event():
+            found = found or _broken("event", event, keeps_order=True)
         for output in (one for outputs in trace for one in outputs):
             found = found or _broken("output", output)
         return found
 
 
-def _broken(what: str, value: Any) -> Finding | None:
+def _broken(what: str, value: Any, *, keeps_order: bool = False) -> Finding | None:
+    a = "an" if what[0] in "aeiou" else "a"
     try:
-        data = codec.encode(value)
+        data = codec.encode(value, keeps_order=keeps_order)
         back = codec.decode(data)
-        again = codec.encode(back)
+        again = codec.encode(back, keeps_order=keeps_order)
     except CodecError as error:
-        return Finding(f"a {what} cannot be encoded: {error}", (what, shown(value)), hint=REGISTER)
+        return Finding(f"{a} {what} cannot be encoded: {error}", (what, shown(value)), hint=REGISTER)
     if data == again and same(value, back):
         return None
     hint = "a registered type must give back from its data what it was made of"
     return Finding(
-        f"a {what} comes back as another", (what, shown(value)), ("comes back as", shown(back)), hint=hint
+        f"{a} {what} comes back as another", (what, shown(value)), ("comes back as", shown(back)), hint=hint
     )

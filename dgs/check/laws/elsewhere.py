@@ -48,7 +48,7 @@ class RunsTheSameElsewhere(Law):
             return None
         except UserRaised as error:
             raised = error
-        carried = Scenario.from_data(codec.decode(codec.encode(scenario.to_data())))
+        carried = Scenario.from_data(codec.decode(codec.encode(scenario.to_data(), keeps_order=True)))
         here: list[list[Any]] = []
         _, state = reached(world.elsewhere.here, carried.steps, here)
         if raised is not None:

@@ -241,13 +241,20 @@ def test_check_of_a_missing_program_is_an_import_error(project):
         dgs.check("program.py:Nothing")
 
 
+class Queue(dict):
+    """A dict whose order does not survive."""
+
+
+dgs.codec.register(Queue, to=lambda queue: sorted(queue.items()), from_=Queue, name="tests.Queue")
+
+
 class FirstComesFirst(dgs.Program):
-    """It relies on the order of the entries of a dict."""
+    """It relies on an order that its registered type does not carry."""
 
     kinds = (dgs.kind("any"),)
 
     def init(self):
-        return {"b": 0, "a": 0}
+        return Queue(b=0, a=0)
 
     def update(self, state, event: dgs.Event[int], emit):
         if next(iter(state)) != "b":

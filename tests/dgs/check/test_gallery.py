@@ -14,7 +14,7 @@ from tests.gallery.wrong_named import WRONG
 SEEDS = 20
 MOST_EVENTS = 3
 TYPICAL_EVENTS = 2
-NEED_THREE = {"capped_points", "float_sum", "first_in_dict_order", "lists_a_set", "mean_of_means"}
+NEED_THREE = {"capped_points", "float_sum", "lists_a_set", "mean_of_means"}
 """No two events show what is wrong with them; with a hundred points some do, but shrinking seldom comes by."""
 SECONDS = 10
 """Of this process, so that what else the machine does is not counted."""

@@ -145,7 +145,8 @@ def check_seed(seed: int, *, is_faulty: bool) -> int:
     for state, positions in run.snapshots:
         below = events_below(work.batches, positions)
         folded = sequential.run(work.program, below, on_error="skip").state
-        assert codec.encode(folded) == state, f"seed {seed}: a snapshot is not the fold below its positions"
+        again = codec.encode(codec.decode(state))
+        assert codec.encode(folded) == again, f"seed {seed}: a snapshot is not the fold below its positions"
     return len(letters)
 
 

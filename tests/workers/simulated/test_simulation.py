@@ -70,7 +70,7 @@ def check_seed(seed: int) -> None:
     assert codec.encode(run.state) == codec.encode(expected.state), f"seed {seed}: the final state differs"
     for state, positions in run.snapshots:
         folded = sequential.run(work.program, events_below(work.batches, positions)).state
-        assert codec.encode(folded) == state, (
+        assert codec.encode(folded) == codec.encode(codec.decode(state)), (
             f"seed {seed}: a snapshot is not the fold of the events below its positions"
         )
 

@@ -109,7 +109,7 @@ class _Columns:
     def fold(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
         """Return the state after a batch; add its outputs."""
         emit = BatchEmitter(batch, outputs)
-        return self._code.call("update_batch", self._update_batch, state, batch, emit, at=batch)
+        return self._code.call("update_batch", self._update_batch, state, batch.seen(), emit, at=batch)
 
 
 class _Windows:
@@ -160,7 +160,7 @@ class _Windows:
         stops, filled = _windows_of(batch, keys)
 
         def update_windows() -> list[State]:
-            return columns.to_list(self._update_windows(batch, stops[:-1]))
+            return columns.to_list(self._update_windows(batch.seen(), stops[:-1]))
 
         def joined() -> None:
             join = self._code.program.join

@@ -29,7 +29,7 @@ import numpy as np
 
 from dgs import codec
 from dgs.errors import UserCodeError
-from dgs.model.events import EventBatch
+from dgs.model.events import EventBatch, declared_stream
 from dgs.model.order import OrderKey
 from dgs.model.outputs import OutputBatch
 from dgs.model.program import Program, State, StateType
@@ -161,7 +161,7 @@ def _put_back(states: list[State], before: bytes) -> None:
 
 def _around(release: Release, raised: UserCodeError) -> tuple[Release, EventBatch, Release]:
     """Return the events before the one that raised, that event, and the events after it."""
-    rank = next(batch.rank for batch in release.batches if batch.stream == raised.stream)
+    rank = next(batch.rank for batch in release.batches if declared_stream(batch.stream) == raised.stream)
     first, rest = _cut(release, OrderKey(raised.ts, rank, raised.row))
     offender, rest = _cut(rest, OrderKey(raised.ts, rank, raised.row + 1))
     return first, offender.batches[0], rest
