@@ -1,11 +1,11 @@
-"""`dgs check`: find the mistake before the cluster does.
+"""`dgs check`: finds mistakes in a program before it runs in parallel.
 
-A program is consistent if no plan and no schedule can change what it computes (Section 2.3). `check` looks for counterexamples
-with Hypothesis, on states that the program can reach, and makes those that it finds small.
+A program is consistent if its results do not depend on the plan or the schedule (Section 2.3). `check` looks for counterexamples
+with Hypothesis, on states that the program can reach, and makes them small. Read in this order.
 
-Read in this order: `checking` goes through the `laws` for the program of a `scenarios.world`; `search` looks for counterexamples among
-the scenarios of `drawing`; `report` says what was found. `elsewhere` is another interpreter, `relation` checks the dependence
-relation itself, `plan_files` a program with its plan file, `counterexamples` are saved and run again, `options` is what the user says.
+- `checking`: goes through the `laws` for the program of a `scenarios.world`. `options`: of the user. `report`: the results.
+- `search`: looks for counterexamples among the scenarios of `drawing`. `counterexamples`: saves them and runs them again.
+- `elsewhere`: another interpreter. `relation`: checks the dependence relation. `plan_files`: checks a program with its plan file.
 
 >>> import dgs
 >>> INC, READ = dgs.kind("inc", key=int), dgs.kind("read", key=int)
@@ -58,14 +58,15 @@ def check(
     max_examples: int = 200,
     seed: int = 0,
 ) -> CheckReport:
-    """Look for counterexamples to all laws of a program; the report is true if there is none.
+    """Look for counterexamples to all laws of a program. The report is true if there is none.
 
     `target`: a program, "file.py:Name", "package.module:Name", or a plan file, whose plan and input are used, too.
     `strategies`: payloads by kind: a Hypothesis strategy, a type, or a list of samples (default: the type hint of `event`, the
     plan's input, or a guess). `keys`: keys by kind. `streams`: the data of a plan file's `memory` sources. `states_equal`,
-    `outputs_equal`: what equal means; `tolerance`: floats may differ by this, relatively, in both. The same `seed` finds the same.
+    `outputs_equal`: equality of states and outputs. `tolerance`: the relative difference of floats allowed in both. The same
+    `seed` finds the same counterexamples.
 
-    Raises MissingPackageError without Hypothesis, UsageError where payloads are not known, any InvalidError of the target.
+    Raises MissingPackageError without Hypothesis, UsageError if payloads are unknown, any InvalidError of the target.
     """
     _require_hypothesis()
     from dgs.check.checking import run_checks
@@ -103,7 +104,7 @@ def replay(
     outputs_equal: Equal | None = None,
     tolerance: float | None = None,
 ) -> CheckReport:
-    """Run saved counterexamples again, on the program they are of or another one. Raises UsageError."""
+    """Run saved counterexamples again, on their program or another one. Raises UsageError."""
     _require_hypothesis()
     from dgs.check import counterexamples
     from dgs.check.options import made_options
@@ -115,7 +116,7 @@ def replay(
 
 
 def plan_path(target: Target) -> str | None:
-    """Return the path of a target that is a plan file, None for others."""
+    """Return the path of a target that is a plan file, None for other targets."""
     path = os.fspath(target) if isinstance(target, (str, os.PathLike)) else ""
     return path if path.endswith((".yaml", ".yml")) else None
 
@@ -147,7 +148,7 @@ def _require_hypothesis() -> None:
 
 
 class _Callable(ModuleType):
-    """`dgs.check` is this package and the function in it: `dgs.check(program)` works, however it was imported."""
+    """Makes the package `dgs.check` callable, so that `dgs.check(program)` works however it was imported."""
 
     def __call__(self, *arguments: Any, **options: Any) -> CheckReport:
         return check(*arguments, **options)

@@ -1,4 +1,4 @@
-"""Checking a program: all laws, one after the other, those that make sense."""
+"""Checking a program: one law after the other, without those that do not apply."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RAISES = "user code raises nothing on states and events that it can meet"
 
 
 def run_checks(program: Program, options: Options, before: Iterable[LawResult] = ()) -> CheckReport:
-    """Check all laws of a program. `before`: results of what was checked already."""
+    """Check all laws of a program. `before`: results of earlier checks."""
     results = list(before)
     found = relation.relation_finding(program)
     results.append(of_finding(relation.NAME, relation.WORDS, found))
@@ -44,7 +44,7 @@ def run_checks(program: Program, options: Options, before: Iterable[LawResult] =
 
 
 def made_world(program: Program, options: Options) -> tuple[World, list[str]]:
-    """Return what to check a program on, and notes about it. Raises UsageError where payloads are not known."""
+    """Return the world for checking a program, and notes about it. Raises UsageError if payloads are unknown."""
     keys = {kind: list(values) for kind, values in options.keys.items()}
     given = options.strategies
     tags = sample_tags(program, keys, given)
@@ -81,7 +81,7 @@ def of_finding(name: str, words: str, finding: Finding | None) -> LawResult:
 
 
 def of_counterexample(law: Law, world: World, found: Counterexample, **figures: Any) -> LawResult:
-    """Return the result of a law with a counterexample, told as a story."""
+    """Return the result of a law with a counterexample and its story."""
     finding = named(found, law).finding
     name = finding.law or law.name
     return LawResult(
@@ -97,7 +97,7 @@ def of_counterexample(law: Law, world: World, found: Counterexample, **figures: 
 
 
 def holding(law: Law, world: World, **figures: Any) -> LawResult:
-    """Return the result of a law without a counterexample, unless it turned out that it could not be checked."""
+    """Return the result of a law without a counterexample, or the reason why it could not be checked."""
     missing = law.missing(world)
     if missing is not None:
         return LawResult(law.name, law.words, "no need", reason=missing)

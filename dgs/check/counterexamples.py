@@ -1,6 +1,6 @@
-"""Counterexamples in files: saved by one `dgs check`, run again by another when the program has been mended.
+"""Counterexamples in files: saved by one `dgs check`, and run again by another after the program has been fixed.
 
-The file is JSON. The scenarios in it are codec bytes (nothing is run that is read), beside their stories for people.
+The file is JSON. It has each scenario as codec bytes, which run no code when they are read, and as a story for people.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ def save(report: CheckReport, target: str, path: Path) -> None:
 
 
 def target_of(path: Path) -> str:
-    """Return what the counterexamples in a file are of. Raises UsageError."""
+    """Return the target of the counterexamples in a file. Raises UsageError."""
     return str(_read(path).get("target", ""))
 
 
 def replay(path: Path, program: Program, options: Options) -> CheckReport:
-    """Run the counterexamples in a file again. Raises UsageError if it is not such a file."""
+    """Run the counterexamples in a file again. Raises UsageError for a file of another kind."""
     problem = relation_finding(program)
     if problem is not None:
         return CheckReport(program.name, (of_finding(NAME, WORDS, problem),), options.seed)
@@ -89,7 +89,7 @@ def _again(world: World, name: str, scenario: Scenario) -> LawResult:
 
 
 def _impossible(world: World, law: Law, scenario: Scenario) -> str | None:
-    """Return why a scenario cannot happen any more, None if it can: what is dependent now is not forked apart or exchanged."""
+    """Return why a scenario is no longer possible, None if it is: dependent tags cannot be forked apart or change order."""
     depends, program = world.dependence, world.program
     forks = [*(step.sides for step in scenario.steps if not isinstance(step, Event)), scenario.sides]
     for sides in (one for one in forks if one is not None):
@@ -122,7 +122,7 @@ def _read(path: Path) -> Mapping[str, Any]:
     except (OSError, ValueError) as error:
         raise UsageError(message=f"{path} cannot be read: {error}") from error
     if not isinstance(data, dict) or data.get("version") != VERSION:
-        raise UsageError(message=f"{path} holds no counterexamples of `dgs check --save-counterexample`")
+        raise UsageError(message=f"{path} has no counterexamples of `dgs check --save-counterexample`")
     return data
 
 

@@ -1,4 +1,4 @@
-"""Options of a check: what the user says of payloads, keys and equality.
+"""Options of a check: the user's payloads, keys and equality.
 
 >>> made_options(strategies={"inc": int}, keys={"inc": range(2)}).keys
 {'inc': [0, 1]}
@@ -20,7 +20,7 @@ from dgs.errors import UsageError
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a check: payloads and keys by kind, streams by kind, what equal means, how many examples, from which seed."""
+    """Options of a check: payloads, keys and streams by kind, equality, the number of examples, and the seed."""
 
     strategies: Mapping[str, Any] = field(default_factory=dict)
     keys: Mapping[str, Iterable[Any]] = field(default_factory=dict)
@@ -40,7 +40,7 @@ def made_options(
     outputs_equal: Any = None,
     **others: Any,
 ) -> Options:
-    """Return the options of what a user gave. Raises UsageError that says what to give instead."""
+    """Return the options from a user's arguments. Raises UsageError, which says what to give instead."""
     for name, equal in (("states_equal", states_equal), ("outputs_equal", outputs_equal)):
         if equal is not None and not isinstance(equal, Callable):  # type: ignore[arg-type]
             raise UsageError(message=f"{name} is a function of two values that returns a bool, not {equal!r}")

@@ -1,4 +1,4 @@
-"""Checking what a plan file names: the plan is valid and covers the streams, and payloads and keys are those of the input."""
+"""Checking a plan file: its plan is valid and covers the streams, and payloads and keys come from the input."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from dgs.model.tags import Tag
 
 MOST_ROWS = 400
-"""Rows of each stream that are read."""
+"""The number of rows to read of each stream."""
 MOST_PAYLOADS = 30
-"""Different payloads of a kind that are used: the smallest ones."""
+"""The number of different payloads of a kind to use, the smallest ones."""
 
 NAME = "plan"
 WORDS = "the plan is valid (V1, V2) and covers every tag of every stream"
@@ -36,9 +36,9 @@ WORDS = "the plan is valid (V1, V2) and covers every tag of every stream"
 def from_plan(
     path: str | os.PathLike[str], options: Options, memory: Mapping[str, Any] | None = None
 ) -> tuple[Program, Options, list[LawResult]]:
-    """Return the program of a plan file, the options with what its input shows, and what became of the plan.
+    """Return the program of a plan file, the options with samples of its input, and the results for the plan.
 
-    Raises any InvalidError but InvalidPlanError.
+    Raises any InvalidError except InvalidPlanError.
     """
     from dgs.api import preparing
     from dgs.job.loading import load_program
@@ -69,7 +69,7 @@ def _plan_finding(request: Request) -> Finding | None:
 
 
 def _with_samples(request: Request, program: Program, options: Options) -> Options:
-    """Return the options with payloads, keys and streams by kind as the first rows of every stream have them."""
+    """Return the options with payloads, keys and streams by kind from the first rows of every stream."""
     payloads: dict[str, dict[bytes, Any]] = {}
     keys: dict[str, dict[Any, None]] = {name: {} for name in known_kinds(program)}
     streams: dict[str, dict[str, None]] = {}
@@ -91,7 +91,7 @@ def _smallest(found: Mapping[bytes, Any]) -> list[Any]:
 
 
 def _first_rows(request: Request, program: Program) -> Iterator[tuple[str, Tag, Any]]:
-    """Yield stream, tag and payload of the first rows of every stream. Rows that cannot be read end a stream: a run says so."""
+    """Yield stream, tag and payload of the first rows of every stream. A row that cannot be read ends its stream here."""
     from dgs.api.preparing import context_of
     from dgs.workers.sources.opening import open_arrivals
 

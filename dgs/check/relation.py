@@ -1,4 +1,4 @@
-"""The dependence relation itself: symmetric, and an answer for every pair of declared tags.
+"""The check of the dependence relation: it is symmetric, and answers for every pair of declared tags.
 
 >>> from dgs.model.tags import kind
 >>> class Lopsided(Program):
@@ -22,11 +22,11 @@ NAME = "dependence"
 WORDS = "the dependence relation is symmetric, and answers for all declared tags"
 
 MOST_TAGS = 60
-"""So many tags of a sample are asked, each with each."""
+"""At most this many tags of a sample are tried, in all pairs."""
 
 
 def relation_finding(program: Program) -> Finding | None:
-    """Return what is wrong with the relation, None if nothing is. Raises DgsError if it cannot be one at all."""
+    """Return the problem with the relation, None if there is none. Raises DgsError if it is not a relation at all."""
     try:
         relation = program.dependence
     except AsymmetricDependenceError as error:
@@ -45,7 +45,7 @@ def relation_finding(program: Program) -> Finding | None:
 
 
 def _asked(program: Program, rule: Rule) -> Finding | None:
-    """Ask a predicate about some of the tags of its kinds."""
+    """Call a predicate with some of the tags of its kinds."""
     if isinstance(rule.when, When):
         return None
     from dgs.check.drawing.sample_tags import sample_tags

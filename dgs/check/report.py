@@ -1,4 +1,4 @@
-"""The report of a check: law by law, and for each that does not hold a counterexample in words.
+"""The report of a check: law by law, with a counterexample in words for each law that does not hold.
 
 >>> report = CheckReport("Total", (LawResult("C3", "independent events commute", "holds", examples=200),), seed=0)
 >>> print(report)
@@ -22,10 +22,10 @@ Status = Literal["holds", "BROKEN", "skipped", "no need"]
 
 @dataclass(frozen=True)
 class LawResult:
-    """The result for one law: how many examples it was checked on, in how many seconds; why it was not checked (`reason`).
+    """The result for one law: the number of examples and seconds, or the `reason` why it was not checked.
 
-    For a law that is broken: what is wrong (`finding`), in which `scenario` (None where none is needed), and its `story`: each
-    step with what it leads to.
+    A broken law has a `finding`, a `scenario` (None if none is needed), and its `story`: each step with the state that it leads
+    to.
     """
 
     law: str
@@ -53,7 +53,7 @@ class LawResult:
         )
 
     def _said(self) -> str:
-        """Return what does not hold under the name that the documentation has for it."""
+        """Return the broken law under its name in the documentation."""
         return self.words if self.words.startswith(self.law) else f"{self.law}: {self.words}"
 
     def _lines(self) -> list[str]:
@@ -105,7 +105,7 @@ class LawResult:
 class CheckReport:
     """The findings of a check. It is true if no law is broken.
 
-    `notes`: what the reader should know about how it was checked, such as payloads that were guessed.
+    `notes`: facts about the check, such as guessed payloads.
     """
 
     program: str

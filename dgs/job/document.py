@@ -1,4 +1,4 @@
-r"""Reading and writing plan.yaml: YAML 1.2, strictly, with the place of every value.
+r"""Reading and writing plan.yaml: strict YAML 1.2, with the place of every value.
 
 `no`, `on`, `1:30` and dates are text, `7` is a number. Anchors, aliases, tags and duplicate keys are refused; size and depth
 are bounded. `${env:NAME}` in a value is replaced by the environment variable; there is no other interpolation.
@@ -47,7 +47,7 @@ MAX_BYTES = 4 * 2**20
 MAX_DEPTH = 200
 
 Place = tuple[str | int, ...]
-"""Where a value stands in the file: keys and positions from the top, such as ("streams", 0, "source")."""
+"""The place of a value in the file: keys and indices from the top, such as ("streams", 0, "source")."""
 
 _NUMBER_OR_WORD: tuple[tuple[str, Callable[[str], Any]], ...] = (
     (r"|~|null|Null|NULL", lambda _: None),
@@ -62,7 +62,7 @@ _NUMBER_OR_WORD: tuple[tuple[str, Callable[[str], Any]], ...] = (
 
 
 def plain_value(text: str) -> Any:
-    """Return what an unquoted scalar means in the core schema of YAML 1.2."""
+    """Return the value of an unquoted scalar in the core schema of YAML 1.2."""
     for pattern, convert in _NUMBER_OR_WORD:
         if re.fullmatch(pattern, text):
             return convert(text)
@@ -71,7 +71,7 @@ def plain_value(text: str) -> Any:
 
 @dataclass(frozen=True)
 class Document:
-    """The data of a YAML file and where each key and value stands: (line, column), from 1."""
+    """The data of a YAML file, and the (line, column), from 1, of each key and value."""
 
     name: str
     data: Any
@@ -80,11 +80,11 @@ class Document:
 
     @property
     def digest(self) -> str:
-        """A digest of the data: it does not change with comments, the layout, or the order of keys."""
+        """A digest of the data. It does not depend on comments, layout, or the order of keys."""
         return sha256(json.dumps(self.data, sort_keys=True, default=str).encode()).hexdigest()
 
     def where(self, place: Place, *, at_key: bool = False) -> str:
-        """Return file:line:column of a value (or of its key), or of the nearest one around it that the file has."""
+        """Return file:line:column of a value (or of its key), or of the nearest enclosing one in the file."""
         if not self.values:
             return self.name
         marks = self.keys if at_key and place in self.keys else self.values
@@ -95,7 +95,7 @@ class Document:
 
 
 def read(path: str | os.PathLike[str], environ: Mapping[str, str] | None = None) -> Document:
-    """Read a YAML file. Raises PlanFileError if it cannot be read, is too large, or is not the YAML we accept."""
+    """Read a YAML file. Raises PlanFileError if it cannot be read, is too large, or is not YAML that we accept."""
     name = os.fspath(path)
     try:
         with Path(path).open("rb") as file:
@@ -114,7 +114,7 @@ def read(path: str | os.PathLike[str], environ: Mapping[str, str] | None = None)
 
 
 def parse(text: str, name: str, environ: Mapping[str, str]) -> Document:
-    """Parse YAML text; `name` is what errors call the file. Raises PlanFileError."""
+    """Parse YAML text. `name`: the name of the file in errors. Raises PlanFileError."""
     builder = _Builder(name, environ)
     try:
         events = iter(YAML(typ="safe", pure=True).parse(StringIO(text)))
@@ -128,7 +128,7 @@ def parse(text: str, name: str, environ: Mapping[str, str]) -> Document:
 
 
 def read_plan_section(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the plan in a file that holds a `plan:` section, such as a whole plan.yaml. Raises PlanFileError."""
+    """Return the plan in a file with a `plan:` section, such as a whole plan.yaml. Raises PlanFileError."""
     document = read(path)
     plan = document.data.get("plan") if isinstance(document.data, dict) else None
     if not isinstance(plan, dict):
@@ -139,12 +139,12 @@ def read_plan_section(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def parse_value(text: str, name: str = "value") -> Any:
-    """Return the value of a piece of YAML, as it comes from a flag: `3`, `local`, `[stdout]`, `{path: out}`."""
+    """Return the value of a piece of YAML from a flag: `3`, `local`, `[stdout]`, `{path: out}`."""
     return parse(text, name, os.environ).data
 
 
 def dump(data: Any) -> str:
-    """Return data as YAML that `parse` reads back as equal: block style, keys in their order."""
+    """Return data as YAML that `parse` reads back as equal, in block style, with keys in their order."""
     yaml: Any = YAML(typ="safe", pure=True)
     yaml.default_flow_style = False
     yaml.sort_base_mapping_type_on_output = False
@@ -158,14 +158,14 @@ def dump(data: Any) -> str:
 
 
 def _represent_text(representer: Any, text: str) -> Any:
-    """Quote what would be read as something else than text, and escape what is not printed: line ends of all kinds above all."""
+    """Quote texts that YAML would read as another type, and escape characters that are not printable, such as line ends."""
     style = None if isinstance(plain_value(text), str) else "'"
     style = style if text.isprintable() or text.isascii() else '"'
     return representer.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 class _Builder:
-    """Builds data from parser events, noting marks, refusing what plan.yaml does not use."""
+    """Builds data from parser events. It notes marks, and refuses YAML that plan.yaml does not use."""
 
     def __init__(self, name: str, environ: Mapping[str, str]) -> None:
         self.name = name
@@ -174,7 +174,7 @@ class _Builder:
         self.values: dict[Place, tuple[int, int]] = {}
 
     def document(self, events: Iterator[Any]) -> Any:
-        """Return the one document of a stream of events; None if it is empty."""
+        """Return the only document of a stream of events, None if it is empty."""
         data: Any = None
         documents = 0
         for event in events:

@@ -1,7 +1,7 @@
-"""Loading what plan.yaml names: programs, connectors and functions, from a file beside it or from a package.
+"""Loading programs, connectors and functions that plan.yaml names, from a file beside it or from a package.
 
-A file is imported under a name made of its path, so that another process that loads the same file gets a module of the same
-name, and classes of one unpickle in the other. A file that has changed since is imported afresh.
+A file is imported under a name made from its path. So another process that loads the same file gets a module of the same name,
+and objects of its classes can be unpickled there. A file that has changed since is imported again.
 
 >>> load_callable("math:sqrt", Path.cwd())(9.0)
 3.0
@@ -29,9 +29,9 @@ SPELLING = 'Write "file.py:Name", relative to the plan file, or "package.module:
 
 
 def load_program(config: ProgramConfig, base_dir: Path) -> Program:
-    """Return the program that a plan file names: a Program class (made with `args`), an instance, or a function making one.
+    """Return the program that a plan file names: a Program class (made with `args`), an instance, or a function that makes one.
 
-    Raises ProgramImportError with the user's traceback as `trace`.
+    Raises ProgramImportError, with the user's traceback as `trace`.
     """
     found = load_callable(config.ref, base_dir)
     if isinstance(found, Program):
@@ -49,9 +49,9 @@ def load_program(config: ProgramConfig, base_dir: Path) -> Program:
 def load_connector(
     ref: str, args: Mapping[str, Any], base_dir: Path, *, role: str, needs: Collection[str]
 ) -> Any:
-    """Return the source, sink or store that a plan file names: what its class, or a function, makes of `args`.
+    """Return the source, sink or store that a plan file names, made with `args` by its class or by a function.
 
-    `role`: what it is to be, for errors; `needs`: the methods that it must have. Raises ProgramImportError.
+    `role`: its role, for errors. `needs`: the methods that it must have. Raises ProgramImportError.
     """
     found = load_callable(ref, base_dir)
     if not callable(found):
@@ -77,7 +77,7 @@ def is_abstract(method: object) -> bool:
 
 
 def _made(ref: str, found: Callable[..., Any], args: Mapping[str, Any]) -> Any:
-    """Return what a class or function makes of `args`."""
+    """Call a class or function with `args`; return the result."""
     try:
         return found(**args)
     except DgsError:
@@ -90,14 +90,14 @@ def _made(ref: str, found: Callable[..., Any], args: Mapping[str, Any]) -> Any:
 
 
 def load_scalar(ref: str, base_dir: str, args: dict[str, Any]) -> Program:
-    """Return the program that a plan file names without its vectorised methods: for another process to make the same."""
+    """Return the program that a plan file names, without its vectorised methods. Other processes make it in this way, too."""
     return without_batches(load_program(ProgramConfig(ref=ref, args=args), Path(base_dir)))
 
 
 def load_callable(ref: str, base_dir: Path) -> Any:
-    """Return what `file.py:Name` (relative to `base_dir`) or `package.module:Name` stands for.
+    """Return the object of `file.py:Name` (relative to `base_dir`) or `package.module:Name`.
 
-    Raises ProgramImportError: no such file, module or name, or the module raised.
+    Raises ProgramImportError if there is no such file, module or name, or the module raises.
     """
     source, colon, name = ref.rpartition(":")
     if not colon or not source or not name:
@@ -113,7 +113,7 @@ def load_callable(ref: str, base_dir: Path) -> Any:
 
 
 def load_function(ref: str, base_dir: Path) -> Callable[..., Any]:
-    """Return the function that `ref` names, as `load_callable` does. Raises ProgramImportError, also if it is none."""
+    """Return the function that `ref` names, as `load_callable` does. Raises ProgramImportError, also for other objects."""
     found = load_callable(ref, base_dir)
     if not callable(found):
         raise _failure(ref, f"it is not a function but {type(found).__name__}")
@@ -121,7 +121,7 @@ def load_function(ref: str, base_dir: Path) -> Callable[..., Any]:
 
 
 def module_name(path: Path) -> str:
-    """Return the name under which a file is imported: stable, unique per path, the same in every process."""
+    """Return the name under which a file is imported: unique per path, and the same in every process."""
     digest = hashlib.blake2b(str(path.resolve()).encode(), digest_size=6).hexdigest()
     return f"dgs_file_{digest}_{path.stem}"
 
@@ -169,7 +169,7 @@ def _by_name(ref: str, source: str, base_dir: Path) -> ModuleType:
 
 
 def _make_importable(directory: Path) -> None:
-    """Let the user's modules import their neighbours; last on the path, so that they hide nothing that is installed."""
+    """Let the user's modules import their neighbours. The directory comes last on the path, so it hides no installed module."""
     if str(directory) not in sys.path:
         sys.path.append(str(directory))
 

@@ -1,7 +1,7 @@
-"""From pydantic's complaints about a plan.yaml to sentences: where, what is wrong, and what would be right.
+"""Problems of a plan.yaml as sentences, from pydantic's errors: where, what is wrong, and what would be right.
 
-A value that may have several shapes gets one complaint per shape from pydantic. Only the shape that the user most likely
-meant is reported: the one the value has, else all of them in one sentence.
+For a value that may have several shapes, pydantic reports one error per shape. Only the shape that the user most likely meant
+is reported: the one that the value has, else all of them in one sentence.
 
 >>> from pydantic import ValidationError
 >>> from dgs.job.schema import PlanFile
@@ -49,7 +49,7 @@ _SHOWN_LENGTH = 60
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing wrong in a plan.yaml: at a place, in a sentence. `is_key`: the key is wrong, not the value."""
+    """One problem in a plan.yaml: a sentence for a place. `is_key`: the key is wrong, and not the value."""
 
     place: Place
     text: str
@@ -58,7 +58,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class _Complaint:
-    """A problem as pydantic reports it: the rest of the way to the value, and its error."""
+    """A problem as pydantic reports it: the rest of the path to the value, and the error."""
 
     way: tuple[str | int, ...]
     error: Any
@@ -69,7 +69,7 @@ class _Complaint:
 
 
 def problems_in(error: ValidationError, data: Any, model: type[BaseModel]) -> list[Problem]:
-    """Return all that is wrong with `data`, in the order of the file's schema."""
+    """Return all problems of `data`, in the order of the file's schema."""
     complaints = [_Complaint(tuple(item["loc"]), item) for item in error.errors(include_url=False)]
     return list(_sort_out(complaints, data, (), [model]))
 
@@ -77,7 +77,7 @@ def problems_in(error: ValidationError, data: Any, model: type[BaseModel]) -> li
 def _sort_out(
     complaints: Sequence[_Complaint], data: Any, place: Place, annotations: list[Any]
 ) -> Iterator[Problem]:
-    """Follow the ways of the complaints: into the data where it has such a part, else into the shapes of a union."""
+    """Follow the paths of the complaints into the data, or into the shapes of a union if the data has no such part."""
     parts: dict[str | int, list[_Complaint]] = {}
     for complaint in complaints:
         if complaint.way:
@@ -109,7 +109,7 @@ def _below(
 def _likeliest(
     shapes: list[list[_Complaint]], data: Any, place: Place, annotations: list[Any]
 ) -> Iterator[Problem]:
-    """Report the shapes that the value has; if it has none, say in one sentence which it may have."""
+    """Report on the shapes that the value has. If it has none of them, list the allowed shapes in one sentence."""
     fitting = [shape for shape in shapes if not any(c.is_about_shape for c in shape)]
     if fitting:
         for shape in fitting:
@@ -156,7 +156,7 @@ def _wrong_shape(error: Any, data: Any, annotations: list[Any]) -> str:
 
 
 def _expected(error: Any, annotations: list[Any]) -> str:
-    """Return what a value should be; of a section its required keys, where they are few."""
+    """Return what a value should be; for a section with few required keys, these."""
     if error["type"] == "literal_error":
         return str(error["ctx"]["expected"])
     if error["type"] == "model_type":
@@ -168,7 +168,7 @@ def _expected(error: Any, annotations: list[Any]) -> str:
 
 
 def show(data: Any) -> str:
-    """Return a value as people wrote it, shortened."""
+    """Return a value as it is written in YAML, shortened."""
     if data is None:
         return "nothing"
     if isinstance(data, bool):

@@ -1,4 +1,4 @@
-"""Streams given from Python: what a plan file would have said about them.
+"""Streams given from Python, described as in a plan file.
 
 >>> streams = {"values": [("value", 1, 10)], "barriers": [("barrier", 1, None)]}
 >>> [stream["id"] for stream in described(Program(), streams)["streams"]]          # their order breaks ties
@@ -19,7 +19,7 @@ ITEM_LENGTH = 3
 
 
 def gathered(streams: Mapping[str, Iterable[Any]]) -> dict[str, Any]:
-    """Return the items of every stream in a form that can be read twice."""
+    """Return the items of every stream in a form that can be read more than once."""
     return {
         name: items if isinstance(items, (list, tuple, EventBatch)) or not _is_once(items) else list(items)
         for name, items in streams.items()
@@ -27,7 +27,7 @@ def gathered(streams: Mapping[str, Iterable[Any]]) -> dict[str, Any]:
 
 
 def described(program: Program, streams: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the data of the plan file of a program over streams from Python."""
+    """Return the plan file's data for a program over streams from Python."""
     return {
         "version": 1,
         "name": program.name.strip("_") or "program",
@@ -45,7 +45,7 @@ def _is_once(items: Any) -> bool:
 
 
 def _kinds(program: Program, items: Any) -> list[str]:
-    """Return the kinds that occur; for tables of columns, all kinds of the program: they do not bring tags along."""
+    """Return the kinds of the items. For tables of columns, which have no tags, return all kinds of the program."""
     found: dict[str, None] = {}
     for item in items if isinstance(items, (list, tuple)) else [items]:
         if isinstance(item, EventBatch):

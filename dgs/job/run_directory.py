@@ -1,6 +1,6 @@
-"""The directory that every run leaves: the resolved plan.yaml, results.json, outputs, checkpoints, and what was kept of a failure.
+"""The directory of a run: the resolved plan.yaml, results.json, outputs, checkpoints, and the story or traceback of a failure.
 
-`run.json` says what the run is: of which plan file, since when, how far it came, where its checkpoints are.
+`run.json` has facts about the run: its plan file, its start, its progress, and the place of its checkpoints.
 
 >>> import tempfile
 >>> directory = RunDirectory.create(Path(tempfile.mkdtemp()) / "run")
@@ -30,10 +30,10 @@ ABOUT, LOCK, OUTPUTS, PLAN, RESULTS = "run.json", "lock", "outputs", "plan.yaml"
 STORY = "story.jsonl"
 
 CLAIM = "process "
-"""What the content of a lock begins with."""
+"""The beginning of a lock's content."""
 
 _PATHS, _REFS = ("path", "log", "dir"), ("ref", "when")
-"""Keys of a plan file whose values are paths, and references such as `file.py:Name`."""
+"""Keys of a plan file whose values are paths, and those whose values are references such as `file.py:Name`."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class RunDirectory:
 
     @classmethod
     def create(cls, path: Path) -> RunDirectory:
-        """Make the directory; it may exist if nothing is in it that a run would write over."""
+        """Make the directory. It may exist if it has no files that a run would overwrite."""
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -52,7 +52,7 @@ class RunDirectory:
         directory = cls(path)
         directory.check_unused()
         if foreign := directory._foreign():
-            problem = f"it holds what no run has left there: {', '.join(foreign)}"
+            problem = f"it holds files that no run has written: {', '.join(foreign)}"
             raise OutputUnwritableError(path=path, problem=problem)
         return directory
 
@@ -63,12 +63,12 @@ class RunDirectory:
 
     @classmethod
     def beside(cls, base_dir: Path) -> RunDirectory:
-        """Make a new directory `.dgs/runs/<id>` beside a plan file; ids sort by time."""
+        """Make a new directory `.dgs/runs/<id>` beside a plan file. Ids sort by time."""
         return cls.create(runs_beside(base_dir) / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}")
 
     @property
     def outputs(self) -> Path:
-        """The directory of outputs when the plan file names no sinks."""
+        """The directory of outputs if the plan file names no sinks."""
         return self.path / OUTPUTS
 
     @property
@@ -78,27 +78,27 @@ class RunDirectory:
 
     @property
     def control(self) -> Path:
-        """The directory of requests to the running job, and of its answers."""
+        """The directory of requests to the running job and its answers."""
         return self.path / "control"
 
     @property
     def checkpoints(self) -> Path:
-        """The directory of its checkpoints: inside it, unless the plan file says otherwise."""
+        """The directory of its checkpoints: inside it, unless the plan file names another one."""
         return self.path.joinpath(str(self.about().get("checkpoints", "checkpoints"))).resolve()
 
     @property
     def base_dir(self) -> Path:
-        """The directory that relative paths of its plan file start from."""
+        """The directory in which relative paths of its plan file start."""
         return self.path.joinpath(str(self.about().get("base_dir", "."))).resolve()
 
     @property
     def of(self) -> Path | None:
-        """The plan file that it is a run of, None if there is none."""
+        """The plan file of the run, None if there is none."""
         noted = self.about().get("plan_file")
         return None if noted is None else self.path.joinpath(noted).resolve()
 
     def about(self) -> dict[str, Any]:
-        """Return what run.json says; nothing if there is none that can be read."""
+        """Return the content of run.json, empty if it cannot be read."""
         return _read(self.path / ABOUT)
 
     def note(self, **facts: Any) -> None:
@@ -106,21 +106,21 @@ class RunDirectory:
         self._write(ABOUT, json.dumps({**self.about(), **facts}, indent=2, default=str) + "\n")
 
     def results(self) -> dict[str, Any]:
-        """Return what results.json says; nothing if the run has not ended."""
+        """Return the content of results.json, empty if the run has not ended."""
         return _read(self.path / RESULTS)
 
     @property
     def story(self) -> Path:
-        """Where what happened before a failure is written."""
+        """The file for the story of a failed run."""
         return self.path / STORY
 
     def forget_results(self) -> None:
-        """Remove results.json, and the story of a failure: the run goes on."""
+        """Remove results.json and the story of a failure, since the run goes on."""
         (self.path / RESULTS).unlink(missing_ok=True)
         self.story.unlink(missing_ok=True)
 
     def write_plan(self, config: PlanFile, plan: Mapping[str, Any], base_dir: Path) -> None:
-        """Write the resolved plan.yaml with the plan that is run: running it again does the same."""
+        """Write the resolved plan.yaml with the plan of the run. Running this file repeats the run."""
         from dgs.job.document import dump
 
         data = relocated(config.model_dump(exclude_none=True), base_dir, self.path)
@@ -131,12 +131,12 @@ class RunDirectory:
         self._write(RESULTS, json.dumps(results, indent=2, default=str) + "\n")
 
     def write_traceback(self, text: str) -> Path:
-        """Write the traceback of a bug and return where it is."""
+        """Write the traceback of a bug; return its path."""
         self._write("traceback.txt", text)
         return self.path / "traceback.txt"
 
     def _foreign(self) -> list[str]:
-        """Return what is here under names that a run uses, unless it is of a run that was killed before it had begun."""
+        """Return files with names that a run uses, unless they are from a run that was killed before it had begun."""
         try:
             claim = (self.path / LOCK).read_text(encoding="utf-8", errors="replace")
         except OSError:
@@ -157,7 +157,7 @@ class RunDirectory:
 
 
 def runs_beside(base_dir: Path) -> Path:
-    """Return the directory of the runs of the plan files in a directory; that of a run has none of its own."""
+    """Return the directory for the runs of plan files in `base_dir`. A run's own directory has no such directory inside."""
     inside_another = base_dir.parent.name == "runs" and base_dir.parent.parent.name == ".dgs"
     return base_dir.parent if inside_another else base_dir / ".dgs" / "runs"
 
@@ -173,7 +173,7 @@ def _read(path: Path) -> dict[str, Any]:
 def relocated(data: Any, base_dir: Path, new_dir: Path) -> Any:
     """Return a plan file's data with its relative paths rewritten for a file in another directory.
 
-    The data need not be valid: what does not have the shape of a plan file stays as it is.
+    The data may be invalid: parts without the shape of a plan file do not change.
     """
 
     def moved(path: str) -> str:

@@ -1,6 +1,6 @@
 """The schema of plan.yaml: one model per section, validated by pydantic, unknown keys refused.
 
-Sections hold what the user wrote, with units resolved (durations in nanoseconds, sizes in bytes); nothing here opens a file.
+Sections hold the user's values with units resolved (durations in nanoseconds, sizes in bytes). No file is opened here.
 Law: `model_validate(model_dump(...))` gives an equal section (units are written back as text), so a resolved file can be run.
 
 >>> RuntimeConfig.model_validate({"kind": "local", "buffer_bytes": "1MiB"}).buffer_bytes
@@ -192,13 +192,13 @@ class PlanFile(Section):
         return self
 
     def _contradictions(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
-        """Yield what sections say against each other, with the place of each."""
+        """Yield contradictions between sections, each with its place."""
         seen: set[str] = set()
         machines = None if self.nodes == "auto" else [machine.id for machine in self.nodes]
         for number, stream in enumerate(self.streams):
             place = ("streams", number)
             if stream.id in seen:
-                yield (*place, "id"), f"stream ids must be unique, and {stream.id!r} is used twice"
+                yield (*place, "id"), f"stream ids must be unique, but {stream.id!r} is used twice"
             seen.add(stream.id)
             if machines is not None and stream.location is not None and stream.location not in machines:
                 yield (
@@ -212,7 +212,7 @@ class PlanFile(Section):
 
 
 def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of plan.yaml, for editors; defaults are written as the file would have them."""
+    """Return the JSON Schema of plan.yaml, for editors, with defaults as a file would have them."""
     schema = PlanFile.model_json_schema()
     runtime = schema["$defs"]["RuntimeConfig"]["properties"]
     for name, value in RuntimeConfig().model_dump(exclude_none=True).items():

@@ -26,7 +26,7 @@ from dgs.job.units import BYTES, NANOSECONDS, local_path, parse_duration, parse_
 Scalar = int | float | str | bool
 
 LocalPath = Annotated[str, AfterValidator(local_path)]
-"""A path that is read or written without Spark."""
+"""A local path, which dgs reads or writes without Spark."""
 
 
 def _written(pattern: str, example: str) -> WithJsonSchema:
@@ -77,7 +77,7 @@ class Choice(Section):
 
     @property
     def kind(self) -> str:
-        """The key that is given, such as `csv`."""
+        """The given key, such as `csv`."""
         return next(name for name in type(self).model_fields if getattr(self, name) is not None)
 
     @property

@@ -1,7 +1,7 @@
 """The settings of a run and their origin: flags over `DGS_*` environment over the file over defaults.
 
-Flags and variables are written into the file's data before it is validated, so that every value is checked once, in one way,
-and an error names the flag, the variable or the line that is to blame.
+Flags and variables are written into the file's data before it is validated. So every value is checked once, in one way, and an
+error names the flag, the variable or the line with the bad value.
 
 >>> from dgs.job.document import parse
 >>> text = "{version: 1, name: a, program: {ref: 'p.py:P'}, streams: [{id: s, tags: [x], source: {memory: s}}]}"
@@ -31,12 +31,12 @@ VARIABLES = {
     "DGS_HOSTS": "runtime.hosts",
     "DGS_OPTIMIZER": "optimizer.name",
 }
-"""Variables with a name of their own; any other value is set by its path: DGS_RUNTIME__BUFFER_BYTES=64MiB."""
+"""Variables with short names. Any other value is set by its path: DGS_RUNTIME__BUFFER_BYTES=64MiB."""
 
 
 @dataclass(frozen=True)
 class Given:
-    """A value given outside of the file, and by what: `--runtime`, `--set optimizer.seed`, ...."""
+    """A value given outside the file, with its origin: `--runtime`, `--set optimizer.seed`, ...."""
 
     value: Any
     by: str
@@ -51,7 +51,7 @@ class Settings:
     given: Mapping[Place, str]
 
     def origin(self, place: Place) -> str:
-        """Return where a value comes from: file:line:column, a flag, an environment variable, or `default`."""
+        """Return the origin of a value: file:line:column, a flag, an environment variable, or `default`."""
         return _origin(place, self.document, self.given) or "default"
 
     def values(self) -> Iterator[tuple[Place, Any, str]]:
@@ -61,9 +61,9 @@ class Settings:
 
 
 def resolve(document: Document, given: Mapping[str, Given], environ: Mapping[str, str]) -> Settings:
-    """Validate a document with the values given outside of it, by their paths (`runtime.kind`, `streams.clicks.rate`).
+    """Validate a document with values given outside it, by their paths (`runtime.kind`, `streams.clicks.rate`).
 
-    Raises PlanFileError naming all that is wrong, each with its place; UsageError for a path that leads nowhere.
+    Raises PlanFileError with all problems and their places, UsageError for a path that does not exist.
     """
     data = copy.deepcopy(document.data)
     origins: dict[Place, str] = {}
@@ -98,7 +98,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Given]:
 
 
 def _assign(data: Any, path: str, item: Given) -> Place:
-    """Write a value into the data at a path; sections on the way are made, elements of lists must exist."""
+    """Write a value into the data at a path. Missing sections on the way are made; elements of lists must exist."""
     place: Place = ()
     rest = path
     here = data
@@ -114,7 +114,7 @@ def _assign(data: Any, path: str, item: Given) -> Place:
 
 
 def _next_part(here: Any, path: str, by: str) -> tuple[Any, str]:
-    """Return the first part of a path as a key of `here`, and the rest. Ids of streams and nodes may hold dots."""
+    """Return the first part of a path as a key of `here`, and the rest. Ids of streams and nodes may contain dots."""
     if isinstance(here, dict):
         part, _, rest = path.partition(".")
         return part, rest
@@ -130,7 +130,7 @@ def _next_part(here: Any, path: str, by: str) -> tuple[Any, str]:
 
 
 def _as_one_error(problems: list[Problem], document: Document, given: Mapping[Place, str]) -> PlanFileError:
-    """Return one error that lists all problems, each with the place it comes from."""
+    """Return one error that lists all problems with their places."""
     lines = []
     for problem in problems:
         by = _given_by(problem.place, given)
@@ -144,7 +144,7 @@ def _as_one_error(problems: list[Problem], document: Document, given: Mapping[Pl
 
 
 def path_text(place: Place) -> str:
-    """Return a place as people write it: `streams[0].source`."""
+    """Return a place as text: `streams[0].source`."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
     return text.removeprefix(".")
 

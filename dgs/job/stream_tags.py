@@ -1,4 +1,4 @@
-"""The tags that may arrive on a stream: read off its section of plan.yaml and the kinds of the program.
+"""The possible tags of a stream, from its section of plan.yaml and the kinds of the program.
 
 The planner assigns these sets, and the sources make exactly such tags.
 
@@ -25,14 +25,14 @@ from dgs.model.tags import Kind, Tag
 
 
 def declared_tags(config: StreamConfig, program: Program) -> TagSet:
-    """Return what may arrive on the stream.
+    """Return the possible tags of the stream.
 
-    A key from a column ranges over the domain of its kind; a kind from a column over `kinds:`, or over all kinds of the
-    program (over everything, if the program names none). In the list form exactly the tags listed: `{kind: view}` of a
-    kind with keys is the whole kind.
+    A key from a column may be any in the domain of its kind. A kind from a column may be any of `kinds:`, else any kind of the
+    program, else any at all. The list form has exactly the listed tags; there, `{kind: view}` of a kind with keys is the whole
+    kind.
 
-    Raises PlanFileError if a kind without keys is given one, a kind with keys none (outside of the list form), or a key
-    is not of the kind's domain.
+    Raises PlanFileError for a key of a kind without keys, a missing key of a kind with keys (except in the list form), or a key
+    outside the kind's domain.
     """
     if isinstance(config.tags, list):
         return union(_listed(item, config, program) for item in config.tags)
@@ -40,7 +40,7 @@ def declared_tags(config: StreamConfig, program: Program) -> TagSet:
 
 
 def some_tag(config: StreamConfig, program: Program) -> Tag:
-    """Return one tag that may arrive on the stream, always the same: for events that have none of their own."""
+    """Return one possible tag of the stream, always the same, for events without tags."""
     tags = declared_tags(config, program)
     for name, keys in tags.kinds:
         domain = program.kind(name).domain
@@ -55,7 +55,7 @@ _EMPTY = (str, int, float, bool, bytes, tuple)
 
 
 def literal_tag(config: StreamConfig, program: Program) -> Tag | None:
-    """Return the tag of every event of the stream where plan.yaml alone says it, else None: then the rows do."""
+    """Return the tag of every event of the stream if plan.yaml alone gives it, None if the rows do."""
     if isinstance(config.tags, list):
         tags = declared_tags(config, program)
         listed = list(tags.tags()) if tags.is_finite else []
@@ -90,7 +90,7 @@ def _described(item: TagConfig, config: StreamConfig, program: Program) -> TagSe
 
 
 def _of_kind(kind: Kind, item: TagConfig, config: StreamConfig) -> TagSet:
-    """Return the tags of one kind that the description makes. Keys are ignored for kinds that have none."""
+    """Return the tags of one kind that the description allows. Keys are ignored for kinds without keys."""
     if not kind.is_keyed:
         return TagSet.of(kind)
     if isinstance(item.key, ColumnRef):

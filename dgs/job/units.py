@@ -1,4 +1,4 @@
-"""Values as they are written in plan.yaml: durations, sizes and rates with their units, units of time, paths of files.
+"""Values in the notation of plan.yaml: durations, sizes and rates with units, units of time, paths of files.
 
 >>> parse_duration("10ms"), parse_size("64KiB"), parse_rate("3/m")
 (10000000, 65536, 0.05)
@@ -100,7 +100,7 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 def local_path(path: str) -> str:
-    """Return a path as it is. Raises ValueError for an address, which would become a directory of that name here.
+    """Return a path unchanged. Raises ValueError for an address, which would become a directory of that name.
 
     >>> local_path("out/2026:01")
     'out/2026:01'

@@ -1,6 +1,6 @@
-"""The constants that a program's own code names: where its behaviour changes, and small values drawn at random never come.
+"""The constants in a program's code: its behaviour changes at them, and small random values do not reach them.
 
-A threshold of 80, an action called "refund", buckets of `key % 16`: what happens there is checked only if payloads and keys go there.
+A threshold of 80, an action called "refund", buckets of `key % 16` are checked only if payloads and keys have such values.
 
 >>> from dgs.model.program import Program
 >>> LIMIT = 80
@@ -30,9 +30,9 @@ from dgs.model.tags import Kind
 LONGEST_TEXT = 20
 LARGEST = 10**15
 MOST = 8
-"""So many numbers, and so many texts, are enough."""
+"""At most this many numbers, and this many texts, are used."""
 ORDINARY = 9
-"""Numbers up to this one are drawn anyway."""
+"""Numbers up to this one are drawn in any case."""
 
 SPLITTING = ("split", "rsplit", "partition", "rpartition")
 OPERATIONS = ("BINARY_OP", "COMPARE_OP", "CONTAINS_OP")
@@ -40,7 +40,7 @@ OPERATIONS = ("BINARY_OP", "COMPARE_OP", "CONTAINS_OP")
 
 @dataclass(frozen=True)
 class Constants:
-    """Numbers and texts that code names, those that are drawn anyway left out."""
+    """Numbers and texts in code, without those that are drawn in any case."""
 
     numbers: tuple[int | float, ...] = ()
     texts: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ NONE = Constants()
 
 
 def constants(program: Program) -> Constants:
-    """Return the constants of a program's methods and of the functions that these mention, those first that are compared with."""
+    """Return the constants of a program's methods and of functions that they mention. Constants in comparisons come first."""
     compared = {one for function in functions_of(program) for one in _compared(function)}
     found = sorted(dict.fromkeys(_all(program)), key=lambda one: one not in compared)
     kinds = _kind_names(program)
@@ -62,13 +62,13 @@ def constants(program: Program) -> Constants:
 
 
 def numbers_in_keys(program: Program) -> tuple[int, ...]:
-    """Return what keys may be divided by or compared with: `key % 16`, `key // SHARD`, `key < 1000`."""
+    """Return numbers that keys may be divided by or compared with: `key % 16`, `key // SHARD`, `key < 1000`."""
     found = {value for after, value in _beside_keys(program) if after in ("BINARY_OP", "COMPARE_OP")}
     return tuple(sorted(one for one in found if type(one) is int and 2 < one <= LARGEST))  # noqa: PLR2004
 
 
 def texts_in_keys(program: Program) -> tuple[str, ...]:
-    """Return texts that keys may be: `key == "vip"`, `key.split("-")`, `key.startswith("eu")`."""
+    """Return texts that keys may have: `key == "vip"`, `key.split("-")`, `key.startswith("eu")`."""
     found, kinds = list[str](), _kind_names(program)
     for after, value in _beside_keys(program):
         if type(value) is str and 0 < len(value) <= LONGEST_TEXT and value not in kinds:
@@ -82,12 +82,12 @@ def texts_in_keys(program: Program) -> tuple[str, ...]:
 
 
 def _kind_names(program: Program) -> set[str]:
-    """Return the names of kinds, which are compared with kinds, not with payloads or keys."""
+    """Return the names of kinds, which code compares with kinds and not with payloads or keys."""
     return {str(one) for one in (*program.kinds, *program.accumulates, *program.dependence.kinds)}
 
 
 def _beside_keys(program: Program) -> Iterator[tuple[str, Any]]:
-    """Yield the constants in functions that look at a key, each with the operation that follows or the method it is given to."""
+    """Yield the constants in functions that use a key, each with the operation or the method that it is an argument of."""
     for function in functions_of(program):
         for code in codes_of(function.__code__):
             if "key" not in code.co_names:
@@ -104,7 +104,7 @@ def _beside_keys(program: Program) -> Iterator[tuple[str, Any]]:
 
 
 def functions_of(program: Program) -> Iterator[FunctionType]:
-    """Yield the predicates and methods of a program, and the functions beside these that they mention."""
+    """Yield the predicates and methods of a program, and the functions that they mention."""
     yield from (one.when for one in program.dependence.rules if isinstance(one.when, FunctionType))
     for method in methods_of(program):
         yield method
@@ -113,7 +113,7 @@ def functions_of(program: Program) -> Iterator[FunctionType]:
 
 
 def methods_of(program: Program) -> Iterator[FunctionType]:
-    """Yield the methods of a program, without those that are overridden by methods that do not call them."""
+    """Yield the methods of a program, without overridden methods that are never called."""
     final = set[str]()
     for base in _classes(program):
         methods = [(name, one) for name, one in vars(base).items() if isinstance(one, FunctionType)]
@@ -125,7 +125,7 @@ def methods_of(program: Program) -> Iterator[FunctionType]:
 
 
 def values_of(program: Program, functions: Iterable[FunctionType]) -> Iterator[Any]:
-    """Yield the constants in functions, behind the global names in them, and on the program."""
+    """Yield the constants in functions, in the globals that they use, and in attributes of the program."""
     for one in functions:
         for code in codes_of(one.__code__):
             yield from (value for value in code.co_consts if value != one.__doc__)
@@ -136,12 +136,12 @@ def values_of(program: Program, functions: Iterable[FunctionType]) -> Iterator[A
 
 
 def names_of(function: FunctionType) -> tuple[str, ...]:
-    """Return the names in a function that are not local, in the order in which they come."""
+    """Return the names in a function that are not local, in order."""
     return tuple(dict.fromkeys(name for code in codes_of(function.__code__) for name in code.co_names))
 
 
 def codes_of(code: CodeType) -> Iterator[CodeType]:
-    """Yield a code and those inside of it."""
+    """Yield a code object and those inside it."""
     yield code
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
@@ -154,7 +154,7 @@ def _classes(program: Program) -> tuple[type, ...]:
 
 
 def _all(program: Program) -> Iterator[Hashable]:
-    """Yield numbers and texts, those inside of tuples and sets (`in ("buy", "sell")`) too, always in the same order."""
+    """Yield numbers and texts, also inside tuples and sets (`in ("buy", "sell")`), always in the same order."""
     for value in values_of(program, functions_of(program)):
         inside = sorted(value, key=repr) if isinstance(value, (set, frozenset)) else value
         for one in inside if isinstance(inside, (list, tuple)) else [inside]:
@@ -163,7 +163,7 @@ def _all(program: Program) -> Iterator[Hashable]:
 
 
 def _compared(function: FunctionType) -> Iterator[Hashable]:
-    """Yield the constants that something is compared with: `x > 80`, `x == "refund"`, `x in ("buy", "sell")`."""
+    """Yield the constants in comparisons: `x > 80`, `x == "refund"`, `x in ("buy", "sell")`."""
     for code in codes_of(function.__code__):
         for one, after in pairwise(dis.get_instructions(code)):
             if one.opname == "LOAD_CONST" and after.opname in ("COMPARE_OP", "CONTAINS_OP"):

@@ -1,6 +1,6 @@
-"""Payloads: Hypothesis strategies from what the user says, real input, type hints of `update`, or a guess that `update` accepts.
+"""Payloads as Hypothesis strategies, from the user's options, real input, hints of `update`, or a guess that `update` accepts.
 
-The event parameter of `update` says what payloads are with `Event[int]`, or with a class of its own that has a `payload: int`.
+The hint of `update`'s event parameter gives the type of payloads: `Event[int]`, or a class with an attribute `payload: int`.
 
 >>> class Amount(Protocol):
 ...     payload: int
@@ -36,10 +36,10 @@ __all__ = ["Protocol", "payload_hint", "payload_strategies"]
 UNKNOWN: Any = object()
 
 LARGEST = 1000
-"""Numbers that the program names may be as large where nobody has tried larger ones."""
+"""Numbers from the program's code up to this size are used, larger ones only if `update` takes large ints quickly."""
 
 LONGEST = 0.0005
-"""Seconds that `update` of a large int may take."""
+"""Seconds that `update` may take for a large int."""
 
 GUESSES: tuple[tuple[SearchStrategy[Any], Sequence[Any]], ...] = (
     (INTS, (0, 1, 7)),
@@ -49,20 +49,20 @@ GUESSES: tuple[tuple[SearchStrategy[Any], Sequence[Any]], ...] = (
     (st.lists(INTS, max_size=3), ([1], [2, 3])),
     (st.dictionaries(TEXTS, INTS, max_size=2), ({}, {"a": 1})),
 )
-"""What is tried where nobody says what payloads are, with examples that `update` must accept."""
+"""Guesses for unknown payloads, with examples that `update` must accept."""
 
 
 def payload_strategies(
     program: Program, tags: Sequence[Tag], given: Mapping[str, Any]
 ) -> tuple[dict[str, SearchStrategy[Any]], list[str]]:
-    """Return a strategy for each kind of the tags, and the kinds whose payloads were guessed.
+    """Return a strategy for each kind of the tags, and the kinds with guessed payloads.
 
-    `given`: by kind a strategy, a type, or a sequence of samples. Raises UsageError where no guess fits.
+    `given`: by kind a strategy, a type, or a sequence of samples. Raises UsageError if no guess fits.
     """
     hint = payload_hint(program)
     found, guessed = dict[str, SearchStrategy[Any]](), []
     firsts = {tag.kind: tag for tag in reversed(tags)}
-    hinted: SearchStrategy[Any] | None = None  # one for all kinds: what one had may come again in another
+    hinted: SearchStrategy[Any] | None = None  # one for all kinds, so that kinds can share payloads
     for kind in dict.fromkeys(tag.kind for tag in tags):
         if kind in given:
             found[kind] = _given(kind, given[kind], _named(program, firsts, given[kind]))
@@ -87,7 +87,7 @@ def any_ints(program: Program, tags: Sequence[Tag], given: Mapping[str, Any]) ->
 
 
 def _takes_large_ints(program: Program, tag: Tag) -> bool:
-    """Try larger and larger payloads: one that is a number of things to do or to make would take forever in the end."""
+    """Return whether `update` takes larger and larger payloads quickly. A payload that is a count of steps would take forever."""
     for size in (100, 10_000, 1_000_000):
         if _error(program, tag, size) is not None:
             return False
@@ -97,7 +97,7 @@ def _takes_large_ints(program: Program, tag: Tag) -> bool:
 
 
 def payload_hint(program: Program) -> Any:
-    """Return the type that the hints of `update` give payloads, UNKNOWN if they give none."""
+    """Return the type of payloads in the hints of `update`, UNKNOWN without one."""
     update = program.states()[0].update
     names = [name for name in inspect.signature(update).parameters if name != "self"]
     try:
@@ -121,7 +121,7 @@ def _payload_of(hint: Any) -> Any:
 
 
 def _named(program: Program, firsts: Mapping[str, Tag], wanted: Any) -> Constants:
-    """Return the texts that the program names, and the numbers with those next to them: those that every `update` takes quickly."""
+    """Return the texts in the program, and the numbers with their neighbours, if every `update` takes them quickly."""
     found = constants(program)
     numbers = sorted({near for one in found.numbers for near in (one - 1, one, one + 1)})
     if wanted is not int or not all(_takes_large_ints(program, tag) for tag in firsts.values()):
@@ -134,7 +134,7 @@ def _named(program: Program, firsts: Mapping[str, Tag], wanted: Any) -> Constant
 
 
 def _takes(program: Program, tag: Tag, value: Any) -> bool:
-    """Return whether `update` takes a payload, and quickly: it may be a number of things to make."""
+    """Return whether `update` takes a payload, and quickly: the payload may be a count of steps."""
     return is_quick(partial(_error, program, tag, value), LONGEST) and _error(program, tag, value) is None
 
 

@@ -1,4 +1,4 @@
-"""Sample tags to check a program on: a few keys of every kind that it declares.
+"""Sample tags for checking a program: a few keys of every kind that it declares.
 
 >>> from dgs.model.dependence import SAME_KEY
 >>> from dgs.model.tags import kind
@@ -25,7 +25,7 @@ from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Kind, Tag
 
 MOST_KEYS = 6
-"""So many keys of a kind are enough for any relation between a few events."""
+"""This many keys of a kind are enough for any relation between a few events."""
 
 KEYS: dict[type, tuple[Any, ...]] = {
     int: (0, 1, 2),
@@ -36,13 +36,13 @@ KEYS: dict[type, tuple[Any, ...]] = {
     tuple: ((0, 0), (0, 1), (1, 0)),
     dt.date: tuple(dt.date(2024, 1, day) for day in (1, 2, 3)),
 }
-"""Keys of unbounded domains, simple ones first."""
+"""Keys for unbounded domains, simple ones first."""
 
 
 def sample_tags(
     program: Program, keys: Mapping[str, Iterable[Any]], kinds: Iterable[str] = ()
 ) -> tuple[Tag, ...]:
-    """Return tags of every kind the program declares and of `kinds`; `keys` are those the user gives, by kind."""
+    """Return tags of every kind that the program declares and of `kinds`. `keys`: the user's keys by kind."""
     names = dict.fromkeys([*known_kinds(program), *map(str, keys), *map(str, kinds)])
     return tuple(
         Tag(name, key)
@@ -52,7 +52,7 @@ def sample_tags(
 
 
 def unseen_keys(program: Program, tags: Iterable[Tag]) -> TagSet:
-    """Return all tags of unbounded kinds that are not in the sample: what nobody has seen yet."""
+    """Return all tags of unbounded kinds that are not in the sample."""
     seen: dict[str, list[Any]] = {}
     for tag in tags:
         seen.setdefault(tag.kind, []).append(tag.key)
@@ -66,7 +66,7 @@ def unseen_keys(program: Program, tags: Iterable[Tag]) -> TagSet:
 
 
 def known_kinds(program: Program) -> dict[str, Kind]:
-    """Return the kinds that the program declares, and those its methods mention: a forgotten rule is what is looked for."""
+    """Return the kinds that the program declares and those that its methods mention, to find a forgotten rule."""
     sides = [side for rule in program.dependence.rules for side in (rule.left, rule.right)]
     found = {str(one): program.kind(str(one)) for one in (*program.kinds, *sides, *program.accumulates)}
     for method in methods_of(program):
@@ -86,14 +86,14 @@ def _keys(program: Program, name: str) -> tuple[Any, ...]:
 
 
 def _named_keys(program: Program, declared: Kind) -> tuple[Any, ...]:
-    """Return keys that show what code makes of keys: those of an unbounded domain."""
+    """Return keys of an unbounded domain that show how code uses keys."""
     of_type = {int: numbers_in_keys, object: numbers_in_keys, str: texts_in_keys}
     found = of_type[declared.domain](program) if declared.domain in of_type else ()
     return tuple(found)[: MOST_KEYS - len(_typed_keys(declared))]
 
 
 def _is_compared(dependence: Dependence, name: str) -> bool:
-    """Return whether a rule looks at the keys of a kind whose domain nobody declared."""
+    """Return whether a rule uses the keys of a kind without a declared domain."""
     return any(name in (rule.left, rule.right) and rule.when is SAME_KEY for rule in dependence.rules)
 
 

@@ -1,6 +1,6 @@
-"""Drawing scenarios: events, forks with independent sides, and histories made of them. Few and small ones are simplest.
+"""Drawing scenarios: events, forks with independent sides, and histories made of them. Short ones come first.
 
-Every choice that makes a scenario longer is a draw that shrinks to "no", so that what remains of a counterexample is needed.
+Every choice that makes a scenario longer is a draw that shrinks to "no", so a counterexample has only the parts that it needs.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ SELDOM = st.sampled_from([False, False, False, False, True])
 ALMOST_ALWAYS = st.sampled_from([False, True, True, True, True])
 STEP_KINDS = st.sampled_from([*["event"] * 6, "rejoined", "forked"])
 STEP_KINDS_OF_TYPES = st.sampled_from(["event", "event", "rejoined", "forked", "forked"])
-"""With several state types, most of what there is to check is behind forks."""
+"""With several state types, most states are only reached by forks."""
 UNSEEN = st.sampled_from(["neither", "left", "right", "by hash"])
 
 
 PLACES: tuple[tuple[Side, ...], ...] = ((), ("left",), ("right",), ("left", "right"), ("right", "left"))
 MOST_FILLED = 10
-"""Where a tag may be behind a fork, if it can; for so many tags it is drawn, in one draw, which is faster than one each."""
+"""The sides of up to this many tags behind a fork are drawn in a single draw, which is faster than one draw each."""
 
 
 @lru_cache(maxsize=64)
@@ -46,7 +46,7 @@ def _index(count: int) -> st.SearchStrategy[int]:
 
 @dataclass(frozen=True)
 class Wire:
-    """The current point of a scenario: the type of the state, and the tags that it may still see (some, and all of them)."""
+    """The current point of a scenario: the type of the state, and the tags that it may still see (a sample, and all)."""
 
     of: str
     tags: tuple[Tag, ...]
@@ -54,11 +54,11 @@ class Wire:
 
 
 Partners = dict[Tag, list[Tag]]
-"""Tags that may be on the left of a fork, each with those that may then be on the right."""
+"""Tags that may be on the left of a fork, each with the tags that may then be on the right."""
 
 
 class Options:
-    """The choices that a world allows, worked out once: for each fork on a wire, its pairs of independent tags."""
+    """The choices that a world allows, computed once: for each fork on a wire, its pairs of independent tags."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -94,7 +94,7 @@ class Options:
 
     @cached_property
     def near(self) -> dict[Tag, frozenset[Tag]]:
-        """For each tag those that may have to do with it: of its key, or dependent on it."""
+        """For each tag, the related tags: those with the same key, and those that depend on it."""
         tags, depends = self.world.tags, self.world.dependence
         return {a: frozenset(b for b in tags if a.key == b.key or depends(a, b)) for a in tags}
 
@@ -109,7 +109,7 @@ class Options:
 
 
 class Draws:
-    """One scenario in the making: timestamps count up in the order in which things are drawn."""
+    """One scenario in the making. Timestamps count up in the order of drawing."""
 
     def __init__(self, draw: Callable[[Any], Any], options: Options) -> None:
         self.draw = draw
@@ -120,15 +120,15 @@ class Draws:
         self._near: frozenset[Tag] | None = None
 
     def one(self, choices: Sequence[Any]) -> Any:
-        """Return one of the choices, the first if it does not matter. Without any, this scenario is given up."""
+        """Return one of the choices, the first one if it does not matter. Without choices, give this scenario up."""
         if not choices:
             reject()
         return choices[0] if len(choices) == 1 else choices[self.draw(_index(len(choices)))]
 
     def near_one(self, choices: Sequence[Any], tags_of: Callable[[Any], Iterable[Tag]]) -> Any:
-        """Return one of the choices: any, or one with some tag or only tags that have to do with the first of the scenario.
+        """Return one of the choices: any, or one with some tag or only tags related to the first tag of the scenario.
 
-        Mistakes show where events meet, and among many keys they would seldom do.
+        Mistakes show when events are related, which is rare among many keys.
         """
         if self._near is None or len(choices) <= 1:
             found = self.one(choices)
@@ -185,7 +185,7 @@ class Draws:
         return tuple(found)
 
     def sides(self, wire: Wire) -> tuple[Sides, dict[Side, Wire]]:
-        """Return a fork with independent sides, and the wires behind it. Seldom, nothing will come to one of the sides."""
+        """Return a fork with independent sides, and the wires behind it. Rarely, one side gets no events."""
         pair, partners = self.one(self.options.forks(wire))
         if self.options.unseen and self.draw(SELDOM):
             one_sided = self._one_sided(wire, pair)
@@ -207,7 +207,7 @@ class Draws:
         return Sides(pair.name, left, right), wires
 
     def _one_sided(self, wire: Wire, pair: ForkJoin) -> tuple[Sides, dict[Side, Wire]] | None:
-        """Return a fork with one side that sees only keys of which no event will come; None if there is none."""
+        """Return a fork with one side that sees only keys without events, None if there is none."""
         busy: Side = self.one(["left", "right"])
         types = self.world.types
         of, other = (pair.left, pair.right) if busy == "left" else (pair.right, pair.left)
@@ -221,7 +221,7 @@ class Draws:
         return Sides(pair.name, idle, sees), {"left": there, "right": here}
 
     def _fill(self, chosen: dict[Side, list[Tag]], wire: Wire, pair: ForkJoin) -> None:
-        """Give the other tags of a wire to sides where they may be."""
+        """Give the other tags of a wire to sides that may see them."""
         types = self.world.types
         drawn = self.draw(_index(len(PLACES) ** min(len(wire.tags), MOST_FILLED)))
         for tag in wire.tags[:MOST_FILLED]:
@@ -239,7 +239,7 @@ class Draws:
                     here.append(tag)
 
     def _with_unseen(self, left: TagSet, right: TagSet, wire: Wire, pair: ForkJoin) -> tuple[TagSet, TagSet]:
-        """Add keys that are not in the sample: all to one side, or dealt to both by their hashes."""
+        """Add keys that are not in the sample, all to one side or to both by their hashes."""
         where = self.draw(UNSEEN)
         types, depends = self.world.types, self.world.dependence.between
         for number, side in enumerate(("left", "right")):

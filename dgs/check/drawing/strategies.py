@@ -1,7 +1,7 @@
-"""Hypothesis strategies for the values of a type: small ones, simple ones first, such as a program meets in real life.
+"""Hypothesis strategies for the values of a type: small and simple values, as programs meet in real life.
 
-Hypothesis's own strategies look for what breaks anything at all: NaN, the year 1, a Decimal that is a signal. A program that refuses
-those is not inconsistent, so what is drawn here is tame; whoever wants the wild ones gives a strategy.
+Hypothesis's own strategies also draw extreme values: NaN, the year 1, a signalling Decimal. A program that refuses these is still
+consistent, so the strategies here leave them out. A user who wants extreme values gives a strategy.
 
 >>> from typing import NamedTuple
 >>> class Bid(NamedTuple):
@@ -38,7 +38,7 @@ from dgs.errors import UsageError
 INTS = st.integers(0, 9)
 TEXTS = st.text("abc", max_size=3)
 FLOATS = st.sampled_from([0.0, 1.0, 0.1, 0.2, 0.3, 0.7, -1.5, 2.5, 1e16])
-"""Floats that show rounding where sums are taken for exact."""
+"""Floats whose sums show rounding."""
 
 _DAY = dt.datetime(2024, 1, 1)  # noqa: DTZ001 - a program that wants a time zone says so with a strategy
 _LATER = [dt.timedelta(0), dt.timedelta(seconds=1), dt.timedelta(hours=12), dt.timedelta(days=1, minutes=30)]
@@ -63,14 +63,14 @@ SIMPLE: dict[Any, SearchStrategy[Any]] = {
     set: st.sets(INTS, max_size=3),
     dict: st.dictionaries(TEXTS, INTS, max_size=2),
 }
-"""Types that need no look inside."""
+"""Types without parts."""
 
 
 def strategy_for(wanted: Any, named: Constants = NONE) -> SearchStrategy[Any]:
-    """Return the strategy of a strategy (itself), of samples, or of a type: small values of it, simple ones first.
+    """Return the strategy for a strategy (itself), for samples, or for a type: small values of it, simple ones first.
 
-    `named`: numbers and texts that numbers and texts of a type may be, too. Raises UsageError for what is none of these, and for
-    types that nobody knows how to make.
+    `named`: further numbers and texts to draw for types with numbers and texts. Raises UsageError for anything else, and for
+    types whose values cannot be made.
     """
     if isinstance(wanted, SearchStrategy):
         return wanted
@@ -86,7 +86,7 @@ def strategy_for(wanted: Any, named: Constants = NONE) -> SearchStrategy[Any]:
 
 
 def with_named(simple: SearchStrategy[Any], wanted: Any, named: Constants) -> SearchStrategy[Any]:
-    """Return the strategy of a simple type, for numbers and texts with those that are named."""
+    """Return the strategy of a simple type. Numbers and texts include the named ones."""
     more: list[Any] = []
     if wanted is int:
         more = [one for one in named.numbers if isinstance(one, int)]
@@ -140,12 +140,12 @@ def _of_generic(wanted: Any, named: Constants) -> SearchStrategy[Any]:  # noqa: 
 
 @lru_cache(maxsize=64)
 def _of_record(cls: type, named: Constants) -> SearchStrategy[Any]:
-    """Return the strategy of a class with fields. It is made when it is drawn from: a tree has fields of its own type."""
+    """Return the strategy of a class with fields. It is made lazily, since a tree has fields of its own type."""
 
     def made(**fields: Any) -> Any:
         try:
             return cls(**fields)
-        except ValueError:  # a class that checks its fields: these are none that it takes
+        except ValueError:  # a class that checks its fields refuses these
             reject()
 
     return st.deferred(
@@ -154,7 +154,7 @@ def _of_record(cls: type, named: Constants) -> SearchStrategy[Any]:
 
 
 def _fields(cls: type) -> dict[str, Any]:
-    """Return the fields that a class is made of with their types: of a dataclass, NamedTuple, pydantic model or attrs class."""
+    """Return the fields of a dataclass, NamedTuple, pydantic model or attrs class, with their types."""
     if dataclasses.is_dataclass(cls):
         return {one.name: _hints(cls).get(one.name, Any) for one in dataclasses.fields(cls) if one.init}
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
@@ -180,7 +180,7 @@ def _without_qualifier(hint: Any) -> Any:
 
 
 def _has_bounds(metadata: Sequence[Any]) -> bool:
-    """Return whether metadata restrict the values in a way that Hypothesis knows."""
+    """Return whether metadata restrict the values in a way that Hypothesis supports."""
     return any(
         isinstance(one, SearchStrategy) or type(one).__module__.partition(".")[0] == "annotated_types"
         for one in metadata
@@ -188,7 +188,7 @@ def _has_bounds(metadata: Sequence[Any]) -> bool:
 
 
 def _of_hypothesis(wanted: Any) -> SearchStrategy[Any]:
-    """Return what Hypothesis knows of a type, without NaN and infinity. Raises UsageError."""
+    """Return Hypothesis's strategy for a type, without NaN and infinity. Raises UsageError."""
     is_type: Callable[[Any], bool] = lambda one: isinstance(one, type) or typing.get_origin(one) is not None  # noqa: E731
     message = f"nothing says how to make a payload of type {_named(wanted)}: give `strategies={{kind: ...}}`"
     if not is_type(wanted) and not isinstance(wanted, typing.TypeVar):

@@ -1,8 +1,7 @@
-"""Time steps between the events of a scenario, for programs that look at `event.ts`.
+"""Time steps between the events of a scenario, for programs that use `event.ts`.
 
-A session that never ends, an entry that never expires and a window that never closes hide every mistake there is in ending,
-expiring and closing. So time does not pass by single ticks only: it jumps by the durations that the program's own code names, it
-goes a bit beyond them, and it stands still, since equal timestamps are common.
+Mistakes at the end of a session, an entry or a window never show if time passes by single ticks only. So it also jumps by the
+durations in the program's own code, and a bit beyond them. It also stands still, since equal timestamps are common.
 
 >>> TTL = 60_000
 >>> class Dedup(Program):
@@ -34,16 +33,16 @@ __all__ = ["Dependence", "Program", "is_quick", "passes"]
 LONGEST_JUMP = 10**15
 MOST_JUMPS = 8
 SECONDS = 0.002
-"""What an update after a jump may take: a program may count every window that has passed."""
+"""Seconds that an update may take after a jump. A program may handle every window that has passed."""
 ATTEMPTS = 3
 UNITS = (1, 10**3, 10**6, 10**9)
-"""What a `timedelta` may be compared with: seconds, and so on to nanoseconds."""
+"""The units in which a `timedelta` may be compared with timestamps, from seconds to nanoseconds."""
 
 
 def passes(program: Program, samples: Sequence[tuple[Tag, Any]]) -> tuple[int, ...]:
-    """Return by how much time may pass from one event to the next, what is simplest first; (1,) if the program does not look.
+    """Return time steps from one event to the next, the simplest first; (1,) if the program does not use times.
 
-    `samples`: a tag and a payload of every kind, to try how long an event after a jump takes.
+    `samples`: a tag and a payload of every kind, to measure an event after a jump.
     """
     functions = list(functions_of(program))
     if not any(
@@ -67,7 +66,7 @@ def passes(program: Program, samples: Sequence[tuple[Tag, Any]]) -> tuple[int, .
 
 
 def is_quick(action: Callable[[], Any], seconds: float) -> bool:
-    """Return whether something takes at most so many seconds of this thread, once of a few times at least."""
+    """Return whether an action takes at most `seconds` of this thread, in at least one of a few attempts."""
     for _ in range(ATTEMPTS):
         started = time.thread_time()
         action()
@@ -77,14 +76,14 @@ def is_quick(action: Callable[[], Any], seconds: float) -> bool:
 
 
 def _is_taken(program: Program, samples: Sequence[tuple[Tag, Any]], jump: int) -> bool:
-    """Try larger and larger jumps, up to this one: if it takes ever longer, a large one would take forever."""
+    """Return whether jumps up to this one are quick. Larger and larger ones are tried, since a large one could take forever."""
     sizes = (*takewhile(lambda size: size < jump, (10**power for power in range(1, 16))), jump)
     return all(is_quick(lambda size=size: _jumped(program, samples, size), SECONDS) for size in sizes)  # type: ignore[misc]
 
 
 def _jumped(program: Program, samples: Sequence[tuple[Tag, Any]], size: int) -> None:
     ignore: Callable[[Any], None] = [].append
-    with suppress(Exception):  # what user code raises is for the laws to find
+    with suppress(Exception):  # the laws report exceptions of user code
         state, update = program.init(), program.states()[0].update
         for ts in (1, 1 + size):
             for tag, payload in samples:

@@ -1,5 +1,5 @@
-"""The same program in another interpreter, for the law that the place and the time of a run make no difference.
+"""The same program in another interpreter, for the law that results do not depend on the process or the time. Read in this order.
 
-- `another_process`: a fresh interpreter with another hash seed, which is asked to update, fork and join.
-- `shifted_clock`: its clocks, moved on by more than a year, in another time zone.
+- `another_process`: a fresh interpreter with another hash seed, which runs update, fork and join.
+- `shifted_clock`: moves its clocks on by more than a year, in another time zone.
 """

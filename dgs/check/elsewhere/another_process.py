@@ -1,10 +1,10 @@
 """The program in another process: a fresh interpreter with another hash seed, at another time.
 
-It is asked for what a history leads to. What the answers must not depend on is different there: the order of sets of texts,
-`hash`, `id`, the process's number, the clocks, the time zone, what modules and objects remember.
+It runs a history and answers with the result. Everything that the result must not depend on is different there: the order of
+sets of texts, `hash`, `id`, the process's number, the clocks, the time zone, and state kept in modules and objects.
 
-The other process is `python -m dgs.check.elsewhere.another_process`; questions and answers are codec bytes, each after its length. What
-the codec does to the program's attributes (it sorts dicts) must not count, so it is done here, too: `here`.
+The other process is `python -m dgs.check.elsewhere.another_process`. Questions and answers are codec bytes, each after its length.
+The codec changes the program's attributes (it sorts dicts). `here` has the same changes, so they make no difference.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from dgs.job.loading import load_callable
 from dgs.model.program import Program
 
 HASH_SEED, OTHER_HASH_SEED = "1", "15"
-"""Under the first the hashes of "a", "b" and "c" are all odd, under the second all even: one of the two differs from here."""
+"""The hashes of "a", "b" and "c" are all odd with the first seed, all even with the second. One of the two differs from here."""
 
 LONGEST = 60.0
-"""Seconds in which an answer must come, the first one after all imports."""
+"""Seconds in which an answer must come. The first one needs all imports."""
 
 TIME_ZONE = "DGS-13:47"
-"""Where it is never the same time of day as here: hosts may be anywhere, or set to UTC."""
+"""A zone whose time of day always differs from here. Hosts may be anywhere, or set to UTC."""
 
 INSIDE = "DGS_CHECK_ANOTHER_PROCESS"
-"""The variable that is set there: a module that checks its programs when it is imported must not start one process after the other."""
+"""The variable that is set there, so that a module that checks its programs on import does not start processes without end."""
 
 
 class AnotherProcess:
-    """A process with a copy of a program, to be closed in the end. Where it cannot answer it says why, from then on."""
+    """A process with a copy of a program. If it fails, all later calls raise the reason. Close it in the end."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -55,7 +55,7 @@ class AnotherProcess:
             self._process.communicate()
 
     def start(self) -> None:
-        """Start the process, if it does not run, and make the program there. Raises NotThere, also if it answers no more."""
+        """Start the process, if it is not running, and make the program there. Raises NotThere, also after a failure."""
         if self._problem is not None:
             raise NotThere(self._problem)
         if self._process is None:
@@ -102,7 +102,7 @@ class AnotherProcess:
 
 
 def _started() -> subprocess.Popen[bytes]:
-    """Start the process: with our path of modules, and -P: what is in the working directory must not hide what is installed."""
+    """Start the process with our module path, and with -P, so that the working directory does not hide installed modules."""
     if INSIDE in os.environ:
         raise NotThere("this is another process already")
     return subprocess.Popen(  # noqa: S603 - ourselves
@@ -121,7 +121,7 @@ def _started() -> subprocess.Popen[bytes]:
 
 
 def _whereabouts(program: Program) -> list[Any]:
-    """Return where another process finds a program's class, and what is on the instance. Raises NotThere."""
+    """Return the place of a program's class for another process, and the instance's attributes. Raises NotThere."""
     cls = type(program)
     module = sys.modules.get(cls.__module__)
     file = getattr(module, "__file__", None)
@@ -166,7 +166,7 @@ def _read(source: Any) -> bytes | None:
 
 
 def answer_questions(source: BinaryIO, to: BinaryIO) -> None:
-    """Answer questions about one program until there are no more; the first one says which program."""
+    """Answer questions about one program until there are no more. The first question names the program."""
     question = _read(source)
     if question is None:
         return
@@ -194,7 +194,7 @@ def _answer(world: World, scenario: Scenario) -> bytes:
 
 
 def main() -> None:
-    """Answer on the standard output; what user code prints goes nowhere, and it has nothing to read."""
+    """Answer on the standard output. User code's prints are dropped, and its standard input is empty."""
     source, to = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)

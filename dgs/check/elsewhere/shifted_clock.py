@@ -1,10 +1,10 @@
-"""Another time: Python's clocks, moved on by more than a year, so that every field of a date is another.
+"""Another time: Python's clocks, moved on by more than a year, so that every field of a date differs.
 
-User code that looks at a clock seldom shows it when it is run twice at once: the date, the hour, even the second are the same. It is
-run in a process whose clocks are moved before its modules are imported. Clocks of other C libraries (NumPy's "now") stay.
+If user code reads a clock, two runs at once seldom show it: the date, the hour, even the second are the same. So it runs in a
+process whose clocks are moved before its modules are imported. Clocks of other C libraries (NumPy's "now") do not move.
 
-`datetime` remains the class that it is, for C extensions, for pickle and for `type(x) is datetime`: its methods are replaced inside
-of it, which Python allows only by a back door.
+`datetime` must stay the same class, for C extensions, for pickle and for `type(x) is datetime`. So its methods are replaced
+in place, which Python allows only by a back door.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BROKEN_DOWN = ("localtime", "gmtime")
 
 
 def move_clocks() -> None:
-    """Move the clocks of this process. What was imported from `time` before keeps its own."""
+    """Move the clocks of this process. Functions imported from `time` before keep the real clock."""
     seconds = SHIFT.total_seconds()
     nanoseconds = round(seconds) * 10**9
     now = time.time
@@ -35,7 +35,7 @@ def move_clocks() -> None:
     formatted, local = time.strftime, time.localtime
     vars(time)["strftime"] = lambda form, moment=None: formatted(form, local() if moment is None else moment)
     vars(time)["ctime"] = lambda moment=None: time.asctime(local(moment))
-    _move_datetime()  # date.today() asks time.time
+    _move_datetime()  # date.today() calls time.time
 
 
 def _later(clock: Callable[[], Any], shift: float) -> Callable[[], Any]:
@@ -48,7 +48,7 @@ def _of_now(broken_down: Callable[[Any], Any], now: Callable[[], float]) -> Call
 
 def _move_datetime() -> None:
     (methods,) = gc.get_referents(vars(dt.datetime))
-    methods |= {name: _ahead(methods[name]) for name in ("now", "utcnow")}  # today() asks time.time, too
+    methods |= {name: _ahead(methods[name]) for name in ("now", "utcnow")}  # today() calls time.time, too
     ctypes.pythonapi.PyType_Modified(ctypes.py_object(dt.datetime))
 
 

@@ -1,12 +1,12 @@
-"""The laws, in the order in which they are checked: a law comes after those without which it says nothing.
+"""The laws, in the order of checking: a law comes after the laws that it relies on.
 
-`contract` says what a law is. Then:
+`contract` defines a law. Then read:
 
-- `codec`, `ownership`, `determinism`, `resuming`: what every program must keep to, parallel or not.
+- `codec`, `ownership`, `determinism`, `resuming`: laws for every program, parallel or not.
 - `commuting` (C3), `forking` (C2), `joining` (C1): consistency (Section 2.3).
 - `identity`, `accumulation`: programs that accumulate.
-- `batches`, `windows`: vectorised methods are folds of `update`.
-- `elsewhere`: another process does the same.
+- `batches`, `windows`: vectorised methods equal folds of `update`.
+- `elsewhere`: another process gives the same results.
 """
 
 from dgs.check.laws.accumulation import AccumulatingKindsAccumulate

@@ -1,4 +1,4 @@
-"""Kinds that are said to accumulate do: folding their events from the identity and joining is updating."""
+"""The law of `accumulates`: folding events from the identity and joining equals updating."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class AccumulatingKindsAccumulate(Law):
     fewest = 1
 
     def missing(self, world: World) -> str | None:
-        """Return that no kind is said to accumulate."""
+        """Return a reason if no kind accumulates."""
         return None if world.accumulating else "no kind accumulates"
 
     def draw(self, draws: Draws) -> Scenario:
@@ -40,7 +40,7 @@ class AccumulatingKindsAccumulate(Law):
         return Scenario(steps, events=draws.events(tags, MOST_APART, least=1))
 
     def check(self, world: World, scenario: Scenario) -> Finding | None:
-        """Fold the events from the state, and from the identity."""
+        """Fold the events from the state, and from the identity, and compare."""
         program, events = world.program, scenario.events
         if not (program.gives("identity") and program.gives("join")):
             return Finding(

@@ -1,4 +1,4 @@
-"""`update_batch` is the fold of `update`: of a whole batch, and however it is split."""
+"""The law of `update_batch`: it equals the fold of `update`, for a whole batch and for any split of it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dgs.model.program import State
 from dgs.model.tags import Tag
 
 LARGE = 2**29
-"""Times a small number: four such are too large for 32 bits, and thousands of them fit into 64."""
+"""A factor for small numbers: four such products are too large for 32 bits, and thousands of them fit into 64."""
 
 HINTS: dict[Symptom, str] = {
     "rounding": ROUNDING,
@@ -43,7 +43,7 @@ class BatchesAreFolds(Law):
     fewest = 1
 
     def missing(self, world: World) -> str | None:
-        """Return that no state type has an `update_batch`."""
+        """Return a reason if no state type has an `update_batch`."""
         given = any(one.update_batch is not None for one in world.types.values())
         return None if given else "the program has no update_batch"
 
@@ -66,7 +66,7 @@ class BatchesAreFolds(Law):
             return None
         expected, wanted = folded(world, of, state, scenario.events)
         batch = as_batch(scenario.events, as_columns=scenario.on == "columns")
-        for cut in range(len(batch)):  # a cut at 0 is none
+        for cut in range(len(batch)):  # a cut at 0 means the whole batch
             parts = [batch.cut(0, cut), batch.cut(cut, len(batch))] if cut else [batch]
             _, state = reached(world, scenario.steps)
             try:
@@ -89,7 +89,7 @@ class BatchesAreFolds(Law):
 
 
 def also_large(world: World, scenario: Scenario) -> Iterator[Scenario]:
-    """Yield a scenario, also with ints that are too large for the columns of 32 bits that vectorised code may make of them."""
+    """Yield a scenario, and a copy with ints that are too large for 32-bit columns, which vectorised code may make."""
     yield scenario
     if any(event.tag.kind in world.any_ints for event in scenario.events):
         yield scenario.changed(
@@ -100,7 +100,7 @@ def also_large(world: World, scenario: Scenario) -> Iterator[Scenario]:
 
 
 def one_stream(draws: Draws, tags: Sequence[Tag]) -> tuple[str, list[Tag]]:
-    """Return a stream, and those of the tags that come from it. Where streams are not known, they are one."""
+    """Return a stream and its tags. If streams are not known, all tags are of one stream."""
     streams = draws.world.streams
     if not streams:
         return "input", list(tags)
@@ -111,7 +111,7 @@ def one_stream(draws: Draws, tags: Sequence[Tag]) -> tuple[str, list[Tag]]:
 
 
 def as_batch(events: Sequence[Event], *, as_columns: bool) -> EventBatch:
-    """Return events of one stream as a batch; payloads as a list, or as columns where they are numbers or records."""
+    """Return events of one stream as a batch, with payloads as a list, or as columns if they are numbers or records."""
     tags = list(dict.fromkeys(event.tag for event in events))
     payloads: list[Any] = [event.payload for event in events]
     return EventBatch.of(
@@ -156,7 +156,7 @@ def _batched(
 
 
 class Owned(Exception):  # noqa: N818 - a finding on its way to the report
-    """Vectorised code has changed what it does not own, or broken the contract of `emit_batch`."""
+    """Vectorised code has changed a value that it does not own, or broken the contract of `emit_batch`."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding)
@@ -164,7 +164,7 @@ class Owned(Exception):  # noqa: N818 - a finding on its way to the report
 
 
 class WatchedBatch:
-    """A batch that must not change."""
+    """A batch that user code must not change."""
 
     def __init__(self, batch: EventBatch) -> None:
         self._columns = {
@@ -183,7 +183,7 @@ class WatchedBatch:
 
 
 class Emitted:
-    """The outputs of an `update_batch`, by row; they are compared again in the end, because the values may be arrays that are written to."""
+    """The outputs of an `update_batch`, by row. They are compared again in the end, since user code may write to arrays later."""
 
     def __init__(self, batch: EventBatch) -> None:
         self._batch = batch
@@ -192,7 +192,7 @@ class Emitted:
         self.by_row: list[list[Any]] = [[] for _ in range(len(batch))]
 
     def __call__(self, values: Any, rows: Any = None) -> None:
-        """Be the `emit_batch` that user code calls."""
+        """Act as the `emit_batch` that user code calls."""
         made = OutputBatch.of_rows(self._batch, values, rows)
         places = list(range(len(self._batch))) if rows is None else np.asarray(rows).tolist()
         if places != sorted(places) and self._misuse is None:
@@ -204,7 +204,7 @@ class Emitted:
             self.by_row[row].append(value)
 
     def finding(self) -> Finding | None:
-        """Return what is wrong with what was emitted, None if nothing is."""
+        """Return the problem with the emitted outputs, None if there is none."""
         changed = (
             one.finding("outputs changed after emit_batch was given them", BUFFER) for one in self._watched
         )

@@ -1,4 +1,4 @@
-"""States, outputs and events survive the codec: they come back equal, and give the same bytes again."""
+"""The law of the codec: states, outputs and events come back equal, and give the same bytes again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REGISTER = (
 
 
 class SurvivesTheCodec(Law):
-    """`decode(encode(s)) == s`, and it encodes to the same bytes; outputs too, and events with the order of what is in them."""
+    """`decode(encode(s)) == s`, and it encodes to the same bytes. So do outputs and events, with the order of their parts."""
 
     name = "codec"
     words = "states, outputs and events survive the codec byte for byte"

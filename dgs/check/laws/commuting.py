@@ -24,7 +24,7 @@ OUTPUTS = "one of the events outputs what the other one writes, so the output sh
 
 
 MOST_PAIRS = 12
-"""So many pairs of keys are tried for the two events that were drawn."""
+"""At most this many pairs of keys are tried for the two events that were drawn."""
 
 
 class IndependentEventsCommute(Law):
@@ -34,7 +34,7 @@ class IndependentEventsCommute(Law):
     words = "C3: independent events commute, and the outputs of each do not show which came first"
 
     def missing(self, world: World) -> str | None:
-        """Return that nothing is independent, if so."""
+        """Return a reason if no two tags are independent."""
         return None if world.independent else "no two tags are independent"
 
     def draw(self, draws: Draws) -> Scenario:
@@ -46,7 +46,7 @@ class IndependentEventsCommute(Law):
         return Scenario(steps, events=(draws.event([first]), draws.event([second])))
 
     def variants(self, world: World, scenario: Scenario) -> Iterator[Scenario]:
-        """Yield the scenario, also with other keys of the two events: first those that are equal."""
+        """Yield the scenario, and variants with other keys of the two events, equal keys first."""
         yield scenario
         one, two = scenario.events
         seen = _seen_at_the_end(world, scenario)
@@ -91,7 +91,7 @@ def _pairs(draws: Draws, wire: Wire) -> list[tuple[Tag, Tag]]:
 
 
 def _seen_at_the_end(world: World, scenario: Scenario) -> TagSet:
-    """Return the tags that the wire on which the steps end may see."""
+    """Return the tags that the last wire of the steps may see."""
     of, seen = world.root, TagSet.everything()
     for step in scenario.steps:
         if isinstance(step, Forked):

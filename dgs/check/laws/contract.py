@@ -1,4 +1,4 @@
-"""The contract of a law, and the finding where it does not hold."""
+"""The contract of a law, and the finding if it is broken."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from dgs.model.user_code import shown
 
 @dataclass(frozen=True)
 class Finding:
-    """Two sides of a law that should be equal and are not. `expected` and `got` are each a name and a value in text.
+    """Two sides of a law that should be equal but are not. `expected` and `got`: each a name and a value as text.
 
-    `law`: the law that is really broken, where it is another than the one that was checked; `dependent`: two tags that should
-    probably be declared dependent.
+    `law`: the law that is broken, if it is not the one that was checked. `dependent`: two tags that should probably be declared
+    dependent.
     """
 
     what: str
@@ -33,10 +33,10 @@ class Finding:
 
 
 class Law(ABC):
-    """A law: how to draw scenarios for it, and how to check one.
+    """A law: it draws scenarios, and checks one.
 
-    `name`: its short name; `words`: what it says; `after`: laws that must hold before it makes sense to look at this one;
-    `fewest`: how many events a scenario is at least about (None: always the same number).
+    `name`: its short name. `words`: the law as a sentence. `after`: laws that must hold before this one is checked.
+    `fewest`: the least number of events that a scenario is about (None: always the same number).
     """
 
     name: ClassVar[str]
@@ -45,7 +45,7 @@ class Law(ABC):
     fewest: ClassVar[int | None] = None
 
     def missing(self, world: World) -> str | None:
-        """Return why the law says nothing about a program, None if it does."""
+        """Return why the law does not apply to a program, None if it does."""
         del world
         return None
 
@@ -54,19 +54,19 @@ class Law(ABC):
         """Draw a scenario."""
 
     def variants(self, world: World, scenario: Scenario) -> Iterable[Scenario]:
-        """Return the scenarios to check for one that was drawn: checking is much cheaper than drawing."""
+        """Return the scenarios to check for a drawn one, since checking is much cheaper than drawing."""
         del world
         return (scenario,)
 
     @abstractmethod
     def check(self, world: World, scenario: Scenario) -> Finding | None:
-        """Return what is wrong in a scenario, None if the law holds there. Raises UserRaised if user code raises."""
+        """Return the finding in a scenario, None if the law holds there. Raises UserRaised if user code raises."""
 
 
 def compared(
     equal: Equal, what: str, expected: tuple[str, Any], got: tuple[str, Any], hints: dict[Symptom, str]
 ) -> Finding | None:
-    """Return a finding if two values differ, with the hint for how they do."""
+    """Return a finding if two values differ, with the hint for this kind of difference."""
     if equal(expected[1], got[1]):
         return None
     return Finding(

@@ -1,4 +1,4 @@
-"""User code is a function of its arguments: run twice, it does the same."""
+"""The law of determinism: user code is a function of its arguments, and two runs give the same results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another process does the same: with another hash seed, at another time."""
+"""The law of place and time: another process gives the same results, with another hash seed and at another time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RunsTheSameElsewhere(Law):
     after = ("codec", "ownership", "determinism", "resume", "C3", "identity", "accumulation", "C2", "C1")
 
     def missing(self, world: World) -> str | None:
-        """Return why the program cannot be run in another process, if so."""
+        """Return why the program cannot run in another process, None if it can."""
         try:
             world.elsewhere.start()
         except NotThere as reason:
@@ -39,7 +39,7 @@ class RunsTheSameElsewhere(Law):
         return Scenario(draws.history()[0])
 
     def check(self, world: World, scenario: Scenario) -> Finding | None:
-        """Run the history there and here, with what the codec has carried in both."""
+        """Run the history there and here, both with values that the codec has carried."""
         raised = None
         state_there, there = None, list[list[Any]]()
         try:

@@ -1,4 +1,4 @@
-"""C2: forking and joining again changes nothing (Section 2.3)."""
+"""C2: forking a state and joining it again gives the same state (Section 2.3)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ForkingIsUndone(Law):
     after = ("codec", "ownership", "determinism", "C3", "identity", "accumulation")
 
     def missing(self, world: World) -> str | None:
-        """Return that there is no fork, or nothing to fork for."""
+        """Return a reason if no state is ever forked."""
         return nothing_to_fork(world)
 
     def draw(self, draws: Draws) -> Scenario:
@@ -38,7 +38,7 @@ class ForkingIsUndone(Law):
         return Scenario(steps, draws.sides(wire)[0])
 
     def check(self, world: World, scenario: Scenario) -> Finding | None:
-        """Fork, join, and compare with the state before."""
+        """Fork, join, and compare with the original state."""
         if scenario.sides is None:
             raise InternalError(problem="a scenario of C2 without a fork")
         _, before = reached(world, scenario.steps)

@@ -1,4 +1,4 @@
-"""C1, on both sides: it makes no difference whether an event happens before or after the join (Section 2.3)."""
+"""C1, on both sides: an event before a join has the same effect as after it (Section 2.3)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class UpdatesMayJoinLater(Law):
     after = ("codec", "ownership", "determinism", "C3", "identity", "accumulation", "C2")
 
     def missing(self, world: World) -> str | None:
-        """Return that there is no fork, or nothing to fork for."""
+        """Return a reason if no state is ever forked."""
         return nothing_to_fork(world)
 
     def draw(self, draws: Draws) -> Scenario:
@@ -44,7 +44,7 @@ class UpdatesMayJoinLater(Law):
         return Scenario(steps, sides, before, (draws.event([tag]),), side)
 
     def variants(self, world: World, scenario: Scenario) -> Iterator[Scenario]:
-        """Yield the scenario and its mirror image, each also with events of the same kind and other keys on either side."""
+        """Yield the scenario and its mirror image, and variants of each with events of the same kind and other keys."""
         yield from _with_other_keys(world, scenario)
         mirrored = _mirrored(world, scenario)
         if mirrored is not None:
@@ -99,7 +99,7 @@ def _with_other_keys(world: World, scenario: Scenario) -> Iterator[Scenario]:
 
 
 def _mirrored(world: World, scenario: Scenario) -> Scenario | None:
-    """Return the scenario with left and right exchanged, None if they are of two types."""
+    """Return the scenario with left and right exchanged, None if they have different types."""
     sides = scenario.sides
     if sides is None or world.forks[sides.fork].left != world.forks[sides.fork].right:
         return None

@@ -1,7 +1,7 @@
-"""User code does not keep or change what it does not own: values are encoded before and after.
+"""The law of ownership: user code keeps and changes only values that it owns. Values are encoded before and after to check it.
 
-`update`, `fork` and `join` own the states they are given, and nothing else. Initial states are made anew each time, payloads
-stay as they are, an output stays as it was emitted, and the two sides of a fork share nothing.
+`update`, `fork` and `join` own only the states that they get. So initial states are new objects each time, payloads and emitted
+outputs do not change, and the two sides of a fork share nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dgs.model.user_code import shown
 
 
 class Watched:
-    """A value that must not change: its bytes and its text when it was last seen to be right."""
+    """A value that must not change, with its bytes and its text when it was last checked."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -37,12 +37,12 @@ class Watched:
 def _bytes(value: Any) -> bytes:
     try:
         return codec.encode(value)
-    except CodecError:  # payloads of a test may be anything
+    except CodecError:  # payloads of a test may have any type
         return repr(value).encode()
 
 
 class OwnsOnlyStates(Law):
-    """A function changes nothing but the state it is given: neither while it runs nor later."""
+    """A function changes only the state that it gets, while it runs and later."""
 
     name = "ownership"
     words = "user code neither keeps nor changes what it does not own"
@@ -60,7 +60,7 @@ class OwnsOnlyStates(Law):
         return Scenario(steps, events=draws.events(wire.tags, MOST_STEPS))
 
     def check(self, world: World, scenario: Scenario) -> Finding | None:
-        """Run the scenario, looking at everything that must stay as it is after every step."""
+        """Run the scenario, and check after every step all values that must not change."""
         makers: list[tuple[str, Callable[[], Any]]] = [("init", world.init)]
         if world.program.gives("identity"):
             makers.append(("identity", world.identity))
@@ -98,7 +98,7 @@ def _folded(world: World, scenario: Scenario) -> Finding | None:
 
 
 def _updated(world: World, of: str, state: Any, event: Event, emitted: list[Watched]) -> Any:
-    """Update with an `emit` that looks at every output the moment it is emitted."""
+    """Update with an `emit` that checks every output when it is emitted."""
     return called("update", world.types[of].update, state, event, lambda one: emitted.append(Watched(one)))
 
 

@@ -1,4 +1,4 @@
-"""A state that comes back from the codec goes on as if it had never left: after a checkpoint, on another host."""
+"""The law of resuming: a state from the codec, after a checkpoint or on another host, goes on like the original one."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class GoesOnAfterTheCodec(Law):
         return Scenario(steps, events=draws.events(wire.tags, 2, least=1))
 
     def variants(self, world: World, scenario: Scenario) -> Iterator[Scenario]:
-        """Yield the scenario and its mirror image, each also with the codec before each of the last events of the history."""
+        """Yield the scenario and its mirror image, and variants with the codec before each of the last events of the history."""
         yield from _cut_earlier(scenario)
         if all(isinstance(step, Event) for step in scenario.steps):  # else: a fork says which keys may come
             yield from _cut_earlier(_mirrored(world, scenario))
 
     def check(self, world: World, scenario: Scenario) -> Finding | None:
-        """Run the events on the state, and on what the codec makes of it."""
+        """Run the events on the state, and on its copy from the codec."""
         events = scenario.events
         of, state = reached(world, scenario.steps)
         back = codec.decode(codec.encode(state, keeps_order=True))
@@ -67,7 +67,7 @@ def _cut_earlier(scenario: Scenario) -> Iterator[Scenario]:
 
 
 def _mirrored(world: World, scenario: Scenario) -> Scenario:
-    """Return the scenario with the keys of every kind in reverse: what came in the order of the codec does no more."""
+    """Return the scenario with the keys of every kind reversed, so that events are no longer in the codec's order."""
     of_kind: dict[str, list[Tag]] = {}
     for tag in world.tags:
         of_kind.setdefault(tag.kind, []).append(tag)

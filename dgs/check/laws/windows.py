@@ -1,4 +1,4 @@
-"""`update_windows` gives, for each window of a batch, the fold of `update` from the identity."""
+"""The law of `update_windows`: for each window of a batch, it equals the fold of `update` from the identity."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class WindowsAreFolds(Law):
     fewest = 1
 
     def missing(self, world: World) -> str | None:
-        """Return that there is no `update_windows`, or nothing that accumulates."""
+        """Return a reason if there is no `update_windows`, or no kind accumulates."""
         if not world.program.gives("update_windows"):
             return "the program has no update_windows"
         return None if world.accumulating else "no kind accumulates"
@@ -48,7 +48,7 @@ class WindowsAreFolds(Law):
         return Scenario(events=events, on=draws.one(["a list", "columns"]), cuts=tuple(cuts))
 
     def variants(self, world: World, scenario: Scenario) -> Iterator[Scenario]:
-        """Yield the scenario, also with large numbers."""
+        """Yield the scenario, and a copy with large numbers."""
         yield from also_large(world, scenario)
 
     def check(self, world: World, scenario: Scenario) -> Finding | None:

@@ -1,4 +1,4 @@
-"""When two states or outputs are the same, and in words where they are not.
+"""Equality of two states or outputs, and their differences in words.
 
 >>> same(1, True), same({"a": 1}, {"a": 2}), close(1e-9)({"sum": 0.1 + 0.2}, {"sum": 0.3})
 (True, False, True)
@@ -25,7 +25,7 @@ Symptom = Literal["rounding", "order", "lost", "extra", "more", "other"]
 
 ROUNDING = 1e-9
 SHOWN = 5
-"""How many differences are shown."""
+"""The number of differences to show."""
 
 
 def same(left: Any, right: Any) -> bool:
@@ -53,7 +53,7 @@ def close(tolerance: float) -> Equal:
 
 
 def differences(expected: Any, got: Any) -> list[str]:
-    """Return the first places at which two values differ, one a line."""
+    """Return the first places at which two values differ, one per line."""
     return list(islice(_differences(expected, got, ""), SHOWN))
 
 
@@ -85,7 +85,7 @@ def _of_mappings(expected: Mapping[Any, Any], got: Mapping[Any, Any], place: str
 
 
 def symptom(expected: Any, got: Any) -> Symptom:  # noqa: PLR0911 - one for each kind of value
-    """Return how `got` differs from `expected`: what an experienced eye would see first."""
+    """Return the kind of difference between `got` and `expected`, as an experienced reader would name it."""
     if close(ROUNDING)(expected, got):
         return "rounding"
     if isinstance(expected, Mapping) and isinstance(got, Mapping):

@@ -1,4 +1,4 @@
-"""Building the states that scenarios describe: by running the program, forks included.
+"""Making the states that scenarios describe, by running the program with its forks.
 
 >>> from dgs.model.tags import Tag
 >>> class Total(Program):
@@ -73,7 +73,7 @@ def folded(world: World, of: str, state: State, events: Sequence[Event]) -> tupl
 
 
 def narrated(world: World, scenario: Scenario) -> list[tuple[str, str]]:
-    """Return what happens in a scenario as pairs of a step and what it leads to. Stops where user code raises."""
+    """Return the story of a scenario as pairs of a step and the state after it. It stops where user code raises."""
     lines: list[tuple[str, str]] = []
     timed = world.looks_at_time
     try:

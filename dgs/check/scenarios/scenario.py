@@ -1,7 +1,7 @@
-"""Scenarios: how a state came to be, and what happens to it then. What is generated, shrunk, shown, saved and run again.
+"""Scenarios: the history of a state, and the events after it. A scenario is generated, shrunk, shown, saved and run again.
 
-A state is never stored: it is described by the events, forks and joins that led to it, so that every use makes it anew and
-only states that a wire diagram can produce are ever looked at.
+A scenario stores no state, but the events, forks and joins that lead to it. So every use makes the state again, and only states
+that a wire diagram can produce are checked.
 
 >>> from dgs.model.tags import Tag
 >>> one = Scenario(steps=(Event(Tag("inc", 0), "inc", 0, 5),), events=(Event(Tag("read", 0), "read", 1, None),))
@@ -55,9 +55,9 @@ Step = Event | Forked | Rejoined
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """The steps from the initial state, then perhaps a fork and events on its sides, then the events a law is about.
+    """The steps from the initial state, then perhaps a fork and events on its sides, then the events that a law is about.
 
-    `on`: the side of the fork, or the form of the batch, that the law is about; `cuts`: where windows end.
+    `on`: the side of the fork, or the form of the batch, that the law is about. `cuts`: the ends of windows.
     """
 
     steps: tuple[Step, ...] = ()
@@ -115,7 +115,7 @@ class Scenario:
 
     @classmethod
     def from_data(cls, data: list[Any]) -> Scenario:
-        """Return the scenario of what `to_data` returned. Raises ValueError or TypeError for anything else."""
+        """Return the scenario from the result of `to_data`. Raises ValueError or TypeError for other data."""
         steps, sides, apart, events, on, cuts = data
         return cls(
             tuple(_step(*step) for step in steps),

@@ -1,6 +1,6 @@
-"""The world of a check: a program, some of its tags, payloads for them, and what equal means.
+"""The world of a check: a program, some of its tags, payloads for them, and an equality.
 
-All calls of user code go through here. One that raises becomes a `UserRaised`, which is a counterexample of its own.
+All calls of user code go through the world. An exception becomes a `UserRaised`, which is a counterexample in itself.
 
 >>> from dgs.model.tags import Tag
 >>> class Total(Program):
@@ -31,7 +31,7 @@ from dgs.model.user_code import RAISED, is_interrupt, user_trace
 
 
 class NotThere(Exception):  # noqa: N818 - an answer, not an error
-    """The program cannot be run in another process: why."""
+    """The program cannot run in another process. The text says why."""
 
 
 class Elsewhere(Protocol):
@@ -42,7 +42,7 @@ class Elsewhere(Protocol):
         """The same copy of the program in this process."""
 
     def start(self) -> None:
-        """Start the process, if it does not run. Raises NotThere."""
+        """Start the process, if it is not running. Raises NotThere."""
 
     def reached(self, scenario: Scenario) -> tuple[State, list[list[Any]]]:
         """Return the state that the steps lead to there, and the outputs of each event. Raises NotThere, UserRaised."""
@@ -56,7 +56,7 @@ def _nowhere(_program: Program) -> Elsewhere:
 
 
 class UserRaised(Exception):  # noqa: N818 - a finding on its way to the report, not an error of ours
-    """User code raised: in which function, what, and the user's traceback."""
+    """An exception of user code, with its function and the user's traceback."""
 
     def __init__(self, function: str, error: BaseException) -> None:
         super().__init__(function, error)
@@ -67,11 +67,11 @@ class UserRaised(Exception):  # noqa: N818 - a finding on its way to the report,
 
 @dataclass(frozen=True)
 class World:
-    """A program and what its laws are checked on.
+    """A program and the material for checking its laws.
 
-    `tags`: a finite sample of its tags; `payloads`: a Hypothesis strategy by kind; `streams`: which streams a kind comes from
-    (its own name where nothing is known); `any_ints`: kinds whose payloads may be large ints; `passes`: by how much time may pass
-    between two events; `start_elsewhere`: makes the program in another process.
+    `tags`: a finite sample of its tags. `payloads`: a Hypothesis strategy by kind. `streams`: the streams of a kind (its own name
+    if they are unknown). `any_ints`: kinds whose payloads may be large ints. `passes`: possible time steps between two events.
+    `start_elsewhere`: makes the program in another process.
     """
 
     program: Program
@@ -112,26 +112,26 @@ class World:
 
     @cached_property
     def accumulating(self) -> frozenset[str]:
-        """The kinds that the program says accumulate, whether they may or not."""
+        """The kinds that the program declares as accumulating."""
         return frozenset(map(str, self.program.accumulates)) if self.has_one_type else frozenset()
 
     @cached_property
     def has_one_type(self) -> bool:
-        """Whether the program has one state type: accumulation is for those only."""
+        """Whether the program has one state type. Only such programs may accumulate."""
         return type(self.program).states is Program.states
 
     @property
     def looks_at_time(self) -> bool:
-        """Whether the program looks at timestamps."""
+        """Whether the program uses timestamps."""
         return len(self.passes) > 1
 
     @cached_property
     def elsewhere(self) -> Elsewhere:
-        """Another process with the program, which starts when it is first asked. Raises NotThere if there can be none."""
+        """Another process with the program, which starts on first use. Raises NotThere if it cannot start."""
         return self.start_elsewhere(self.program)
 
     def close(self) -> None:
-        """End what was started."""
+        """End the other process, if it was started."""
         if "elsewhere" in vars(self):
             self.elsewhere.close()
 
@@ -165,7 +165,7 @@ class World:
 
 
 def called(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call user code. Raises UserRaised for what it raises."""
+    """Call user code. Its exceptions become UserRaised."""
     try:
         return function(*arguments)
     except DgsError:

@@ -1,5 +1,5 @@
-"""The search for a counterexample, and making it small.
+"""The search for a small counterexample. Read in this order.
 
-- `search`: looks for a scenario in which a law does not hold, for some seconds and from several seeds.
-- `pruning`: leaves out what the counterexample does not need.
+- `search`: looks for a scenario that breaks a law, for some seconds and from several seeds.
+- `pruning`: removes parts that the counterexample does not need.
 """

@@ -1,8 +1,8 @@
-"""Leaving out of a counterexample what it does not need.
+"""Pruning: removes parts that a counterexample does not need.
 
-Hypothesis shrinks choices; where one choice decides what later ones mean (a fork, which events may follow), it cannot take it
-away alone. Here a step is left out as a whole, and the scenario is kept if the same law is still broken in it. Where fewer
-events break it only with other payloads (three roundings instead of four), some that were seen are tried in their place.
+Hypothesis shrinks choices. It cannot remove a choice that later ones depend on, such as a fork. Here a whole step is removed, and
+the scenario is kept if it still breaks the same law. Fewer events may break it only with other payloads (three roundings
+instead of four), so payloads that were seen are tried in their place.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from dgs.check.scenarios.world import World
 from dgs.model.events import Event
 
 MOST_PAYLOADS = 12
-"""Of each kind so many payloads are tried again, the shortest ones."""
+"""At most this many payloads of each kind are tried again, the shortest ones."""
 REDRAWS = 60
-"""So often are the payloads of a scenario with one thing less drawn again."""
+"""The number of times that payloads of a smaller scenario are drawn again."""
 PRUNING = 1.0
-"""Seconds, at most, for leaving things out and trying payloads."""
+"""The most seconds for removing parts and trying payloads."""
 
 IsBroken = Callable[[Scenario], bool]
 
 
 class Payloads:
-    """The payloads that were seen, by kind: where others are looked for that break the law, too."""
+    """The payloads that were seen, by kind. Others that break the law are searched among them."""
 
     def __init__(self) -> None:
         self._seen: dict[str, dict[str, Any]] = {}
@@ -58,7 +58,7 @@ class Payloads:
             )
 
     def simpler(self, scenario: Scenario) -> Iterator[Scenario]:
-        """Yield the scenario with one payload replaced by a shorter one, or by one of those that come before it."""
+        """Yield the scenario with one payload replaced by a shorter one, or by an earlier one."""
         for place, event in enumerate(scenario.every_event()):
             text = repr(event.payload)
             for payload in self.of(event):
@@ -69,9 +69,9 @@ class Payloads:
 def pruned(
     world: World, scenario: Scenario, is_broken: IsBroken, payloads: Payloads, *, fewest: int | None = None
 ) -> Scenario:
-    """Return a scenario with fewer steps in which the law is broken as well; the same one if there is none.
+    """Return a scenario with fewer steps that also breaks the law, or the same one if there is none.
 
-    `fewest`: how many of the events that the law is about are needed; None: all.
+    `fewest`: the least number of events that the law is about; None: all are needed.
     """
     until = time.monotonic() + PRUNING
 
@@ -96,7 +96,7 @@ def _broken_with_less(
     payloads: Payloads,
     until: float,
 ) -> Scenario | None:
-    """Return a broken scenario with one thing less, with two (a `put` and its `get`), or with one less and other payloads."""
+    """Return a failing scenario with one part less, two less (a `put` and its `get`), or one less and other payloads."""
     smaller = less(scenario)
     candidates = chain(
         smaller,
@@ -108,7 +108,7 @@ def _broken_with_less(
 
 
 def _at_simple_times(scenario: Scenario, is_broken: IsBroken) -> Scenario:
-    """Return the scenario with one tick between two events wherever that is broken, too."""
+    """Return the scenario with one tick between two events wherever it still fails."""
     for place in range(scenario.event_count):
         times = [0, *(event.ts for event in scenario.every_event())]
         later = 1 - (times[place + 1] - times[place])
@@ -125,7 +125,7 @@ def _with_payload(scenario: Scenario, place: int, payload: Any) -> Scenario:
 
 
 def _smaller(world: World, scenario: Scenario, fewest: int | None) -> Iterator[Scenario]:
-    """Yield the scenarios with one thing less. What remains is still allowed: a wire without a fork may see more."""
+    """Yield the scenarios with one part less. They stay valid, since a wire without a fork may see more tags."""
     steps = scenario.steps
     for index, step in enumerate(steps):
         if isinstance(step, Forked):

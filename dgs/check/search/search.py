@@ -1,7 +1,7 @@
-"""Looking for a counterexample to a law with Hypothesis, and making it small.
+"""The search for a counterexample to a law with Hypothesis, and making it small.
 
-What was found is remembered as it is found: of all scenarios that failed, the one with the fewest events counts, also where user
-code does something else each time.
+Every failing scenario is remembered at once. The one with the fewest events counts, also if user code behaves differently each
+time.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from dgs.check.scenarios.world import UserRaised, World
 from dgs.check.search.pruning import Payloads, pruned
 
 SHRINKING = 3.0
-"""Seconds after the first failure, at most, for finding a smaller one."""
+"""The most seconds after the first failure for finding a smaller one."""
 
 READABLE = 3
-"""Events of a counterexample that is small enough."""
+"""A counterexample with at most this many events is small enough."""
 
 SEARCHES = 3
-"""So often is a smaller one looked for, from other seeds."""
+"""The number of searches for a smaller one, from other seeds."""
 
 ERRORS = "errors"
-"""The law that user code raises nothing; every scenario of every law checks it."""
+"""The law that user code raises no exceptions. Every scenario of every law checks it."""
 
 
 @dataclass(frozen=True)
 class Counterexample:
-    """A scenario in which a law does not hold, and what is wrong in it."""
+    """A scenario in which a law does not hold, with the finding."""
 
     scenario: Scenario
     finding: Finding
@@ -53,11 +53,11 @@ class _DoesNotHold(Exception):  # noqa: N818 - Hypothesis's sign of failure
 
 
 class _Enough(BaseException):
-    """Time for shrinking is over."""
+    """The time for shrinking is over."""
 
 
 def examined(law: Law, world: World, scenario: Scenario) -> Finding | None:
-    """Return what is wrong in a scenario; what user code raises is a finding too."""
+    """Return the finding in a scenario. An exception of user code is a finding, too."""
     try:
         return law.check(world, scenario)
     except UserRaised as raised:
@@ -66,9 +66,9 @@ def examined(law: Law, world: World, scenario: Scenario) -> Finding | None:
 
 
 def search(law: Law, world: World, *, max_examples: int, seed: int) -> tuple[int, Counterexample | None]:
-    """Return how many scenarios were checked, and the smallest in which the law does not hold.
+    """Return the number of scenarios checked, and the smallest in which the law does not hold.
 
-    A large one is not the last word: where user code remembers what it did before, what fails once cannot be made smaller later.
+    If it is large, the search starts again: if user code keeps state, a later search may find a smaller one.
     """
     first = _Search(law, world)
     found = first.run(max_examples, seed)
@@ -81,9 +81,9 @@ def search(law: Law, world: World, *, max_examples: int, seed: int) -> tuple[int
 
 
 class _Search:
-    """One search of Hypothesis. It notes every counterexample at once: where user code is not repeatable, Hypothesis forgets them.
+    """One search of Hypothesis. It notes every counterexample at once, since Hypothesis drops those that it cannot repeat.
 
-    `examples`: how many scenarios were checked until the first failure.
+    `examples`: the number of scenarios checked until the first failure.
     """
 
     def __init__(self, law: Law, world: World) -> None:
@@ -118,12 +118,12 @@ class _Search:
             except (_DoesNotHold, _Enough):
                 pass
             except HypothesisException:
-                if not self._failing:  # else: user code that does something else each time
+                if not self._failing:  # else user code behaves differently each time
                     raise
         return _smallest(self._law, self._world, self._failing, self._payloads) if self._failing else None
 
     def _attempt(self, scenario: Scenario) -> None:
-        """Check a scenario, and others like it. Raises _DoesNotHold for a failure, _Enough when there is no time for a smaller one."""
+        """Check a scenario, and others like it. Raises _DoesNotHold for a failure, _Enough when the time is over."""
         self.examples += not self._failing
         self._payloads.see(scenario)
         if time.monotonic() > self._until:
@@ -146,7 +146,7 @@ class _Search:
 
 
 def _smallest(law: Law, world: World, failing: list[Counterexample], payloads: Payloads) -> Counterexample:
-    """Return the smallest counterexample that is one every time, without the steps that it does not need."""
+    """Return the smallest counterexample that fails every time, without steps that it does not need."""
     ordered = sorted(failing, key=lambda one: one.size)
     found = next((one for one in ordered if examined(law, world, one.scenario) is not None), ordered[0])
 
@@ -160,7 +160,7 @@ def _smallest(law: Law, world: World, failing: list[Counterexample], payloads: P
 
 
 def alike(world: World, scenario: Scenario) -> list[Scenario]:
-    """Return the scenario with the same payload everywhere: ties, and what is taken back, are rare among payloads that are drawn."""
+    """Return the scenario with equal payloads. Ties, and values that are removed again, are rare among drawn payloads."""
     first: dict[int, Any] = {}
     changed = scenario.changed(
         lambda event: event._replace(
@@ -172,7 +172,7 @@ def alike(world: World, scenario: Scenario) -> list[Scenario]:
 
 
 def later(world: World, scenario: Scenario) -> list[Scenario]:
-    """Return the scenario with the last events, or the last one, after everything has expired: seldom drawn together with the rest."""
+    """Return the scenario with its last events, or the last one, after everything has expired, which is rarely drawn."""
     if not world.looks_at_time:
         return []
     jump, total = max(world.passes), scenario.event_count

@@ -70,7 +70,7 @@ def alive(path: Path):
 def test_run_directory_that_holds_files_of_others_is_left_alone(short, dgs):
     before = Path("plan.yaml").read_text()
     done = dgs(f"run plan.yaml --run-dir . {QUICK}")
-    assert (done.code, "it holds what no run has left there: plan.yaml" in done.err) == (4, True)
+    assert (done.code, "it holds files that no run has written: plan.yaml" in done.err) == (4, True)
     assert Path("plan.yaml").read_text() == before
     THERE.mkdir()
     (THERE / "lock").write_text("mine")
