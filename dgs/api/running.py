@@ -22,6 +22,7 @@ from dgs.api.verifying import check_readable, differences, file_differences
 from dgs.errors import CheckpointBusyError, OutputUnwritableError, PlanFileError
 from dgs.job.run_directory import RunDirectory
 from dgs.workers.runtime import steady_clock
+from dgs.workers.runtime.control import deferred
 from dgs.workers.runtime.job import Caller
 
 if TYPE_CHECKING:
@@ -46,9 +47,10 @@ def execute(launch: Launch, caller: Caller = Caller()) -> Run:
             with fed(launch.job, notify=caller.notify):
                 result = run_job(launch.job, replace(caller, replanned=moves.replanned))
             found = _differences(launch, result) if options.verify else None
-        report = report_of(moves.launch, started, result, found, events_before=before)
-        if directory is not None:
-            note_end(directory, report)
+        with deferred():  # how it ended is noted, also when a signal comes now
+            report = report_of(moves.launch, started, result, found, events_before=before)
+            if directory is not None:
+                note_end(directory, report)
     return Run(
         launch.prepared.config.name,
         result.outputs if options.collect else (),

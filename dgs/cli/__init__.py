@@ -8,15 +8,15 @@ Data goes to stdout and messages to stderr. No verb asks the user anything. `dgs
 
 from __future__ import annotations
 
-import sys
+from dgs.cli.stopping import stopped_by_signals, stopped_early
 
 
 def main() -> None:
-    """Run the command line and exit. Ctrl-C works from the first moment, also while the verbs are imported."""
+    """Run the command line and exit; signals count from the first moment, also while the verbs are imported."""
     try:
-        from dgs.cli.app import app
+        with stopped_by_signals():
+            from dgs.cli.app import app
 
-        app(prog_name="dgs")
-    except KeyboardInterrupt:
-        sys.stderr.write("dgs was stopped before it had begun\n")
-        sys.exit(130)
+            app(prog_name="dgs")
+    except KeyboardInterrupt as error:
+        raise stopped_early(error) from None

@@ -23,6 +23,7 @@ from dgs.cli.run import run
 from dgs.cli.schema import schema
 from dgs.cli.simulate import simulate
 from dgs.cli.stop import stop
+from dgs.cli.stopping import stopped_early
 
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
 """The UsageError of click, from the copy inside typer or from click itself."""
@@ -51,13 +52,15 @@ def _told_as_json(arguments: list[str]) -> Iterator[None]:
         if as_json:
             print_usage_error(error.format_message())
         raise
+    except KeyboardInterrupt as error:  # else typer ends with 130, whatever the signal, and without a word
+        raise stopped_early(error) from None
 
 
 app = typer.Typer(
     cls=Verbs,
     help="Run stateful stream programs in parallel, with exactly the outputs of the sequential program.",
     epilog="Exit codes: 0 ok, 1 negative result, 2 usage, 3 invalid file or plan, 4 environment, 5 runtime failure, "
-    "6 damaged or refused checkpoint or log, 70 bug in dgs, 130/143 stopped.",
+    "6 damaged or refused checkpoint or log, 70 bug in dgs, 129/130/143 stopped.",
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     rich_markup_mode=None,

@@ -5,14 +5,12 @@ Progress is a live line on a terminal, and a status line every ten seconds elsew
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import typer
@@ -20,9 +18,7 @@ import typer
 from dgs.cli.options import given_by_flags
 from dgs.cli.reporting import (
     INTERRUPTED,
-    TERMINATED,
     Ending,
-    Terminated,
     command,
     print_json,
     say,
@@ -40,7 +36,11 @@ STATUS_EVERY = 10.0
 UNCOMMITTED = 5
 """The exit code of a run that `dgs stop` ended before it could commit anything."""
 
-BY_SIGNAL = {"SIGINT": ("Ctrl-C", INTERRUPTED), "SIGTERM": ("a termination signal", TERMINATED)}
+BY_SIGNAL = {
+    "SIGINT": ("Ctrl-C", INTERRUPTED),
+    "SIGTERM": ("a termination signal", 143),
+    "SIGHUP": ("the end of its terminal", 129),
+}
 
 
 @dataclass(frozen=True)
@@ -204,17 +204,3 @@ def _exit_code(done: Run) -> int:
     if by is not None:
         return UNCOMMITTED if done.report["stopped_at"] is None else 0
     return 1 if done.verified is False else 0
-
-
-@contextmanager
-def stopped_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM act like Ctrl-C before and after the run."""
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        raise Terminated
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -15,16 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from dgs.cli.stopping import exit_code_of
+
 if TYPE_CHECKING:
     from dgs.errors import DgsError
     from dgs.job.run_directory import RunDirectory
 
 INTERRUPTED = 130
-TERMINATED = 143
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM arrived: stop as after Ctrl-C."""
 
 
 @dataclass
@@ -39,10 +36,12 @@ class Ending:
     saved: Path | None = None
 
     def progress(self) -> str:
-        """Return the committed progress of the run, in words."""
+        """Return what the run has committed, in words."""
+        if self.directory is None:
+            return "nothing is committed"
         from dgs.api.known_runs import KnownRun
 
-        return KnownRun(self.directory).progress if self.directory is not None else "nothing is committed"
+        return KnownRun(self.directory).progress
 
     def committed(self) -> str:
         """Return a phrase with the committed progress, if there is any."""
@@ -50,11 +49,13 @@ class Ending:
         return "" if progress.startswith("nothing") else f"; {progress}"
 
     def onward(self) -> str:
-        """Return the command that resumes from the commit, or the command to repeat if nothing is committed."""
+        """Return the command that goes on with what is committed, or that repeats what was done where nothing is."""
+        if self.directory is None:  # in the middle of an import, perhaps: nothing more is imported
+            return f"repeat with: {command()}"
         from dgs.api.known_runs import holds_checkpoints, is_unfinished
 
-        place = None if self.directory is None else self.directory.checkpoints
-        if self.directory is None or place is None or not (holds_checkpoints(place) and is_unfinished(place)):
+        place = self.directory.checkpoints
+        if place is None or not (holds_checkpoints(place) and is_unfinished(place)):
             return f"repeat with: {command()}"
         return f"go on with: {resume_command(self.directory.path)}"
 
@@ -83,7 +84,6 @@ def reporting(*, as_json: bool, debug: bool) -> Iterator[Ending]:
     except DgsError as error:
         raise _failure(error, ending) from None
     except KeyboardInterrupt as error:
-        code = TERMINATED if isinstance(error, Terminated) else INTERRUPTED
         say(
             f"dgs: {ending.name or 'dgs'} was stopped; {ending.kept()}{ending.committed()}; {ending.onward()}"
         )
@@ -91,7 +91,7 @@ def reporting(*, as_json: bool, debug: bool) -> Iterator[Ending]:
             print_json(
                 {"error": {"code": None, "message": "stopped by a signal"}, "run_dir": _run_dir(ending)}
             )
-        raise typer.Exit(code) from None
+        raise typer.Exit(exit_code_of(error)) from None
     except BrokenPipeError:
         # Everything is closed. But Arrow's threads may still read ahead, and C++ aborts if one needs the interpreter as it ends.
         sys.stderr.flush()

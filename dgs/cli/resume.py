@@ -81,7 +81,7 @@ def resume(
 def go_on(run: KnownRun, wanted: Asked, ending: Ending) -> None:
     """Resume a run in its directory."""
     from dgs.api.resuming import has_nothing_left, launch_again
-    from dgs.cli.finishing import run_and_finish, stopped_by_sigterm
+    from dgs.cli.finishing import run_and_finish
 
     ending.name = run.name
     if has_nothing_left(run):
@@ -89,10 +89,9 @@ def go_on(run: KnownRun, wanted: Asked, ending: Ending) -> None:
         if ending.as_json:
             print_json(run.directory.results())
         return
-    with stopped_by_sigterm():
-        launch = launch_again(run, wanted.given, wanted.options)
-        say(f"dgs: {run.name} goes on in {_path(run)}: {run.progress}")
-        run_and_finish(launch, wanted.save_state, ending)
+    launch = launch_again(run, wanted.given, wanted.options)
+    say(f"dgs: {run.name} goes on in {_path(run)}: {run.progress}")
+    run_and_finish(launch, wanted.save_state, ending)
 
 
 def _path(run: KnownRun) -> str:

@@ -112,14 +112,13 @@ def _begin(
     """Begin a run, or resume the unfinished one if that is wanted."""
     from dgs.api.beginning import begun, launch
     from dgs.api.preparing import prepare
-    from dgs.cli.finishing import run_and_finish, stopped_by_sigterm
+    from dgs.cli.finishing import run_and_finish
     from dgs.cli.resume import go_on
 
     run = begun(request, run_dir, resume=resume, fresh=fresh)
     if run is not None:
         go_on(run, wanted, ending)
         return
-    with stopped_by_sigterm():
-        prepared = prepare(request, max_events=max_events)
-        launched = launch(prepared, run_dir, wanted.options, resume=resume, fresh=fresh)
-        run_and_finish(launched, wanted.save_state, ending)
+    prepared = prepare(request, max_events=max_events)
+    launched = launch(prepared, run_dir, wanted.options, resume=resume, fresh=fresh)
+    run_and_finish(launched, wanted.save_state, ending)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from dgs.errors import RayUnavailableError
+from dgs.workers.runtime.control import deferred
 
 OBJECT_STORE_BYTES = 256 * 2**20
 
@@ -50,7 +51,8 @@ def cluster(address: str, hosts: int) -> Iterator[Any]:
         return
     with _private_directory() as directory:
         try:
-            _start(ray, address, hosts, directory)
+            with deferred(), _own_handlers_kept():
+                _start(ray, address, hosts, directory)
         except Exception as error:
             raise RayUnavailableError(
                 problem=f"it does not start: {str(error).strip().splitlines()[0]}"
@@ -58,7 +60,24 @@ def cluster(address: str, hosts: int) -> Iterator[Any]:
         try:
             yield ray
         finally:
-            ray.shutdown()
+            with deferred():
+                ray.shutdown()
+
+
+@contextmanager
+def _own_handlers_kept() -> Iterator[None]:
+    """Keep Ray from handling SIGTERM itself while it starts: it would end the process at once, with an exit code of its own.
+
+    Its C++ part brings a handler, too, which aborts the process some seconds later. `deferred` takes that away.
+    """
+    from ray._private import utils as private
+
+    theirs = private.set_sigterm_handler
+    private.set_sigterm_handler = lambda _handler: None
+    try:
+        yield
+    finally:
+        private.set_sigterm_handler = theirs
 
 
 @contextmanager

@@ -29,12 +29,71 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from dgs.errors import OutputUnwritableError
 from dgs.workers.recovery.stop_request import ControlRequest
 
 LOOK_EVERY = 0.2
 """Seconds between two looks at the control directory."""
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Ctrl-C, a supervisor's wish, and the end of the terminal."""
+
+Handler = Callable[[int, FrameType | None], Any]
+
+
+def is_main_thread() -> bool:
+    """Return whether this thread may set handlers."""
+    return threading.current_thread() is threading.main_thread()
+
+
+@contextmanager
+def handled(handler: Handler) -> Iterator[Callable[[], None]]:
+    """Let a handler take the signals that ask the process to end while the block lasts; give what restores those before it.
+
+    One that is ignored stays so: Ctrl-C is not for a job that a script runs in the background, nor the end of the terminal for one
+    that `nohup` runs. Only the main thread can set handlers: in any other this does nothing.
+    """
+    numbers = ENDING if is_main_thread() else ()
+    before = {number: signal.getsignal(number) for number in numbers}
+    before = {number: known for number, known in before.items() if known not in (signal.SIG_IGN, None)}
+
+    def restore() -> None:
+        for number, known in before.items():
+            signal.signal(number, known)
+
+    for number in before:
+        signal.signal(number, handler)
+    try:
+        yield restore
+    finally:
+        restore()
+
+
+@contextmanager
+def deferred() -> Iterator[None]:
+    """Let a signal that comes while the block lasts act behind it; a second one acts at once.
+
+    Behind the block all handlers are those before it, whatever code in it has set, also in C.
+    """
+    came: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        came.append(number)
+        if len(came) > 1:
+            restore()
+            signal.raise_signal(number)
+
+    alarm = signal.getsignal(signal.SIGALRM)
+    with handled(note) as restore:
+        try:
+            yield
+        finally:
+            if is_main_thread():
+                signal.signal(signal.SIGALRM, alarm)
+    if came:
+        signal.raise_signal(came[0])
 
 
 class Control:
@@ -65,16 +124,11 @@ class Control:
 
     @contextmanager
     def listening(self, *, patience: float) -> Iterator[None]:
-        """Take SIGINT and SIGTERM as requests to stop while the context lasts. In other threads than the main one, do nothing.
+        """Take the signals of `ENDING` as requests to stop while the context lasts. Only the main thread can.
 
         A second signal acts as before: it interrupts. So does the first, after `patience` seconds, if the run has not ended by
-        then. A signal that was ignored stays ignored: Ctrl-C is not for a job that a script runs in the background.
+        then.
         """
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-        before = {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}
 
         def note(number: int, _frame: FrameType | None) -> None:
             self._signal = ControlRequest("stop", signal.Signals(number).name)
@@ -82,17 +136,19 @@ class Control:
             signal.signal(signal.SIGALRM, lambda _number, _frame: signal.raise_signal(number))
             signal.setitimer(signal.ITIMER_REAL, patience)
 
-        def restore() -> None:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        alarm = signal.getsignal(signal.SIGALRM)
+        with handled(note) as restore:
+            try:
+                yield
+            finally:
+                if is_main_thread():
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+                    signal.signal(signal.SIGALRM, alarm)
 
-        for number in before:
-            signal.signal(number, note)
-        try:
-            yield
-        finally:
-            restore()
+    @property
+    def is_signalled(self) -> bool:
+        """Whether a signal has asked the run to stop: its process may have little time left."""
+        return self._signal is not None
 
 
 def post(directory: Path, request: ControlRequest) -> None:

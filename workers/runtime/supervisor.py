@@ -21,7 +21,7 @@ from dgs.workers.runtime.caller_outputs import CallerOutputs
 from dgs.workers.runtime.checkpointing import Checkpointing
 from dgs.workers.runtime.control import Control
 from dgs.workers.runtime.deployment import Deployment
-from dgs.workers.runtime.figures import CheckpointFigures, RunFigures
+from dgs.workers.runtime.figures import CheckpointFigures, RunFigures, run_figures
 from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.runtime.run_story import RunStory, in_a_line
 from dgs.workers.runtime.store_opening import RunStores, claimed_tables, opened_store, places_of
@@ -141,15 +141,10 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
 
 
 def _generations(session: Session, drive: Drive, hosts: Callable[[Job], int]) -> JobResult:
-    job = session.job
+    job, began, driven = session.job, time.monotonic(), 0
     while True:
-        point = session.stores.store.begin()
-        session.figures.epoch = point.epoch
-        session.story.begin(point.generation)
-        session.story.says(f"begins generation {point.generation} from epoch {point.epoch}")
-        _clean(job, point)
-        session.publisher.begin(Generation(job.run_id, point.generation, point.epoch))
-        _deliver_dealt_otherwise(job, point)
+        point = _begun(session, job)
+        driven += 1
         try:
             ended = drive(Deployment(job, hosts(job), point), session)
         except LOSSES as error:
@@ -157,8 +152,10 @@ def _generations(session: Session, drive: Drive, hosts: Callable[[Job], int]) ->
             session.stop.generation_lost()
             if session.figures.events > point.events:
                 session.restarts.clear()
-            _pause(session, error, point)
-            continue
+            if not session.control.is_signalled:
+                _pause(session, error, point)
+                continue
+            ended = _given_up(session, error)
         request, epoch = ended.request, session.stop.end()
         if request is not None and request.action == "replan":
             session.control.take()
@@ -166,21 +163,48 @@ def _generations(session: Session, drive: Drive, hosts: Callable[[Job], int]) ->
             session.keep()
             job = session.job = _replanned(session, request.plan or "")
             continue
-        made = session.caller_outputs
-        figures = replace(
-            ended.figures,
-            outputs=session.figures.outputs,
-            skipped=made.skipped,
-            checkpoints=session.figures,
-            restarts=session.restarted,
-        )
-        by, at = (None, None) if request is None else (request.by, epoch)
-        if by is not None and at is None:
-            session.story.says("stops without a checkpoint")
-            session.story.write()
-        else:
-            session.story.forget()
-        return JobResult(ended.state, made.outputs, figures, by, at, made.dead_letters)
+        if driven > 1:  # events are those of all generations, and so is the time
+            ended = replace(ended, figures=replace(ended.figures, seconds=time.monotonic() - began))
+        return _result(session, ended, epoch)
+
+
+def _begun(session: Session, job: Job) -> ResumePoint:
+    """Return the point where a generation begins, once nothing that is not committed is left of those before it."""
+    point = session.stores.store.begin()
+    session.figures.epoch = point.epoch
+    session.story.begin(point.generation)
+    session.story.says(f"begins generation {point.generation} from epoch {point.epoch}")
+    _clean(job, point)
+    session.publisher.begin(Generation(job.run_id, point.generation, point.epoch))
+    _deliver_dealt_otherwise(job, point)
+    return point
+
+
+def _given_up(session: Session, error: DgsError) -> Ended:
+    """Return the end of a run that a signal stops and whose hosts are lost: perhaps the same signal has ended them."""
+    session.caller.notify(f"{error}: the run does not start again, since a signal stops it")
+    session.caller_outputs.discard()
+    figures = run_figures([], None, seconds=0.0, started=0.0)
+    return Ended(None, replace(figures, events_in=session.figures.events), session.control.pending())
+
+
+def _result(session: Session, ended: Ended, epoch: int | None) -> JobResult:
+    """Return the result of the run. `epoch`: the one that was committed for the request that ended it."""
+    made = session.caller_outputs
+    figures = replace(
+        ended.figures,
+        outputs=session.figures.outputs,
+        skipped=made.skipped,
+        checkpoints=session.figures,
+        restarts=session.restarted,
+    )
+    by, at = (None, None) if ended.request is None else (ended.request.by, epoch)
+    if by is not None and at is None:
+        session.story.says("stops without a checkpoint")
+        session.story.write()
+    else:
+        session.story.forget()
+    return JobResult(ended.state, made.outputs, figures, by, at, made.dead_letters)
 
 
 def _clean(job: Job, point: ResumePoint) -> None:

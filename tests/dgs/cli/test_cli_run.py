@@ -276,7 +276,9 @@ def test_status_lines_come_every_ten_seconds_without_a_terminal(capsys):
     )
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_signal_stops_the_run_and_keeps_partial_outputs(project, edit, run_dirs, number, code):
     marker = project / "started"
     # naps, for a signal between the check for signals and a long sleep would wait for its end

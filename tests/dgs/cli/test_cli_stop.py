@@ -35,7 +35,9 @@ from tests.dgs.recovering import (
 )
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 @pytest.mark.parametrize("section", ["", CHECKPOINT])
 def test_signal_stops_at_a_checkpoint_and_the_run_can_be_resumed(project, dgs, number, code, section):
     write_project(project, plan=PLAN + section, waits_at=[EARLY])
@@ -43,7 +45,7 @@ def test_signal_stops_at_a_checkpoint_and_the_run_can_be_resumed(project, dgs, n
         done = dgs("run plan.yaml --run-dir there")
     results = RunDirectory(THERE).results()
     assert (done.code, done.out) == (code, "")
-    who = {130: "Ctrl-C", 143: "a termination signal"}[code]
+    who = {129: "the end of its terminal", 130: "Ctrl-C", 143: "a termination signal"}[code]
     events, epoch = results["events_in"], results["epoch"]
     assert done.err == (
         f"dgs: sums was stopped by {who}; {events} events in epoch {epoch} are committed; outputs in out; "

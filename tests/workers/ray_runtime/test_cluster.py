@@ -2,6 +2,8 @@
 
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 
@@ -11,3 +13,33 @@ def test_a_cluster_of_our_own_keeps_its_files_where_only_this_user_may_enter(ray
     assert private.name.startswith("dgs-ray-")
     assert stat.S_IMODE(private.stat().st_mode) == 0o700
     assert private.stat().st_uid == os.getuid()
+
+
+SIGNALLED = """
+import os, signal, threading, time
+from dgs.workers.ray_runtime.cluster import cluster
+
+def note(number, frame):
+    print("got", number, flush=True)
+
+def send(number):
+    os.kill(os.getpid(), number)
+
+signal.signal(signal.SIGTERM, note)
+threading.Timer(0.5, send, [signal.SIGTERM]).start()  # while Ray starts
+with cluster("local", 1):
+    print("started", flush=True)
+    for _ in range(2):
+        send(signal.SIGTERM)
+        time.sleep(0.1)
+    time.sleep(4)  # longer than Ray's own handler leaves a process alive
+print("ended", flush=True)
+"""
+
+
+def test_ray_takes_no_signal_from_those_who_wait_for_it():
+    """Ray's handlers, one in Python and one in C++, would end the process with exit codes of their own."""
+    command = [sys.executable, "-c", SIGNALLED]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.splitlines() == ["got 15", "started", "got 15", "got 15", "ended"]
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,60 @@
+"""Signals that come at a bad moment act behind it, and handlers of others do not stay."""
+
+import signal
+
+import pytest
+
+from dgs.workers.runtime.control import ENDING, deferred
+
+
+class Came(BaseException):
+    pass
+
+
+@pytest.fixture(params=ENDING, ids=lambda number: number.name)
+def number(request):
+    def come(number, _frame):
+        raise Came(number)
+
+    known = signal.signal(request.param, come)
+    yield request.param
+    signal.signal(request.param, known)
+
+
+def test_signal_acts_behind_the_block_although_others_have_set_handlers(number):
+    steps = []
+
+    def busy():
+        with deferred():
+            signal.raise_signal(number)
+            steps.append("goes on")
+            signal.signal(number, lambda *_: None)
+            signal.signal(signal.SIGALRM, lambda *_: None)
+
+    with pytest.raises(Came):
+        busy()
+    assert steps == ["goes on"]
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+    with pytest.raises(Came):
+        signal.raise_signal(number)
+
+
+def test_second_signal_acts_at_once(number):
+    steps = []
+
+    def busy():
+        with deferred():
+            for step in ("first", "second"):
+                signal.raise_signal(number)
+                steps.append(step)
+
+    with pytest.raises(Came):
+        busy()
+    assert steps == ["first"]
+
+
+def test_ignored_signal_stays_ignored(number):
+    signal.signal(number, signal.SIG_IGN)
+    with deferred():
+        signal.raise_signal(number)
+        assert signal.getsignal(number) is signal.SIG_IGN
