@@ -1,4 +1,4 @@
-"""dgs as a user has it: a wheel, and an environment in which nothing but the wheel knows of dgs.
+"""dgs as a user installs it: a wheel, in an environment where only the wheel knows dgs.
 
 The environment finds Ray, NumPy and the others where the tests find them, but not the checkout: neither its folder nor an
 editable install is on its path.
@@ -39,7 +39,7 @@ class Environment:
 
     @property
     def packages(self) -> Path:
-        """Where packages are installed."""
+        """The directory of installed packages."""
         return Path(sysconfig.get_path("purelib", vars={"base": str(self.path), "platbase": str(self.path)}))
 
     def run(self, *command: str | Path, cwd: Path, timeout: float = 300) -> subprocess.CompletedProcess[str]:

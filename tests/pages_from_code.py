@@ -1,4 +1,4 @@
-"""What pages of docs/ take from the code: the picture of the rooms, and the lines on which names are defined.
+"""The parts of docs/ that are made from the code: the picture of the rooms, and the lines on which names are defined.
 
 `python -m tests.pages_from_code` writes both anew. `test_docs.py` fails where a page says something else than the code.
 """

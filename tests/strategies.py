@@ -67,7 +67,7 @@ class Workload:
 
     @property
     def events(self) -> int:
-        """How many events there are."""
+        """The number of events."""
         return sum(len(batch) for stream in self.batches for batch in stream)
 
     def __repr__(self) -> str:

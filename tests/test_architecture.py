@@ -1,4 +1,4 @@
-"""The rules of the whole code base that no linter knows: who imports whom, what is pure, what must not be there.
+"""The rules of the whole code base that no linter knows: imports between rooms, pure folders, forbidden constructs.
 
 Every rule is a function from a module's syntax tree to what it finds; each is also shown code that breaks it.
 """

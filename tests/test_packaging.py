@@ -206,7 +206,7 @@ def test_a_plan_file_runs_beside_modules_named_as_our_layers(runtime, installed,
 @pytest.mark.parametrize("script", ["defines.py", "imports.py"])
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_a_script_runs_beside_modules_named_as_our_layers(runtime, script, installed, project, tmp_path):
-    """What a script defines is shipped by value; what it imports, by the name of its module."""
+    """Classes that a script defines are shipped by value, and those that it imports by the name of their module."""
     done = installed.run("python", project / script, runtime, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)

@@ -1,4 +1,4 @@
-"""What version 0.1.0 saved is read today: `golden/saved` was written by its code, before any module moved.
+"""Data saved by version 0.1.0 can be read today: its code wrote `golden/saved` before any module moved.
 
 `registered.json` has one value of each type that checkpoints and logs hold, as bytes of the codec. The archive is a project whose
 run was stopped half-way: checkpoints, an event log, dead letters, a run record, and output files and a table.

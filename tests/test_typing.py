@@ -1,4 +1,4 @@
-"""What type checkers see of dgs: mypy reads a user's files, in an environment with the wheel, and away from the checkout.
+"""The types of dgs as type checkers see them: mypy reads a user's files, in an environment with the wheel, outside the checkout.
 
 A comment at the end of a line says what mypy says about the line: `# error:` is a part of it, `# reveals:` the type, without names of modules.
 """

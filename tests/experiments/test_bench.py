@@ -1,4 +1,4 @@
-"""The benchmarks: what is right, the baselines, the sweeps, what is reported, and that a wrong answer fails."""
+"""The benchmarks: right outputs, the baselines, the sweeps, the report, and a failure for wrong outputs."""
 
 import json
 from dataclasses import replace

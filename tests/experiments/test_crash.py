@@ -1,4 +1,4 @@
-"""The crash experiment: it finds what is lost and what comes twice, and a small one of it finds nothing."""
+"""The crash experiment: it finds losses and repetitions, and a small run of it finds none."""
 
 from __future__ import annotations
 

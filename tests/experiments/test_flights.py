@@ -59,7 +59,7 @@ def raw_rows(name):
 
 
 def departure(row, zone):
-    """When a flight of the raw file left, in UTC seconds, by the words of the data's README and the standard library."""
+    """Return the departure of a flight in the raw file, in UTC seconds, by the data's README and the standard library."""
     hours, minutes = divmod(int(row["dep_time"]), 100)
     delay = int(row["dep_delay"])
     scheduled = (hours * 60 + minutes - delay) % 1440

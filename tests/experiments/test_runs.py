@@ -1,4 +1,4 @@
-"""The beginning of every experiment, on the local runtime with two leaves at least, has the sequential outputs."""
+"""The beginning of every experiment has the sequential outputs, on the local runtime with at least two leaves."""
 
 from pathlib import Path
 

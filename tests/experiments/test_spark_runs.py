@@ -1,4 +1,4 @@
-"""The experiments whose input Spark reads: the events are those of the generators, the tables hold what the sequential program gives."""
+"""Experiments whose input Spark reads: events equal the generators', and tables hold the sequential program's outputs."""
 
 import json
 from collections import Counter
@@ -25,7 +25,7 @@ needs_data = [
 
 
 def tables(place, events):
-    """Where a run puts its tables: not beside the plan file, where somebody may be looking at others."""
+    """The directory for a run's tables. It is not beside the plan file, where another process may use other tables."""
     return {
         "checkpoint.spark": {"path": str(place / "checkpoints")},
         "sinks": [{"spark": {"path": str(place / "outputs")}}],
@@ -34,7 +34,7 @@ def tables(place, events):
 
 
 def kept(place):
-    """What the table of checkpoints says of the end: is it the end, events, outputs."""
+    """Return the facts of the last row of the table of checkpoints: is it the end, events, outputs."""
     rows = pq.read_table(place / "checkpoints").to_pylist()
     last = max(rows, key=lambda row: row["epoch"])
     assert len({row["epoch"] for row in rows}) == len(rows)

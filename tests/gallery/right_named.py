@@ -1,4 +1,4 @@
-"""More programs that are right: the brothers of those in `wrong_named`, and some that numbers and texts in code could mislead.
+"""More right programs: counterparts of those in `wrong_named`, and some with misleading numbers and texts in their code.
 
 >>> "percentages" in RIGHT
 True

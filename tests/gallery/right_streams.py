@@ -1,4 +1,4 @@
-"""More programs that are right and unusual, of the kinds whose wrong brothers are in `wrong_streams`.
+"""More right and unusual programs: counterparts of those in `wrong_streams`.
 
 >>> "least_recently_used" in RIGHT
 True

@@ -1,4 +1,4 @@
-"""Programs with one mistake each that shows only where their own code names a number or a text, or in what columns they are given.
+"""Programs with one mistake each that shows only at a number or a text in their own code, or with certain columns.
 
 >>> WRONG["alarms_of_the_left"].laws
 ('C2', 'C1')

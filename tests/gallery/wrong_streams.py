@@ -1,4 +1,4 @@
-"""More programs with one mistake each: those of stream programs in particular, and those that one process does not show.
+"""More programs with one mistake each: stream programs, and mistakes that one process does not show.
 
 >>> WRONG["lists_a_set"].laws
 ('resume', 'elsewhere')
@@ -230,7 +230,7 @@ TTL = 60_000
 
 @breaks("forgets_others", "C3")
 class ForgetsOthers(KeyedState):
-    """What has expired is dropped at the next event, of whatever key."""
+    """A program that drops expired entries of all keys at the next event of any key."""
 
     changes = (PUT,)
 

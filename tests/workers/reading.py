@@ -1,4 +1,4 @@
-"""Open a source, read it to its end, and look at what came: what the tests of sources share."""
+"""Helpers of the tests of sources: open a source, read it to its end, and look at its events."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A finished run goes on when its streams have grown: where they ended then is no end for ever."""
+"""A finished run goes on when its streams have grown: its end counts for the streams of that time only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The local and the Ray runtime: the same state machines over real sources and processes, the same outputs."""
+"""The local and the Ray runtime: the same state machines with real sources and processes give the same outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole runs with `on_error: skip`: where the dead letters are, what a run says of them, and that each is there once."""
+"""Whole runs with `on_error: skip`: the place of dead letters, the run's report on them, and each letter once."""
 
 from __future__ import annotations
 

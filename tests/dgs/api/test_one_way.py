@@ -1,4 +1,4 @@
-"""The way of a plan file through the modules: each file is read and resolved once, and the way enters few modules."""
+"""The way of a plan file through the modules: each file is read and resolved once, and few modules are entered."""
 
 import sys
 import threading

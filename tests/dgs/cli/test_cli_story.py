@@ -1,4 +1,4 @@
-"""`dgs explain --story`: what happened before a run failed, and which runs leave a story."""
+"""`dgs explain --story`: the story of a run before it failed, and which runs leave one."""
 
 import json
 import re

@@ -178,7 +178,7 @@ class LateForItsHeartbeat(Events):
 
 
 class ConsumesTheRows(Right):
-    """What one object reads is gone for the others."""
+    """A source whose rows are gone for other objects once one object has read them."""
 
     left = None
 

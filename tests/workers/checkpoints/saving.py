@@ -1,4 +1,4 @@
-"""What tests of stores commit: checkpoints of which every part tells its epoch, so that a mixture of two is noticed.
+"""Checkpoints for tests of stores. Every part contains the epoch, so that a mixture of two is noticed.
 
 >>> checkpoint(7).state
 b'state of 7'

@@ -1,4 +1,4 @@
-"""Looking at a directory of checkpoints and tidying it, without knowing the program."""
+"""Directories of checkpoints, listed, verified and pruned without knowing the program."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The store of checkpoints on a real disk: what it resumes from, what it refuses, what it keeps."""
+"""The store of checkpoints on a real disk: which state it resumes from, which ones it refuses, and which it keeps."""
 
 import os
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The law of the store: whatever crashes or fails, what a run begins from is the last checkpoint or the one before, whole.
+"""The law of the store: after any crash or failure, a run begins from the last checkpoint or the one before, whole.
 
 The oracle knows only what was attempted, what was acknowledged and what was published; never how files are written.
 """

@@ -1,4 +1,4 @@
-"""Event logs: what is written is read, once, in any order of crashes and repetitions; damage has a name."""
+"""Event logs: written rows are read once, after any crashes and repetitions, and damage is reported."""
 
 import subprocess
 import sys

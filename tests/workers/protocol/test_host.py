@@ -1,4 +1,4 @@
-"""Hosts: frames (R1), which source may be read (R11), events to their owners."""
+"""Hosts: frames (R1), the source to read next (R11), and events to the owners of their tags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers, mailboxes and hosts notice when what holds between steps does not hold: one part of a state is spoilt at a time."""
+"""Workers, mailboxes and hosts notice broken invariants: each test corrupts one part of a state."""
 
 from __future__ import annotations
 

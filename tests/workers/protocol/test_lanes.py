@@ -1,4 +1,4 @@
-"""Lanes partition every worker's tags, and only tags that nobody else can tell apart share one."""
+"""Lanes partition every worker's tags, and tags share a lane only if no other worker tells them apart."""
 
 from __future__ import annotations
 

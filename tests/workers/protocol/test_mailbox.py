@@ -1,4 +1,4 @@
-"""Mailboxes let many events go at once; the rule they follow is stated for one event at a time, and tested against that."""
+"""Mailboxes release many events at once, and are tested against their rule for one event at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each rule of the protocol removed in turn: the seeded scheduler must notice, or it would not notice our mistakes either."""
+"""Each rule of the protocol is removed in turn, and the seeded scheduler must notice it."""
 
 from __future__ import annotations
 

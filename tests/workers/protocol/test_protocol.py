@@ -1,4 +1,4 @@
-"""The plans and arrival orders that broke earlier protocols, each a named test (design: R3, R4, R6)."""
+"""Plans and arrival orders that broke earlier protocols, each as a named test (design: R3, R4, R6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Releases are processed in orders that dependent lanes agree with."""
+"""Releases are processed in orders that respect dependent lanes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events whose update raises are left out, under every plan, order and fault, as the sequential program leaves them out."""
+"""Events whose update raises are left out, under every plan, order and fault, as in the sequential program."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from tests.workers.simulated.test_simulation import SMALL_BUFFER, events_below, 
 
 
 class Poison(Exception):  # noqa: N818 - what a user's program would raise
-    """What an event holds that `update` cannot take."""
+    """A payload that makes `update` raise."""
 
 
 def is_poison(payload: Any) -> bool:

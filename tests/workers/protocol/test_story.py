@@ -1,4 +1,4 @@
-"""Notes of a host, and the sentences that are made of them."""
+"""Notes of a host, and the sentences made from them."""
 
 import weakref
 

@@ -1,4 +1,4 @@
-"""Clusters that a run starts for itself: nobody else can enter the directory where they keep their sockets and logs."""
+"""Clusters that a run starts: only its user can enter the directory of their sockets and logs."""
 
 import os
 import stat

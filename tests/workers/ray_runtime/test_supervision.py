@@ -1,4 +1,4 @@
-"""Hosts that die: real processes and SIGKILL. The run goes on from its last checkpoint, nothing is lost and nothing comes twice."""
+"""Hosts that die (real processes, SIGKILL): the run goes on from its last checkpoint without loss or repetition."""
 
 from __future__ import annotations
 
@@ -166,12 +166,12 @@ class Falling:
 
     @property
     def fallen(self) -> list[float]:
-        """When hosts fell."""
+        """The times at which hosts died."""
         return sorted(path.stat().st_mtime for path in (self.tmp_path / "fallen").iterdir())
 
     @property
     def notices(self) -> list[str]:
-        """What the caller was told, from the second colon on."""
+        """The notices to the caller, from the second colon on."""
         return [text.rpartition(": ")[2] for _, text in self.told]
 
 
@@ -210,7 +210,7 @@ def comes_true(claim: Callable[[], bool]) -> bool:
 
 @pytest.fixture
 def tokens(monkeypatch) -> list[bytes]:
-    """What the hosts of each generation show each other: what other runs of this machine leave is not the test's affair."""
+    """The tokens of the hosts of each generation. They tell directories of this test from those of other runs."""
     made, new_secret = [], zeromq.new_secret
 
     def noted():
@@ -336,7 +336,7 @@ def test_a_host_that_takes_long_to_open_is_not_lost(tmp_path, monkeypatch):
             return super().init()
 
     def ask(hosts: RayHosts, call: Any, *, is_long: bool = False) -> list[Any]:
-        """What may take long has taken longer than it should when hosts are asked whether they are alive."""
+        """Let long calls time out at once, so that hosts are asked whether they are alive."""
         answers = asked(hosts, call, 0.1 if is_long else PATIENCE, is_long=is_long)
         if opening.exists() and not is_long:
             alive.touch()

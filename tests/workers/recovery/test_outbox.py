@@ -1,4 +1,4 @@
-"""Outputs that travelled in a checkpoint reach their sink before anything newer, also when streams are dealt otherwise by then."""
+"""Outputs from a checkpoint's outbox reach their sink before newer ones, also if streams are dealt in another way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a run is with a request: every stage, and which of them ends a generation."""
+"""The stages of a request to stop or to move, and which of them end a generation."""
 
 import pytest
 from hypothesis import given

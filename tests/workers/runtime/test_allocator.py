@@ -1,4 +1,4 @@
-"""Freed memory is kept: counted in the pages that the system has to make anew, in a process of its own."""
+"""Freed memory is kept: a new process counts the pages that the system has to make again."""
 
 from __future__ import annotations
 

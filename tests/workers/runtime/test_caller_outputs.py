@@ -1,4 +1,4 @@
-"""Outputs at the caller: as they come, or when their epoch is committed."""
+"""Outputs at the caller: at once, or when their epoch is committed."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which checkpoints are asked for, and which are committed: those that say something new, and those for a request."""
+"""The schedule of checkpoints: when one is requested, and which ones are committed (those with news, and those for a request)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests to a run that several processes post at once: none is lost, and each kind has its turn."""
+"""Requests that several processes post to a run at once: none is lost, and each kind gets its turn."""
 
 import itertools
 import signal

@@ -1,4 +1,4 @@
-"""The engine of one host: which source it reads when live ones have nothing, and how long its driver may sleep."""
+"""The engine of one host: the source that it reads when live ones have no events, and how long its driver may sleep."""
 
 from __future__ import annotations
 

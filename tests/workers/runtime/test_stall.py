@@ -1,4 +1,4 @@
-"""What a run that stands still says: which worker, for which stream, since when."""
+"""The sentence on a run without progress: the worker, the stream that it waits for, and since when."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ WAITS = re.compile(
 
 
 class Answering(io.StringIO):
-    """What a run tells its caller; the stream that it waits for goes on, and ends, once that was said."""
+    """The notices of a run. After the first one, the stream that the run waits for goes on and ends."""
 
     def __init__(self, log):
         super().__init__()

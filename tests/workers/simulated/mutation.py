@@ -1,4 +1,4 @@
-"""Hunting mutants: with one rule removed, some seed must fail, and soon.
+"""A hunt for mutants: with one rule removed, some seed must fail, and soon.
 
 A mutant is a function that patches the real classes; its docstring is the rule that it removes. It is killed by a wrong output
 or state, by an invariant of ours, a file that is gone (KeyError), or a run that cannot end. A mistake in a mutant, say an

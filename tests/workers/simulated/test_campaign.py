@@ -1,4 +1,4 @@
-"""Campaigns over seeds: a wrong program is found, told with the command that replays it, and made small."""
+"""Campaigns over seeds: a wrong program is found, reported with the command that replays it, and made small."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HIT, ASK = dgs.kind("hit", key=int), dgs.kind("ask", key=int)
 
 
 class Hits(dgs.Program):
-    """How often each key was hit, told when asked."""
+    """Counts the hits of each key, and outputs the count when asked."""
 
     depends = dgs.Dependence((HIT, HIT, dgs.SAME_KEY), (HIT, ASK, dgs.SAME_KEY))
 

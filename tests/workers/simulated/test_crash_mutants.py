@@ -1,4 +1,4 @@
-"""Each rule of recovery removed in turn: random faults must notice, or they would not notice our mistakes either.
+"""Each rule of recovery is removed in turn, and random faults must notice it.
 
 The rules of the files of checkpoints are in test_store_mutants.
 """

@@ -1,4 +1,4 @@
-"""Random programs under random faults and plans: nothing is lost, nothing comes twice, every checkpoint is what it says."""
+"""Random programs under random faults and plans: no output is lost or repeated, and every checkpoint is right."""
 
 from __future__ import annotations
 

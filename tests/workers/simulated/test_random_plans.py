@@ -1,4 +1,4 @@
-"""Programs under random plans: a wrong one is found, and told with a small plan, a small input and the outputs that differ."""
+"""Programs under random plans: a wrong one is reported with a small plan, a small input and its wrong outputs."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Random programs under random plans and delivery orders give what the sequential program gives."""
+"""Random programs under random plans and delivery orders give the outputs of the sequential program."""
 
 from __future__ import annotations
 

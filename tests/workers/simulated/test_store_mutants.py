@@ -1,4 +1,4 @@
-"""Each rule of the files of checkpoints removed in turn: a disk that fails and crashes must notice."""
+"""Each rule for the files of checkpoints is removed in turn, and a disk that fails and crashes must notice it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sinks of users: what is staged travels to the publisher, and what they do wrong is named."""
+"""Users' sinks: staged outputs travel to the publisher, and errors name the mistake."""
 
 import sys
 

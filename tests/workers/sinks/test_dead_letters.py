@@ -1,4 +1,4 @@
-"""Dead letters, functions as sinks, and what is said of sinks that may repeat."""
+"""Dead letters, functions as sinks, and the sentence on sinks that may repeat outputs."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""High-water marks: every output is accepted once, however often it comes and however its stream is dealt."""
+"""High-water marks: every output is accepted once, in spite of repeats and other dealings of its stream."""
 
 import numpy as np
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Outputs take the place of outputs only: files that dgs did not write stay, and a run refuses to write among them."""
+"""Outputs replace only outputs: files that dgs did not write stay, and a run refuses to write among them."""
 
 import json
 from pathlib import Path

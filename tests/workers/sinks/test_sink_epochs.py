@@ -1,4 +1,4 @@
-"""Sinks of files by epochs: durable when staged, under final names when published, and nothing of dead generations."""
+"""File sinks with epochs: durable when staged, with final names when published, and no files of dead generations."""
 
 import hashlib
 import json

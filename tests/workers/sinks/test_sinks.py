@@ -1,4 +1,4 @@
-"""Sinks: what is written is what was emitted, under final names only when the run is complete."""
+"""Sinks: files hold the emitted outputs, and get final names only when the run is complete."""
 
 import csv
 import datetime as dt

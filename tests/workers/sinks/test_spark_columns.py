@@ -1,4 +1,4 @@
-"""Sinks write columns without a look at single values, and what they write is what the single values would give."""
+"""Sinks write whole columns, with the same result as single values would give."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The sqlite sink: every output is in the table once, whatever is repeated, locked, killed or resumed."""
+"""The sqlite sink: every output is in the table once, after repeats, locks, kills and resumes."""
 
 import json
 import sqlite3

@@ -1,4 +1,4 @@
-"""Sources as users write them: what the tests of custom sources read."""
+"""Sources as users write them, for the tests of custom sources."""
 
 from typing import ClassVar
 

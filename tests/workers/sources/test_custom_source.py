@@ -1,4 +1,4 @@
-"""Sources of users: rows in all forms, going on from bookmarks, live ones, and what they do wrong."""
+"""Users' sources: rows in all forms, bookmarks, live sources, and their mistakes."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Where `--max-events` cuts: against sorting all events."""
+"""The key at which `--max-events` cuts, compared with sorting all events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a source was: what may have changed when a run is resumed, and what must not have; beginning behind the first rows."""
+"""Descriptions of sources: which changes a resumed run allows, and which it refuses. Also beginning after the first rows."""
 
 from pathlib import Path
 

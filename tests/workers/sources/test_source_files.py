@@ -1,4 +1,4 @@
-"""CSV, JSON lines, Parquet: what comes out, and what is said of files that are wrong."""
+"""CSV, JSON lines and Parquet: the events that they give, and errors for wrong files."""
 
 import datetime as dt
 import gzip

@@ -1,4 +1,4 @@
-"""Events from Python: items of memory sources, what generators yield."""
+"""Events from Python: items of memory sources and of generators."""
 
 import textwrap
 

@@ -1,4 +1,4 @@
-"""Live sources by a clock that tests turn: pace, linger, heartbeats, and what comes too late for them."""
+"""Live sources with a clock that tests set: pace, linger, heartbeats, and late events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Event logs as sources: the same events as from memory, live and after rows were deleted."""
+"""Event logs as sources: the same events as from memory, also live and after rows were deleted."""
 
 import tempfile
 from pathlib import Path

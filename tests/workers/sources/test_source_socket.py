@@ -1,4 +1,4 @@
-"""The socket source: nothing that was acknowledged is lost, nothing is read that is not durable, nothing bad is silent."""
+"""The socket source: acknowledged rows are never lost, only durable rows are read, and bad lines are reported."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""Tags and payloads of rows: from columns of every form, and what is said of those that are wrong."""
+"""Tags and payloads of rows: from columns of every form, and errors for wrong ones."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""Disks: what `write_new` writes is whole and durable, and the simulated disk fails as real ones do."""
+"""Disks: `write_new` writes whole and durable files, and the simulated disk fails like real ones."""
 
 import errno
 import os

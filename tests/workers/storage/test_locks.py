@@ -1,4 +1,4 @@
-"""Locks on files: one has it, others see who, and looking keeps nobody from taking it."""
+"""Locks on files: one process has a lock, others see the holder, and a look keeps no process from taking it."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""Framed files: what is read is what was written, and nothing else is taken for it."""
+"""Sealed files: they read back as they were written, and no other file is taken for one."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: of two writers one wins, and a failure leaves nothing beside them."""
+"""Files that appear whole or not at all: one of two writers wins, and a failure leaves no other files."""
 
 import errno
 import os

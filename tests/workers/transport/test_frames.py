@@ -1,4 +1,4 @@
-"""Frames as bytes: what comes back is what was sent, and nothing else passes for a frame."""
+"""Frames as bytes: they read back as they were sent, and no other bytes are taken for a frame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run on this machine is reachable from this machine only: what the processes of a run listen on, Ray's included."""
+"""A run on this machine listens on this machine only, Ray's processes included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transports: frames in order, none lost, strangers kept out, and what is on its way is bounded."""
+"""Transports: frames come in order without loss, strangers are kept out, and the bytes in flight are bounded."""
 
 from __future__ import annotations
 
@@ -328,7 +328,7 @@ def job(tmp_path: Path, buffer_bytes: str) -> Job:
 
 
 def turn(engine, transport):
-    """What the loop of a host does once; return the outputs."""
+    """Do one turn of the loop of a host; return the outputs."""
     for arrived in transport.receive(0.001):
         engine.take(arrived)
     engine.step()

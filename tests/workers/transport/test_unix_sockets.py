@@ -1,4 +1,4 @@
-"""Sockets of one machine: who may enter, what is left behind, what comes in memory, and what waits for room."""
+"""Sockets of one machine: who may enter, which files stay behind, frames in memory, and frames that wait for room."""
 
 from __future__ import annotations
 
