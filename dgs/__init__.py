@@ -20,10 +20,11 @@ if TYPE_CHECKING:  # the table below as type checkers read it
     from dgs.model.order import Heartbeat, OrderKey
     from dgs.model.program import Emit, EmitBatch, ForkJoin, Program, StateType
     from dgs.model.tag_sets import TagSet
-    from dgs.model.tags import ImplTag, Kind, Tag, kind
+    from dgs.model.tags import ANY, ImplTag, Kind, Tag, kind
 
 _HOME = {
     "ALWAYS": "dgs.model.dependence",
+    "ANY": "dgs.model.tags",
     "SAME_KEY": "dgs.model.dependence",
     "Dependence": "dgs.model.dependence",
     "DgsError": "dgs.errors",
@@ -52,6 +53,7 @@ _HOME = {
 
 __all__ = [
     "ALWAYS",
+    "ANY",
     "SAME_KEY",
     "Dependence",
     "DgsError",

@@ -134,10 +134,18 @@ def _item_from_data(item: Any, program: Program, carried: TagSet | None) -> TagS
         _refuse(item, "`kind` is missing")
     if set(item) == {"kind"}:
         return _whole_kind(kind, program, carried)
+    _check_kind(kind, item, program)
     return TagSet.from_kinds({kind: _keys_from_data(item)})
 
 
+def _check_kind(kind: str, item: Any, program: Program) -> None:
+    problem = program.kind_problem(kind)
+    if problem is not None:
+        _refuse(item, problem)
+
+
 def _whole_kind(kind: str, program: Program, carried: TagSet | None) -> TagSet:
+    _check_kind(kind, kind, program)
     if carried is not None and kind in carried:
         return TagSet.from_kinds({kind: carried.keys(kind)})
     return TagSet.of(program.kind(kind))

@@ -125,6 +125,7 @@ UNSAFE_CALLS = frozenset(["eval", "exec", "__import__", "yaml.load", "os.system"
 
 PUBLIC = [
     "ALWAYS",
+    "ANY",
     "SAME_KEY",
     "Dependence",
     "DgsError",

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dgs.errors import UsageError
+from dgs.errors import PlanFileError, UsageError
 from dgs.job.run_directory import RunDirectory, relocated
 from dgs.job.schema import FileSink, PlanFile, SinkConfig
 from dgs.job.settings import Given, Settings, resolve
@@ -206,8 +207,10 @@ def from_program(
 def load(request: Request) -> Program:
     """Return the program of a request. Raises ProgramImportError, AsymmetricDependenceError."""
     from dgs.job.loading import load_program
+    from dgs.model.declarations import check_declarations
 
     program = request.program or load_program(request.settings.config.program, request.base_dir)
+    check_declarations(program)
     _ = program.dependence  # this checks a functional dependence for symmetry, before planning
     return program
 
@@ -224,7 +227,8 @@ def prepare(request: Request, *, plan: Plan | None = None, max_events: int | Non
         from dgs.workers.sinks.publisher import Publisher
 
         Publisher(config.sinks, request.base_dir, program=program.name)  # refuses classes that are not sinks
-    seen = topology(config.streams, machines(config), context)
+    with _placed(request):
+        seen = topology(config.streams, machines(config), context)
     given = plan or _written_plan(request, program, seen.impl_tags())
     if given is not None:
         check(given, program, seen.impl_tags())
@@ -262,6 +266,20 @@ def replanned(prepared: Prepared, **options: Any) -> Prepared:
     """Return the same request with the plan for other optimizer options."""
     made = make_plan(prepared.config, prepared.program, prepared.topology, **options)
     return replace(prepared, plan=made)
+
+
+@contextmanager
+def _placed(request: Request) -> Iterator[None]:
+    """Say of tags that do not fit the program in which line of the plan file they stand."""
+    try:
+        yield
+    except PlanFileError as error:
+        numbers = {stream.id: i for i, stream in enumerate(request.settings.config.streams)}
+        number = numbers.get(error.facts.get("stream", ""))
+        if number is None or not request.is_from_file:
+            raise
+        origin = request.settings.origin(("streams", number, "tags"))
+        raise PlanFileError(**{**error.facts, "where": f"{origin}: {error.where}"}) from None
 
 
 def _written_plan(request: Request, program: Program, everything: ImplTagSet) -> Plan | None:

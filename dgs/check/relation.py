@@ -14,6 +14,7 @@ from itertools import islice
 
 from dgs.check.laws.contract import Finding
 from dgs.errors import AsymmetricDependenceError, DgsError
+from dgs.model.declarations import check_declarations
 from dgs.model.dependence import Rule, When
 from dgs.model.program import Program
 from dgs.model.tags import Tag
@@ -26,7 +27,8 @@ MOST_TAGS = 60
 
 
 def relation_finding(program: Program) -> Finding | None:
-    """Return the problem with the relation, None if there is none. Raises DgsError if it is not a relation at all."""
+    """Return the problem with the relation, None if there is none. Raises ProgramError if the program's declarations are wrong."""
+    check_declarations(program)
     try:
         relation = program.dependence
     except AsymmetricDependenceError as error:

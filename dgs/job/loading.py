@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from dgs.errors import DgsError, ProgramImportError
-from dgs.job.problems import did_you_mean
+from dgs.errors.nearest import did_you_mean
 from dgs.job.schema import ProgramConfig
 from dgs.model.program import Program
 from dgs.model.user_code import RAISED, is_interrupt, user_trace

@@ -19,10 +19,11 @@ from __future__ import annotations
 import types
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+
+from dgs.errors.nearest import did_you_mean
 
 Place = tuple[str | int, ...]
 
@@ -179,13 +180,6 @@ def show(data: Any) -> str:
         return "a list"
     text = repr(data)
     return text if len(text) <= _SHOWN_LENGTH else text[: _SHOWN_LENGTH - 3] + "..."
-
-
-def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """Return `; did you mean 'x'?` if one of the known words is close, else nothing."""
-    by_lower = {name.lower(): name for name in known}
-    close = get_close_matches(word.lower(), list(by_lower), n=1, cutoff=0.6)
-    return f"; did you mean {by_lower[close[0]]!r}?" if close else ""
 
 
 def _unknown_key(key: str, annotations: list[Any]) -> str:

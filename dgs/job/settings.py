@@ -22,8 +22,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from dgs.errors import PlanFileError, UsageError
+from dgs.errors.nearest import did_you_mean
 from dgs.job.document import Document, Place, parse_value
-from dgs.job.problems import Problem, did_you_mean, problems_in
+from dgs.job.problems import Problem, problems_in
 from dgs.job.schema import PlanFile
 
 VARIABLES = {

@@ -21,7 +21,7 @@ from dgs.errors import PlanFileError
 from dgs.job.schema import ColumnRef, StreamConfig, TagConfig
 from dgs.model.program import Program
 from dgs.model.tag_sets import TagSet, union
-from dgs.model.tags import Kind, Tag
+from dgs.model.tags import AnyKind, Kind, Tag
 
 
 def declared_tags(config: StreamConfig, program: Program) -> TagSet:
@@ -31,8 +31,8 @@ def declared_tags(config: StreamConfig, program: Program) -> TagSet:
     program, else any at all. The list form has exactly the listed tags; there, `{kind: view}` of a kind with keys is the whole
     kind.
 
-    Raises PlanFileError for a key of a kind without keys, a missing key of a kind with keys (except in the list form), or a key
-    outside the kind's domain.
+    Raises PlanFileError for a kind that the program does not declare, a key of a kind without keys, a missing key of a kind with
+    keys (except in the list form), or a key outside the kind's domain.
     """
     if isinstance(config.tags, list):
         return union(_listed(item, config, program) for item in config.tags)
@@ -72,21 +72,28 @@ def _listed(item: TagConfig | str, config: StreamConfig, program: Program) -> Ta
         raise _wrong(
             config, "a list of tags holds literal tags; for tags read from columns write one mapping"
         )
-    if tag.key is None:
-        return TagSet.of(program.kind(tag.kind))
-    return _with_key(program.kind(tag.kind), tag.key, config)
+    kind = _declared(tag.kind, config, program)
+    return TagSet.of(kind) if tag.key is None else _with_key(kind, tag.key, config)
 
 
 def _described(item: TagConfig, config: StreamConfig, program: Program) -> TagSet:
     if isinstance(item.kind, ColumnRef):
-        names = item.kinds if item.kinds is not None else list(program.all_kinds())
+        is_open = isinstance(program.kinds, AnyKind)
+        names = item.kinds if item.kinds is not None else [] if is_open else list(program.all_kinds())
         if not names:
             return TagSet.everything()
-        return union(_of_kind(program.kind(name), item, config) for name in names)
-    kind = program.kind(item.kind)
+        return union(_of_kind(_declared(name, config, program), item, config) for name in names)
+    kind = _declared(item.kind, config, program)
     if item.key is not None and not kind.is_keyed:
         raise _wrong(config, f"kind {item.kind!r} takes no key, but `key:` is given")
     return _of_kind(kind, item, config)
+
+
+def _declared(name: str, config: StreamConfig, program: Program) -> Kind:
+    problem = program.kind_problem(name)
+    if problem is not None:
+        raise _wrong(config, problem)
+    return program.kind(name)
 
 
 def _of_kind(kind: Kind, item: TagConfig, config: StreamConfig) -> TagSet:
@@ -116,4 +123,4 @@ def _with_key(kind: Kind, key: object, config: StreamConfig) -> TagSet:
 
 
 def _wrong(config: StreamConfig, problem: str) -> PlanFileError:
-    return PlanFileError(where=f"stream {config.id!r}, tags", problem=problem)
+    return PlanFileError(where=f"stream {config.id!r}, tags", problem=problem, stream=config.id)

@@ -28,11 +28,12 @@ from types import FunctionType, GenericAlias
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from dgs.errors import ProgramError
+from dgs.errors.nearest import did_you_mean
 from dgs.model.columns import Column
 from dgs.model.dependence import Dependence, TagPredicate
 from dgs.model.events import Event, EventBatch, Int64s
 from dgs.model.tag_sets import TagSet
-from dgs.model.tags import Kind, Tag
+from dgs.model.tags import AnyKind, Kind, Tag
 
 if TYPE_CHECKING:  # `Program[int, str]` says what state and outputs are; at run time it means Program
     from typing import Generic
@@ -116,7 +117,8 @@ class Program(Typed[OwnState, OwnOutput]):
     both open.
 
     `depends`: a Dependence, or a function of two tags over the finite `kinds`; by default everything depends on everything.
-    `kinds`: the kinds of the program with their key domains, unless the rules of `depends` name them already.
+    `kinds`: the kinds of the program with their key domains, unless `depends` or `accumulates` names them already; `dgs.ANY` if events
+    may be of any kind. Events of a kind that the program does not name are refused; a program that names none may not look at tags.
     `accumulates`: kinds for which `update(s, e) == join(s, update(identity(), e))`, with the same outputs for every s.
     `states` and `fork_joins`: several state types and their forks and joins; the first type is the initial one.
     `version`: part of the program's identity; raise it when old states no longer fit, and give `migrate`.
@@ -253,10 +255,18 @@ class Program(Typed[OwnState, OwnOutput]):
             names |= {str(rule.left), str(rule.right)}
         return {name: self.kind(name) for name in sorted(names)}
 
+    def kind_problem(self, name: str) -> str | None:
+        """Return why no event can be of a kind: the program does not declare it. None if it does, or takes any kind."""
+        known = {} if isinstance(self.kinds, AnyKind) else self.all_kinds()
+        if not known or name in known:
+            return None
+        hint = did_you_mean(name, known) or f"; it has {', '.join(known)}, and its `kinds` may name more"
+        return f"program {self.name} has no kind {str(name)!r}{hint}"
+
     def kind(self, name: str) -> Kind:
         """Return the declaration of a kind; a kind that is not declared may have any keys."""
-        declared = {str(k): k for k in self.kinds}
-        for item in (*self.accumulates, *self.dependence.kinds.values()):
+        declared = dict[str, Kind]()
+        for item in (*self.kinds, *self.accumulates, *self.dependence.kinds.values()):
             if isinstance(item, Kind):
                 declared.setdefault(str(item), item)
         return declared.get(name, Kind(name, object))

@@ -130,6 +130,19 @@ class Kind(str):
         return Tag(str(self), key[0])
 
 
+class AnyKind(tuple[Kind, ...]):
+    """The kinds of a program that takes events of any kind: `ANY` is the one instance, and names none."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "dgs.ANY"
+
+
+ANY = AnyKind()
+"""`kinds = dgs.ANY` in a program: events may be of any kind, and a misspelt kind is not noticed."""
+
+
 def kind(
     name: str, key: type | tuple[Key, ...] | list[Key] | range | set[Any] | frozenset[Any] | None = None
 ) -> Kind:

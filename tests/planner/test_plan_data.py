@@ -52,9 +52,18 @@ key_sets = st.one_of(
 )
 tag_sets = st.builds(
     lambda kinds, others: TagSet.from_kinds(kinds, others=others),
-    st.dictionaries(st.sampled_from(["barrier", "view", "level", "new"]), key_sets),
+    st.dictionaries(st.sampled_from(["barrier", "view", "level"]), key_sets),
     st.booleans(),
 )
+
+
+@pytest.mark.parametrize(
+    "item",
+    ["veiw", {"kind": "veiw"}, {"kind": "veiw", "key": "a"}, {"kind": "veiw", "classes": [0], "of": 2}],
+)
+def test_a_kind_that_the_program_does_not_declare_is_refused_with_the_nearest(item):
+    with pytest.raises(InvalidError, match=r"program Views has no kind 'veiw'; did you mean 'view'\?"):
+        tags_from_data([item], Views())
 
 
 @settings(deadline=None)

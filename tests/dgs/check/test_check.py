@@ -174,6 +174,7 @@ def test_replay_reports_events_that_are_now_dependent(tmp_path):
 def test_replay_reports_a_fork_of_tags_that_are_now_dependent(tmp_path):
     class Mended(Counters):
         depends = dgs.Dependence.everything()
+        kinds = tuple(Counters.depends.kinds.values())
 
     path = tmp_path / "found.json"
     save(dgs.check(ForkDuplicates, max_examples=FEW), "tests.gallery.wrong:ForkDuplicates", path)

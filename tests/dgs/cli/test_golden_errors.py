@@ -130,8 +130,23 @@ def test_tag_that_no_worker_owns(golden, project, edit):
         "    tags: {kind: value}\n    source: {csv: {path: left.csv}}",
         "    tags: {kind: {column: kind}, kinds: [value]}\n    source: {csv: {path: left.csv}}",
     )
-    (project / "left.csv").write_text("ts,kind,amount\n1,value,1\n2,other,10\n")
+    (project / "left.csv").write_text("ts,kind,amount\n1,value,1\n2,barrier,10\n")
     golden("unowned_tag", 5)
+
+
+def test_row_of_a_kind_that_the_program_does_not_declare(golden, edit, project):
+    edit(
+        "plan.yaml",
+        "    tags: {kind: value}\n    source: {csv: {path: left.csv}}",
+        "    tags: {kind: {column: kind}}\n    source: {csv: {path: left.csv}}",
+    )
+    (project / "left.csv").write_text("ts,kind,amount\n1,value,1\n2,valeu,10\n")
+    golden("undeclared_kind_in_a_row", 5)
+
+
+def test_stream_of_a_kind_that_the_program_does_not_declare(golden, edit):
+    edit("plan.yaml", "{kind: value}", "{kind: valeu}")
+    golden("undeclared_kind", 3)
 
 
 def test_update_raises(golden, edit):

@@ -9,7 +9,7 @@ from dgs.model.dependence import ALWAYS, Dependence
 from dgs.model.key_sets import KeySet
 from dgs.model.program import Program
 from dgs.model.tag_sets import TagSet
-from dgs.model.tags import Tag, kind
+from dgs.model.tags import ANY, Tag, kind
 
 VIEW, SIDE, BARRIER = kind("view", key=str), kind("side", key=("l", "r")), kind("barrier")
 KEY = {"column": "k"}
@@ -33,7 +33,7 @@ def config(tags):
         ({"kind": "view", "key": "home"}, TagSet.of(VIEW("home"))),
         ({"kind": "view", "key": KEY}, TagSet.from_kinds({"view": KeySet.all()})),
         ({"kind": "loose"}, TagSet.of(Tag("loose"))),
-        ({"kind": "new", "key": 3}, TagSet.of(Tag("new", 3))),
+        ({"kind": "loose", "key": 3}, TagSet.of(Tag("loose", 3))),
         ({"kind": {"column": "c"}, "key": KEY}, TagSet.of(VIEW, SIDE, BARRIER, "loose")),
         ({"kind": {"column": "c"}, "key": KEY, "kinds": ["side", "barrier"]}, TagSet.of(SIDE, BARRIER)),
         ({"kind": {"column": "c"}, "key": "l", "kinds": ["side", "barrier"]}, TagSet.of(SIDE("l"), BARRIER)),
@@ -50,9 +50,23 @@ def test_kind_from_a_column_of_a_program_without_kinds_may_be_anything():
     assert declared_tags(config({"kind": {"column": "c"}}), Program()) == TagSet.everything()
 
 
+def test_kind_from_a_column_of_a_program_with_open_kinds_may_be_anything():
+    class Open(Kinds):
+        kinds = ANY
+
+    assert declared_tags(config({"kind": {"column": "c"}}), Open()) == TagSet.everything()
+    assert declared_tags(config({"kind": "new", "key": 3}), Open()) == TagSet.of(Tag("new", 3))
+
+
 @pytest.mark.parametrize(
     ("tags", "problem"),
     [
+        ({"kind": "veiw"}, "program Kinds has no kind 'veiw'; did you mean 'view'?"),
+        (["barrier", "loos"], "program Kinds has no kind 'loos'; did you mean 'loose'?"),
+        (
+            {"kind": {"column": "c"}, "kinds": ["other"]},
+            "program Kinds has no kind 'other'; it has barrier, loose, side, view, and its `kinds` may name more",
+        ),
         ({"kind": "barrier", "key": KEY}, "kind 'barrier' takes no key, but `key:` is given"),
         (["barrier", {"kind": "barrier", "key": 1}], "kind 'barrier' takes no key, but `key:` is given"),
         ({"kind": "view"}, "kind 'view' has keys: say `key: {column: NAME}` or give the key"),

@@ -190,8 +190,6 @@ class ItemsReader:
         raise self._malformed(index, f"{item!r} is not an event: expected (tag, ts, payload)")
 
     def _tag(self, value: Any, index: int) -> Tag:
-        if isinstance(value, Tag):
-            return value
         try:
             return self._mapping.tagging.tag_of(value)
         except TagValueError as problem:

@@ -28,7 +28,7 @@ from dgs.model.program import Program
 from dgs.model.tags import Tag
 from dgs.workers.sources.rows import NO_BEATS, Arrivals, Beats, Place, RawRows, unreadable
 from dgs.workers.sources.shaping.payloads import settled
-from dgs.workers.sources.shaping.tagging import Tagging
+from dgs.workers.sources.shaping.tagging import Tagging, TagValueError
 from dgs.workers.sources.shaping.times import Clock
 
 PAYLOAD_COLUMN = "payload"
@@ -112,7 +112,7 @@ class Mapping:
     def batch(self, first: int, batch: EventBatch) -> Arrivals:
         """Return the arrivals of an EventBatch from user code, with its tags and payload unchanged.
 
-        Raises MalformedRowError for a code that is not the index of one of its tags.
+        Raises MalformedRowError for a code that is not the index of one of its tags, and for a kind that the program does not declare.
         """
         ts = self.clock.times(batch.ts, first=first)
         codes, count = batch.codes, len(batch.tags)
@@ -120,7 +120,19 @@ class Mapping:
             row = int(np.flatnonzero((codes < 0) | (codes >= count))[0])
             problem = f"code {codes[row]} is not one of the {count} tags of its batch"
             raise MalformedRowError(stream=self.stream, row=first + row, problem=problem)
+        for place, tag in enumerate(batch.tags):
+            self._check_kind(tag, place, batch, first)
         return Arrivals(first, ts, batch.tags, batch.codes, batch.payload)
+
+    def _check_kind(self, tag: Tag, place: int, batch: EventBatch, first: int) -> None:
+        """Raise MalformedRowError if an event of a batch has a tag of a kind that the program does not declare."""
+        try:
+            self.tagging.check_kind(tag.kind)
+        except TagValueError as problem:
+            rows = np.arange(len(batch))[:1] if batch.codes is None else np.flatnonzero(batch.codes == place)
+            if len(rows):
+                row = first + int(rows[0])
+                raise MalformedRowError(stream=self.stream, row=row, problem=str(problem)) from None
 
     def _payload(self, rows: RawRows) -> Column:
         names = self.payload_names(rows.columns)

@@ -73,6 +73,7 @@ class Tagging:
     def tag_of(self, value: Any) -> Tag:
         """Return the tag that a row gives: a Tag, a kind, or a pair of kind and key."""
         if isinstance(value, Tag):
+            self.check_kind(value.kind)
             return value
         if isinstance(value, (list, tuple)) and len(value) == 2:  # noqa: PLR2004
             return self.made_of(value[0], value[1])
@@ -87,7 +88,7 @@ class Tagging:
         if not isinstance(kind, str):
             raise TagValueError("the kind is missing or null" if kind is None else f"{kind!r} is not a kind")
         name = str(kind)
-        declared = self._kinds.get(name) or self._kinds.setdefault(name, self._program.kind(name))
+        declared = self._declared(name)
         if not declared.is_keyed or (key is None and declared.domain is object and not self._key_is_expected):
             return Tag(name)
         if key is None:
@@ -96,6 +97,17 @@ class Tagging:
         if (problem := key_problem(name, usable)) is not None:
             raise TagValueError(problem)
         return Tag(name, usable)
+
+    def check_kind(self, name: str) -> None:
+        """Raise TagValueError if the program does not declare a kind."""
+        self._declared(name)
+
+    def _declared(self, name: str) -> Kind:
+        if name not in self._kinds:
+            if (problem := self._program.kind_problem(name)) is not None:
+                raise TagValueError(problem)
+            self._kinds[name] = self._program.kind(name)
+        return self._kinds[name]
 
     def _each(
         self, found: Distinct, make: Callable[[Any], Tag], first: int

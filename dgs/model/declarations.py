@@ -1,0 +1,128 @@
+"""What a program's class declares, checked before anything is planned: its kinds, its relation, and the methods it must have.
+
+>>> from dgs.model.program import Program
+>>> class Sums(Program):
+...     def init(self): return 0
+...     def update(self, state, event, emit): return state + event.payload * (event.tag.kind == "value")
+>>> try: check_declarations(Sums())
+... except ProgramError as error: print(error)
+program Sums: its `update` looks at more of an event than payload, ts and stream, but it names no kinds. Write `kinds = (dgs.kind("..."), ...)` with the kinds of its events, or `kinds = dgs.ANY` if it takes any
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+from dgs.errors import ProgramError
+from dgs.model.dependence import Dependence
+from dgs.model.program import Program, StateType
+from dgs.model.tags import AnyKind, Kind
+
+TAGLESS = ("payload", "ts", "stream", "seq", "rank", "nbytes")
+"""What a program may read of an event or a batch without seeing tags."""
+
+
+def check_declarations(program: Program) -> None:
+    """Raise ProgramError with all that the class of a program declares wrongly."""
+    found = list(problems(program))
+    if found:
+        raise ProgramError(program=program.name, problem="\n  ".join(found) if len(found) > 1 else found[0])
+
+
+def problems(program: Program) -> Iterator[str]:
+    """Yield what is wrong with the declarations of a program, in sentences that say what would be right."""
+    names = list(_wrong_names(program))
+    yield from names
+    relation = relation_problem(program)
+    if relation is not None:
+        yield relation
+    if not names and relation is None and (name := _looks_at_tags(program)) is not None:
+        yield (
+            f"its `{name}` looks at more of an event than payload, ts and stream, but it names no kinds. Write "
+            '`kinds = (dgs.kind("..."), ...)` with the kinds of its events, or `kinds = dgs.ANY` if it takes any'
+        )
+
+
+def _wrong_names(program: Program) -> Iterator[str]:
+    """Yield what is wrong with `kinds` and `accumulates`."""
+    for name in ("kinds", "accumulates"):
+        given = getattr(program, name)
+        if isinstance(given, str):
+            yield f"`{name}` is one kind, and must be a tuple: write `{name} = ({given!s},)`, with a comma"
+        elif not isinstance(given, (tuple, list)):
+            yield f"`{name}` must be a tuple of kinds, not {type(given).__name__}"
+        else:
+            allowed = Kind if name == "kinds" else str
+            for one in given:
+                if not isinstance(one, allowed):
+                    yield f'`{name}` holds {one!r}, which is no kind: write `dgs.kind("{one}")`'
+
+
+def relation_problem(program: Program) -> str | None:
+    """Return why `depends` cannot be the dependence relation of a program; None if it may be."""
+    declared = vars(type(program)).get("depends", program.depends)
+    if isinstance(declared, Dependence):
+        return None
+    remedy = "give a Dependence of rules, or a function of two tags: `def depends(self, a, b): return ...`"
+    called = declared if isinstance(declared, FunctionType) else program.depends
+    if not callable(called):
+        return f"`depends` is a {type(declared).__name__}: {remedy}"
+    given = (None, None, None) if called is declared and called.__code__.co_argcount > 2 else (None, None)  # noqa: PLR2004 - self
+    try:
+        inspect.signature(called).bind(*given)
+    except TypeError:
+        return f"`depends{inspect.signature(called)}` cannot be called with two tags: {remedy}"
+    except ValueError:  # a function in C without a signature
+        pass
+    return None
+
+
+def _looks_at_tags(program: Program) -> str | None:
+    """Return the name of a method that may look at tags although the program names no kinds; None if there is none.
+
+    A kind that is misspelt can change nothing where no code sees it.
+    """
+    relation = program.depends  # a function names no kinds, and needs `kinds`
+    has_rules = not isinstance(relation, Dependence) or relation.rules
+    if isinstance(program.kinds, AnyKind) or program.kinds or program.accumulates or has_rules:
+        return None
+    found = (
+        name for state in program.states() for name, method in _methods(state) if _may_look(method, name)
+    )
+    return next(found, None)
+
+
+def _methods(state: StateType) -> Iterator[tuple[str, Callable[..., Any]]]:
+    for name in ("update", "update_batch", "update_windows"):
+        method = getattr(state, name)
+        if method is not None:
+            yield name, method
+
+
+def _may_look(method: Callable[..., Any], name: str) -> bool:
+    """Return whether a method does anything with its event, or batch, but read attributes without tags."""
+    function = method.__func__ if isinstance(method, MethodType) else method
+    if not isinstance(function, FunctionType):
+        return True
+    code = function.__code__
+    place = isinstance(method, MethodType) + (name != "update_windows")
+    if place >= code.co_argcount:
+        return True
+    return code.co_varnames[place] in code.co_cellvars or _uses_whole(code, code.co_varnames[place])
+
+
+def _uses_whole(code: CodeType, name: str) -> bool:
+    """Return whether code loads a local variable for anything but reading one of the TAGLESS attributes."""
+    for one, after in pairwise(dis.get_instructions(code)):
+        loaded = one.argval if isinstance(one.argval, tuple) else (one.argval,)
+        if not one.opname.startswith("LOAD_FAST") or name not in loaded:
+            continue
+        is_read = after.opname in ("LOAD_ATTR", "LOAD_METHOD") and after.argval in TAGLESS
+        if not is_read or name in loaded[:-1]:
+            return True
+    return False

@@ -1,0 +1,125 @@
+"""What a program may declare: kinds, a relation, and how it may look at events when it names no kinds."""
+
+import pytest
+
+import dgs
+from dgs.errors import ProgramError
+from dgs.model.declarations import check_declarations
+
+VALUE, BARRIER = dgs.kind("value"), dgs.kind("barrier")
+
+
+def made(**parts):
+    """Make a program with these attributes and methods."""
+    methods = {"init": lambda self: 0, "update": lambda self, state, event, emit: state}
+    return type("Made", (dgs.Program,), {**methods, **parts})()
+
+
+def refused(program):
+    with pytest.raises(ProgramError) as caught:
+        check_declarations(program)
+    return str(caught.value)
+
+
+def unpacks(self, state, event, emit):
+    _tag, *_ = event
+    return state
+
+
+def hands_on(self, state, event, emit):
+    emit(event)
+    return state
+
+
+def closes_over(self, state, event, emit):
+    return [event.payload for _ in range(2) if event.ts]
+
+
+def reads_payload(self, state, event, emit):
+    emit(event.payload + event.ts)
+    return state, event.stream
+
+
+def of_batch(self, state, batch, emit_batch):
+    return state + batch.payload.sum()
+
+
+def tags_of_batch(self, state, batch, emit_batch):
+    return state + len(batch.tags)
+
+
+LOOKS = (
+    lambda self, state, event, emit: event.tag.kind,
+    lambda self, state, event, emit: event[0],
+    lambda self, state, *rest: rest,
+    unpacks,
+    hands_on,
+)
+
+
+@pytest.mark.parametrize("update", LOOKS, ids=range(len(LOOKS)))
+def test_a_program_that_names_no_kinds_may_not_look_at_tags(update):
+    assert "`update` looks at" in refused(made(update=update))
+    check_declarations(made(update=update, kinds=(VALUE,)))
+    check_declarations(made(update=update, kinds=dgs.ANY))
+
+
+@pytest.mark.parametrize("update", [reads_payload, lambda self, state, event, emit: state + 1])
+def test_a_program_that_names_no_kinds_may_read_the_rest_of_an_event(update):
+    check_declarations(made(update=update))
+
+
+def test_batches_are_events():
+    check_declarations(made(update_batch=of_batch))
+    assert "`update_batch` looks at" in refused(made(update_batch=tags_of_batch))
+
+
+def test_an_event_in_a_closure_may_be_used_anyhow():
+    def inner(self, state, event, emit):
+        return lambda: event
+
+    assert "`update` looks at" in refused(made(update=inner))
+
+
+def test_kinds_that_are_no_tuple_of_kinds():
+    assert "write `kinds = (value,)`, with a comma" in refused(made(kinds=VALUE))
+    assert "write `accumulates = (value,)`, with a comma" in refused(made(accumulates="value"))
+    assert 'write `dgs.kind("value")`' in refused(made(kinds=("value",)))
+    assert "must be a tuple of kinds, not set" in refused(made(kinds={VALUE}))
+
+
+@pytest.mark.parametrize(
+    "depends",
+    ["everything", lambda a: True, lambda self, a, b, c: True, staticmethod(lambda a: True)],
+    ids=["text", "one", "four", "static"],
+)
+def test_a_relation_that_does_not_take_two_tags(depends):
+    assert "a function of two tags" in refused(made(kinds=(VALUE,), depends=depends))
+
+
+@pytest.mark.parametrize(
+    "depends",
+    [
+        lambda a, b: True,
+        lambda self, a, b: True,
+        staticmethod(lambda a, b: True),
+        dgs.Dependence.everything(),
+    ],
+    ids=["plain", "method", "static", "rules"],
+)
+def test_a_relation_that_takes_two_tags(depends):
+    program = made(kinds=(VALUE,), depends=depends)
+    check_declarations(program)
+    assert program.dependence(VALUE(), VALUE())
+
+
+def test_the_kinds_of_a_program_are_those_it_names_anywhere():
+    program = made(
+        kinds=(dgs.kind("other", key=int),),
+        accumulates=("sum",),
+        depends=dgs.Dependence((BARRIER, VALUE, dgs.ALWAYS)),
+    )
+    assert [program.kind_problem(name) for name in ("barrier", "value", "sum", "other")] == [None] * 4
+    assert program.kind_problem("valeu") == "program Made has no kind 'valeu'; did you mean 'value'?"
+    assert "it has barrier, other, sum, value" in program.kind_problem("x")
+    assert made(kinds=dgs.ANY, accumulates=("sum",)).kind_problem("x") is None
