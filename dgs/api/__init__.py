@@ -50,6 +50,7 @@ def run(
     run_dir: str | os.PathLike[str] | None = None,
     resume: bool = False,
     fresh: bool = False,
+    accept_code_change: bool = False,
 ) -> Run[OwnState, OwnOutput]:
     """Run a plan file, or a program over streams from Python; return its outputs, report, plan and final state.
 
@@ -61,6 +62,7 @@ def run(
     program over streams from Python.
 
     `resume`, `fresh`: if the plan file has an unfinished run, go on with it, or start from the beginning.
+    `accept_code_change`: as in `resume`.
 
     Ctrl-C, SIGTERM and `dgs.stop` end a run with a directory at a checkpoint: see `resume`. After a signal this function
     raises what the signal normally does (KeyboardInterrupt).
@@ -74,7 +76,9 @@ def run(
     given = overrides(runtime=runtime, optimizer=optimizer, plan=plan, settings=settings)
     request = _requested(job, streams, given)
     place = None if run_dir is None else Path(run_dir)
-    options = Options(collect=True, verify=verify, tolerance=tolerance)
+    options = Options(
+        collect=True, verify=verify, tolerance=tolerance, accepts_code_change=accept_code_change
+    )
     begun = beginning.begun(request, place, resume=resume, fresh=fresh)
     if begun is not None:
         return _resumed(begun, given, options, streams=streams, program=request.program, plan=_tree(plan))
@@ -92,6 +96,7 @@ def resume(
     plan: Plan | Mapping[str, Any] | str | os.PathLike[str] | None = None,
     settings: Mapping[str, Any] | None = None,
     accept_duplicates: bool = False,
+    accept_code_change: bool = False,
     verify: bool = False,
     tolerance: float | None = None,
 ) -> Run[OwnState, OwnOutput]:
@@ -99,16 +104,22 @@ def resume(
 
     `run`: its directory, or a plan file for its newest run. `program`, `streams`: the same as for `run`, if it was started from
     Python with them. The result has only outputs made from now on; the sinks have all.
-    `accept_duplicates`: resume even if the record of committed outputs is lost. `verify`: compare all committed files with the
-    sequential program.
+    `accept_duplicates`: resume even if the record of committed outputs is lost. `accept_code_change`: resume even if the program's
+    code has changed and its `version` has not. `verify`: compare all committed files with the sequential program.
 
-    Raises any DgsError; CheckpointBusyError if the run is alive, CheckpointRefusedError if it cannot be resumed.
+    Raises any DgsError; CheckpointBusyError if the run is alive, CodeChangedError or CheckpointRefusedError if it cannot be resumed.
     """
     from dgs.api.known_runs import run_at
     from dgs.api.preparing import Options
 
     given = overrides(runtime=runtime, optimizer=optimizer, plan=plan, settings=settings)
-    options = Options(collect=True, verify=verify, tolerance=tolerance, accepts_duplicates=accept_duplicates)
+    options = Options(
+        collect=True,
+        verify=verify,
+        tolerance=tolerance,
+        accepts_duplicates=accept_duplicates,
+        accepts_code_change=accept_code_change,
+    )
     return _resumed(
         run_at(run), given, options, streams=streams, program=_instance(program), plan=_tree(plan)
     )

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dgs.errors import PlanFileError, UsageError
+from dgs.job.program_code import Code, code_of
 from dgs.job.run_directory import RunDirectory, relocated
 from dgs.job.schema import FileSink, PlanFile, SinkConfig
 from dgs.job.settings import Given, Settings, resolve
@@ -78,6 +79,12 @@ class Prepared:
         """The resolved plan file."""
         return self.request.settings.config
 
+    @cached_property
+    def code(self) -> Code:
+        """The digests of the program's code, as it is when they are first asked for."""
+        ref = self.config.program.ref if self.request.is_from_file else None
+        return code_of(self.program, self.request.base_dir, ref)
+
     @property
     def plan_data(self) -> dict[str, Any]:
         """The plan as the `plan:` section of a plan file."""
@@ -91,7 +98,8 @@ class Prepared:
 class Options:
     """Options of the run of a prepared job. `collect`: bring the outputs to the caller. `resumes`: go on from the last commit.
 
-    `accepts_duplicates`: resume even without the record. `verify`: compare with the sequential program, floats with `tolerance`.
+    `accepts_duplicates`: resume even without the record. `accepts_code_change`: resume even with other code of the program.
+    `verify`: compare with the sequential program, floats with `tolerance`.
     """
 
     collect: bool = False
@@ -99,6 +107,7 @@ class Options:
     tolerance: float | None = None
     resumes: bool = False
     accepts_duplicates: bool = False
+    accepts_code_change: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dgs.api.known_runs import KnownRun, holds_checkpoints, runs_in
-from dgs.api.preparing import Launch, Options, Request, from_file, prepare
-from dgs.errors import NoSuchRunError, UsageError
+from dgs.api.preparing import Launch, Options, Prepared, Request, from_file, prepare
+from dgs.errors import CodeChangedError, NoSuchRunError, UsageError
+from dgs.job.program_code import changes
 
 if TYPE_CHECKING:
     from dgs.job.settings import Given
@@ -47,7 +48,7 @@ def launch_again(
 ) -> Launch:
     """Return the launch that resumes a run in its directory. `program`, `memory`: of a run from Python, and its streams.
 
-    Raises CheckpointBusyError if the run is alive, and any InvalidError, before anything is touched.
+    Raises CheckpointBusyError if the run is alive, CodeChangedError, and any InvalidError, before anything is touched.
     """
     run.check_not_alive()
     request = replace(requested_again(run, given, memory=memory), program=program)
@@ -56,9 +57,26 @@ def launch_again(
         raise UsageError(message="a resumed run keeps its directory of checkpoints: leave checkpoint.dir out")
     was_made = bool(run.about.get("plan_is_made"))
     prepared = prepare(request, plan=plan, max_events=run.about.get("max_events"))
+    if not options.accepts_code_change:
+        _check_code(run, prepared)
     is_kept = plan is None and "plan" not in given
     prepared = replace(prepared, is_made=prepared.is_made or (was_made and is_kept))
     return Launch(prepared, run.directory, replace(options, resumes=True))
+
+
+def _check_code(run: KnownRun, prepared: Prepared) -> None:
+    """Raise CodeChangedError if a run has a state to go on from that other code has made, of the same version of the program."""
+    noted = run.about.get("code")
+    if noted is None or prepared.program.version > noted["version"]:
+        return
+    found = changes(noted["digests"], prepared.code)
+    if found and holds_checkpoints(run.directory.checkpoints):
+        raise CodeChangedError(
+            program=prepared.program.name,
+            path=run.directory.path,
+            listing="\n  ".join(found),
+            changes=found,
+        )
 
 
 def requested_again(

@@ -92,6 +92,10 @@ def noted(moves: Moves, started: float, *, notify: Callable[[str], None]) -> Ite
             f"{directory.of} was changed after this run had begun; the run ignores the changes: change "
             f"{directory.plan_file} or give --set, or start from the beginning with --fresh"
         )
+    if resumes and "code" not in directory.about():
+        notify(
+            "the run was begun without a record of its program's code: whether that has changed is not known"
+        )
     _note_beginning(launch, directory, started)
     try:
         yield
@@ -133,6 +137,7 @@ def _note_beginning(launch: Launch, directory: RunDirectory, started: float) -> 
         **about,
         checkpoints=_where(launch, here),
         plan_is_made=prepared.is_made,
+        code={"version": prepared.program.version, "digests": prepared.code},
         status="running",
         process=os.getpid(),
     )

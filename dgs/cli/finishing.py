@@ -63,6 +63,7 @@ def asked(
     tolerance: float | None,
     save_state: Path | None,
     accept_duplicates: bool = False,
+    accept_code_change: bool = False,
 ) -> Asked:
     """Return the values of the flags.
 
@@ -79,7 +80,12 @@ def asked(
     given = given_by_flags(
         set_values, plan, runtime__kind=runtime, runtime__hosts=hosts, optimizer__name=optimizer
     )
-    options = Options(verify=verify, tolerance=tolerance, accepts_duplicates=accept_duplicates)
+    options = Options(
+        verify=verify,
+        tolerance=tolerance,
+        accepts_duplicates=accept_duplicates,
+        accepts_code_change=accept_code_change,
+    )
     return Asked(given, options, save_state)
 
 

@@ -67,6 +67,13 @@ AcceptDuplicates = Annotated[
         help="Go on although the record of committed outputs is lost: some may then be there twice.",
     ),
 ]
+AcceptCodeChange = Annotated[
+    bool,
+    typer.Option(
+        "--accept-code-change",
+        help="Go on although the program's code has changed since: its old state must suit the new code.",
+    ),
+]
 Timeout = Annotated[
     float, typer.Option("--timeout", min=0, metavar="S", help="Wait for the run at most so many seconds.")
 ]

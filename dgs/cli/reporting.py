@@ -48,8 +48,11 @@ class Ending:
         progress = self.progress()
         return "" if progress.startswith("nothing") else f"; {progress}"
 
-    def onward(self) -> str:
-        """Return the command that goes on with what is committed, or that repeats what was done where nothing is."""
+    def onward(self, *, mended: bool = False) -> str:
+        """Return the command that resumes from the commit, or the command to repeat if nothing is committed.
+
+        `mended`: the program must be changed before.
+        """
         if self.directory is None:  # in the middle of an import, perhaps: nothing more is imported
             return f"repeat with: {command()}"
         from dgs.api.known_runs import holds_checkpoints, is_unfinished
@@ -57,7 +60,8 @@ class Ending:
         place = self.directory.checkpoints
         if place is None or not (holds_checkpoints(place) and is_unfinished(place)):
             return f"repeat with: {command()}"
-        return f"go on with: {resume_command(self.directory.path)}"
+        resume = f"go on with: {resume_command(self.directory.path)}"
+        return f"mend the program and {resume} --accept-code-change" if mended else resume
 
     def kept(self) -> str:
         """Return a phrase on the files that an unfinished run left behind."""
@@ -156,14 +160,17 @@ def resume_command(run_dir: Path) -> str:
 
 def _failure(error: DgsError, ending: Ending) -> typer.Exit:
     from dgs.api.reports import error_data
-    from dgs.errors import CheckpointBusyError
+    from dgs.errors import CheckpointBusyError, ConnectorError, UserCodeError
 
     told = error_data(error)
     if told.get("trace"):
         say(told["trace"])
     say(f"error[{told['code']}]: {told['message']}")
     if ending.directory is not None and not isinstance(error, CheckpointBusyError):
-        say(f"dgs: {ending.name} failed; {ending.kept()}{ending.committed()}; {ending.onward()}")
+        onward = ending.onward(
+            mended=isinstance(error, UserCodeError) and not isinstance(error, ConnectorError)
+        )
+        say(f"dgs: {ending.name} failed; {ending.kept()}{ending.committed()}; {onward}")
     if ending.as_json:
         print_json({"error": told, "run_dir": _run_dir(ending)})
     return typer.Exit(error.exit_code)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dgs.cli.options import (
+    AcceptCodeChange,
     AcceptDuplicates,
     AsJson,
     Debug,
@@ -51,6 +52,7 @@ def resume(
     hosts: Hosts = None,
     set_values: SetValues = None,
     accept_duplicates: AcceptDuplicates = False,
+    accept_code_change: AcceptCodeChange = False,
     verify: Verify = False,
     tolerance: VerifyTolerance = None,
     save_state: SaveState = None,
@@ -73,6 +75,7 @@ def resume(
             tolerance=tolerance,
             save_state=save_state,
             accept_duplicates=accept_duplicates,
+            accept_code_change=accept_code_change,
         )
         run = resumable(Path.cwd()) if target is None else run_at(target)
         go_on(run, wanted, ending)

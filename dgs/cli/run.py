@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dgs.cli.options import (
+    AcceptCodeChange,
     AsJson,
     Debug,
     Hosts,
@@ -60,6 +61,7 @@ def run(
     *,
     resume: Resume = False,
     fresh: Fresh = False,
+    accept_code_change: AcceptCodeChange = False,
     runtime: RuntimeName = None,
     hosts: Hosts = None,
     optimizer: OptimizerName = None,
@@ -88,6 +90,7 @@ def run(
             verify=verify,
             tolerance=tolerance,
             save_state=save_state,
+            accept_code_change=accept_code_change,
         )
         request = from_file(plan_path, wanted.given)
         ending.name = request.settings.config.name

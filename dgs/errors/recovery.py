@@ -58,6 +58,17 @@ class SourceChangedError(CheckpointError):
     fix = "Restore the data that was read (a file may grow, and new files may follow it), or start again without the checkpoint"
 
 
+class CodeChangedError(CheckpointError):
+    """The program's code is not the code that made the checkpoint."""
+
+    code = "DGS620"
+    template = "the code of program {program} has changed since the run in {path} wrote its checkpoint:\n  {listing}\n"
+    fix = (
+        "Restore that code, or go on with the new code from the state of the old one: with `--accept-code-change` "
+        "(`accept_code_change=True` in Python), or with a raised `version` and `migrate`. Or begin anew with `--fresh`"
+    )
+
+
 class SinkChangedError(CheckpointError):
     """A sink does not hold the outputs that the checkpoint says are committed."""
 
