@@ -14,6 +14,7 @@ class Kinds(Program):
         kind("view", key=str),
         kind("cell", key=int),
         kind("value"),
+        kind("b"),
         kind("barrier"),
         kind("side", key=("l", "r")),
     )
