@@ -68,7 +68,9 @@ class Sums(dgs.Program[int, str]):
 
 
 class Lengths(dgs.Program):
-    """Leaves the types of state and outputs open."""
+    """Leaves the types of state and outputs open, and takes events of any kind."""
+
+    kinds = dgs.ANY
 
     def init(self) -> dict[str, int]:
         return {}

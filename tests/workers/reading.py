@@ -15,6 +15,7 @@ class Kinds(Program):
         kind("cell", key=int),
         kind("value"),
         kind("b"),
+        kind("new", key=object),
         kind("barrier"),
         kind("side", key=("l", "r")),
     )
