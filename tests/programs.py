@@ -18,7 +18,7 @@ from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
 from dgs.model.events import Event, EventBatch
 from dgs.model.program import ForkJoin, Program, StateType
 from dgs.model.tag_sets import TagSet
-from dgs.model.tags import Tag, kind
+from dgs.model.tags import ANY, Tag, kind
 
 Emit = Callable[[Any], None]
 EmitBatch = Callable[..., None]
@@ -36,6 +36,8 @@ class History(Program):
 
     Payloads must be unique integers. Any error of ordering is a wrong output. Some events emit twice, some not at all.
     """
+
+    kinds = ANY
 
     def __init__(self, depends: Dependence | None = None) -> None:
         self.depends = Dependence.everything() if depends is None else depends

@@ -65,7 +65,7 @@ def _wrong_names(program: Program) -> Iterator[str]:
 
 def relation_problem(program: Program) -> str | None:
     """Return why `depends` cannot be the dependence relation of a program; None if it may be."""
-    declared = vars(type(program)).get("depends", program.depends)
+    declared = vars(program).get("depends", type(program).depends)
     if isinstance(declared, Dependence):
         return None
     remedy = "give a Dependence of rules, or a function of two tags: `def depends(self, a, b): return ...`"

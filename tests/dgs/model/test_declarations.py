@@ -123,3 +123,23 @@ def test_the_kinds_of_a_program_are_those_it_names_anywhere():
     assert program.kind_problem("valeu") == "program Made has no kind 'valeu'; did you mean 'value'?"
     assert "it has barrier, other, sum, value" in program.kind_problem("x")
     assert made(kinds=dgs.ANY, accumulates=("sum",)).kind_problem("x") is None
+
+
+def test_an_inherited_relation_and_one_of_an_instance():
+    class Over(dgs.Program):
+        kinds = (VALUE,)
+        depends = lambda a, b: True  # noqa: E731
+
+    class Under(Over):
+        def init(self):
+            return 0
+
+        def update(self, state, event, emit):
+            return state
+
+    program = Under()
+    check_declarations(program)
+    program.depends = dgs.Dependence.everything()
+    check_declarations(program)
+    program.depends = lambda a: True
+    assert "cannot be called with two tags" in refused(program)
