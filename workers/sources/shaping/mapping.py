@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dgs.errors import MalformedRowError, UnknownColumnError
-from dgs.job.problems import did_you_mean
+from dgs.errors.nearest import did_you_mean
 from dgs.job.schema import StreamConfig, TimeColumn
 from dgs.job.stream_tags import some_tag
 from dgs.job.units import TimeUnit
