@@ -37,7 +37,7 @@ def begun(request: Request, run_dir: Path | None, *, resume: bool, fresh: bool) 
     if resume or fresh:
         return run if resume else None
     if run is not None:
-        raise _refusal(request, f"the run in {_shown(run.directory.path)}", run.progress)
+        raise _refusal(request, f"the run in {_shown(run.directory.path)}", f"{run.progress}{run.ending}")
     if place is not None and is_unfinished(place):
         raise _refusal(request, f"a run with its checkpoints in {_shown(place)}", progress_of(place))
     return None

@@ -30,6 +30,10 @@ REFUSED = "refused"
 """The status, in `run.json`, of a run that could not begin because of another."""
 
 
+KILLED = "killed"
+"""The status of a run whose `run.json` says that it is running, and that no process runs."""
+
+
 @dataclass(frozen=True)
 class KnownRun:
     """A run, known by its directory."""
@@ -67,6 +71,22 @@ class KnownRun:
     def is_alive(self) -> bool:
         """Whether a process is running it now."""
         return self.holder is not None
+
+    @property
+    def status(self) -> str:
+        """What became of it: `running`, `done`, `stopped`, `failed`, `interrupted`, `refused`; `killed` if its process ended without a word.
+
+        The lock of its directory tells: the number of a process may be another one's by now.
+        """
+        if self.is_alive:
+            return "running"
+        noted = str(self.directory.about().get("status", "unknown"))
+        return KILLED if noted == "running" else noted
+
+    @property
+    def ending(self) -> str:
+        """How it ended, if its process was killed: a phrase that begins with a semicolon."""
+        return "; its process was killed" if self.status == KILLED else ""
 
     @property
     def is_listening(self) -> bool:

@@ -134,6 +134,14 @@ class Launch:
             return configured
         return (self.directory.path / "checkpoints").resolve()
 
+    @property
+    def _owner(self) -> Path:
+        """The plan file that the run is of, also where it is the one in the directory of an earlier run of it."""
+        request = self.prepared.request
+        if request.plan_file is None:
+            return request.base_dir / self.prepared.config.name
+        return RunDirectory(request.plan_file.parent).of or request.plan_file
+
     @cached_property
     def job(self) -> Job:
         """The job for a runtime."""
@@ -146,6 +154,7 @@ class Launch:
             plan=prepared.plan,
             streams=tuple(config.streams),
             base_dir=request.base_dir,
+            owner=self._owner,
             output_dir=Path(tempfile.gettempdir()) if directory is None else directory.path.absolute(),
             runtime=config.runtime,
             sinks=self.sinks,

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dgs.api.known_runs import KILLED
 from dgs.errors import DgsError, NoSuchRunError, UsageError
 from dgs.workers.runtime import steady_clock
 
@@ -124,8 +125,10 @@ def story_of(run: KnownRun, *, worker: str | None = None) -> list[StoryEntry]:
     entries = read_story(run.directory.story)
     if not entries:
         raise NoSuchRunError(
-            problem=f"the run in {run.directory.path} has left no story",
-            advice="A run leaves one when it fails, waits for longer than `runtime.stall_after`, or stops without a checkpoint",
+            problem=f"the run in {run.directory.path} has left no story{run.ending}",
+            advice=f"Go on with it: `dgs resume {run.directory.path}`"
+            if run.status == KILLED
+            else "A run leaves one when it fails, waits for longer than `runtime.stall_after`, or stops without a checkpoint",
         )
     if worker is None:
         return entries

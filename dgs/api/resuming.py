@@ -84,9 +84,10 @@ def requested_again(
 ) -> Request:
     """Return the request of a run: its resolved plan.yaml with the given values. Paths start where those of its plan file do.
 
-    Raises PlanFileError, UsageError.
+    Raises PlanFileError, UsageError, CorruptFileError.
     """
     directory = run.directory
+    directory.check_whole()
     request = from_file(directory.plan_file, given, memory=memory, base_dir=directory.base_dir)
     is_reshaped = any(name == shape or name.startswith(f"{shape}.") for name in given for shape in SHAPES)
     if is_reshaped and "plan" not in given and run.about.get("plan_is_made"):

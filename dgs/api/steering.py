@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dgs.api.known_runs import KnownRun, run_at, runs_in
+from dgs.api.known_runs import KILLED, KnownRun, run_at, runs_in
 from dgs.errors import DgsError, InvalidPlanError, NoAnswerError, NoSuchRunError, OutputUnwritableError
 
 if TYPE_CHECKING:
@@ -36,7 +36,9 @@ LOOK_EVERY = 0.05
 def stop_run(run: KnownRun, *, timeout: float = 60.0) -> dict[str, Any]:
     """Stop a run at a checkpoint; return its results once it has ended.
 
-    Raises NoAnswerError if it has not ended in time (it still will), OutputUnwritableError if the request cannot be written.
+    Of a run whose process was killed they say so (`status: killed`), with the command that goes on with it.
+
+    Raises NoAnswerError if it has not ended in time: it still does when it can; OutputUnwritableError if it cannot be told.
     """
     from dgs.workers.recovery.stop_request import ControlRequest
     from dgs.workers.runtime.control import post
@@ -45,7 +47,14 @@ def stop_run(run: KnownRun, *, timeout: float = 60.0) -> dict[str, Any]:
     if _is_listening(run, timeout):
         post(run.directory.control, ControlRequest("stop"))
         _wait(run, lambda: not run.is_alive, timeout, "ended", advice)
-    return run.directory.results()
+    results = run.directory.results()
+    if not results and run.status == KILLED:
+        return {
+            "status": KILLED,
+            "run_dir": str(run.directory.path),
+            "resume": f"dgs resume {run.directory.path}",
+        }
+    return results
 
 
 def move_run(
@@ -113,7 +122,7 @@ def _is_listening(run: KnownRun, timeout: float) -> bool:
 
 
 def _not_alive(run: KnownRun) -> NoSuchRunError:
-    problem = f"the run in {run.directory.path} is not alive"
+    problem = f"the run in {run.directory.path} is not alive{run.ending}"
     advice = f"Go on with it under another plan: `dgs resume {run.directory.path} --plan FILE`"
     return NoSuchRunError(problem=problem, advice=advice)
 

@@ -93,7 +93,7 @@ def go_on(run: KnownRun, wanted: Asked, ending: Ending) -> None:
             print_json(run.directory.results())
         return
     launch = launch_again(run, wanted.given, wanted.options)
-    say(f"dgs: {run.name} goes on in {_path(run)}: {run.progress}")
+    say(f"dgs: {run.name} goes on in {_path(run)}{run.ending}: {run.progress}")
     run_and_finish(launch, wanted.save_state, ending)
 
 

@@ -36,7 +36,7 @@ def stop(
             say(f"dgs: {run.name} {how}; the run is in {where}")
         elif not was_alive:
             say(
-                f"dgs: {run.name} is not running; {run.progress}; go on with: {resume_command(run.directory.path)}"
+                f"dgs: {run.name} is not running{run.ending}; {run.progress}; go on with: {resume_command(run.directory.path)}"
             )
         else:
             onward = f"go on with: {resume_command(run.directory.path)}"
@@ -53,6 +53,6 @@ def _how(results: dict[str, Any]) -> str:
     how = {
         "failed": "it failed by itself",
         "interrupted": "it was interrupted",
-        None: "its process was killed",
+        "killed": "its process was killed",
     }
-    return f": {how.get(status, status)}"
+    return f": {how.get(str(status), status)}"

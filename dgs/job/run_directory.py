@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import os
 import secrets
@@ -23,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dgs.errors import OutputUnwritableError
+from dgs.errors import CorruptFileError, OutputUnwritableError
 from dgs.job.schema import PlanFile
 
 ABOUT, LOCK, OUTPUTS, PLAN, RESULTS = "run.json", "lock", "outputs", "plan.yaml", "results.json"
@@ -31,6 +32,28 @@ STORY = "story.jsonl"
 
 CLAIM = "process "
 """The beginning of a lock's content."""
+
+DIGEST = "digest"
+"""The key in run.json of the digest of all others."""
+
+NOTED = (
+    "name",
+    "plan_file",
+    "plan_digest",
+    "base_dir",
+    "max_events",
+    "started",
+    "checkpoints",
+    "plan_is_made",
+    "status",
+    "process",
+)
+"""The keys in run.json."""
+
+SEAL = (
+    "# Written by dgs for its run, and read when that goes on. Without this line it may be changed. Digest: "
+)
+"""How the resolved plan.yaml begins, before its digest."""
 
 _PATHS, _REFS = ("path", "log", "dir"), ("ref", "when")
 """Keys of a plan file whose values are paths, and those whose values are references such as `file.py:Name`."""
@@ -99,11 +122,32 @@ class RunDirectory:
 
     def about(self) -> dict[str, Any]:
         """Return the content of run.json, empty if it cannot be read."""
-        return _read(self.path / ABOUT)
+        return {name: fact for name, fact in _read(self.path / ABOUT).items() if name != DIGEST}
 
     def note(self, **facts: Any) -> None:
         """Add facts to run.json."""
-        self._write(ABOUT, json.dumps({**self.about(), **facts}, indent=2, default=str) + "\n")
+        known = json.loads(json.dumps({**self.about(), **facts}, default=str))
+        self._write(ABOUT, json.dumps({**known, DIGEST: _digest(known)}, indent=2) + "\n")
+
+    def check_whole(self) -> None:
+        """Raise CorruptFileError unless run.json and the resolved plan.yaml are as the run has written them.
+
+        A user who has changed the plan.yaml on purpose removes its first line.
+        """
+        about = _read(self.path / ABOUT)
+        known = {name: fact for name, fact in about.items() if name != DIGEST}
+        is_old = DIGEST not in about and about.keys() <= set(NOTED)  # version 0.1.0 wrote no digest
+        if not about or not (is_old or about.get(DIGEST) == _digest(known)):
+            raise CorruptFileError(path=self.path / ABOUT, problem="it is not as the run has written it")
+        try:
+            first, _, rest = self.plan_file.read_text(encoding="utf-8").partition("\n")
+        except (OSError, ValueError) as error:
+            raise CorruptFileError(path=self.plan_file, problem=str(error)) from error
+        if first.startswith(SEAL) and first != SEAL + _digest(rest):
+            problem = (
+                "it was changed since the run has written it; remove its first line to go on with the change"
+            )
+            raise CorruptFileError(path=self.plan_file, problem=problem)
 
     def results(self) -> dict[str, Any]:
         """Return the content of results.json, empty if the run has not ended."""
@@ -124,7 +168,8 @@ class RunDirectory:
         from dgs.job.document import dump
 
         data = relocated(config.model_dump(exclude_none=True), base_dir, self.path)
-        self._write(PLAN, dump({**data, "plan": plan}))
+        text = dump({**data, "plan": plan})
+        self._write(PLAN, f"{SEAL}{_digest(text)}\n{text}")
 
     def write_results(self, results: Mapping[str, Any]) -> None:
         """Write results.json."""
@@ -168,6 +213,12 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def _digest(content: Any) -> str:
+    """Return the digest of a text, or of what JSON holds."""
+    text = content if isinstance(content, str) else json.dumps(content, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def relocated(data: Any, base_dir: Path, new_dir: Path) -> Any:

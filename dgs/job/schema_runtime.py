@@ -65,8 +65,13 @@ class SparkTable(Section):
         return self
 
 
+OutputMode = Literal["error", "replace-own", "append"]
+
+
 class SparkSink(SparkTable):
-    """Outputs as a table for Spark: Parquet files that hosts write and each checkpoint publishes."""
+    """Outputs as a table for Spark: Parquet files that hosts write and each checkpoint publishes. `mode`: as in `FileSink`."""
+
+    mode: OutputMode | None = None
 
     @model_validator(mode="after")
     def _is_parquet(self) -> SparkSink:
@@ -92,16 +97,22 @@ class CheckpointConfig(Section):
 
 
 class FileSink(Section):
-    """A directory that receives files: one of each host, or with checkpoints one of each host and checkpoint."""
+    """A directory that receives files: one of each host, or with checkpoints one of each host and checkpoint.
+
+    `mode`: what a run that begins does with outputs that are there. Default: it replaces those of the same job, and refuses others.
+    `error`: it refuses all. `replace-own`: it replaces all that dgs wrote. `append`: they stay, and new ones come beside them.
+    """
 
     path: LocalPath
+    mode: OutputMode | None = None
 
 
 class SqliteSink(Section):
-    """A table of a SQLite database: every output once, at once, by its id."""
+    """A table of a SQLite database: every output once, at once, by its id. `mode`: as in `FileSink`."""
 
     path: LocalPath
     table: str = Field(default="outputs", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    mode: OutputMode | None = None
 
 
 class CallableSink(Section):

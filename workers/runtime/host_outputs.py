@@ -69,6 +69,7 @@ class HostOutputs:
                     epoch=self._point.epoch,
                     splits=self._splits,
                     program=job.program.name,
+                    job=job.owner,
                 )
                 self._sinks.append((sink, config.kind in TRANSACTIONAL))
         if job.dead_letter_dir is not None:

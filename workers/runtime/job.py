@@ -36,7 +36,8 @@ class Job:
 
     `program_ref`: how another process loads the program (None: ship the object itself). `base_dir`: where relative paths
     of sources and sinks start. `memory`: data of `memory` sources by name. `output_dir`: where file sinks without a path
-    of their own, and `.partial` files, go. `collect`: bring all outputs to the caller (for `run.outputs`, `--verify`).
+    of their own, and `.partial` files, go. `owner`: which
+    job this is in what it leaves with its outputs: the path of its plan file, or for a program from Python one with its name. `collect`: bring all outputs to the caller (for `run.outputs`, `--verify`).
     `until`: leave out events at or above this key (`--max-events`). `rates`: known
     events per second by implementation stream and tag, to place workers and readers.
     `checkpoint`: when checkpoints are taken, None for never. `checkpoint_dir`: their directory, also for that of a clean stop
@@ -51,6 +52,7 @@ class Job:
     base_dir: Path
     output_dir: Path
     runtime: RuntimeConfig
+    owner: Path | None = None
     sinks: tuple[SinkConfig, ...] = ()
     program_ref: ProgramConfig | None = None
     unit: TimeUnit = "none"

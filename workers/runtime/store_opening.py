@@ -7,23 +7,21 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dgs.errors import InternalError, OutputUnwritableError
+from dgs.errors import InternalError
 from dgs.job.schema import CheckpointConfig, SinkConfig
 from dgs.job.schema_runtime import SINKS_WITHOUT_OPTIONS
 from dgs.model.identity import identity_of, migration
 from dgs.workers.checkpoints.directory_store import DirectoryStore
 from dgs.workers.checkpoints.memory_store import MemoryStore
-from dgs.workers.recovery.checkpoint import CheckpointStore, Publish
-from dgs.workers.sinks.files.part_file import ANOTHER_RUN
-from dgs.workers.sinks.files.places import Place, output_places
-from dgs.workers.sinks.files.publishing import claim, remove_earlier
-from dgs.workers.storage.locks import BusyError, FileLock
-from dgs.workers.storage.whole_files import refusing
+from dgs.workers.recovery.checkpoint import CheckpointStore, Publish, StagedFile, StagedOutput
+from dgs.workers.runtime.outputs_there import places_of
+from dgs.workers.sinks.files.owned import adopt
+from dgs.workers.sinks.files.publishing import remove_earlier, with_digest
 
 if TYPE_CHECKING:
     from dgs.workers.runtime.job import Job
@@ -49,7 +47,7 @@ def open_directory(job: Job, publish: Publish) -> DirectoryStore:
 
 def _described(sink: SinkConfig, base_dir: Path) -> str:
     """Return a text that identifies a sink: its kind and its options, with its path relative to `base_dir`."""
-    about = sink.details.model_dump(mode="json", exclude_defaults=True)
+    about = sink.details.model_dump(mode="json", exclude_defaults=True, exclude={"mode"})
     if (path := about.get("path")) is not None:
         about["path"] = os.path.relpath(base_dir / path, base_dir)
     return " ".join([sink.kind, *(f"{name}={value}" for name, value in sorted(about.items()))])
@@ -57,48 +55,16 @@ def _described(sink: SinkConfig, base_dir: Path) -> str:
 
 @contextmanager
 def opened_store(job: Job, publish: Publish) -> Iterator[tuple[str, CheckpointStore]]:
-    """Yield the id of the run and its store. If checkpoints are durable, keep other runs out of the outputs, too."""
-    if not job.is_kept:
-        yield uuid.uuid4().hex, MemoryStore(publish)  # the hosts keep other runs out
+    """Give the id of the run and its store."""
+    if not job.is_kept or job.checkpoint_dir is None:
+        yield uuid.uuid4().hex, MemoryStore(publish)
         return
-    with claim(places_of(job)):
-        if job.checkpoint_dir is None:
-            yield uuid.uuid4().hex, MemoryStore(publish)
-            return
-        with closing(open_directory(job, publish)) as store:
-            store.hold()  # before anything is written in the directory
-            yield store.name_run(resumes=job.resumes), store
-
-
-@contextmanager
-def claimed_tables(job: Job) -> Iterator[None]:
-    """Keep other runs out of the database tables of a job. Raises OutputUnwritableError if another run writes there."""
-    with ExitStack() as held:
-        for sink in job.sinks:
-            if sink.kind == "sqlite":
-                path = job.base_dir / sink.details.path
-                with refusing(path):
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    lock = _lock_of(path, sink.details.table)
-                held.callback(lock.release)
-        yield
-
-
-def _lock_of(database: Path, table: str) -> FileLock:
-    try:
-        return FileLock(database.with_name(f".{database.name}-{table}.lock"))
-    except BusyError as error:
-        raise OutputUnwritableError(path=database, problem=ANOTHER_RUN) from error
-
-
-def places_of(job: Job) -> tuple[Place, ...]:
-    """Return the places of all output files of a job."""
-    return output_places(
-        job.sinks,
-        output_dir=job.output_dir,
-        base_dir=job.base_dir,
-        dead_letters=job.dead_letter_dir is not None,
-    )
+    with closing(open_directory(job, publish)) as store:
+        store.hold()  # before anything is written there
+        known = store.committed() if job.resumes else None
+        if known is not None and known.sinks is None:
+            adopt(places_of(job))
+        yield store.name_run(resumes=job.resumes), store
 
 
 class RunStores:
@@ -116,13 +82,17 @@ class RunStores:
         if self._is_durable or job.checkpoint_dir is None:
             return self.store
         if self._durable is None:
-            store = open_directory(job, self._publish)
+            store = open_directory(job, self._publish_with_digests)
             store.hold()
             store.name_run(resumes=False, run=job.run_id)
             store.begin()
             self._durable = store
             remove_earlier(places_of(job))
         return self._durable
+
+    def _publish_with_digests(self, files: Sequence[StagedOutput]) -> None:
+        """Publish files of a run without checkpoints: its hosts leave digests out, and whoever resumes it needs them."""
+        self._publish([with_digest(file) if isinstance(file, StagedFile) else file for file in files])
 
     def move(self) -> bool:
         """Use the durable store from now on; return whether that is a change."""

@@ -23,13 +23,13 @@ from dgs.workers.runtime.control import Control
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.figures import CheckpointFigures, RunFigures, run_figures
 from dgs.workers.runtime.job import Caller, Job, JobResult
+from dgs.workers.runtime.outputs_there import check_free_outputs, check_outputs, claimed_outputs, places_of
 from dgs.workers.runtime.run_story import RunStory, in_a_line
-from dgs.workers.runtime.store_opening import RunStores, claimed_tables, opened_store, places_of
+from dgs.workers.runtime.store_opening import RunStores, opened_store
 from dgs.workers.sinks import is_central, open_sink
 from dgs.workers.sinks.custom_sink import Generation
-from dgs.workers.sinks.files.owned import check_free, check_no_inputs
 from dgs.workers.sinks.files.places import TRANSACTIONAL
-from dgs.workers.sinks.files.publishing import claim, discard_unpublished, remove_earlier
+from dgs.workers.sinks.files.publishing import discard_unpublished, remove_earlier
 from dgs.workers.sinks.publisher import Publisher
 from dgs.workers.sources.live.waiting import SECOND
 
@@ -69,11 +69,11 @@ class Session:
     stop: StopRequest
     stores: RunStores
     caller: Caller
-    claims: ExitStack
     story: RunStory
     figures: CheckpointFigures = field(default_factory=CheckpointFigures)
     restarts: list[str] = field(default_factory=list)
     restarted: int = 0
+    has_begun: bool = False
 
     def checkpointing(self, deployment: Deployment) -> Checkpointing:
         """Return the checkpoints of a generation."""
@@ -96,7 +96,6 @@ class Session:
         """Go on from the checkpoint of a request, also in a run that has kept no checkpoints so far."""
         if self.stores.move():
             self.job = replace(self.job, resumes=True)
-            self.claims.enter_context(claim(places_of(self.job)))
 
 
 Drive = Callable[[Deployment, Session], Ended]
@@ -110,21 +109,20 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
         if job.checkpoint_dir is not None:
             patience = job.runtime.stop_timeout / SECOND + STOP_GRACE
             stack.enter_context(control.listening(patience=patience))
-        check_no_inputs(places_of(job), job.streams, job.base_dir)
-        if not job.resumes:
-            check_free(places_of(job))
-        # First, because this may refuse the names of outputs, and outputs of an earlier run are still untouched.
-        stack.enter_context(caller.ports.outputs())
-        stack.enter_context(claimed_tables(job))
-        publisher = Publisher(job.sinks, job.base_dir, program=job.program.name)
+        publisher = Publisher(job.sinks, job.base_dir, program=job.program.name, job=job.owner)
         stack.callback(publisher.close)
+        stack.enter_context(claimed_outputs(job, publisher))
+        if not job.resumes:
+            check_free_outputs(job)
+        # Now, since it refuses names: before the outputs of an earlier run are touched.
+        stack.enter_context(caller.ports.outputs())
         run, store = stack.enter_context(opened_store(job, publisher.publish))
         job = replace(job, run_id=run)
         stores = RunStores(job, caller.ports.store(store, job), publisher.publish)
         stack.callback(stores.close)
         stop = StopRequest(job.runtime.stop_timeout / SECOND)
         story = RunStory(job.story_path)
-        session = Session(job, CallerOutputs(job), publisher, control, stop, stores, caller, stack, story)
+        session = Session(job, CallerOutputs(job), publisher, control, stop, stores, caller, story)
         complete = False
         try:
             result = _generations(session, drive, hosts)
@@ -174,6 +172,9 @@ def _begun(session: Session, job: Job) -> ResumePoint:
     session.figures.epoch = point.epoch
     session.story.begin(point.generation)
     session.story.says(f"begins generation {point.generation} from epoch {point.epoch}")
+    if job.resumes and not session.has_begun:
+        check_outputs(job, point)
+    session.has_begun = True
     _clean(job, point)
     session.publisher.begin(Generation(job.run_id, point.generation, point.epoch))
     _deliver_dealt_otherwise(job, point)
@@ -237,6 +238,7 @@ def _deliver_dealt_otherwise(job: Job, point: ResumePoint) -> None:
             continues=point.epoch > 0,
             splits={declared(batch.stream)[0]: splits for batch, splits in late},
             program=job.program.name,
+            job=job.owner,
         )
         for batch, _ in late:
             sink.write(batch, point.epoch)

@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -69,6 +70,13 @@ class Sink(Protocol):
 
     A sink without `publish`: outputs are visible after `stage`, and repeated outputs only once.
     """
+
+    def place(self) -> str | None:
+        """Return what the sink writes, such as a table or a URL, in the process that started the run.
+
+        Of two runs on one machine whose sinks say the same the second is refused. None: the class, its `args` and the directory of the
+        plan file are what tells places apart.
+        """
 
     def begin(self, generation: Generation) -> None:
         """Begin a generation, in the process that started the run. No host writes, and all committed outputs are published.
@@ -130,9 +138,23 @@ class ConnectedSink:
         self._rows: Counter[int] = Counter()
 
     @property
+    def ref(self) -> str:
+        """The name of its class in the plan file."""
+        return self._ref
+
+    @property
     def publishes(self) -> bool:
         """Whether outputs are held back until they are committed."""
         return getattr(type(self._sink), "publish", Sink.publish) is not Sink.publish
+
+    def place(self, base_dir: Path) -> str:
+        """Return what tells the place that the sink writes from others."""
+        said, method = None, getattr(type(self._sink), "place", None)
+        if callable(method):
+            with self._calling("place"):
+                said = method(self._sink)
+        own = [str(base_dir.resolve()), self._ref, self._args]
+        return json.dumps(own, sort_keys=True, default=str) if said is None else f"place {said}"
 
     def begin(self, generation: Generation) -> None:
         """Begin a generation."""

@@ -43,13 +43,14 @@ def open_sink(
     epoch: int = 0,
     splits: Mapping[str, int] | None = None,
     program: str = "",
+    job: Path | None = None,
 ) -> HostSink:
     """Open a sink of one host. Paths are relative to `base_dir`; file sinks without a path write to `output_dir`.
 
     `by_epoch`: the run has checkpoints, and files are committed epoch by epoch. Otherwise all hosts must open their sinks before
     any closes one. `run`: the id of the run, which stays the same after a resume, so that databases recognise it. `continues`:
     the run has committed outputs, so its tables must exist. `epoch`: the last committed one. `splits`: the number of splits of
-    each declared stream. `program`: its name, for messages.
+    each declared stream. `program`: its name, for messages. `job`: whose outputs these are (`Job.owner`).
 
     Raises OutputUnwritableError, FencedError if a newer generation of the run writes there, ProgramImportError for a missing
     function.
@@ -65,9 +66,10 @@ def open_sink(
         custom.open(Generation(run, generation, epoch), host)
         return custom
     if config.kind == "sqlite":
-        from dgs.workers.sinks.sqlite_sink import SqliteSink, Writer
+        from dgs.workers.sinks.sqlite_sink import SqliteSink
+        from dgs.workers.sinks.sqlite_tables import Writer
 
-        writer = Writer(run, generation, continues)
+        writer = Writer(run, generation, continues, appends=details.mode == "append", job=job)
         return SqliteSink(base_dir / details.path, details.table, writer, splits=splits)
-    place = sink_place(config, output_dir=output_dir, base_dir=base_dir)
+    place = sink_place(config, output_dir=output_dir, base_dir=base_dir, run=run)
     return _FILES[config.kind](PartNames(place, host, generation, by_epoch))

@@ -18,18 +18,30 @@ from dgs.workers.sinks.files import publishing
 
 
 class Publisher:
-    """Publishes files, and parts of custom sinks, with one object per sink. Raises ProgramImportError if one cannot be made."""
+    """Publishes files, and parts of custom sinks, with one object per sink. Raises ProgramImportError if one cannot be made.
 
-    def __init__(self, sinks: Iterable[SinkConfig], base_dir: Path, *, program: str) -> None:
-        self._base_dir, self._program = base_dir, program
+    `job`: whose outputs these are, for the lists of files. What a process before this one has staged is looked at before it is shown.
+    """
+
+    def __init__(
+        self, sinks: Iterable[SinkConfig], base_dir: Path, *, program: str, job: Path | None = None
+    ) -> None:
+        self._base_dir, self._program, self._job = base_dir, program, job
+        self._has_begun = False
         self._sinks: dict[bytes, ConnectedSink] = {}
         self._own = [
             self._sink(config.details.ref, config.details.args) for config in sinks if config.kind == "custom"
         ]
 
     def publish(self, staged: Sequence[StagedOutput]) -> None:
-        """Publish staged outputs. Those that are already visible stay so. Raises OutputUnwritableError, UserCodeError."""
-        publishing.publish([file for file in staged if isinstance(file, StagedFile)])
+        """Publish staged outputs. Those that are already visible stay so.
+
+        Raises OutputUnwritableError, OutputsChangedError, UserCodeError.
+        """
+        files = [file for file in staged if isinstance(file, StagedFile)]
+        if not self._has_begun:
+            publishing.check_staged(files)
+        publishing.publish(files, self._job)
         parts: dict[ConnectedSink, list[bytes]] = {}
         for part in staged:
             if isinstance(part, StagedPart):
@@ -37,8 +49,14 @@ class Publisher:
         for sink, its in parts.items():
             sink.publish(its)
 
+    @property
+    def places(self) -> list[tuple[str, str]]:
+        """The name of each sink of the job, and what tells the place that it writes from others. Raises UserCodeError."""
+        return [(sink.ref, sink.place(self._base_dir)) for sink in self._own]
+
     def begin(self, generation: Generation) -> None:
         """Tell the sinks that a generation begins. Raises UserCodeError."""
+        self._has_begun = True
         for sink in self._own:
             sink.begin(generation)
 

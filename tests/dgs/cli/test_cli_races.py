@@ -182,7 +182,7 @@ def test_stop_of_a_process_that_does_not_begin_gives_up(failed):
 
 
 @pytest.mark.parametrize(
-    ("status", "how"), [("failed", "it failed by itself"), (None, "its process was killed")]
+    ("status", "how"), [("failed", "it failed by itself"), ("killed", "its process was killed")]
 )
 def test_stop_says_how_a_run_ended_that_did_not_stop(failed, dgs, monkeypatch, status, how):
     directory = RunDirectory(FIRST)

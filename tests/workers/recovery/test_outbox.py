@@ -21,7 +21,8 @@ from dgs.workers.recovery.positions import Positions
 from dgs.workers.runtime.job import Job
 from dgs.workers.runtime.local import run_local
 from dgs.workers.runtime.store_opening import open_directory
-from dgs.workers.sinks.sqlite_sink import SqliteSink, Writer
+from dgs.workers.sinks.sqlite_sink import SqliteSink
+from dgs.workers.sinks.sqlite_tables import Writer
 
 VIEW = Tag("view")
 

@@ -7,10 +7,10 @@ import pytest
 
 import dgs
 from dgs.workers.recovery.checkpoint import StagedFile
+from dgs.workers.sinks.collisions import OutputIsInputError
 from dgs.workers.sinks.files.owned import (
     LIST,
     OccupiedOutputError,
-    OutputIsInputError,
     check_free,
     foreign,
     list_outputs,

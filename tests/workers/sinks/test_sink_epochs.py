@@ -224,22 +224,20 @@ def test_run_without_checkpoints_replaces_the_files_of_a_checkpointed_one(tmp_pa
 
 
 def test_claimed_directory_keeps_other_runs_out(tmp_path):
-    with claim(places(tmp_path)):
-        with pytest.raises(OutputUnwritableError, match="another run is writing to it"):
-            sink(tmp_path, by_epoch=False)
-        with (
-            pytest.raises(OutputUnwritableError, match="another run is writing to it"),
-            claim(places(tmp_path)),
-        ):
-            pass
+    with claim(places(tmp_path, "jsonl", "csv")):
+        for form in ("jsonl", "csv", "parquet"):
+            with (
+                pytest.raises(OutputUnwritableError, match="out: another run is writing to it"),
+                claim(places(tmp_path, form)),
+            ):
+                pass
         discard_unpublished(places(tmp_path))
         host = sink(tmp_path, generation=7)
         host.write(batch([1]), 1)
         host.abort()
-    one = sink(tmp_path, by_epoch=False)
-    with pytest.raises(OutputUnwritableError, match="another run is writing to it"), claim(places(tmp_path)):
-        pass
-    one.abort()
+    with claim(places(tmp_path)):
+        assert names(tmp_path) == [".dgs-lock", "part-000001-0.g7.jsonl.partial"]
+    assert names(tmp_path) == ["part-000001-0.g7.jsonl.partial"]
 
 
 def test_claim_of_a_directory_that_cannot_be_made_is_refused(tmp_path):

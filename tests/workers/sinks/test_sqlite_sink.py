@@ -16,7 +16,8 @@ from dgs.job.schema import SinkConfig
 from dgs.model.outputs import OutputBatch
 from dgs.model.tags import Tag
 from dgs.workers.sinks import open_sink
-from dgs.workers.sinks.sqlite_sink import SqliteSink, Writer
+from dgs.workers.sinks.sqlite_sink import SqliteSink
+from dgs.workers.sinks.sqlite_tables import Writer
 
 CONFIG = SinkConfig.model_validate({"sqlite": {"path": "out.db", "table": "results"}})
 

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dgs.errors import CorruptFileError, MissingInputError, OutOfOrderError, UnknownColumnError, UsageError
+from dgs.errors import CorruptFileError, MissingInputError, OutOfOrderError, UnknownColumnError
 from dgs.model.order import END, OrderKey
 from dgs.model.tags import Tag
 from dgs.workers.event_log import LogWriter
 from dgs.workers.event_log.event_tables import event_table
+from dgs.workers.sources.live.log import LogRowsGoneError
 from dgs.workers.sources.live.waiting import LiveTime
 from tests.workers.reading import opened, readings, rows, stream
 
@@ -142,7 +143,7 @@ def deleted_log(tmp_path):
 @pytest.mark.parametrize("policy", ["error", "drop", {"sort_within": "9ms"}])
 def test_deleted_rows_are_missed_unless_they_are_not_needed(tmp_path, policy):
     source = opened(stream(VALUES, on_disorder=policy), base_dir=deleted_log(tmp_path), unit="ms")
-    with pytest.raises(UsageError, match=r"rows 0 to 2 of the event log .* have been deleted"):
+    with pytest.raises(LogRowsGoneError, match=r"rows 0 to 2 of the event log .* are gone"):
         found_in(source)
 
 

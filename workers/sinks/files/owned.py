@@ -14,13 +14,14 @@ refuses to write beside it, because readers would take both for one table.
 from __future__ import annotations
 
 import json
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from fnmatch import fnmatch
+from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import NamedTuple
 
-from dgs.errors import InvalidError
-from dgs.job.schema import StreamConfig
+from dgs.errors import CheckpointError, InvalidError
 from dgs.workers.recovery.checkpoint import StagedFile
 from dgs.workers.sinks.files.part_file import digest_of
 from dgs.workers.sinks.files.places import Place
@@ -42,21 +43,45 @@ class OccupiedOutputError(InvalidError):
     fix = "Name another directory in the sink's `path`, or move these files away"
 
 
-class OutputIsInputError(InvalidError):
-    """A sink would write where a source of the same plan reads."""
+class OutputsThereError(InvalidError):
+    """A sink with `mode: error` finds outputs."""
 
-    code = "DGS313"
-    template = "the sink {kind!r} writes into {path}, where the source of stream {stream!r} reads ({source})"
-    fix = "Name another directory in the sink's `path`"
+    code = "DGS314"
+    template = "{where} holds outputs already, and the sink has `mode: error`: {names}"
+    fix = "Name another place in the sink's `path`, or another `mode`"
 
 
-def list_outputs(files: Sequence[StagedFile]) -> None:
-    """Add files to the lists of their directories, durably, before they get their names. Raises OutputUnwritableError."""
+class OthersOutputsError(InvalidError):
+    """A sink finds outputs of another job, and no `mode` that says what to do with them."""
+
+    code = "DGS315"
+    template = "{where} holds outputs of another job, {job}: {names}"
+    fix = "Name another place in the sink's `path`; or write `mode: replace-own` to replace them, `mode: append` to keep them"
+
+
+class OutputsChangedError(CheckpointError):
+    """The outputs that a run has committed are not as they were."""
+
+    code = "DGS612"
+    template = "{where} does not hold the outputs that this run has committed: {problem}"
+    fix = "Restore them from a copy, or start again without the checkpoint (`--fresh`)"
+
+
+class Listed(NamedTuple):
+    """A line of the list. `digest`: empty where only the size is known; `job`: whose it is, seen from the directory."""
+
+    size: int
+    digest: str
+    job: str | None
+
+
+def list_outputs(files: Sequence[StagedFile], job: Path | None = None) -> None:
+    """Add files of a job to the lists of their directories, durably, before they get their names. Raises OutputUnwritableError."""
     lines: dict[Path, list[str]] = defaultdict(list)
     for file in files:
         final = Path(file.final)
-        about = {"file": final.name, "size": file.size, "digest": file.digest}
-        lines[final.parent].append(f"{json.dumps(about)}\n")
+        whose = None if job is None else seen_from(final.parent, job)
+        lines[final.parent].append(_line(final.name, Listed(file.size, file.digest, whose)))
     for directory, new in lines.items():
         with refusing(directory / LIST), (directory / LIST).open("ab") as names:
             is_new = not names.tell()
@@ -79,39 +104,95 @@ def foreign(place: Place) -> list[Path]:
     return sorted(set(place.finals()) - set(owned(place)))
 
 
-def check_free(places: Iterable[Place]) -> None:
-    """Raise OccupiedOutputError if a place holds files that are not ours; forget listed files that are gone."""
+def check_free(places: Iterable[Place], job: Path | None = None) -> None:
+    """Raise an error if a place holds files that a run of a job may not replace; forget listed files that are gone.
+
+    OccupiedOutputError if no run of ours wrote them, OutputsThereError if the mode is `error`, OthersOutputsError if another job did.
+    """
+    for place in places:
+        if place.mode == "append":
+            continue
+        with refusing(place.directory):
+            if names := foreign(place):
+                raise OccupiedOutputError(path=place.directory, names=_shown(names))
+            if place.mode == "error" and (names := place.finals()):
+                raise OutputsThereError(where=place.directory, names=_shown(names))
+            if place.mode is None and job is not None:
+                _check_own(place, job)
+            tidy(place.directory)
+
+
+def check_kept(places: Iterable[Place]) -> None:
+    """Raise OutputsChangedError unless the files that a run has committed are there, as they were.
+
+    Where outputs are appended, files may have been taken away.
+    """
     for place in places:
         with refusing(place.directory):
-            if names := [path.name for path in foreign(place)]:
-                more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-                raise OccupiedOutputError(path=place.directory, names=f"{', '.join(names[:SHOWN])}{more}")
-            _tidy(place.directory)
+            listed, pattern = _listed(place.directory), f"{place.stem}-*.{place.suffix}"
+            gone = [
+                name
+                for name in listed
+                if fnmatchcase(name, pattern) and not (place.directory / name).exists()
+            ]
+            if gone and place.mode != "append":
+                raise OutputsChangedError(where=place.directory, problem=f"{_shown(sorted(gone))} is gone")
+            if changed := foreign(place):
+                problem = f"{_shown(changed)} was changed, or is not in the list {LIST}"
+                raise OutputsChangedError(where=place.directory, problem=problem)
 
 
-def check_no_inputs(places: Iterable[Place], streams: Iterable[StreamConfig], base_dir: Path) -> None:
-    """Raise OutputIsInputError if a stream of the same plan reads, or would read, a file of a place."""
-    paths = [(stream, path) for stream in streams if (path := getattr(stream.source.details, "path", None))]
+def adopt(places: Iterable[Place]) -> None:
+    """List the files of a run of version 0.1.0, which kept no list."""
     for place in places:
-        for stream, path in paths:
-            if _reads(base_dir / path, place):
-                raise OutputIsInputError(
-                    kind=place.suffix, path=place.directory, stream=stream.id, source=path
-                )
+        if not (place.directory / LIST).exists():
+            found = [(path, path.stat().st_size, digest_of(path)) for path in place.finals()]
+            list_outputs([StagedFile("", str(path), size, digest, 0) for path, size, digest in found])
 
 
-def _reads(source: Path, place: Place) -> bool:
-    """Return whether a path or glob names the directory of a place, or a file that may be in it."""
-    directory, source = place.directory.resolve(), source.parent.resolve() / source.name
-    if source == directory or source in {path.resolve() for path in place.finals()}:
-        return True
-    new = directory / f"{place.stem}-0.{place.suffix}"
-    return new.match(str(source)) or ("**" in str(source) and fnmatch(str(new), str(source)))
+def tidy(directory: Path) -> None:
+    """Forget listed files that are gone. Raises OutputUnwritableError."""
+    listed = _listed(directory)
+    if gone := {name for name in listed if not (directory / name).exists()}:
+        kept = [
+            _line(name, entry) for name, entries in listed.items() if name not in gone for entry in entries
+        ]
+        replace_with(directory / LIST, "".join(f"{line}\n" for line in kept).encode())
 
 
-def _listed(directory: Path) -> dict[str, list[tuple[int, str]]]:
-    """Return sizes and digests by name. Several runs may list the same name."""
-    found: dict[str, list[tuple[int, str]]] = defaultdict(list)
+def seen_from(directory: Path, job: Path) -> str:
+    """Return the name of a job in what it leaves in a directory: both may be moved together."""
+    return os.path.relpath(job.resolve(), directory.resolve())
+
+
+def _check_own(place: Place, job: Path) -> None:
+    listed, own = _listed(place.directory), seen_from(place.directory, job)
+    whose = {path: _job_of(path, listed[path.name]) for path in place.finals()}
+    others = [path for path, found in whose.items() if found not in (None, own)]
+    if others:
+        job = Path(os.path.normpath(place.directory.resolve() / str(whose[others[0]])))
+        raise OthersOutputsError(where=place.directory, job=job, names=_shown(others))
+
+
+def _job_of(path: Path, entries: Sequence[Listed]) -> str | None:
+    """Return the job that wrote a file as it is now; None if the list does not say."""
+    size = path.stat().st_size
+    return next((entry.job for entry in reversed(entries) if entry.size == size), None)
+
+
+def _shown(names: Sequence[Path | str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{', '.join(Path(name).name for name in names[:SHOWN])}{more}"
+
+
+def _line(name: str, entry: Listed) -> str:
+    about = {"file": name, "size": entry.size, "digest": entry.digest}
+    return f"{json.dumps(about if entry.job is None else about | {'job': entry.job})}\n"
+
+
+def _listed(directory: Path) -> dict[str, list[Listed]]:
+    """Return what is listed by the names of files: a name may be listed by several runs."""
+    found: dict[str, list[Listed]] = defaultdict(list)
     try:
         text = (directory / LIST).read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, NotADirectoryError):
@@ -119,29 +200,22 @@ def _listed(directory: Path) -> dict[str, list[tuple[int, str]]]:
     for line in text.splitlines():
         try:
             about = json.loads(line)
-            found[about["file"]].append((about["size"], about["digest"]))
-        except (ValueError, TypeError, KeyError):  # a crash has torn the line; its file has no final name yet
+            found[about["file"]].append(Listed(about["size"], about["digest"], about.get("job")))
+        except (
+            ValueError,
+            TypeError,
+            KeyError,
+            AttributeError,
+        ):  # a torn line: its file has no final name yet
             continue
     return found
 
 
-def _is_as_listed(path: Path, listed: dict[str, list[tuple[int, str]]]) -> bool:
+def _is_as_listed(path: Path, listed: dict[str, list[Listed]]) -> bool:
     """Return whether a file has a listed size, and the listed digest (files of runs with checkpoints have one)."""
     try:
         size = path.stat().st_size
     except FileNotFoundError:
         return False
-    digests = {digest for listed_size, digest in listed.get(path.name, []) if listed_size == size}
+    digests = {entry.digest for entry in listed.get(path.name, []) if entry.size == size}
     return "" in digests or (bool(digests) and digest_of(path) in digests)
-
-
-def _tidy(directory: Path) -> None:
-    listed = _listed(directory)
-    if gone := {name for name in listed if not (directory / name).exists()}:
-        kept = [
-            json.dumps({"file": name, "size": size, "digest": digest})
-            for name, entries in listed.items()
-            if name not in gone
-            for size, digest in entries
-        ]
-        replace_with(directory / LIST, "".join(f"{line}\n" for line in kept).encode())

@@ -77,19 +77,16 @@ class PartFile:
 
 
 @contextmanager
-def locked(partial: Path) -> Iterator[None]:
-    """Hold the lock of a file without writing to it, since it may be staged and committed. An empty file is removed in the end.
-
-    Raises OutputUnwritableError.
-    """
-    with refusing(partial.parent):
-        file = _locked(partial)
+def locked(path: Path, *, of: Path) -> Iterator[None]:
+    """Hold the lock of a file, which is removed in the end. Raises OutputUnwritableError naming what the lock is `of`."""
+    with refusing(path.parent):
+        file = _locked(path, of=of)
     try:
         yield
     finally:
-        with refusing(partial), file:
-            if not file.tell() and _is_at(file, partial):
-                partial.unlink()
+        with refusing(path), file:
+            if _is_at(file, path):
+                path.unlink()
 
 
 def digest_of(path: Path) -> str:
@@ -110,13 +107,13 @@ def is_abandoned(partial: Path) -> bool:
     return True
 
 
-def _locked(partial: Path) -> IO[bytes]:
+def _locked(partial: Path, *, of: Path | None = None) -> IO[bytes]:
     """Open a file and hold its lock. The previous holder may have removed or renamed the file, so check and try again."""
     while True:
         file = partial.open("ab", buffering=BUFFER_BYTES)
         if not take(file.fileno()):
             file.close()
-            raise OutputUnwritableError(path=partial, problem=ANOTHER_RUN)
+            raise OutputUnwritableError(path=of or partial, problem=ANOTHER_RUN)
         if _is_at(file, partial):
             return file
         file.close()

@@ -11,10 +11,11 @@ commit, the name contains the generation, so that a host left over from before a
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dgs.job.schema import SinkConfig, SparkTable
+from dgs.job.schema_runtime import OutputMode
 
 PARTIAL = ".partial"
 FILE_KINDS = ("jsonl", "csv", "parquet", "spark")
@@ -31,12 +32,20 @@ WAREHOUSE = "spark-warehouse"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The files `<stem>-....<suffix>` of a directory. `mark`: a prefix for the names of files that are not committed yet."""
+    """The files `<stem>-....<suffix>` of a directory. `mark`: a prefix for the names of files that are not committed yet.
+
+    `mode`: what a run that begins does with the files that are there.
+    """
 
     directory: Path
     suffix: str
     stem: str = "part"
     mark: str = ""
+    mode: OutputMode | None = None
+
+    def of_run(self, run: str) -> Place:
+        """Return the place of one run: where outputs are appended, its files have names of their own."""
+        return replace(self, stem=f"{self.stem}-{run[:8]}") if run and self.mode == "append" else self
 
     def finals(self) -> list[Path]:
         """Return the files with final names."""
@@ -80,12 +89,13 @@ def dead_letter_place(output_dir: Path) -> Place:
     return Place(output_dir, "jsonl", stem="dead-letter")
 
 
-def sink_place(config: SinkConfig, *, output_dir: Path, base_dir: Path) -> Place:
-    """Return the place of a file sink: its path relative to `base_dir`, or `output_dir` if it has no path."""
+def sink_place(config: SinkConfig, *, output_dir: Path, base_dir: Path, run: str = "") -> Place:
+    """Return the place of a file sink: its path relative to `base_dir`, or `output_dir` if it has no path. `run`: see `Place.of_run`."""
+    mode = config.details.mode
     if config.kind == "spark":
-        return Place(table_place(config.details, base_dir), "parquet", mark=HIDDEN)
+        return Place(table_place(config.details, base_dir), "parquet", mark=HIDDEN, mode=mode).of_run(run)
     path = config.details.path
-    return Place(base_dir / path if path else output_dir, config.kind)
+    return Place(base_dir / path if path else output_dir, config.kind, mode=mode).of_run(run)
 
 
 def table_place(config: SparkTable, base_dir: Path) -> Path:
@@ -96,11 +106,16 @@ def table_place(config: SparkTable, base_dir: Path) -> Path:
 
 
 def output_places(
-    sinks: Iterable[SinkConfig], *, output_dir: Path, base_dir: Path, dead_letters: bool = False
+    sinks: Iterable[SinkConfig],
+    *,
+    output_dir: Path,
+    base_dir: Path,
+    dead_letters: bool = False,
+    run: str = "",
 ) -> tuple[Place, ...]:
     """Return all places of a run's output files. `dead_letters`: also that of its dead letters."""
     files = tuple(
-        sink_place(sink, output_dir=output_dir, base_dir=base_dir)
+        sink_place(sink, output_dir=output_dir, base_dir=base_dir, run=run)
         for sink in sinks
         if sink.kind in FILE_KINDS
     )

@@ -1,8 +1,8 @@
 """Publishing: staged files get their final names, and files of dead and earlier runs are removed.
 
-A directory of outputs never holds files of two runs under final names. Without checkpoints, each host notes the files of an
-earlier run when it opens a sink, and removes them at its end (`EarlierRun`). In a checkpointed run the driver does this and has
-the lock that keeps other runs out (`claim`): hosts may be killed and replaced, and a leftover host must not publish or lock.
+A directory of outputs never holds files of two runs under final names, unless outputs are appended. Without checkpoints, each host
+notes at its opening what an earlier run left and removes it at its end (`EarlierRun`). In a checkpointed run this is the driver's:
+hosts may be killed and replaced, and one that is left over must not publish. The lock that keeps other runs out (`claim`) always is.
 
 >>> import tempfile
 >>> folder = Path(tempfile.mkdtemp())
@@ -17,25 +17,46 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from dgs.errors import OutputUnwritableError
 from dgs.workers.recovery.checkpoint import StagedFile
-from dgs.workers.sinks.files.owned import list_outputs, owned
-from dgs.workers.sinks.files.part_file import is_abandoned, locked
-from dgs.workers.sinks.files.places import PartNames, Place
+from dgs.workers.sinks.files.owned import OutputsChangedError, list_outputs, owned, tidy
+from dgs.workers.sinks.files.part_file import digest_of, is_abandoned, locked
+from dgs.workers.sinks.files.places import Place
 from dgs.workers.storage.disk import sync_directory
 from dgs.workers.storage.whole_files import refusing
+
+LOCK = ".dgs-lock"
+"""The file in a directory of outputs that a run holds the lock of."""
 
 Identity = tuple[int, int]
 
 
-def publish(files: Sequence[StagedFile]) -> None:
-    """Rename staged files to their final names, durably. Files that have been renamed already are left alone.
+def check_staged(files: Iterable[StagedFile]) -> None:
+    """Raise OutputsChangedError if a file that a dead process has staged is not as it was, under either of its names."""
+    for file in files:
+        path, final = Path(file.path), Path(file.final)
+        with refusing(final):
+            found = path if _size(path) == file.size else final
+            if _size(found) != file.size or file.digest not in ("", digest_of(found)):
+                raise OutputsChangedError(where=final.parent, problem=f"{found.name} is gone or damaged")
+
+
+def with_digest(file: StagedFile) -> StagedFile:
+    """Return a staged file with the digest of its content, under whichever name it is."""
+    path = Path(file.path) if _size(Path(file.path)) == file.size else Path(file.final)
+    with refusing(path):
+        return replace(file, digest=file.digest or digest_of(path))
+
+
+def publish(files: Sequence[StagedFile], job: Path | None = None) -> None:
+    """Rename staged files of a job to their final names, durably. What is done already is left as it is.
 
     Raises OutputUnwritableError with the file if one has neither name.
     """
-    list_outputs(files)
+    list_outputs(files, job)
     for file in files:
         path, final = Path(file.path), Path(file.final)
         with refusing(final):
@@ -66,19 +87,20 @@ def remove_earlier(places: Iterable[Place]) -> None:
         with refusing(place.directory):
             for path in owned(place):
                 path.unlink(missing_ok=True)
+            tidy(place.directory)
 
 
 @contextmanager
 def claim(places: Iterable[Place]) -> Iterator[None]:
-    """Keep other runs out of the places of a checkpointed run, with the lock that host 0 of a run without checkpoints takes.
+    """Keep other runs out of the directories of places, whatever their formats: they share a list.
 
     Raises OutputUnwritableError if another run writes there, or a directory cannot be made or written.
     """
     with ExitStack() as held:
-        for place in dict.fromkeys(places):
-            with refusing(place.directory):
-                place.directory.mkdir(parents=True, exist_ok=True)
-            held.enter_context(locked(PartNames(place, host=0).partial(0)))
+        for directory in dict.fromkeys(place.directory.resolve() for place in places):
+            with refusing(directory):
+                directory.mkdir(parents=True, exist_ok=True)
+            held.enter_context(locked(directory / LOCK, of=directory))
         yield
 
 

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dgs.errors import UnknownColumnError, UsageError
+from dgs.errors import CheckpointError, UnknownColumnError
 from dgs.model.columns import Column
 from dgs.model.order import MIN_TS, OrderKey
 from dgs.workers.event_log import failure
@@ -44,6 +44,16 @@ from dgs.workers.sources.shaping.mapping import Mapping
 
 POLL = 0.01
 """Seconds between two looks for new segments."""
+
+
+class LogRowsGoneError(CheckpointError):
+    """Rows of an event log that are needed have been deleted."""
+
+    code = "DGS613"
+    template = (
+        "stream {stream!r}: rows {first} to {last} of the event log {log} are gone, and they are needed"
+    )
+    fix = "Restore the segments from a copy, or resume from a checkpoint that has these rows in its state"
 
 
 class LogArrivals(Live):
@@ -144,11 +154,9 @@ class LogArrivals(Live):
     def _begin(self, segment: Segment, table: pa.Table) -> Iterator[Arrivals]:
         """Yield the heartbeat that earlier segments imply, which are not read."""
         if segment.first > self._needed_from and not self._is_in_state(segment, table):
-            message = (
-                f"stream {self._mapping.stream!r}: rows {self._needed_from} to {segment.first - 1} of the event log "
-                f"{self._where} have been deleted; resume from a checkpoint that does not need them"
+            raise LogRowsGoneError(
+                stream=self._mapping.stream, first=self._needed_from, last=segment.first - 1, log=self._where
             )
-            raise UsageError(message=message)
         self._needed_from = -1
         said = [] if segment.promised is None else [segment.promised]
         if self._restores_floor and segment.latest is not None:

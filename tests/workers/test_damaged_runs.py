@@ -1,0 +1,95 @@
+"""A run that was killed, one of its files damaged: resumed, its outputs are those of the sequential program, or it is refused."""
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from tests.workers.damaging import (
+    Damage,
+    expected,
+    files_of,
+    flips,
+    found_in,
+    killed_projects,
+    losses,
+    outcome,
+    right,
+)
+
+FLIPS = 30
+"""Flips of one bit in each project; `python -m tests.workers.damaging` does more."""
+
+
+@pytest.fixture(scope="module")
+def projects(tmp_path_factory):
+    return killed_projects(tmp_path_factory.mktemp("killed"))
+
+
+def is_right(said, damage):
+    """A log whose mark of the end is gone is a log that was not closed: the run waits for more."""
+    return said == "harmless" or said.startswith("refused") or (said == "WAITS" and "-end" in damage.file)
+
+
+def test_killed_runs_have_committed_a_part(projects):
+    for project in projects:
+        found = found_in(project)
+        assert all(0 < len(found[name]) < len(expected()[0]) for name in right() if name != "letters")
+        assert {Path(name).suffix for name in files_of(project)} >= {
+            ".dgs",
+            ".json",
+            ".yaml",
+            ".db",
+            ".csv",
+            ".jsonl",
+        }
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_flipped_bit_is_harmless_or_the_resumed_run_is_refused(projects, number):
+    told = {
+        fault: outcome(projects[number], fault)
+        for fault in islice(flips(projects[number], seed=number), FLIPS)
+    }
+    assert [(fault, said) for fault, said in told.items() if not is_right(said, fault)] == []
+
+
+PLACES = [
+    "out/jsonl/part-",
+    "out/csv/part-",
+    "out/parquet/part-",
+    "out.db",
+    "run/run.json",
+    "run/plan.yaml",
+    "run/dead-letter",
+    "log/",
+]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_lost_or_cut_file_is_refused(projects, place):
+    faults = [
+        fault
+        for fault in losses(projects[0])
+        if fault.file.startswith(place)
+        and not any(part in fault.file for part in ("-end", "-wal", "-shm", "owner"))
+        and fault.at < (projects[0] / fault.file).stat().st_size - 1  # a last newline may go
+    ]
+    chosen = [*faults[:3], *faults[3:][-3:]]
+    said = {fault: outcome(projects[0], fault) for fault in chosen}
+    assert said
+    assert [(fault, what) for fault, what in said.items() if not what.startswith("refused")] == []
+
+
+def test_the_first_middle_and_last_segment_of_a_log_are_missed(projects):
+    segments = sorted(
+        name for name in files_of(projects[0]) if name.startswith("log/") and "owner" not in name
+    )[:-1]
+    faults = [Damage(segments[at], how) for at in (0, len(segments) // 2, -1) for how in ("deleted", "cut")]
+    said = {fault: outcome(projects[0], fault) for fault in faults}
+    assert [(fault, what) for fault, what in said.items() if not what.startswith("refused")] == []
+
+
+def test_an_undamaged_copy_goes_on(projects):
+    for project in projects:
+        assert outcome(project, Damage("run/lock", "cut", 0)) == "harmless"

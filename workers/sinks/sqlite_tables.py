@@ -1,0 +1,311 @@
+"""The tables of a SQLite sink: who writes the outputs, which outputs are there already, and whether they are as they were.
+
+Beside each table of outputs there are two of ours. `dgs_writers` says which run of which job writes it and in which generation: an
+older generation is refused (R8, R10), and a run that begins afresh takes the table over, without what earlier runs left in it; where
+outputs are appended (`mode: append`) each run has a line of its own. `dgs_marks` has the marks that tell repeats.
+
+A line of `dgs_writers` also counts the outputs and adds up the checksums of outputs and marks, so that a resumed run finds rows that
+were damaged or changed meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from dgs.errors import FencedError, OutputUnwritableError, SinkChangedError
+from dgs.job.schema_runtime import OutputMode
+from dgs.workers.sinks.files.owned import (
+    OthersOutputsError,
+    OutputsChangedError,
+    OutputsThereError,
+    seen_from,
+)
+
+LOCKED_SECONDS = 2.0
+"""How long a write waits for a lock. While it waits the host does nothing else, so what is not accepted does not pile up."""
+
+LOG_SECONDS = 0.1
+"""How long the log of the database waits for readers before it is left as it is."""
+
+RETRY_SECONDS = 0.05
+_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+COLUMNS = ("ts", "stream", "seq", "idx", "kind", "key", "value")
+_OUTPUTS = """
+CREATE TABLE IF NOT EXISTS "{table}" (
+    ts INTEGER NOT NULL, stream TEXT NOT NULL, seq INTEGER NOT NULL, idx INTEGER NOT NULL,
+    kind TEXT NOT NULL, key TEXT, value TEXT
+)"""
+_MARKS = """
+CREATE TABLE IF NOT EXISTS dgs_marks (
+    sink TEXT, stream TEXT, splits INTEGER, split INTEGER, kind TEXT, key BLOB,
+    ts INTEGER NOT NULL, rank INTEGER NOT NULL, seq INTEGER NOT NULL, idx INTEGER NOT NULL,
+    PRIMARY KEY (sink, stream, splits, split, kind, key)
+) WITHOUT ROWID"""
+_WRITERS = """
+CREATE TABLE IF NOT EXISTS dgs_writers (
+    sink TEXT PRIMARY KEY, run TEXT, generation INTEGER, job TEXT, rows INTEGER, checksum INTEGER
+)"""
+_ADDED = {"job": "TEXT", "rows": "INTEGER", "checksum": "INTEGER"}
+"""The columns of `dgs_writers` that version 0.1.0 did not have."""
+
+_MODULUS = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """The writer of a table. `run` stays the same when a run is resumed; `generation` counts its restarts.
+
+    `continues`: outputs of the run are committed, so the table must hold them. `appends`: what others wrote stays. `job`: whose run it is.
+    """
+
+    run: str
+    generation: int
+    continues: bool = False
+    appends: bool = False
+    job: Path | None = None
+
+    def sink(self, table: str) -> str:
+        """Return the name of the line in `dgs_writers`, and of the marks."""
+        return f"{table}#{self.run}" if self.appends else table
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of `dgs_writers`. `rows`, `checksum`: of the outputs of this run, None if version 0.1.0 wrote it."""
+
+    run: str
+    generation: int
+    job: str | None = None
+    rows: int | None = None
+    checksum: int | None = None
+
+
+def enter(db: sqlite3.Connection, table: str, writer: Writer, *, path: Path) -> None:
+    """Make the tables, and note who writes from now on; inside of a transaction.
+
+    Raises FencedError if a newer generation of the run does, OutputUnwritableError if the table is somebody else's,
+    SinkChangedError if a run continues whose outputs are not there.
+
+    >>> db = sqlite3.connect(":memory:", isolation_level=None)
+    >>> enter(db, "outputs", Writer(run="a", generation=1), path=Path("out.db"))
+    >>> _ = db.execute("INSERT INTO outputs VALUES (7, 's', 0, 0, 'view', NULL, '1')")
+    >>> enter(db, "outputs", Writer(run="a", generation=2), path=Path("out.db"))      # resumed
+    >>> enter(db, "outputs", Writer(run="b", generation=1, appends=True), path=Path("out.db"))
+    >>> db.execute("SELECT count(*) FROM outputs").fetchone()
+    (1,)
+    >>> enter(db, "outputs", Writer(run="c", generation=1), path=Path("out.db"))      # begun afresh
+    >>> db.execute("SELECT count(*) FROM outputs").fetchone()
+    (0,)
+    """
+    _make_own_tables(db)
+    sink, is_there = writer.sink(table), _columns(db, table)
+    found, is_ours = line_of(db, sink), any(_lines(db, table))
+    if is_there and (is_there != COLUMNS or not (is_ours or writer.appends)):
+        raise OutputUnwritableError(path=path, problem=f"it has a table {table!r} that is not one of outputs")
+    if found is not None and found.run == writer.run and found.generation > writer.generation:
+        raise FencedError(path=path, generation=writer.generation, newest=found.generation)
+    if writer.continues and (found is None or found.run != writer.run or not is_there):
+        raise SinkChangedError(path=path, table=table)
+    db.execute(_OUTPUTS.format(table=table))
+    is_new = found is None or found.run != writer.run or not is_there
+    if is_new and not writer.appends:
+        db.execute(f'DELETE FROM "{table}"')  # noqa: S608 - a name of letters and digits, says the plan file's schema
+        for name in ("dgs_marks", "dgs_writers"):
+            db.execute(f"DELETE FROM {name} WHERE sink = ? OR sink GLOB ?", (table, f"{table}#*"))  # noqa: S608 - our own names
+    rows, checksum = (0, 0) if is_new or found is None else (found.rows, found.checksum)
+    job = None if writer.job is None else seen_from(path.parent, writer.job)
+    line = (sink, writer.run, writer.generation, job, rows, checksum)
+    db.execute("INSERT OR REPLACE INTO dgs_writers VALUES (?, ?, ?, ?, ?, ?)", line)
+
+
+def check(db: sqlite3.Connection, table: str, writer: Writer, *, path: Path) -> Line:
+    """Return the line of the writer; inside of a transaction (R8). Raises FencedError if another generation, or another run, writes now."""
+    found = line_of(db, writer.sink(table))
+    if found is None or (found.run, found.generation) != (writer.run, writer.generation):
+        newest = "of another run" if found is None or found.run != writer.run else found.generation
+        raise FencedError(path=path, generation=writer.generation, newest=newest)
+    return found
+
+
+def count(db: sqlite3.Connection, sink: str, line: Line, added: Sums, gone: Sums) -> None:
+    """Note what a transaction adds to the outputs and marks of a sink, and what it takes away."""
+    if line.rows is None or line.checksum is None:
+        return
+    checksum = (line.checksum + added.checksum - gone.checksum) % _MODULUS
+    db.execute(
+        "UPDATE dgs_writers SET rows = ?, checksum = ? WHERE sink = ?",
+        (line.rows + added.outputs, checksum, sink),
+    )
+
+
+@dataclass
+class Sums:
+    """The number of outputs, and the sum of the checksums of outputs and marks, in whatever order they come."""
+
+    outputs: int = 0
+    checksum: int = 0
+
+    def add_outputs(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Add rows of the table of outputs."""
+        for row in rows:
+            self.outputs += 1
+            self.checksum += _spread(row)
+
+    def add_marks(self, marks: Iterable[tuple[Any, ...]]) -> None:
+        """Add rows of `dgs_marks`, without the name of the sink."""
+        self.checksum += sum(map(_spread, marks))
+
+
+def _spread(row: tuple[Any, ...]) -> int:
+    """Return a checksum that a change of one bit changes; a factor keeps sums of several from meeting."""
+    return crc32(repr(row).encode("utf-8", "surrogatepass")) * 0x9E3779B1
+
+
+def check_table_free(path: Path, table: str, mode: OutputMode | None, job: Path) -> None:
+    """Raise OutputsThereError or OthersOutputsError if a table holds outputs that a run of a job may not replace."""
+    if not path.is_file() or mode in ("replace-own", "append"):
+        return
+    with refusing_database(path), closing(connected(path)) as db:
+        if not _columns(db, table):
+            return
+        held = db.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0]  # noqa: S608 - letters and digits
+        where, names = f"table {table!r} of {path}", f"{held} rows"
+        if mode == "error":
+            raise OutputsThereError(where=where, names=names)
+        own = seen_from(path.parent, job)
+        jobs = {line.job for line in _lines(db, table)} if _columns(db, "dgs_writers") else set()
+        if others := sorted(name for name in jobs if name not in (None, own)):
+            found = os.path.normpath(path.parent.resolve() / others[0])
+            raise OthersOutputsError(where=where, job=found, names=names)
+
+
+def check_table_kept(path: Path, table: str, writer: Writer) -> None:
+    """Raise OutputsChangedError, or SinkChangedError if there is none, unless a table holds what a run has written.
+
+    Where outputs are appended, only the marks are looked at: other rows are not ours.
+    """
+    if not path.is_file():
+        raise SinkChangedError(path=path, table=table)
+    where = f"table {table!r} of {path}"
+    try:
+        with closing(connected(path)) as db, transaction(db):
+            _make_own_tables(db)
+            if (said := db.execute("PRAGMA integrity_check(1)").fetchone()[0]) != "ok":
+                raise OutputsChangedError(where=where, problem=said)
+            line, found = line_of(db, writer.sink(table)), _columns(db, table)
+            if line is None or line.run != writer.run or found != COLUMNS:
+                raise SinkChangedError(path=path, table=table)
+            if line.rows is None or line.checksum is None or writer.appends:
+                return
+            sums = _sums(db, table, writer)
+    except sqlite3.Error as error:
+        if is_locked(error) or not os.access(path, os.W_OK):
+            raise OutputUnwritableError(path=path, problem=str(error)) from error
+        raise OutputsChangedError(where=where, problem=str(error)) from error
+    if (sums.outputs, sums.checksum % _MODULUS) != (line.rows, line.checksum):
+        problem = (
+            f"it has {sums.outputs} rows and had {line.rows}"
+            if sums.outputs != line.rows
+            else "its rows were changed"
+        )
+        raise OutputsChangedError(where=where, problem=problem)
+
+
+def _sums(db: sqlite3.Connection, table: str, writer: Writer) -> Sums:
+    sums = Sums()
+    sums.add_outputs(db.execute(f'SELECT * FROM "{table}"'))  # noqa: S608 - letters and digits
+    marks = "SELECT stream, splits, split, kind, key, ts, rank, seq, idx FROM dgs_marks WHERE sink = ?"
+    sums.add_marks(db.execute(marks, (writer.sink(table),)))
+    return sums
+
+
+def _make_own_tables(db: sqlite3.Connection) -> None:
+    db.execute(_WRITERS)
+    db.execute(_MARKS)
+    for name in _ADDED.keys() - set(_columns(db, "dgs_writers")):
+        db.execute(f"ALTER TABLE dgs_writers ADD COLUMN {name} {_ADDED[name]}")
+
+
+def line_of(db: sqlite3.Connection, sink: str) -> Line | None:
+    """Return the line of a sink in `dgs_writers`."""
+    row = db.execute(
+        "SELECT run, generation, job, rows, checksum FROM dgs_writers WHERE sink = ?", (sink,)
+    ).fetchone()
+    return None if row is None else Line(*row)
+
+
+def _lines(db: sqlite3.Connection, table: str) -> list[Line]:
+    """Return the lines of all who write a table, or have appended to it."""
+    names = ", ".join(
+        name if name in _columns(db, "dgs_writers") else "NULL" for name in ("run", "generation", "job")
+    )
+    query = f"SELECT {names} FROM dgs_writers WHERE sink = ? OR sink GLOB ?"  # noqa: S608 - our own names
+    return [Line(*row) for row in db.execute(query, (table, f"{table}#*"))]
+
+
+def _columns(db: sqlite3.Connection, table: str) -> tuple[str, ...]:
+    return tuple(name for (name,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,)))
+
+
+def connected(path: Path, *, locked_seconds: float = LOCKED_SECONDS) -> sqlite3.Connection:
+    """Return a connection whose transactions begin where they are said to. Raises sqlite3.Error."""
+    return sqlite3.connect(path, timeout=locked_seconds, isolation_level=None, check_same_thread=False)
+
+
+@contextmanager
+def refusing_database(path: Path) -> Iterator[None]:
+    """Turn errors of the database into OutputUnwritableError."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise OutputUnwritableError(path=path, problem=str(error)) from error
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """Commit what the block does, or nothing of it."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+def in_wal(db: sqlite3.Connection, deadline: float) -> bool:
+    """Let readers not wait for writers, where the file system allows it. Switching does not wait for locks by itself."""
+    while True:
+        try:
+            return bool(db.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal")
+        except sqlite3.OperationalError as error:
+            if not is_locked(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(RETRY_SECONDS)
+
+
+def empty_log(db: sqlite3.Connection, *, wait: float, normally: float) -> None:
+    """Move what the log of a database has into the database, unless somebody reads it for longer than `wait` seconds."""
+    try:
+        db.execute(f"PRAGMA busy_timeout = {int(wait * 1000)}")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    except sqlite3.OperationalError as error:
+        if not is_locked(error):
+            raise
+    finally:
+        db.execute(f"PRAGMA busy_timeout = {int(normally * 1000)}")
+
+
+def is_locked(error: sqlite3.Error) -> bool:
+    """Return whether somebody else has the database."""
+    return (getattr(error, "sqlite_errorcode", 0) & 0xFF) in _LOCKED
