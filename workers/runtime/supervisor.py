@@ -23,9 +23,15 @@ from dgs.workers.runtime.control import Control
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.figures import CheckpointFigures, RunFigures, run_figures
 from dgs.workers.runtime.job import Caller, Job, JobResult
-from dgs.workers.runtime.outputs_there import check_free_outputs, check_outputs, claimed_outputs, places_of
 from dgs.workers.runtime.run_story import RunStory, in_a_line
-from dgs.workers.runtime.store_opening import RunStores, opened_store
+from dgs.workers.runtime.store_opening import (
+    RunStores,
+    check_free_outputs,
+    check_outputs,
+    claimed_outputs,
+    opened_store,
+    places_of,
+)
 from dgs.workers.sinks import is_central, open_sink
 from dgs.workers.sinks.custom_sink import Generation
 from dgs.workers.sinks.files.places import TRANSACTIONAL
