@@ -110,7 +110,9 @@ def enter(db: sqlite3.Connection, table: str, writer: Writer, *, path: Path) -> 
     sink, is_there = writer.sink(table), _columns(db, table)
     found, is_ours = line_of(db, sink), any(_lines(db, table))
     if is_there and (is_there != COLUMNS or not (is_ours or writer.appends)):
-        raise OutputUnwritableError(path=path, problem=f"it has a table {table!r} that is not one of outputs")
+        raise OutputUnwritableError(
+            path=path, problem=f"it has a table {table!r} that does not hold outputs of dgs"
+        )
     if found is not None and found.run == writer.run and found.generation > writer.generation:
         raise FencedError(path=path, generation=writer.generation, newest=found.generation)
     if writer.continues and (found is None or found.run != writer.run or not is_there):
