@@ -48,6 +48,7 @@ from dgs.errors.families import (
     UserCodeError,
 )
 from dgs.errors.given import (
+    AmbiguousTagError,
     AsymmetricDependenceError,
     InvalidDiagramError,
     InvalidPlanError,
@@ -84,6 +85,7 @@ from dgs.errors.resources import (
 )
 
 __all__ = [
+    "AmbiguousTagError",
     "AsymmetricDependenceError",
     "ChannelUnavailableError",
     "CheckpointBusyError",

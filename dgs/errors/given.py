@@ -96,6 +96,16 @@ class MalformedRowError(InvalidError):
     template = "stream {stream!r}, row {row}: {problem}"
 
 
+class AmbiguousTagError(InvalidError):
+    """A kind or key in plan.yaml is a text that is also the name of a column of the source."""
+
+    code = "DGS323"
+    template = (
+        "stream {stream!r}, `tags:`: `{part}: {text}` is a text, and there is a column {text!r} in {where}"
+    )
+    fix = "Say `{part}: {{column: {text}}}` for what each row has there, or `{part}: {{value: {text}}}` for the text itself"
+
+
 class InvalidDiagramError(InvalidError):
     """A wire diagram breaks a side condition of Definition 2.2."""
 

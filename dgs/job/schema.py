@@ -39,6 +39,7 @@ from dgs.job.schema_sources import (
     CustomSource,
     GeneratorSource,
     JsonlSource,
+    LiteralValue,
     LogSource,
     ParquetSource,
     SocketSource,
@@ -63,6 +64,7 @@ __all__ = [
     "GeneratorSource",
     "HeartbeatConfig",
     "JsonlSource",
+    "LiteralValue",
     "LogSource",
     "MachineConfig",
     "OptimizerConfig",
@@ -94,12 +96,19 @@ __all__ = [
 class TagConfig(Section):
     """The tag of every event of a stream: a kind and a key, each literal or from a column.
 
-    With the kind in a column, `kinds` lists those that may arrive (default: all kinds of the program).
+    With the kind in a column, `kinds` lists those that may arrive (default: all kinds of the program). A text that the program does
+    not list and that is the name of a column must be `{value: ...}` or `{column: ...}`.
     """
 
-    kind: str | ColumnRef
-    key: ColumnRef | Scalar | None = None
+    kind: str | ColumnRef | LiteralValue
+    key: ColumnRef | LiteralValue | Scalar | None = None
     kinds: list[str] | None = None
+
+    @property
+    def parts(self) -> tuple[str | ColumnRef, ColumnRef | Scalar | None]:
+        """The kind and the key, literal values bare."""
+        kind, key = (part.value if isinstance(part, LiteralValue) else part for part in (self.kind, self.key))
+        return kind if isinstance(kind, ColumnRef) else str(kind), key
 
 
 TagsConfig = TagConfig | list[TagConfig | str]

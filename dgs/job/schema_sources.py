@@ -21,6 +21,12 @@ class ColumnRef(Section):
     column: str
 
 
+class LiteralValue(Section):
+    """A value that is meant literally: needed only for a text that is also the name of a column."""
+
+    value: Scalar
+
+
 class TimeColumn(Section):
     """The column with the event time; `unit` where it differs from the plan's; `format` of text that is not ISO-8601, for strptime."""
 

@@ -15,6 +15,7 @@ The planner assigns these sets, and the sources make exactly such tags.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from dgs.errors import PlanFileError
@@ -51,6 +52,19 @@ def some_tag(config: StreamConfig, program: Program) -> Tag:
     return Tag("unreadable")
 
 
+def named_like(config: StreamConfig, program: Program, columns: Collection[str]) -> str | None:
+    """Return `kind` or `key` if its text is the name of a column, too, and nothing says which is meant: the program does not list it."""
+    tags = config.tags
+    if not isinstance(tags, TagConfig):
+        return None
+    kind, _ = tags.parts
+    if isinstance(tags.kind, str) and tags.kind in columns and tags.kind not in program.all_kinds():
+        return "kind"
+    domain = program.kind(kind).domain if isinstance(kind, str) else None
+    is_listed = isinstance(domain, tuple) and tags.key in domain
+    return "key" if isinstance(tags.key, str) and tags.key in columns and not is_listed else None
+
+
 _EMPTY = (str, int, float, bool, bytes, tuple)
 
 
@@ -60,33 +74,34 @@ def literal_tag(config: StreamConfig, program: Program) -> Tag | None:
         tags = declared_tags(config, program)
         listed = list(tags.tags()) if tags.is_finite else []
         return listed[0] if len(listed) == 1 else None
-    item = config.tags
-    if isinstance(item.kind, ColumnRef) or isinstance(item.key, ColumnRef):
+    kind, key = config.tags.parts
+    if isinstance(kind, ColumnRef) or isinstance(key, ColumnRef):
         return None
-    return Tag(item.kind) if item.key is None else Tag(item.kind, item.key)
+    return Tag(kind) if key is None else Tag(kind, key)
 
 
 def _listed(item: TagConfig | str, config: StreamConfig, program: Program) -> TagSet:
-    tag = TagConfig(kind=item) if isinstance(item, str) else item
-    if isinstance(tag.kind, ColumnRef) or isinstance(tag.key, ColumnRef):
+    kind, key = (item, None) if isinstance(item, str) else item.parts
+    if isinstance(kind, ColumnRef) or isinstance(key, ColumnRef):
         raise _wrong(
             config, "a list of tags holds literal tags; for tags read from columns write one mapping"
         )
-    kind = _declared(tag.kind, config, program)
-    return TagSet.of(kind) if tag.key is None else _with_key(kind, tag.key, config)
+    found = _declared(kind, config, program)
+    return TagSet.of(found) if key is None else _with_key(found, key, config)
 
 
 def _described(item: TagConfig, config: StreamConfig, program: Program) -> TagSet:
-    if isinstance(item.kind, ColumnRef):
+    name, key = item.parts
+    if isinstance(name, ColumnRef):
         is_open = isinstance(program.kinds, AnyKind)
         names = item.kinds if item.kinds is not None else [] if is_open else list(program.all_kinds())
         if not names:
             return TagSet.everything()
-        return union(_of_kind(_declared(name, config, program), item, config) for name in names)
-    kind = _declared(item.kind, config, program)
-    if item.key is not None and not kind.is_keyed:
-        raise _wrong(config, f"kind {item.kind!r} takes no key, but `key:` is given")
-    return _of_kind(kind, item, config)
+        return union(_of_kind(_declared(one, config, program), key, config) for one in names)
+    kind = _declared(name, config, program)
+    if key is not None and not kind.is_keyed:
+        raise _wrong(config, f"kind {name!r} takes no key, but `key:` is given")
+    return _of_kind(kind, key, config)
 
 
 def _declared(name: str, config: StreamConfig, program: Program) -> Kind:
@@ -96,14 +111,14 @@ def _declared(name: str, config: StreamConfig, program: Program) -> Kind:
     return program.kind(name)
 
 
-def _of_kind(kind: Kind, item: TagConfig, config: StreamConfig) -> TagSet:
+def _of_kind(kind: Kind, key: object, config: StreamConfig) -> TagSet:
     """Return the tags of one kind that the description allows. Keys are ignored for kinds without keys."""
     if not kind.is_keyed:
         return TagSet.of(kind)
-    if isinstance(item.key, ColumnRef):
+    if isinstance(key, ColumnRef):
         return TagSet.of(kind)
-    if item.key is not None:
-        return _with_key(kind, item.key, config)
+    if key is not None:
+        return _with_key(kind, key, config)
     if kind.domain is object:
         return TagSet.of(Tag(str(kind)))
     raise _wrong(config, f"kind {str(kind)!r} has keys: say `key: {{column: NAME}}` or give the key")

@@ -1,14 +1,17 @@
 """Tags and payloads of rows: from columns of every form, and errors for wrong ones."""
 
+import json
 from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgs.errors import MalformedRowError
+from dgs.errors import AmbiguousTagError, MalformedRowError
 from dgs.model.tags import Tag
 from tests.workers.reading import events, opened, readings, stream
 
@@ -141,3 +144,48 @@ def test_numbers_without_nulls_are_numpy_others_are_not(values, form):
         (batch,) = readings(opened(stream(payload="a"), {"ts": [1, 2], "a": FORMS[form](column)}))[0].batches
         assert isinstance(batch.payload, np.ndarray) is is_numpy
         assert [event.payload for event in batch.events()] == column
+
+
+def sources_with(tmp_path, columns):
+    """Write the columns in every format; return the sources that read them, and the items of a source in memory."""
+    table = pa.table(columns)
+    pq.write_table(table, tmp_path / "a.parquet")
+    pa_csv.write_csv(table, tmp_path / "a.csv")
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    return [({form: {"path": f"a.{form}"}}, None) for form in ("csv", "jsonl", "parquet")] + [
+        ("data", [columns])
+    ]
+
+
+@pytest.mark.parametrize(
+    ("part", "tags"),
+    [
+        ("key", {"kind": "view", "key": "k"}),
+        ("key", {"kind": {"column": "kind"}, "key": "k"}),
+        ("kind", {"kind": "k"}),
+        ("kind", {"kind": "k", "key": {"column": "kind"}}),
+    ],
+)
+def test_text_that_is_the_name_of_a_column_is_refused_unless_it_says_what_it_is(tmp_path, part, tags):
+    columns = {"ts": [1], "k": ["home"], "kind": ["view"]}
+    for source, items in sources_with(tmp_path, columns):
+        config = stream(source, tags=tags, payload=[])
+        with pytest.raises(AmbiguousTagError) as caught:
+            events(config, items, base_dir=tmp_path)
+        said = str(caught.value)
+        assert f"`{part}: k` is a text, and there is a column 'k'" in said
+        assert f"`{part}: {{column: k}}`" in said
+        literal = stream(source, tags={**tags, part: {"value": "k"}}, payload=[])
+        ((tag, _, _),) = events(literal, items, base_dir=tmp_path)
+        assert {"kind": tag.kind, "key": tag.key}[part] == "k"
+        assert f"`{part}: {{value: k}}`" in said
+
+
+def test_text_that_the_program_lists_is_what_it_says_whatever_the_columns(tmp_path):
+    columns = {"ts": [1], "value": [5], "l": [6], "side": ["r"]}
+    for source, items in sources_with(tmp_path, columns):
+        for tags, tag in (
+            ({"kind": "value"}, Tag("value")),
+            ({"kind": "side", "key": "l"}, Tag("side", "l")),
+        ):
+            assert events(stream(source, tags=tags, payload=[]), items, base_dir=tmp_path) == [(tag, 1, None)]

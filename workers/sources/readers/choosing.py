@@ -110,15 +110,11 @@ def _items(memory: AnyMapping[str, Any], name: str, stream: str) -> Sequence[Any
 
 def _key_types(config: StreamConfig, program: Program) -> dict[str, str]:
     """Return the types of key columns from the domains of their kinds. So text stays text even if it is all digits."""
-    tags = config.tags
-    if (
-        not isinstance(tags, TagConfig)
-        or not isinstance(tags.key, ColumnRef)
-        or isinstance(tags.kind, ColumnRef)
-    ):
+    kind, key = config.tags.parts if isinstance(config.tags, TagConfig) else (None, None)
+    if not isinstance(key, ColumnRef) or not isinstance(kind, str):
         return {}
-    domain = program.kind(tags.kind).domain
+    domain = program.kind(kind).domain
     kinds = {domain} if isinstance(domain, type) else {type(key) for key in domain or ()}
     known = {_KEY_TYPES.get(kind) for kind in kinds}
     only = known.pop() if len(known) == 1 else None
-    return {tags.key.column: only} if only else {}
+    return {key.column: only} if only else {}

@@ -174,6 +174,8 @@ class JsonlReader:
                 self._whole_lines = PAYLOAD_COLUMN not in lines[0]
             payload = lines if self._whole_lines else [line.get(PAYLOAD_COLUMN) for line in lines]
             columns[PAYLOAD_COLUMN] = payload
+        if lines:
+            self._mapping.check_names(lines[0], str(path))
         first, numbers, name = block.first, block.numbers, path.name
 
         def place(row: int) -> Place:

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from dgs.errors import MalformedRowError, UnknownColumnError
+from dgs.errors import AmbiguousTagError, MalformedRowError, UnknownColumnError
 from dgs.errors.nearest import did_you_mean
 from dgs.job.schema import StreamConfig, TimeColumn
-from dgs.job.stream_tags import some_tag
+from dgs.job.stream_tags import named_like, some_tag
 from dgs.job.units import TimeUnit
 from dgs.model import columns
 from dgs.model.columns import Column
@@ -91,7 +91,15 @@ class Mapping:
         for name in names:
             if name not in available:
                 raise unknown_column(self.stream, name, available, where)
+        self.check_names(available, where)
         return names
+
+    def check_names(self, available: Collection[str], where: str) -> None:
+        """Refuse a literal kind or key that is the name of a column, too. Raises AmbiguousTagError."""
+        part = named_like(self._config, self._program, available)
+        if part is not None:
+            text = getattr(self._config.tags, part)
+            raise AmbiguousTagError(stream=self.stream, part=part, text=text, where=where)
 
     def arrivals(self, rows: RawRows) -> Arrivals:
         """Return the rows as events. Raises MalformedRowError for a row that is not an event."""

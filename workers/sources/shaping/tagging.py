@@ -45,7 +45,7 @@ class Tagging:
         self._kinds: dict[str, Kind] = {}
         self._parts: tuple[Any, ...] = ()
         if self.literal is None and isinstance(config.tags, TagConfig):
-            self._parts = (config.tags.kind, config.tags.key)
+            self._parts = config.tags.parts
         elif self.literal is None:
             self._parts = (ColumnRef(column=TAG_COLUMN),)
         self.columns = tuple(part.column for part in self._parts if isinstance(part, ColumnRef))
