@@ -17,7 +17,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from dgs.job.schema_base import Choice, Duration, Rate, Scalar, Section
+from dgs.job.schema_base import Choice, Count, Duration, Rate, Scalar, Section, Whole
 from dgs.job.schema_runtime import (
     SINKS_WITHOUT_OPTIONS,
     CallableSink,
@@ -137,7 +137,7 @@ class StreamConfig(Section):
     payload: str | list[str] | None = None
     rate: Rate | None = None
     location: str | None = None
-    split: int = Field(default=1, ge=1, le=1024)
+    split: Count = Field(default=1, ge=1, le=1024)
     on_disorder: Literal["error", "drop"] | SortWithin = "error"
     heartbeat: HeartbeatConfig | None = None
 
@@ -164,16 +164,16 @@ class MachineConfig(Section):
     """A machine that can run workers."""
 
     id: str
-    cpus: int = Field(default=1, ge=1)
+    cpus: Count = Field(default=1, ge=1)
 
 
 class OptimizerConfig(Section):
     """The optimizer that makes the plan, and its options."""
 
     name: Literal["sequential", "random", "greedy"] = "greedy"
-    seed: int = 0
-    max_leaves: int | None = Field(default=None, ge=1)
-    max_fan_out: int = Field(default=8, ge=2)
+    seed: Whole = 0
+    max_leaves: Count | None = Field(default=None, ge=1)
+    max_fan_out: Count = Field(default=8, ge=2)
 
 
 class PlanFile(Section):

@@ -16,14 +16,38 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Field,
     PlainSerializer,
     WithJsonSchema,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
-from dgs.job.units import BYTES, NANOSECONDS, local_path, parse_duration, parse_rate, parse_size, shown
+from dgs.job.units import (
+    BYTES,
+    NANOSECONDS,
+    local_path,
+    parse_duration,
+    parse_pace,
+    parse_rate,
+    parse_size,
+    shown,
+)
 
-Scalar = int | float | str | bool
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise PydanticCustomError("int_type", "expected a whole number")
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_whole)]
+"""A whole number: `true` is none."""
+
+Count = Annotated[Whole, Field(le=2**31 - 1)]
+"""A whole number of things."""
+
+Scalar = int | Annotated[float, Field(allow_inf_nan=False)] | str | bool
 
 LocalPath = Annotated[str, AfterValidator(local_path)]
 """A local path, which dgs reads or writes without Spark."""
@@ -50,6 +74,14 @@ Rate = Annotated[
     BeforeValidator(parse_rate),
     PlainSerializer(lambda value: f"{value!r}/s", return_type=str),
     _written(r"^[0-9.]+ ?[kKM]? ?/ ?(ms|s|m|h|d)$", "3/h"),
+]
+
+
+Pace = Annotated[
+    float,
+    BeforeValidator(parse_pace),
+    PlainSerializer(lambda value: f"{value!r}/s", return_type=str),
+    _written(r"^[0-9.]+ ?[kKM]? ?/ ?(ms|s|m|h|d)$", "100k/s"),
 ]
 
 

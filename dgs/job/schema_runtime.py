@@ -11,14 +11,14 @@ from typing import Any, Literal
 from pydantic import Field, GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema
 
-from dgs.job.schema_base import Choice, Duration, LocalPath, Section, Size
+from dgs.job.schema_base import Choice, Count, Duration, LocalPath, Section, Size
 from dgs.job.units import local_path
 
 
 class RestartsConfig(Section):
     """Restarts in a row of a run whose host died, without getting further: at once, then after `backoff`, twice that...."""
 
-    max: int = Field(default=5, ge=0)
+    max: Count = Field(default=5, ge=0)
     backoff: Duration = 10**9
 
 
@@ -32,11 +32,11 @@ class RuntimeConfig(Section):
     """
 
     kind: Literal["ray", "local", "spark"] = "ray"
-    hosts: int | None = Field(default=None, ge=1)
+    hosts: Count | None = Field(default=None, ge=1)
     address: str = "local"
     transport: Literal["direct", "ray"] = "direct"
     buffer_bytes: Size = 256 * 2**20
-    batch_rows: int | None = Field(default=None, ge=1)
+    batch_rows: Count | None = Field(default=None, ge=1)
     linger: Duration = 5 * 10**6
     stop_timeout: Duration = 10 * 10**9
     stall_after: Duration = 10 * 10**9
@@ -91,7 +91,7 @@ class CheckpointConfig(Section):
 
     dir: LocalPath | None = None
     every: Duration = 5 * 10**9
-    keep: int = Field(default=5, ge=1)
+    keep: Count = Field(default=5, ge=1)
     when: str | None = None
     spark: SparkTable | None = None
 

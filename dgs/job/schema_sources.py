@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from dgs.job.schema_base import Choice, Duration, LocalPath, Rate, Scalar, Section
+from dgs.job.schema_base import Choice, Count, Duration, LocalPath, Pace, Scalar, Section
 from dgs.job.units import TimeUnit, time_format
 from dgs.job.units import encoding as known_encoding
 
@@ -89,7 +89,7 @@ class GeneratorSource(Section):
     ref: str
     args: dict[str, Any] = {}
     ts: Ts = TimeColumn(column="ts")
-    pace: Rate | None = None
+    pace: Pace | None = None
 
 
 class SocketSource(Section):
@@ -99,7 +99,7 @@ class SocketSource(Section):
     `{"kind": "end"}` does.
     """
 
-    port: int = Field(ge=0, le=65535)
+    port: Count = Field(ge=0, le=65535)
     host: str = "127.0.0.1"
     ts: Ts = TimeColumn(column="ts")
     heartbeats: bool = False

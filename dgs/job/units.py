@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 from datetime import datetime
+from fractions import Fraction
 from typing import Any, Literal
 
 NANOSECONDS = {
@@ -21,6 +22,12 @@ NANOSECONDS = {
     "d": 86400 * 10**9,
 }
 BYTES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+GREATEST = 2**62
+"""The greatest duration in nanoseconds (146 years), and the greatest size in bytes: sums of two fit into 64 bits."""
+
+MOST_PER_SECOND, LEAST_PER_SECOND = 1e15, 1e-9
+_MOST_DIGITS = 30
+
 TimeUnit = Literal["ns", "us", "ms", "s", "m", "h", "d", "none"]
 
 
@@ -35,20 +42,34 @@ def parse_size(text: Any) -> int:
 
 
 def parse_rate(text: Any) -> float:
-    """Return a rate such as `3/h` in events per second. Raises ValueError without a known unit."""
+    """Return a rate such as `3/h` in events per second. Raises ValueError without a known unit, and for more than 1e15/s."""
     number = r"([0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
     match = re.fullmatch(rf"\s*{number}\s*([kKM]?)\s*/\s*(ms|s|m|h|d)\s*", str(text))
     if not match:
         raise ValueError(f"expected a rate such as 100/s, 2k/s or 3/h, got {text!r}")
     scale = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6}[match[2]]
-    return float(match[1]) * scale / (NANOSECONDS[match[3]] / 10**9)
+    rate = float(match[1]) * scale / (NANOSECONDS[match[3]] / 10**9)
+    if rate > MOST_PER_SECOND:
+        raise ValueError(f"a rate is at most {MOST_PER_SECOND:g}/s, got {str(text)[:60]!r}")
+    return rate
+
+
+def parse_pace(text: Any) -> float:
+    """Return a rate above 0. Raises ValueError."""
+    rate = parse_rate(text)
+    if rate < LEAST_PER_SECOND:
+        raise ValueError(f"a pace is at least {LEAST_PER_SECOND:g}/s, got {text!r}")
+    return rate
 
 
 def _with_unit(text: Any, units: dict[str, int], expected: str) -> int:
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*", str(text))
     if isinstance(text, bool) or not match or match[2] not in units:
         raise ValueError(f"expected {expected}, got {text!r}")
-    return int(float(match[1]) * units[match[2]])
+    value = int(Fraction(match[1]) * units[match[2]]) if len(match[1]) <= _MOST_DIGITS else GREATEST + 1
+    if value > GREATEST:
+        raise ValueError(f"{str(text)[:60]!r} is too much: at most {shown(GREATEST, units)} are possible")
+    return value
 
 
 def shown(value: int, units: dict[str, int]) -> str:

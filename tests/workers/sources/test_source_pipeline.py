@@ -295,3 +295,10 @@ def test_read_after_the_end_is_a_bug():
     source.read()
     with pytest.raises(InternalError):
         source.read()
+
+
+def test_the_greatest_delay_sorts_times_that_are_as_far_apart():
+    config = stream(on_disorder={"sort_within": "53375d"}, payload=[])
+    times = [2**61, -(2**60), 5, MIN_TS + 1 + 2**63 - 2**60]
+    found = [ts for _, _, ts, _, _ in read_all(config, [("value", ts, None) for ts in times], unit="ns")]
+    assert found == sorted(times)

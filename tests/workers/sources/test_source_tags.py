@@ -163,7 +163,6 @@ def sources_with(tmp_path, columns):
         ("key", {"kind": "view", "key": "k"}),
         ("key", {"kind": {"column": "kind"}, "key": "k"}),
         ("kind", {"kind": "k"}),
-        ("kind", {"kind": "k", "key": {"column": "kind"}}),
     ],
 )
 def test_text_that_is_the_name_of_a_column_is_refused_unless_it_says_what_it_is(tmp_path, part, tags):
