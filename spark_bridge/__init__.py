@@ -1,5 +1,8 @@
 """The bridge to Spark: source streams from Spark, checkpoints in Spark tables, outputs as a Spark data source.
 
+- `session`: one Spark session. `data_source`: `format("dgs")`. `ingest`: Spark queries that write event logs.
+- `batch`: a plan on Spark alone. `tables`: checkpoints and outputs as tables.
+
 The names a user calls are loaded on first use: Spark's Python processes import only the writer of event logs.
 """
 

@@ -1,7 +1,9 @@
 """The command line: one module per verb, with heavy imports inside functions. Read in this order.
 
-- `app`: all verbs. `run`: the first verb to read. `finishing`: the common part of run and resume.
-- `reporting`: messages and exit codes. `options`: shared flags. `show_config`: a flag of run. Other modules are verbs.
+- `app`: all verbs. `run`, `resume`: running a plan file. `finishing`: their common part. `show_config`: a flag of run.
+- `reporting`: messages and exit codes. `options`: shared flags. `stopping`: the end by a signal.
+- `stop`, `replan`: for a run that is alive. `checkpoint`, `log`: its files. `schema`, `doctor`: for a plan file, for a machine.
+- `plan`, `explain`: plans and stories. `check`, `simulate`, `bench`: is a program right, and how fast is it?
 
 Data goes to stdout and messages to stderr. No verb asks the user anything. `dgs.errors` has the exit codes.
 """

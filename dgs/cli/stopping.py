@@ -1,6 +1,6 @@
-"""The stop of the command line by a signal: an exception, from its first moment on, and the exit code that belongs to it.
+"""The stop of the command line by a signal: an exception, from the first moment on, and its exit code.
 
-It imports next to nothing: signals come while the verbs are imported, too.
+This module imports almost nothing, since signals also come while the verbs are imported.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from types import FrameType
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal arrived that asks the process to end: stop as after Ctrl-C. `exit_code`: 128 and the number of the signal.
+    """A signal has asked the process to end. It stops as after Ctrl-C. `exit_code`: 128 plus the number of the signal.
 
-    A plain KeyboardInterrupt that passes through `exec`, say in an import, lets Python end by the signal, whatever exit code is given.
+    After a plain KeyboardInterrupt in `exec`, for example in an import, Python ends by the signal and ignores the exit code.
     """
 
     def __init__(self, number: int) -> None:
@@ -26,7 +26,7 @@ class Stopped(KeyboardInterrupt):
 
 @contextmanager
 def stopped_by_signals() -> Iterator[None]:
-    """Raise Stopped for a signal that asks the process to end while the block lasts, unless it is ignored."""
+    """Raise Stopped for a signal that asks the process to end, inside this context, unless the signal is ignored."""
     known = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     for number, handler in known.items():
         if handler is not signal.SIG_IGN:
@@ -43,7 +43,7 @@ def _stop(number: int, _frame: FrameType | None) -> None:
 
 
 def stopped_early(error: KeyboardInterrupt) -> SystemExit:
-    """Say that a signal came before a verb had begun, and return the exit."""
+    """Print that a signal came before a verb had begun, and return the exit."""
     sys.stderr.write("dgs was stopped before it had begun\n")
     return SystemExit(exit_code_of(error))
 

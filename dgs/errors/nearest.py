@@ -1,4 +1,4 @@
-"""The nearest known word to one that a user wrote: what a sentence offers when a name is misspelt.
+"""The nearest known word to a user's word, as a suggestion for a misspelt name.
 
 >>> did_you_mean("valeu", ["barrier", "value"]), did_you_mean("x", ["barrier"])
 ("; did you mean 'value'?", '')
@@ -11,7 +11,7 @@ from difflib import get_close_matches
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that is closest to a word, in whatever case it is written; None if none is close."""
+    """Return the known word that is closest to a word, ignoring case; None if none is close."""
     by_lower = {name.lower(): name for name in known}
     close = get_close_matches(word.lower(), list(by_lower), n=1, cutoff=0.6)
     return by_lower[close[0]] if close else None

@@ -4,7 +4,8 @@
 - `schema`: the sections of plan.yaml. `schema_sources`, `schema_runtime`: those of sources, and of the runtime and sinks.
   `schema_base`, `units`: the common part of all sections, and values with units.
 - `problems`: pydantic's errors as sentences with places.
-- `loading`: programs, connectors and functions that a plan file names. `stream_tags`: the possible tags of a stream.
+- `loading`: programs, connectors and functions that a plan file names. `program_code`: digests of a program's code.
+- `stream_tags`: the possible tags of a stream.
 - `python_streams`: streams given from Python, described as in a plan file.
 - `run_directory`: the files of a run.
 """

@@ -1,8 +1,8 @@
-r"""The code of a program as digests, function by function: a run keeps them, and names what has changed when it is resumed.
+r"""The code of a program as digests, function by function: a run keeps them, and a resumed run names the changes.
 
-Comments, blank lines, layout and docstrings make no difference. Of a program in a module, all the user's modules that it imports count,
-with all that is in them, not those that are installed. Of a program in a script or a notebook (`__main__`), the program's class counts
-and what its methods mention: the rest of a script is not the program.
+Comments, blank lines, layout and docstrings do not count. For a program in a module, all the user's modules that it imports count
+as a whole, and installed modules do not. For a program in a script or a notebook (`__main__`), only the program's class and the
+names that its methods mention count.
 
 >>> before = pieces("def rate(x):\n    'Double it.'\n    return 2 * x\nLIMIT = 3")
 >>> after = pieces("def rate(x):\n    return 3*x  # thrice\nLIMIT = 3\ndef other(): pass")
@@ -31,7 +31,7 @@ from dgs.errors import CodecError
 from dgs.model.program import Program
 
 Code = dict[str, dict[str, str]]
-"""Digests by file, seen from the plan file, and by the name of a function, a method, a class or a global."""
+"""Digests by file, relative to the plan file, and by the name of a function, a method, a class or a global."""
 
 MAIN = "__main__"
 TOP_LEVEL = "the top level"
@@ -42,9 +42,9 @@ _Def = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def code_of(program: Program, base_dir: Path, ref: str | None = None) -> Code:
-    """Return the digests of all the user's code that a program consists of. `ref`: what the plan file names, such as a function.
+    """Return the digests of all the user's code in a program. `ref`: the reference in the plan file, such as a function.
 
-    What cannot be read is left out.
+    Code that cannot be read is left out.
     """
     classes = type(program).__mro__[: type(program).__mro__.index(Program)]
     modules = {one.__module__ for one in classes}
@@ -64,7 +64,7 @@ def code_of(program: Program, base_dir: Path, ref: str | None = None) -> Code:
 
 
 def pieces(text: str) -> dict[str, str]:
-    """Return the digests of a module's functions, methods, classes without their methods, globals, and the rest. Raises SyntaxError."""
+    """Return the digests of a module's functions, methods, classes without methods, globals, and the rest. Raises SyntaxError."""
     texts: dict[str, list[str]] = {}
     for name, node in _named(ast.parse(text).body):
         texts.setdefault(name, []).append(_plain(node))
@@ -72,7 +72,7 @@ def pieces(text: str) -> dict[str, str]:
 
 
 def changes(before: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Return a line for each file whose code differs: what has changed, what is new and what is gone."""
+    """Return a line for each file with other code: its changed, new and removed names."""
     lines = []
     for file in [*before, *(name for name in now if name not in before)]:
         there, here = before.get(file, {}), now.get(file, {})
@@ -88,7 +88,7 @@ def changes(before: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[s
 
 
 def _named(body: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:
-    """Yield the statements of a module with the names of what they define; a class yields its methods, and what is left of it."""
+    """Yield the statements of a module with the names that they define. A class yields its methods, and its rest."""
     for node in body:
         if isinstance(node, ast.ClassDef):
             methods = [one for one in node.body if isinstance(one, _Def)]
@@ -109,7 +109,7 @@ def _is_for_scripts(node: ast.stmt) -> bool:
 
 
 def _plain(node: ast.AST) -> str:
-    """Return the text of a syntax tree without texts that stand alone, such as docstrings; it is changed."""
+    """Return the text of a syntax tree after removing texts that stand alone, such as docstrings, from it."""
     for one in ast.walk(node):
         for field in ("body", "orelse", "finalbody"):
             body = getattr(one, field, None)
@@ -128,7 +128,7 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def _with_imports(files: Iterable[Path]) -> Iterator[tuple[Path, str]]:
-    """Yield the user's files with their texts, and those of the modules that they import."""
+    """Yield the user's files and those of the modules that they import, with their texts."""
     todo, seen = list(files), set[Path]()
     while todo:
         path = todo.pop()
@@ -153,7 +153,7 @@ def _imported(tree: ast.Module, path: Path) -> Iterator[str]:
 
 
 def _package(path: Path, level: int) -> list[str]:
-    """Return the parts of the name of the package that `from ...` with so many dots starts from."""
+    """Return the parts of the name of the package where `from ...` with `level` dots starts."""
     parts: list[str] = []
     if level:
         directory = path.parents[level - 1]
@@ -187,7 +187,7 @@ def _files_of(name: str) -> Iterator[Path]:
 
 
 def _is_users(path: Path) -> bool:
-    """Return whether a file is neither installed nor a part of Python or of dgs."""
+    """Return whether a file is the user's: not installed, and not a part of Python or of dgs."""
     text = str(path)
     ours = {
         (Path(__file__).parents[1] / name).resolve() for name in ("", "planner", "workers", "spark_bridge")
@@ -196,14 +196,14 @@ def _is_users(path: Path) -> bool:
 
 
 class _Walk:
-    """What the methods of classes in `__main__` mention there: `found` are their digests, `modules` the others that are mentioned."""
+    """The names in `__main__` that methods of classes mention. `found`: their digests. `modules`: other mentioned modules."""
 
     def __init__(self) -> None:
         self.found: dict[str, str] = {}
         self.modules: set[str] = set()
 
     def add(self, todo: list[Any]) -> None:
-        """Take up classes and functions, and what they mention."""
+        """Add classes and functions, and the names that they mention."""
         while todo:
             one = todo.pop(0)
             name = one.__qualname__
@@ -258,7 +258,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _text_of(function: FunctionType) -> str:
-    """Return the source of a function without comments and docstrings; its compiled form where there is none, as of a lambda."""
+    """Return the source of a function without comments and docstrings, or its compiled form if it has none, as a lambda."""
     with suppress(OSError, TypeError, SyntaxError, IndexError):
         [node] = ast.parse(textwrap.dedent(inspect.getsource(function))).body
         if isinstance(node, _Def):
@@ -272,7 +272,7 @@ def _constants(code: CodeType) -> list[str]:
 
 
 def _value(value: Any) -> str:
-    """Return the content of a global as text; of an object that the codec does not carry, its class."""
+    """Return the content of a global as text, or its class if the codec does not carry it."""
     try:
         return codec.encode(value).hex()
     except (CodecError, RecursionError):

@@ -4,7 +4,8 @@
 - `order`: the total order of events, by (ts, rank, seq); `row_numbers`, `columns`: its numbers and payloads as columns.
 - `events`: one event, and batches of events; `outputs`: batches of outputs, with ids that identify repeats.
 - `dependence`: the relation of tags that depend on each other.
-- `program`: the user's program: `init`, `update`, `fork`, `join`; `user_code`: errors that it raises, in the user's words.
+- `program`: the user's program: `init`, `update`, `fork`, `join`. `declarations`: the check of its kinds, relation and methods.
+- `user_code`: calls of its methods, whose errors name the method and the event.
 - `identity`: the record of its program that a checkpoint keeps.
 - `wire_forms`: codec forms of all these; importing any module of the model registers them.
 """

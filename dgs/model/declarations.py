@@ -1,4 +1,4 @@
-"""What a program's class declares, checked before anything is planned: its kinds, its relation, and the methods it must have.
+"""The check of a program's declarations before planning: its kinds, its relation, and its required methods.
 
 >>> from dgs.model.program import Program
 >>> class Sums(Program):
@@ -24,18 +24,18 @@ from dgs.model.program import Program, StateType
 from dgs.model.tags import AnyKind, Kind
 
 TAGLESS = ("payload", "ts", "stream", "seq", "rank", "nbytes")
-"""What a program may read of an event or a batch without seeing tags."""
+"""The attributes of an event or a batch that a program may read without seeing tags."""
 
 
 def check_declarations(program: Program) -> None:
-    """Raise ProgramError with all that the class of a program declares wrongly."""
+    """Raise ProgramError with all wrong declarations of a program's class."""
     found = list(problems(program))
     if found:
         raise ProgramError(program=program.name, problem="\n  ".join(found) if len(found) > 1 else found[0])
 
 
 def problems(program: Program) -> Iterator[str]:
-    """Yield what is wrong with the declarations of a program, in sentences that say what would be right."""
+    """Yield the problems of a program's declarations, as sentences with a remedy."""
     names = list(_wrong_names(program))
     yield from names
     relation = relation_problem(program)
@@ -49,7 +49,7 @@ def problems(program: Program) -> Iterator[str]:
 
 
 def _wrong_names(program: Program) -> Iterator[str]:
-    """Yield what is wrong with `kinds` and `accumulates`."""
+    """Yield the problems of `kinds` and `accumulates`."""
     for name in ("kinds", "accumulates"):
         given = getattr(program, name)
         if isinstance(given, str):
@@ -64,7 +64,7 @@ def _wrong_names(program: Program) -> Iterator[str]:
 
 
 def relation_problem(program: Program) -> str | None:
-    """Return why `depends` cannot be the dependence relation of a program; None if it may be."""
+    """Return why `depends` cannot be the dependence relation of a program, None if it can."""
     declared = vars(program).get("depends", type(program).depends)
     if isinstance(declared, Dependence):
         return None
@@ -83,9 +83,9 @@ def relation_problem(program: Program) -> str | None:
 
 
 def _looks_at_tags(program: Program) -> str | None:
-    """Return the name of a method that may look at tags although the program names no kinds; None if there is none.
+    """Return the name of a method that may use tags although the program names no kinds, None if there is none.
 
-    A kind that is misspelt can change nothing where no code sees it.
+    If no code uses tags, a misspelt kind makes no difference.
     """
     relation = program.depends  # a function names no kinds, and needs `kinds`
     has_rules = not isinstance(relation, Dependence) or relation.rules
@@ -105,7 +105,7 @@ def _methods(state: StateType) -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 def _may_look(method: Callable[..., Any], name: str) -> bool:
-    """Return whether a method does anything with its event, or batch, but read attributes without tags."""
+    """Return whether a method uses its event or batch in any way other than reading attributes without tags."""
     function = method.__func__ if isinstance(method, MethodType) else method
     if not isinstance(function, FunctionType):
         return True

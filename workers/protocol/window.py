@@ -1,7 +1,7 @@
-"""The window of synchronisations in flight: as many as are complete within a quarter of a second, as measured.
+"""The window of synchronisations in flight: as many as complete within a quarter of a second, by measurement.
 
-Many in flight hide the way to the children and back. But a keyless request, for a checkpoint or a stop, waits for those before it,
-so their number is bounded by time: by how long the last ones were in flight (Little's law).
+Many in flight hide the round trips to the children. But a keyless request, for a checkpoint or a stop, waits for all earlier
+ones. So their number is bounded by time: by how long the last ones were in flight (Little's law).
 
 >>> now = [0.0]
 >>> window = Window(lambda: now[0])
@@ -22,31 +22,31 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 SECONDS = 0.25
-"""How long a synchronisation may be in flight, once it is known how long the others were."""
+"""The time for which a synchronisation may be in flight, by the measured time of earlier ones."""
 
 FIRST = 4
-"""In flight before anything is known."""
+"""The number in flight before the first measurement."""
 
 LEAST = 2
-"""In flight at least: while one is at the parent, its children may be at the next."""
+"""The least number in flight: while the parent works on one, its children may work on the next."""
 
 GROWTH = 4
-"""So many times as many may be in flight after a round that was fast."""
+"""The factor by which the number in flight may grow after a fast round."""
 
 RESOLUTION = 1e-6
-"""Seconds that a round takes at least."""
+"""The least number of seconds that a round counts for."""
 
 Clock = Callable[[], float]
 """Seconds, of which only differences matter."""
 
 
 def no_time() -> float:
-    """Return a time at which everything happens at once."""
+    """Return 0: with this clock everything happens at once."""
     return 0.0
 
 
 class Window:
-    """Counts what is in flight, and says how much more there may be. `clock` is read once a round of requests, not once an event."""
+    """Counts synchronisations in flight, and bounds their number. `clock` is read once per round of requests, not per event."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -59,21 +59,21 @@ class Window:
 
     @property
     def room(self) -> int:
-        """How many more synchronisations may be announced."""
+        """The number of synchronisations that may still be announced."""
         return self.most - self.in_flight
 
     @property
     def in_flight(self) -> int:
-        """The synchronisations that are announced and not complete."""
+        """The number of synchronisations that are announced but not complete."""
         return self._announced - self._complete
 
     def announce(self, count: int) -> None:
-        """Note that so many are announced."""
+        """Note that `count` synchronisations are announced."""
         self._announced += count
         self._rounds.append((self._announced, self.in_flight, self._clock()))
 
     def complete(self, count: int) -> None:
-        """Note that so many more are complete, and adapt to how long the last whole round of them took."""
+        """Note that `count` more are complete, and adapt the bound to the time of the last whole round."""
         self._complete += count
         last = None
         while self._rounds and self._rounds[0][0] <= self._complete:
@@ -84,7 +84,7 @@ class Window:
             self.most = max(LEAST, min(fitting, GROWTH * self.most))
 
     def broken_invariants(self) -> Iterator[str]:
-        """Yield what is not as it is between steps."""
+        """Yield a sentence for each invariant that does not hold."""
         if self.in_flight < 0 or self.most < LEAST:
             yield f"{self.in_flight} synchronisations are in flight, of {self.most} at most"
         last = self._rounds[-1][0] if self._rounds else self._complete

@@ -1,7 +1,7 @@
-"""A clock for what is compared over processes: seconds since 1970 as they were when the process began, counted on without jumps.
+"""A clock for times that several processes compare: seconds since 1970, read once at the start and counted on without jumps.
 
-An interval between two of its times is right however the machine's clock is set meanwhile, which `time.time()` does not promise.
-Between processes it is as right as the machine's clock was when they began.
+Unlike with `time.time()`, an interval between two of its times is right even if the machine's clock is set meanwhile. Between
+processes it is as right as the machine's clock was when they began.
 
 >>> before = now()
 >>> 0 <= now() - before < 60

@@ -1,7 +1,8 @@
 """Sinks: places for outputs. Read in this order.
 
 - `contract`: a sink of one host. `opening`: the sink of a section `sinks:`. `delivery`: promises about repeats.
-- `simple_sinks`, `callable_sink`, `sqlite_sink` with `marks`: outputs go out at once. `files`, `formats`: files per epoch.
+- `collisions`: sinks that would write to one place, or where a source reads. `files`, `formats`: files per epoch.
+- `simple_sinks`, `callable_sink`, `sqlite_sink` with `sqlite_tables` and `marks`: outputs go out at once.
 - `custom_sink`: sinks that users write. `publisher`: publishes committed outputs. `dead_letters`: events that were left out.
 
 >>> from pathlib import Path

@@ -1,4 +1,4 @@
-"""Sinks of a plan that would write where one of its sources reads, or where another of its sinks writes: refused before anything starts.
+"""The check for collisions: sinks of a plan that write where one of its sources reads, or where another of its sinks writes.
 
 >>> import tempfile
 >>> folder = Path(tempfile.mkdtemp())
@@ -23,7 +23,7 @@ from dgs.workers.sinks.files.places import FILE_KINDS, Place, dead_letter_place,
 
 FILE_SOURCES = ("csv", "jsonl", "parquet")
 LAYOUTS = ("0", "000001-0", "0a1b2c3d-0", "0a1b2c3d-000001-0")
-"""What the names of new files have behind their stem: see `PartNames`."""
+"""The forms of the names of new files after their stem: see `PartNames`."""
 
 
 class OutputIsInputError(InvalidError):
@@ -44,7 +44,7 @@ class SharedOutputError(InvalidError):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A place that a sink writes: `path` is a directory that receives files `names`, or, without names, a file. `part`: of it."""
+    """A place that a sink writes. `path`: a directory that gets files `names`, or without names a file. `part`: a part of it."""
 
     kind: str
     path: Path
@@ -54,12 +54,12 @@ class Target:
 
     @property
     def identity(self) -> tuple[Path, str]:
-        """The same for two sinks that would mix their outputs."""
+        """A value that is equal for two sinks that would mix their outputs."""
         return self.path.resolve(), self.part
 
     @property
     def files(self) -> Iterator[Path]:
-        """The files that it has or will have, by the resolved names of their directories."""
+        """The current and future files, by the resolved names of their directories."""
         if not self.names:
             yield self.path.resolve()
         yield from (self.path.resolve() / name for name in self.names)
@@ -69,7 +69,7 @@ class Target:
 def targets(
     sinks: Iterable[SinkConfig], *, output_dir: Path, base_dir: Path, dead_letters: bool = False
 ) -> list[Target]:
-    """Return the places that sinks write, where that is files or a database; and that of dead letters, if there may be any."""
+    """Return the places of sinks with files or a database, and that of dead letters, if there may be any."""
     found = [_target("dead letters", dead_letter_place(output_dir))] if dead_letters else []
     for sink in sinks:
         if sink.kind == "sqlite":
@@ -85,7 +85,7 @@ def _target(kind: str, place: Place) -> Target:
 
 
 def check_no_collisions(found: Sequence[Target], streams: Iterable[StreamConfig], base_dir: Path) -> None:
-    """Raise SharedOutputError if two targets are one place, OutputIsInputError if a stream reads what one of them has or will have."""
+    """Raise SharedOutputError if two targets are one place, OutputIsInputError if a stream reads a file of a target."""
     for number, target in enumerate(found):
         for other in found[:number]:
             if target.identity == other.identity:
@@ -101,7 +101,7 @@ def check_no_collisions(found: Sequence[Target], streams: Iterable[StreamConfig]
 
 
 def _read_by(stream: StreamConfig) -> Iterator[str]:
-    """Yield the paths that a source reads: of files, and of the event log that it goes through."""
+    """Yield the paths that a source reads: those of files, and of its event log."""
     for name in ("path", "log"):
         path = getattr(stream.source.details, name, None)
         if isinstance(path, str):
@@ -109,7 +109,7 @@ def _read_by(stream: StreamConfig) -> Iterator[str]:
 
 
 def _reads(kind: str, source: Path, target: Target) -> bool:
-    """Whether a path or glob names what a target has or will have, under whatever name: links lead to the same file."""
+    """Return whether a path or glob names a current or future file of a target, also through links."""
     if kind not in FILE_SOURCES and any(path.is_relative_to(source.resolve()) for path in target.files):
         return True
     if source.resolve() == target.path.resolve():
@@ -123,7 +123,7 @@ def _reads(kind: str, source: Path, target: Target) -> bool:
 
 
 def _matches(new: Path, source: Path) -> bool:
-    """Whether a glob would find a file that is made now, in a directory that it looks into."""
+    """Return whether a glob would find a new file, in a directory that it searches."""
     folder, name = (source, "*") if source.name == "**" else (source.parent, source.name)
     folders = glob.glob(str(folder), recursive=True)  # noqa: PTH207 - as above
     if any(Path(found).resolve() == new.parent for found in folders):

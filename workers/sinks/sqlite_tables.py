@@ -1,11 +1,11 @@
-"""The tables of a SQLite sink: who writes the outputs, which outputs are there already, and whether they are as they were.
+"""The tables of a SQLite sink: their writers, the marks of their outputs, and the check that rows have not changed.
 
-Beside each table of outputs there are two of ours. `dgs_writers` says which run of which job writes it and in which generation: an
-older generation is refused (R8, R10), and a run that begins afresh takes the table over, without what earlier runs left in it; where
-outputs are appended (`mode: append`) each run has a line of its own. `dgs_marks` has the marks that tell repeats.
+Besides the tables of outputs there are two of ours. `dgs_writers` has the job, the run and the generation that write each table.
+An older generation is refused (R8, R10). A run that starts from the beginning takes the table over, and deletes the rows of
+earlier runs. With `mode: append` each run has its own line. `dgs_marks` has the marks that identify repeats.
 
-A line of `dgs_writers` also counts the outputs and adds up the checksums of outputs and marks, so that a resumed run finds rows that
-were damaged or changed meanwhile.
+A line of `dgs_writers` also counts the outputs and adds up the checksums of outputs and marks, so that a resumed run finds rows
+that were damaged or changed meanwhile.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from dgs.workers.sinks.files.owned import (
 )
 
 LOCKED_SECONDS = 2.0
-"""How long a write waits for a lock. While it waits the host does nothing else, so what is not accepted does not pile up."""
+"""Seconds that a write waits for a lock. The host does nothing else meanwhile, so waiting outputs do not pile up."""
 
 LOG_SECONDS = 0.1
-"""How long the log of the database waits for readers before it is left as it is."""
+"""Seconds that emptying the log of the database waits for readers."""
 
 RETRY_SECONDS = 0.05
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -64,7 +64,7 @@ _MODULUS = 1 << 62
 class Writer:
     """The writer of a table. `run` stays the same when a run is resumed; `generation` counts its restarts.
 
-    `continues`: outputs of the run are committed, so the table must hold them. `appends`: what others wrote stays. `job`: whose run it is.
+    `continues`: the run has committed outputs, so the table must hold them. `appends`: rows of others stay. `job`: the run's job.
     """
 
     run: str
@@ -90,10 +90,10 @@ class Line:
 
 
 def enter(db: sqlite3.Connection, table: str, writer: Writer, *, path: Path) -> None:
-    """Make the tables, and note who writes from now on; inside of a transaction.
+    """Make the tables, and note the new writer. Call this inside a transaction.
 
-    Raises FencedError if a newer generation of the run does, OutputUnwritableError if the table is somebody else's,
-    SinkChangedError if a run continues whose outputs are not there.
+    Raises FencedError if a newer generation of the run writes, OutputUnwritableError if the table is not one of ours,
+    SinkChangedError if the run continues but its outputs are missing.
 
     >>> db = sqlite3.connect(":memory:", isolation_level=None)
     >>> enter(db, "outputs", Writer(run="a", generation=1), path=Path("out.db"))
@@ -102,7 +102,7 @@ def enter(db: sqlite3.Connection, table: str, writer: Writer, *, path: Path) -> 
     >>> enter(db, "outputs", Writer(run="b", generation=1, appends=True), path=Path("out.db"))
     >>> db.execute("SELECT count(*) FROM outputs").fetchone()
     (1,)
-    >>> enter(db, "outputs", Writer(run="c", generation=1), path=Path("out.db"))      # begun afresh
+    >>> enter(db, "outputs", Writer(run="c", generation=1), path=Path("out.db"))      # another run
     >>> db.execute("SELECT count(*) FROM outputs").fetchone()
     (0,)
     """
@@ -130,7 +130,7 @@ def enter(db: sqlite3.Connection, table: str, writer: Writer, *, path: Path) -> 
 
 
 def check(db: sqlite3.Connection, table: str, writer: Writer, *, path: Path) -> Line:
-    """Return the line of the writer; inside of a transaction (R8). Raises FencedError if another generation, or another run, writes now."""
+    """Return the line of the writer, inside a transaction (R8). Raises FencedError if another generation or run writes now."""
     found = line_of(db, writer.sink(table))
     if found is None or (found.run, found.generation) != (writer.run, writer.generation):
         newest = "of another run" if found is None or found.run != writer.run else found.generation
@@ -139,7 +139,7 @@ def check(db: sqlite3.Connection, table: str, writer: Writer, *, path: Path) -> 
 
 
 def count(db: sqlite3.Connection, sink: str, line: Line, added: Sums, gone: Sums) -> None:
-    """Note what a transaction adds to the outputs and marks of a sink, and what it takes away."""
+    """Note the outputs and marks that a transaction adds to a sink and removes from it."""
     if line.rows is None or line.checksum is None:
         return
     checksum = (line.checksum + added.checksum - gone.checksum) % _MODULUS
@@ -151,7 +151,7 @@ def count(db: sqlite3.Connection, sink: str, line: Line, added: Sums, gone: Sums
 
 @dataclass
 class Sums:
-    """The number of outputs, and the sum of the checksums of outputs and marks, in whatever order they come."""
+    """The number of outputs, and the sum of the checksums of outputs and marks, which does not depend on their order."""
 
     outputs: int = 0
     checksum: int = 0
@@ -168,7 +168,7 @@ class Sums:
 
 
 def _spread(row: tuple[Any, ...]) -> int:
-    """Return a checksum that a change of one bit changes; a factor keeps sums of several from meeting."""
+    """Return a checksum that differs after a change of one bit. A factor makes equal sums of several rows unlikely."""
     return crc32(repr(row).encode("utf-8", "surrogatepass")) * 0x9E3779B1
 
 
@@ -191,9 +191,9 @@ def check_table_free(path: Path, table: str, mode: OutputMode | None, job: Path)
 
 
 def check_table_kept(path: Path, table: str, writer: Writer) -> None:
-    """Raise OutputsChangedError, or SinkChangedError if there is none, unless a table holds what a run has written.
+    """Raise OutputsChangedError if a table does not hold the rows of a run, SinkChangedError if there is no table.
 
-    Where outputs are appended, only the marks are looked at: other rows are not ours.
+    If outputs are appended, rows are not checked, since others may remove or change theirs.
     """
     if not path.is_file():
         raise SinkChangedError(path=path, table=table)
@@ -246,7 +246,7 @@ def line_of(db: sqlite3.Connection, sink: str) -> Line | None:
 
 
 def _lines(db: sqlite3.Connection, table: str) -> list[Line]:
-    """Return the lines of all who write a table, or have appended to it."""
+    """Return the lines of all runs that write a table or have appended to it."""
     names = ", ".join(
         name if name in _columns(db, "dgs_writers") else "NULL" for name in ("run", "generation", "job")
     )
@@ -259,7 +259,7 @@ def _columns(db: sqlite3.Connection, table: str) -> tuple[str, ...]:
 
 
 def connected(path: Path, *, locked_seconds: float = LOCKED_SECONDS) -> sqlite3.Connection:
-    """Return a connection whose transactions begin where they are said to. Raises sqlite3.Error."""
+    """Return a connection with explicit transactions only. Raises sqlite3.Error."""
     return sqlite3.connect(path, timeout=locked_seconds, isolation_level=None, check_same_thread=False)
 
 
@@ -274,7 +274,7 @@ def refusing_database(path: Path) -> Iterator[None]:
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Commit what the block does, or nothing of it."""
+    """Commit all changes made inside this context, or none of them."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -286,7 +286,7 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 
 def in_wal(db: sqlite3.Connection, deadline: float) -> bool:
-    """Let readers not wait for writers, where the file system allows it. Switching does not wait for locks by itself."""
+    """Switch to a write-ahead log, if the file system allows it, so that readers need not wait. Retry while locked."""
     while True:
         try:
             return bool(db.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal")
@@ -297,7 +297,7 @@ def in_wal(db: sqlite3.Connection, deadline: float) -> bool:
 
 
 def empty_log(db: sqlite3.Connection, *, wait: float, normally: float) -> None:
-    """Move what the log of a database has into the database, unless somebody reads it for longer than `wait` seconds."""
+    """Move the content of the log into the database, unless a reader keeps it for longer than `wait` seconds."""
     try:
         db.execute(f"PRAGMA busy_timeout = {int(wait * 1000)}")
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -309,5 +309,5 @@ def empty_log(db: sqlite3.Connection, *, wait: float, normally: float) -> None:
 
 
 def is_locked(error: sqlite3.Error) -> bool:
-    """Return whether somebody else has the database."""
+    """Return whether another connection has the database locked."""
     return (getattr(error, "sqlite_errorcode", 0) & 0xFF) in _LOCKED

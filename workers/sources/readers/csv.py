@@ -1,11 +1,11 @@
-"""CSV files, streamed through Arrow: only the columns that are needed, typed.
+"""CSV files, streamed through Arrow: only the needed columns, typed.
 
-A column has the type that `columns:` says, a key column that of its kind's keys, any other the one that the first block (a megabyte)
-of the first file shows. In a column of text nothing is null unless `nulls:` says so; in others `NA` and empty are. Where `nulls:`
-says what is null, a text in quotes is not. Rows are numbered from 0; the header and blank lines are none.
+A column has the type given in `columns:`, a key column has that of its kind's keys, and any other one the type seen in the first
+block (a megabyte) of the first file. Without `nulls:`, a column of text has no nulls, and in other columns `NA` and empty fields
+are null. With `nulls:`, a text in quotes is not null. Rows are numbered from 0, without the header and blank lines.
 
-A block that does not fit is read again with care, cell by cell: to name the line and the column that are to blame, or to go on
-without that row (`on_error: skip`).
+A block that does not fit is read again, cell by cell, to name the bad line and column, or to go on without the bad row
+(`on_error: skip`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ BLOCK_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class _File:
-    """A file that is read: the columns wanted of it, and the stream's row of its first record."""
+    """An open file: its wanted columns, and the stream's row number of its first record."""
 
     path: Path
     wanted: list[str]
@@ -48,7 +48,7 @@ class _File:
     header: int
 
     def place(self, row: int) -> Place:
-        """Return where a row of the stream is in this file."""
+        """Return the place of a row of the stream in this file."""
         return Place(self.path.name, self.lines.begin_of(row - self.first + self.header))
 
 
@@ -94,7 +94,7 @@ class CsvReader:
             yield from self._with_care(file)
 
     def _typed(self, file: _File) -> Iterator[RawRows]:
-        """Yield the rows as Arrow types them. Raises DoesNotFitError, ArrowInvalid for a block that needs care."""
+        """Yield the rows with Arrow's types. Raises DoesNotFitError, ArrowInvalid for a block with bad cells."""
         for block in self._blocks(file, self._types.known(file.wanted)):
             if block.num_rows:
                 for name in file.wanted:
@@ -144,7 +144,7 @@ class CsvReader:
                 yield waiting
 
     def _with_care(self, file: _File) -> Iterator[RawRows | Arrivals]:
-        """Yield the rows that have not been, with events that stand for those that cannot be read."""
+        """Yield the remaining rows, with placeholder events for bad rows."""
         ragged, done = RaggedRows(file.header), self._row - file.first
         for block in self._blocks(file, dict.fromkeys(file.wanted, pa.binary()), ragged):
             records, bad = ragged.around(block.num_rows)
@@ -167,7 +167,7 @@ class CsvReader:
         bad: Mapping[int, BadRow],
         done: int,
     ) -> Iterator[RawRows | Arrivals]:
-        """Yield the rows in stretches between those that cannot be read, from record `done` on."""
+        """Yield the rows from record `done` on, in stretches between bad rows."""
         index_of = {record: index for index, record in enumerate(records)}
         stretch: list[int] = []
 

@@ -1,6 +1,6 @@
-"""The cells of CSV files as typed columns, and which of them are to blame where a column does not fit its type.
+"""The cells of CSV files as typed columns, and the bad cells of a column that does not fit its type.
 
-Usually Arrow converts whole blocks. Where it refuses one, every cell comes as bytes, and columns are converted in halves.
+Usually Arrow converts whole blocks. If it refuses one, every cell comes as bytes, and columns are converted in halves.
 
 >>> typed, wrong = converted(pa.array([b"1", b"x", None]), pa.int64())
 >>> typed.to_pylist(), wrong
@@ -22,7 +22,7 @@ import pyarrow.csv as arrow_csv
 from dgs.workers.sources.shaping.times import UntypableError, datetimes
 
 NULLS = ["", "NA"]
-"""What is null in columns that are no text, unless `nulls:` says otherwise."""
+"""The null texts in columns that are not text, unless `nulls:` is given."""
 
 _TYPES = {
     "int": pa.int64(),
@@ -43,14 +43,14 @@ class DoesNotFitError(Exception):
 
 
 def column_types(columns: Mapping[str, str]) -> dict[str, pa.DataType]:
-    """Return Arrow's types for those of plan.yaml; datetimes are read as text and parsed by the clock's rules."""
+    """Return Arrow's types for those of plan.yaml. Datetimes are read as text and parsed by the rules of `Clock`."""
     return {name: _TYPES[kind] for name, kind in columns.items()}
 
 
 class CellTypes:
-    """The types of the columns of one stream: those declared, and those that the first rows show, which are the same in later files.
+    """The types of the columns of one stream: declared ones, and ones from the first rows, which stay the same in later files.
 
-    `ts_column` holds times; `nulls` are the texts that are null, None for the usual ones.
+    `ts_column`: the column of times. `nulls`: the texts that are null, None for the default.
     """
 
     def __init__(self, declared: Mapping[str, str], *, ts_column: str, nulls: list[str] | None) -> None:
@@ -60,16 +60,16 @@ class CellTypes:
         self._known = column_types(declared)
 
     def known(self, names: list[str]) -> dict[str, pa.DataType]:
-        """Return the types that are known of these columns."""
+        """Return the known types of these columns."""
         return {name: self._known[name] for name in names if name in self._known}
 
     def learn(self, name: str, kind: pa.DataType) -> None:
-        """Remember the type of a column, if it has shown one."""
+        """Remember the type of a column, unless all its cells are null."""
         if not pa.types.is_null(kind):
             self._known.setdefault(name, pa.string() if pa.types.is_binary(kind) else kind)
 
     def of_block(self, column: pa.Array, name: str) -> pa.Array:
-        """Return a column that Arrow has converted. Raises DoesNotFitError where that has lost something."""
+        """Return a column that Arrow has converted. Raises DoesNotFitError if the conversion lost something."""
         if pa.types.is_binary(column.type) or self._has_lost(column, name):
             raise DoesNotFitError
         if not self._is_time(column, name):
@@ -80,7 +80,7 @@ class CellTypes:
             raise DoesNotFitError from None
 
     def of_cells(self, cells: pa.Array, name: str) -> tuple[pa.Array, Wrong]:
-        """Return a column whose cells are bytes, null where they do not fit, and why they do not."""
+        """Return a column from cells that are bytes, with null for bad cells, and the reasons for these."""
         kind = self._known.get(name)
         usual = self._nulls is None and kind != pa.string()
         column, wrong = converted(without(cells, NULLS) if usual else cells, kind)
@@ -101,7 +101,7 @@ class CellTypes:
         return is_time and pa.types.is_string(column.type)
 
     def _as_times(self, column: pa.Array, name: str) -> pa.Array:
-        """Return text with null for null, and as datetimes if it is declared so: the clock reads the time column itself."""
+        """Return text with nulls applied, as datetimes if declared so. `Clock` parses the time column."""
         if self._nulls is None:
             column = without(column, NULLS)
         return column if name == self._ts_column else datetimes(column)
@@ -117,7 +117,7 @@ class CellTypes:
         return pa.concat_arrays(parts), wrong
 
     def _has_lost(self, column: pa.Array, name: str) -> bool:
-        """Whether a column of floats may stand for integers that no float holds, or for numbers that are beyond all floats."""
+        """Return whether a column of floats may have lost integers that no float holds, or numbers beyond the range of floats."""
         if not pa.types.is_floating(column.type):
             return False
         values = np.abs(np.asarray(column.fill_null(0), dtype=np.float64))
@@ -138,7 +138,7 @@ def _lost(cells: pa.Array, column: pa.Array, *, is_declared: bool) -> Wrong:
 
 
 def converted(cells: pa.Array, kind: pa.DataType | None) -> tuple[pa.Array, Wrong]:
-    """Return cells in a type, null where they do not fit it, and why they do not. `kind` None: a type that fits them all."""
+    """Return cells in a type, with null for bad cells, and the reasons. `kind` None: a type that fits all cells."""
     whole = _attempt(cells, kind)
     if isinstance(whole, pa.Array) and not pa.types.is_binary(whole.type):
         return whole, {}
@@ -163,7 +163,7 @@ def _halved(cells: pa.Array, first: int, kind: pa.DataType) -> Iterator[tuple[in
 
 
 def _attempt(cells: pa.Array, kind: pa.DataType | None) -> pa.Array | str:
-    """Return cells in a type, or why they do not fit it."""
+    """Return cells in a type, or the reason why they do not fit it."""
     if kind is not None and pa.types.is_string(kind):
         try:
             return cells.cast(kind)
@@ -197,20 +197,20 @@ NO_TEXT = "the text is not in its encoding"
 
 
 def without(cells: pa.Array, nulls: list[str]) -> pa.Array:
-    """Return cells with null for those that say one of these texts."""
+    """Return cells with null in place of these texts."""
     said = pa.array(nulls).cast(cells.type)
     return pc.if_else(pc.is_in(cells, said), pa.scalar(None, cells.type), cells)
 
 
 class BadRow:
-    """A record that is no row: its number in the file, from 0, why, the column to blame if it is one, and what there is of it."""
+    """A bad record: its number in the file, from 0, the reason, the bad column if it is one, and the readable part."""
 
     def __init__(self, record: int, problem: str, given: Any, field: str = "") -> None:
         self.record, self.problem, self.given, self.field = record, problem, given, field
 
 
 class RaggedRows:
-    """Notes the records that have too few or too many fields. `header`: the number of records before the first row."""
+    """Notes records with too few or too many fields. `header`: the number of records before the first row."""
 
     def __init__(self, header: int) -> None:
         self._header = header
@@ -218,7 +218,7 @@ class RaggedRows:
         self.found: dict[int, BadRow] = {}
 
     def __call__(self, row: Any) -> str:
-        """Take a record that Arrow refuses, and let it leave it out."""
+        """Note a record that Arrow refuses, and tell Arrow to skip it."""
         shown = repr(row.text)
         shown = shown if len(shown) <= 3 * _SHOWN else shown[: 3 * _SHOWN] + "..."
         record = row.number - 1 - self._header
@@ -227,7 +227,7 @@ class RaggedRows:
         return "skip"
 
     def around(self, count: int) -> tuple[list[int], dict[int, BadRow]]:
-        """Return the records of the next `count` rows, and take out the refused ones before and among them."""
+        """Return the records of the next `count` rows; remove and return the refused ones before and among them."""
         records: list[int] = []
         while len(records) < count:
             if self._cursor not in self.found:

@@ -18,11 +18,11 @@ from dgs.job.schema import CsvSource
 from dgs.workers.sources.readers.files import FileProblemError, TextFile, undecodable
 
 LONGEST_LINE = 1 << 20
-"""Bytes of a line; Arrow reads no longer records."""
+"""The most bytes of a line: Arrow reads no longer records."""
 
 
 def header(path: Path, config: CsvSource) -> list[str]:
-    """Return the names in the first record, none if there is no record. Raises FileProblemError."""
+    """Return the names in the first record, empty if there is no record. Raises FileProblemError."""
     names = next((names for _, names in _records(path, config)), [])
     if not all(map(_is_text, names)):
         raise FileProblemError(undecodable(path, config.encoding))
@@ -37,7 +37,7 @@ csv.field_size_limit(max(csv.field_size_limit(), 1 << 24))
 
 
 class Lines:
-    """Where the records of a file begin. The header counts as a record, blank lines do not."""
+    """The lines at which the records of a file begin. The header counts as a record, blank lines do not."""
 
     def __init__(self, path: Path, config: CsvSource) -> None:
         self._path, self._config = path, config
@@ -49,7 +49,7 @@ class Lines:
         self._line: int | None = None
 
     def begin_of(self, record: int) -> int | None:
-        """Return the line where a record begins, from 1; None if that cannot be told. Cheap if records are asked for in order."""
+        """Return the line where a record begins, from 1; None if it is unknown. Asking in order is cheap."""
         if record < self._next - 1:
             self._begin()
         try:
@@ -61,7 +61,7 @@ class Lines:
         return self._line
 
     def check_quotes(self) -> None:
-        """Raise FileProblemError if a quotation mark is never closed: all text behind it would be one cell."""
+        """Raise FileProblemError if a quotation mark is never closed: all text after it would be one cell."""
         line = 1
         try:
             for begin, _ in _records(self._path, self._config, strict=True):
