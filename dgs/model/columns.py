@@ -65,14 +65,15 @@ def constant(value: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
 
 
 def read_only(column: Column) -> Column:
-    """Return a column whose arrays cannot be written to, as a view; lists of Python objects stay what they are.
+    """Return a column whose arrays cannot be written to, as a view; itself if none can. Lists of Python objects stay what they are.
 
     >>> read_only({"a": np.arange(3)})["a"].flags.writeable
     False
     """
     if isinstance(column, dict):
-        return {name: read_only(part) for name, part in column.items()}
-    if not isinstance(column, np.ndarray) or not column.flags.writeable:
+        kept = {name: read_only(part) for name, part in column.items()}
+        return kept if any(kept[name] is not column[name] for name in kept) else column
+    if column is None or not isinstance(column, np.ndarray) or not column.flags.writeable:
         return column
     view = column.view()
     view.flags.writeable = False

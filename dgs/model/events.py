@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,7 +30,6 @@ __all__ = ["Codes", "Event", "EventBatch", "Int64s", "declared_stream"]
 
 Int64s = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
-_read_only = columns.read_only
 
 if TYPE_CHECKING:  # `Event[int]` says what payloads are; at run time a tuple takes any parameter
     from typing import Generic
@@ -187,12 +186,17 @@ class EventBatch:
 
         An array that has come from another process cannot be written to, so none can.
         """
-        seq = self.seq if isinstance(self.seq, RowNumbers) else _read_only(self.seq)
-        codes = None if self.codes is None else _read_only(self.codes)
-        payload = columns.read_only(self.payload)
-        return EventBatch(
-            declared_stream(self.stream), self.rank, _read_only(self.ts), seq, self.tags, codes, payload
-        )
+        batch = self.read_only()
+        return replace(batch, stream=declared_stream(self.stream)) if "/" in self.stream else batch
+
+    def read_only(self) -> EventBatch:
+        """Return the batch with arrays that cannot be written to, nor can those cut from it; itself if that is so already."""
+        of = columns.read_only
+        seq = self.seq if isinstance(self.seq, RowNumbers) else of(self.seq)
+        ts, codes, payload = of(self.ts), of(self.codes), of(self.payload)
+        if seq is self.seq and ts is self.ts and codes is self.codes and payload is self.payload:
+            return self
+        return EventBatch(self.stream, self.rank, ts, seq, self.tags, codes, payload)
 
     def tag_list(self) -> list[Tag]:
         """Return the tag of every event."""
