@@ -84,6 +84,7 @@ class HostActor:
     def __init__(self) -> None:
         keep_freed_memory()
         self._lock = threading.Lock()
+        self._polled = threading.Event()
         self._ready: list[tuple[int, bytes]] = []
         self._reports: list[HostReport | RootReport] = []
         self._wanted: list[bool] = []  # snapshots that the driver asked for; True: save the state in any case
@@ -169,9 +170,7 @@ class HostActor:
             while self._wanted:
                 engine.request_snapshot(always=self._wanted.pop())
             busy = engine.step()
-            asking, self._asking = self._asking, None
-            if asking is not None:
-                asking.put(engine.standing())
+            self._answer(engine)
             for target, frame in engine.take_frames():
                 transport.send(target, frame)
             outputs, reports = engine.take_outputs(), engine.take_reports()
@@ -180,7 +179,22 @@ class HostActor:
                 with self._lock:
                     self._ready += encoded
                     self._reports += reports
+                    self._polled.clear()
+                self._wait_for_the_driver(engine)
         return None if engine.final is None else codec.encode(engine.final.state, keeps_order=True)
+
+    def _wait_for_the_driver(self, engine: Engine) -> None:
+        """Wait while too many outputs are left for the driver: its sinks are slow, and this host must not make more."""
+        bound = self._job.runtime.buffer_bytes // (4 * self._hosts)
+        while not self._stopping and sum(len(made) for _, made in self._ready) > bound:
+            self._answer(engine)
+            self._polled.wait(IDLE_SECONDS)
+
+    def _answer(self, engine: Engine) -> None:
+        """Answer `standing`, if it was asked for."""
+        asking, self._asking = self._asking, None
+        if asking is not None:
+            asking.put(engine.standing())
 
     @ray.method(concurrency_group="control")
     def poll(self) -> Any:
@@ -188,6 +202,7 @@ class HostActor:
         with self._lock:
             ready, self._ready = self._ready, []
             reports, self._reports = self._reports, []
+            self._polled.set()
         counts = self._running().counts
         return self._guarded(lambda: (*counts, ready, codec.encode(reports, keeps_order=True)))
 

@@ -14,6 +14,5 @@ True
 
 from dgs.workers.sinks.contract import HostSink, Staged
 from dgs.workers.sinks.opening import is_central, open_sink
-from dgs.workers.sinks.simple_sinks import MemorySink
 
-__all__ = ["HostSink", "MemorySink", "Staged", "is_central", "open_sink"]
+__all__ = ["HostSink", "Staged", "is_central", "open_sink"]

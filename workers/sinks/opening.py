@@ -14,7 +14,7 @@ from dgs.workers.sinks.delivery import CENTRAL
 from dgs.workers.sinks.files.jsonl_sink import jsonl_sink
 from dgs.workers.sinks.files.places import PartNames, sink_place
 from dgs.workers.sinks.files.table_sinks import csv_sink, parquet_sink, spark_sink
-from dgs.workers.sinks.simple_sinks import MemorySink, NoneSink, StdoutSink
+from dgs.workers.sinks.simple_sinks import NoneSink, StdoutSink
 
 _FILES: dict[str, Callable[[PartNames], HostSink]] = {
     "jsonl": jsonl_sink,
@@ -22,7 +22,7 @@ _FILES: dict[str, Callable[[PartNames], HostSink]] = {
     "parquet": parquet_sink,
     "spark": spark_sink,
 }
-_SIMPLE: dict[str, Callable[[], HostSink]] = {"memory": MemorySink, "none": NoneSink, "stdout": StdoutSink}
+_SIMPLE: dict[str, Callable[[], HostSink]] = {"none": NoneSink, "stdout": StdoutSink}
 
 
 def is_central(config: SinkConfig) -> bool:

@@ -1,4 +1,4 @@
-"""The sinks without files: memory, stdout, none.
+"""The sinks without files: stdout, none.
 
 >>> from dgs.model.tags import Tag
 >>> batch = OutputBatch.of("s", rank=0, tags=[Tag("a")], ts=[1, 2], seq=[0, 1], index=[0, 0], values=["x", "y"])
@@ -29,17 +29,6 @@ class Delivered:
 
     def abort(self) -> None:
         """Nothing to do."""
-
-
-class MemorySink(Delivered):
-    """Keeps outputs in the list `batches`."""
-
-    def __init__(self) -> None:
-        self.batches: list[OutputBatch] = []
-
-    def write(self, batch: OutputBatch, epoch: int) -> None:  # noqa: ARG002 - there is nothing to stage
-        """Keep the outputs."""
-        self.batches.append(batch)
 
 
 class NoneSink(Delivered):

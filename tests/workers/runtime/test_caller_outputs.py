@@ -71,3 +71,39 @@ def test_discarded_outputs_are_never_seen(capsys):
     outputs.close(complete=False)
     assert capsys.readouterr().out == '"committed"\n"made again"\n'
     assert collected(outputs) == ["committed", "made again"]
+
+
+def test_outputs_beyond_the_bound_wait_on_disk_and_come_in_order(capsys, tmp_path):
+    job = replace(
+        CHECKPOINTED, collect=False, output_dir=tmp_path, runtime=RuntimeConfig(buffer_bytes="20KiB")
+    )
+    outputs = CallerOutputs(job)
+    expected = [f"{number:03d}{'x' * 1000}" for number in range(200)]
+    for number, value in enumerate(expected):
+        outputs.write([(1 + number // 120, batch(value))])
+        assert outputs.held.bytes_in_memory <= 20 * 1024
+    outputs.commit(1)
+    assert capsys.readouterr().out.split() == [f'"{value}"' for value in expected[:120]]
+    outputs.write([(2, batch("last"))])
+    outputs.commit(2)
+    assert capsys.readouterr().out.split() == [f'"{value}"' for value in [*expected[120:], "last"]]
+    outputs.close(complete=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("ends", [CallerOutputs.discard, lambda outputs: outputs.close(complete=False)])
+def test_discarded_outputs_leave_no_file(capsys, tmp_path, ends):
+    outputs = CallerOutputs(
+        replace(CHECKPOINTED, collect=False, output_dir=tmp_path, runtime=RuntimeConfig(buffer_bytes="1B"))
+    )
+    outputs.write([(1, batch("lost"))])
+    ends(outputs)
+    outputs.write([(1, batch("kept"))])
+    outputs.commit(1)
+    assert capsys.readouterr().out == '"kept"\n'
+
+
+def test_the_memory_sink_of_a_caller_that_collects_nothing_needs_no_outputs():
+    assert not CallerOutputs.is_needed(
+        replace(JOB, collect=False, sinks=(SinkConfig.model_validate("memory"),))
+    )
