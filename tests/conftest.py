@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from dgs.errors import ResourceError
+from dgs.errors.hidden_values import all_hidden, forget
 from dgs.job.schema import SparkConfig
 from dgs.workers.ray_runtime.cluster import cluster, secure_environment
 from tests.installed import Environment, built_wheel, copied_sources, new_environment
@@ -78,6 +79,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
             return group_of(nodeid)
 
     return Groups(config, log)
+
+
+@pytest.fixture(autouse=True)
+def nothing_hidden() -> Iterator[None]:
+    """Forget the values of environment variables that the plan files of a test named: other texts may hold the same words."""
+    yield
+    for name in all_hidden():
+        forget(name)
 
 
 @pytest.fixture(scope="session")

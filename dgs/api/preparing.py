@@ -15,9 +15,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dgs.errors import PlanFileError, UsageError
+from dgs.errors import PlanFileError, UsageError, hidden_values
+from dgs.job import private_files
 from dgs.job.program_code import Code, code_of
-from dgs.job.run_directory import RunDirectory, relocated
+from dgs.job.references import relocated_references
+from dgs.job.relocation import relocated
+from dgs.job.run_directory import RunDirectory
 from dgs.job.schema import FileSink, PlanFile, SinkConfig
 from dgs.job.settings import Given, Settings, resolve
 from dgs.model.program import Program
@@ -155,7 +158,7 @@ class Launch:
             streams=tuple(config.streams),
             base_dir=request.base_dir,
             owner=self._owner,
-            output_dir=Path(tempfile.gettempdir()) if directory is None else directory.path.absolute(),
+            output_dir=_nowhere() if directory is None else directory.path.absolute(),
             runtime=config.runtime,
             sinks=self.sinks,
             program_ref=config.program if request.is_from_file else None,
@@ -172,7 +175,14 @@ class Launch:
             on_error=config.on_error,
             delivery=config.delivery,
             spark=config.spark,
+            umask=config.umask,
+            hidden=hidden_values.all_hidden(),
         )
+
+
+def _nowhere() -> Path:
+    """Return where Spark has its files if a run leaves no directory: made only if it is needed, for this user alone."""
+    return Path(tempfile.gettempdir()) / f"dgs-{os.geteuid()}"
 
 
 def from_file(
@@ -195,8 +205,13 @@ def from_file(
     document, plan_file = read(path, environ), Path(path).resolve()
     digest = document.digest
     if base_dir is not None:
-        document = replace(document, data=relocated(document.data, plan_file.parent, base_dir))
+        data = relocated(document.data, plan_file.parent, base_dir)
+        references = relocated_references(
+            document.references, document.data, data, plan_file.parent, base_dir
+        )
+        document = replace(document, data=data, references=references)
     settings = resolve(document, given, environ)
+    private_files.allow(settings.config.umask)
     wants_new_plan = any(name.split(".")[0] == "optimizer" for name in given)
     if wants_new_plan and "plan" in given:
         raise UsageError(message="give a plan or an optimizer to make one, not both")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dgs.api.known_runs import KILLED
 from dgs.errors import DgsError, NoSuchRunError, UsageError
+from dgs.errors.hidden_values import masked, masked_data
 from dgs.workers.runtime import steady_clock
 
 if TYPE_CHECKING:
@@ -90,12 +91,12 @@ def failure(launch: Launch, started: float, error: BaseException) -> dict[str, A
 def error_data(error: BaseException) -> dict[str, Any]:
     """Return an error as data: its code, its sentence and its facts."""
     if not isinstance(error, DgsError):
-        return {"code": None, "message": f"{type(error).__name__}: {error}"}
+        return {"code": None, "message": masked(f"{type(error).__name__}: {error}")}
     facts = {name: value for name, value in error.facts.items() if name != "trace"}
-    trace = error.facts.get("trace") or ""
+    trace = masked(error.facts.get("trace") or "")
     message = str(error).removeprefix(trace).lstrip("\n")
     plain = {
-        name: value if isinstance(value, (int, float, str, type(None))) else str(value)
+        name: value if isinstance(value, (int, float, type(None))) else masked(str(masked_data(value)))
         for name, value in facts.items()
     }
     return {"code": error.code, "message": message, "facts": plain, **({"trace": trace} if trace else {})}

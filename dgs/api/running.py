@@ -117,9 +117,10 @@ def _note_beginning(launch: Launch, directory: RunDirectory, started: float) -> 
     from dgs.workers.runtime.control import forget_requests
 
     prepared, request = launch.prepared, launch.prepared.request
+    directory.make()
     forget_requests(directory.control)
     directory.forget_results()
-    directory.write_plan(prepared.config, prepared.plan_data, request.base_dir)
+    directory.write_plan(request.settings, prepared.plan_data, request.base_dir)
     here = directory.path.resolve()
     about: dict[str, Any] = (
         {}

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from dgs.api.known_runs import KILLED, KnownRun, run_at, runs_in
 from dgs.errors import DgsError, InvalidPlanError, NoAnswerError, NoSuchRunError, OutputUnwritableError
+from dgs.job import private_files
 
 if TYPE_CHECKING:
     from dgs.api.preparing import Launch, Prepared
@@ -103,8 +104,8 @@ def _written(run: KnownRun, given: Mapping[str, Given], program: Program | None)
     prepared = prepare(replace(requested_again(run, given), program=program))
     path = run.directory.control.absolute() / f"plan-{time.time_ns()}-{os.getpid()}.yaml"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(dump({"plan": prepared.plan_data}), encoding="utf-8")
+        private_files.make_directory(path.parent)
+        private_files.write(path, dump({"plan": prepared.plan_data}))
     except OSError as error:
         raise OutputUnwritableError(path=path, problem=error.strerror or str(error)) from None
     return path
@@ -150,7 +151,7 @@ class Moves:
             raise
         self.launch = replace(self.launch, prepared=moved)
         if self.launch.directory is not None:
-            self.launch.directory.write_plan(moved.config, moved.plan_data, moved.request.base_dir)
+            self.launch.directory.write_plan(moved.request.settings, moved.plan_data, moved.request.base_dir)
         self._answer(path, None)
         return replace(job, plan=moved.plan)
 
@@ -168,10 +169,8 @@ class Moves:
     def _answer(self, path: str, problem: str | None) -> None:
         if self.launch.directory is not None:
             answer = Path(path).with_suffix(ANSWER)
-            draft = answer.with_suffix(".draft")
             with suppress(OSError):  # the directory has been removed; the run goes on
-                draft.write_text(json.dumps({"problem": problem}), encoding="utf-8")
-                draft.replace(answer)
+                private_files.write(answer, json.dumps({"problem": problem}))
 
 
 def answer_to(path: Path) -> dict[str, Any] | None:

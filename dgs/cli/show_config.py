@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 from dgs.cli.reporting import print_json
 
 if TYPE_CHECKING:
-    from dgs.job.document import Place
+    from dgs.job.references import Place
     from dgs.job.settings import Settings
 
 
 def print_config(settings: Settings, *, as_json: bool) -> None:
     """Print the resolved configuration on stdout: YAML with comments, or an object."""
-    data = settings.config.model_dump(exclude_none=True)
+    data = settings.written(exclude_none=True)
     if not as_json:
         print("\n".join(commented(data, settings.origin)))
         return

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from dgs.errors.hidden_values import masked, masked_data
+
 
 class DgsError(Exception):
     """Base of all errors of dgs. Subclasses declare a `code`, a `template` over their facts, and a `fix`."""
@@ -31,7 +33,10 @@ class DgsError(Exception):
 
     def __str__(self) -> str:
         sentence = self.template.format(**self.facts)
-        return f"{sentence}. {self.fix.format(**self.facts)}" if self.fix else sentence
+        return masked(f"{sentence}. {self.fix.format(**self.facts)}" if self.fix else sentence)
+
+    def __repr__(self) -> str:
+        return masked(f"{type(self).__name__}({masked_data(self.facts)!r})")
 
 
 def _rebuild(cls: type[DgsError], facts: dict[str, Any]) -> DgsError:

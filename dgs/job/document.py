@@ -1,11 +1,12 @@
 r"""Reading and writing plan.yaml: strict YAML 1.2, with the place of every value.
 
 `no`, `on`, `1:30` and dates are text, `7` is a number. Anchors, aliases, tags and duplicate keys are refused; size and depth
-are bounded. `${env:NAME}` in a value is replaced by the environment variable; there is no other interpolation.
+are bounded. `${env:NAME}` in a value is replaced by the environment variable; there is no other interpolation. What is replaced is
+noted in `references`, to be written in the place of the value, and no text shows it, unless it names something.
 
 >>> document = parse("runtime: {kind: local}\nname: ${env:JOB}", "plan.yaml", {"JOB": "no"})
->>> document.data
-{'runtime': {'kind': 'local'}, 'name': 'no'}
+>>> document.data, document.references
+({'runtime': {'kind': 'local'}, 'name': 'no'}, {('name',): '${env:JOB}'})
 >>> document.where(("runtime", "kind"))
 'plan.yaml:1:17'
 >>> print(dump({"plan": {"root": "w0", "keys": [1, "1"]}}), end="")
@@ -42,12 +43,15 @@ from ruamel.yaml.events import (
 )
 
 from dgs.errors import PlanFileError
+from dgs.errors.hidden_values import hide
+from dgs.job.references import Place, Reference, with_references
+from dgs.job.relocation import PATHS, REFS
+
+NAMES = (*PATHS, *REFS, "name", "id", "table", "column")
+"""Keys whose values are names, which are to be seen wherever what they name is."""
 
 MAX_BYTES = 4 * 2**20
 MAX_DEPTH = 200
-
-Place = tuple[str | int, ...]
-"""The place of a value in the file: keys and indices from the top, such as ("streams", 0, "source")."""
 
 _NUMBER_OR_WORD: tuple[tuple[str, Callable[[str], Any]], ...] = (
     (r"|~|null|Null|NULL", lambda _: None),
@@ -74,14 +78,16 @@ class Document:
     """The data of a YAML file, and the (line, column), from 1, of each key and value."""
 
     name: str
-    data: Any
+    data: Any = field(repr=False)
     keys: Mapping[Place, tuple[int, int]] = field(repr=False)
     values: Mapping[Place, tuple[int, int]] = field(repr=False)
+    references: Mapping[Place, Reference] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
-        """A digest of the data. It does not depend on comments, layout, or the order of keys."""
-        return sha256(json.dumps(self.data, sort_keys=True, default=str).encode()).hexdigest()
+        """A digest of the data: it does not change with comments, the layout, the order of keys, or environment variables."""
+        data = with_references(self.data, self.references)
+        return sha256(json.dumps(data, sort_keys=True, default=str).encode()).hexdigest()
 
     def where(self, place: Place, *, at_key: bool = False) -> str:
         """Return file:line:column of a value (or of its key), or of the nearest enclosing one in the file."""
@@ -124,7 +130,7 @@ def parse(text: str, name: str, environ: Mapping[str, str]) -> Document:
         where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
         raise PlanFileError(where=where, problem=f"not valid YAML: {problem}") from None
-    return Document(name, data, builder.keys, builder.values)
+    return Document(name, data, builder.keys, builder.values, builder.references)
 
 
 def read_plan_section(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -139,8 +145,13 @@ def read_plan_section(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def parse_value(text: str, name: str = "value") -> Any:
-    """Return the value of a piece of YAML from a flag: `3`, `local`, `[stdout]`, `{path: out}`."""
-    return parse(text, name, os.environ).data
+    """Return the value of a piece of YAML, as it comes from a flag: `3`, `local`, `[stdout]`, `{path: out}`."""
+    return parsed_value(text, name).data
+
+
+def parsed_value(text: str, name: str = "value") -> Document:
+    """Return a piece of YAML, as it comes from a flag, with its references."""
+    return parse(text, name, os.environ)
 
 
 def dump(data: Any) -> str:
@@ -152,9 +163,15 @@ def dump(data: Any) -> str:
     yaml.allow_unicode = True
     yaml.representer.ignore_aliases = lambda *_: True
     yaml.representer.add_representer(str, _represent_text)
+    yaml.representer.add_representer(Reference, _represent_reference)
     stream = StringIO()
     yaml.dump(data, stream)
     return stream.getvalue().removesuffix("...\n")
+
+
+def _represent_reference(representer: Any, reference: Reference) -> Any:
+    style = "'" if reference.is_text else None
+    return representer.represent_scalar("tag:yaml.org,2002:str", str(reference), style=style)
 
 
 def _represent_text(representer: Any, text: str) -> Any:
@@ -172,6 +189,7 @@ class _Builder:
         self.environ = environ
         self.keys: dict[Place, tuple[int, int]] = {}
         self.values: dict[Place, tuple[int, int]] = {}
+        self.references: dict[Place, Reference] = {}
 
     def document(self, events: Iterator[Any]) -> Any:
         """Return the only document of a stream of events, None if it is empty."""
@@ -197,21 +215,27 @@ class _Builder:
         if len(place) > MAX_DEPTH:
             raise self.refuse(event, f"nested deeper than {MAX_DEPTH} levels")
         if isinstance(event, ScalarEvent):
-            return self.scalar(event)
+            return self.scalar(event, place)
         if isinstance(event, SequenceStartEvent):
             return self.sequence(events, place)
         if isinstance(event, MappingStartEvent):
             return self.mapping(events, place)
         raise self.refuse(event, f"unexpected {type(event).__name__}")
 
-    def scalar(self, event: Any) -> Any:
-        text = re.sub(r"\$\{env:([^}]*)\}", lambda match: self.variable(event, match[1]), event.value)
+    def scalar(self, event: Any, place: Place) -> Any:
+        text = re.sub(r"\$\{env:([^}]*)\}", lambda match: self.variable(event, match[1], place), event.value)
+        if text != event.value:
+            self.references[place] = Reference.of(event.value, is_text=not event.implicit[0])
         return plain_value(text) if event.implicit[0] else text
 
-    def variable(self, event: Any, name: str) -> str:
+    def variable(self, event: Any, name: str, place: Place) -> str:
         if name not in self.environ:
             raise self.refuse(event, f"the environment variable {name!r} is not set")
-        return self.environ[name]
+        value = self.environ[name]
+        is_a_name = bool(place) and place[-1] in NAMES and "://" not in f"{event.value}{value}"
+        if not is_a_name:
+            hide(name, value)
+        return value
 
     def sequence(self, events: Iterator[Any], place: Place) -> list[Any]:
         items: list[Any] = []

@@ -13,19 +13,23 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
-import os
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dgs.errors import CorruptFileError, OutputUnwritableError
-from dgs.job.schema import PlanFile
+from dgs.errors.hidden_values import masked
+from dgs.job import private_files
+from dgs.job.references import relocated_references, with_references
+from dgs.job.relocation import relocated
+
+if TYPE_CHECKING:
+    from dgs.job.settings import Settings
 
 ABOUT, LOCK, OUTPUTS, PLAN, RESULTS = "run.json", "lock", "outputs", "plan.yaml", "results.json"
 STORY = "story.jsonl"
@@ -55,9 +59,6 @@ SEAL = (
 )
 """How the resolved plan.yaml begins, before its digest."""
 
-_PATHS, _REFS = ("path", "log", "dir"), ("ref", "when")
-"""Keys of a plan file whose values are paths, and those whose values are references such as `file.py:Name`."""
-
 
 @dataclass(frozen=True)
 class RunDirectory:
@@ -68,16 +69,20 @@ class RunDirectory:
     @classmethod
     def create(cls, path: Path) -> RunDirectory:
         """Make the directory. It may exist if it has no files that a run would overwrite."""
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OutputUnwritableError(path=path, problem=error.strerror or str(error)) from None
         directory = cls(path)
+        directory.make()
         directory.check_unused()
         if foreign := directory._foreign():
             problem = f"it holds files that no run has written: {', '.join(foreign)}"
             raise OutputUnwritableError(path=path, problem=problem)
         return directory
+
+    def make(self) -> None:
+        """Make the directory, and keep others out of it, as the plan file's `umask` says. Raises ForeignDirectoryError."""
+        try:
+            private_files.make_directory(self.path)
+        except OSError as error:
+            raise OutputUnwritableError(path=self.path, problem=error.strerror or str(error)) from None
 
     def check_unused(self) -> None:
         """Raise OutputUnwritableError if a run has begun here."""
@@ -163,12 +168,17 @@ class RunDirectory:
         (self.path / RESULTS).unlink(missing_ok=True)
         self.story.unlink(missing_ok=True)
 
-    def write_plan(self, config: PlanFile, plan: Mapping[str, Any], base_dir: Path) -> None:
-        """Write the resolved plan.yaml with the plan of the run. Running this file repeats the run."""
+    def write_plan(self, settings: Settings, plan: Mapping[str, Any], base_dir: Path) -> None:
+        """Write the resolved plan.yaml with the plan that is run: running it again does the same.
+
+        What came from environment variables is written as it was in the file, and read anew when the run is resumed.
+        """
         from dgs.job.document import dump
 
-        data = relocated(config.model_dump(exclude_none=True), base_dir, self.path)
-        text = dump({**data, "plan": plan})
+        found = settings.config.model_dump(exclude_none=True)
+        data = relocated(found, base_dir, self.path)
+        references = relocated_references(settings.references, found, data, base_dir, self.path)
+        text = dump({**with_references(data, references), "plan": plan})
         self._write(PLAN, f"{SEAL}{_digest(text)}\n{text}")
 
     def write_results(self, results: Mapping[str, Any]) -> None:
@@ -177,7 +187,7 @@ class RunDirectory:
 
     def write_traceback(self, text: str) -> Path:
         """Write the traceback of a bug; return its path."""
-        self._write("traceback.txt", text)
+        self._write("traceback.txt", masked(text))
         return self.path / "traceback.txt"
 
     def _foreign(self) -> list[str]:
@@ -194,9 +204,7 @@ class RunDirectory:
     def _write(self, name: str, text: str) -> None:
         target = self.path / name
         try:
-            draft = target.with_name(name + ".draft")
-            draft.write_text(text, encoding="utf-8")
-            draft.replace(target)
+            private_files.write(target, text)
         except OSError as error:
             raise OutputUnwritableError(path=target, problem=error.strerror or str(error)) from None
 
@@ -219,45 +227,3 @@ def _digest(content: Any) -> str:
     """Return the digest of a text, or of what JSON holds."""
     text = content if isinstance(content, str) else json.dumps(content, sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-
-
-def relocated(data: Any, base_dir: Path, new_dir: Path) -> Any:
-    """Return a plan file's data with its relative paths rewritten for a file in another directory.
-
-    The data may be invalid: parts without the shape of a plan file do not change.
-    """
-
-    def moved(path: str) -> str:
-        if os.path.isabs(path) or "://" in path:  # noqa: PTH117 - the path may be a glob
-            return path
-        return os.path.relpath(base_dir.resolve() / path, new_dir.resolve())
-
-    def moved_ref(ref: str) -> str:
-        source, colon, name = ref.rpartition(":")
-        return f"{moved(source)}{colon}{name}" if source.endswith(".py") else ref
-
-    data = copy.deepcopy(data)
-    for section in _sections_with_paths(data):
-        for names, rewritten in ((_PATHS, moved), (_REFS, moved_ref)):
-            found = {name: section[name] for name in names if isinstance(section.get(name), str)}
-            section.update((name, rewritten(path)) for name, path in found.items())
-    return data
-
-
-def _sections_with_paths(data: Any) -> Iterator[dict[str, Any]]:
-    """Yield the sections of a plan file that may name files: program, checkpoint, and the details of each source and sink."""
-    top = _mapping(data)
-    yield _mapping(top.get("program"))
-    sources = [_mapping(stream).get("source") for stream in _items(top.get("streams"))]
-    for choice in (*sources, *_items(top.get("sinks"))):
-        yield from map(_mapping, _mapping(choice).values())
-    checkpoint = _mapping(top.get("checkpoint"))
-    yield from (checkpoint, _mapping(checkpoint.get("spark")))
-
-
-def _mapping(data: Any) -> dict[str, Any]:
-    return data if isinstance(data, dict) else {}
-
-
-def _items(data: Any) -> list[Any]:
-    return data if isinstance(data, list) else []

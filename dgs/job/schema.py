@@ -17,7 +17,8 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from dgs.job.schema_base import Choice, Count, Duration, Rate, Scalar, Section, Whole
+from dgs.job.private_files import OWNER_ONLY
+from dgs.job.schema_base import Choice, Count, Duration, Rate, Scalar, Section, Umask, Whole
 from dgs.job.schema_runtime import (
     SINKS_WITHOUT_OPTIONS,
     CallableSink,
@@ -177,7 +178,11 @@ class OptimizerConfig(Section):
 
 
 class PlanFile(Section):
-    """A whole plan.yaml. `plan`, when given, is what `dgs plan` wrote; the planner reads it."""
+    """A whole plan.yaml. `plan`, when given, is what `dgs plan` wrote; the planner reads it.
+
+    `umask`: who may not read the files of the run directory, as three octal digits: "077" all but you, "007" all but you and
+    your group.
+    """
 
     version: Literal[1]
     name: str = Field(pattern=r"^[A-Za-z0-9_.-]+$")
@@ -193,6 +198,7 @@ class PlanFile(Section):
     sinks: list[SinkConfig] = []
     on_error: Literal["stop", "skip"] = "stop"
     delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
+    umask: Umask = OWNER_ONLY
 
     @model_validator(mode="after")
     def _consistent(self) -> PlanFile:

@@ -23,6 +23,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from dgs.errors.hidden_values import masked
 from dgs.job.units import (
     BYTES,
     NANOSECONDS,
@@ -76,6 +77,13 @@ Rate = Annotated[
     _written(r"^[0-9.]+ ?[kKM]? ?/ ?(ms|s|m|h|d)$", "3/h"),
 ]
 
+Umask = Annotated[
+    str,
+    BeforeValidator(lambda value: f"{value:03d}" if type(value) is int else value),
+    Field(pattern=r"^0[0-7][2367]$"),
+]
+"""A mask of file modes in octal: the owner is never shut out, others may never write."""
+
 
 Pace = Annotated[
     float,
@@ -86,9 +94,15 @@ Pace = Annotated[
 
 
 class Section(BaseModel):
-    """A section of plan.yaml: immutable, no unknown keys."""
+    """A section of plan.yaml: immutable, no unknown keys. Its repr shows no values of environment variables."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    def __repr__(self) -> str:
+        return masked(super().__repr__())
+
+    def __str__(self) -> str:
+        return masked(super().__str__())
 
 
 class Choice(Section):

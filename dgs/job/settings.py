@@ -16,15 +16,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import ValidationError
 
 from dgs.errors import PlanFileError, UsageError
 from dgs.errors.nearest import did_you_mean
-from dgs.job.document import Document, Place, parse_value
+from dgs.job.document import Document, parsed_value
 from dgs.job.problems import Problem, problems_in
+from dgs.job.references import Place, Reference, with_references
 from dgs.job.schema import PlanFile
 
 VARIABLES = {
@@ -39,8 +40,9 @@ VARIABLES = {
 class Given:
     """A value given outside the file, with its origin: `--runtime`, `--set optimizer.seed`, ...."""
 
-    value: Any
+    value: Any = field(repr=False)
     by: str
+    references: Mapping[Place, Reference] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class Settings:
     config: PlanFile
     document: Document
     given: Mapping[Place, str]
+    references: Mapping[Place, Reference] = field(default_factory=dict)
 
     def origin(self, place: Place) -> str:
         """Return the origin of a value: file:line:column, a flag, an environment variable, or `default`."""
@@ -57,8 +60,13 @@ class Settings:
 
     def values(self) -> Iterator[tuple[Place, Any, str]]:
         """Yield every single value of the resolved configuration, with its place and origin."""
-        for place, value in _leaves(self.config.model_dump(exclude={"plan"}), ()):
+        for place, value in _leaves(self.written(exclude={"plan"}), ()):
             yield place, value, self.origin(place)
+
+    def written(self, **options: Any) -> dict[str, Any]:
+        """Return the configuration as plain data, to be shown or saved: references, and not what they stand for."""
+        found: dict[str, Any] = with_references(self.config.model_dump(**options), self.references)
+        return found
 
 
 def resolve(document: Document, given: Mapping[str, Given], environ: Mapping[str, str]) -> Settings:
@@ -68,14 +76,18 @@ def resolve(document: Document, given: Mapping[str, Given], environ: Mapping[str
     """
     data = copy.deepcopy(document.data)
     origins: dict[Place, str] = {}
+    references = dict(document.references)
     outside = {**_from_environment(environ), **given} if isinstance(data, dict) else {}
     for path, item in outside.items():
-        origins[_assign(data, path, item)] = item.by
+        place = _assign(data, path, item)
+        origins[place] = item.by
+        references = {known: text for known, text in references.items() if known[: len(place)] != place}
+        references |= {(*place, *inside): text for inside, text in item.references.items()}
     try:
         config = PlanFile.model_validate(data)
     except ValidationError as error:
         raise _as_one_error(problems_in(error, data, PlanFile), document, origins) from None
-    return Settings(config, document, origins)
+    return Settings(config, document, origins, references)
 
 
 def set_flag(text: str) -> tuple[str, Given]:
@@ -83,7 +95,12 @@ def set_flag(text: str) -> tuple[str, Given]:
     path, equals, value = text.partition("=")
     if not equals or not path:
         raise UsageError(message=f"--set {text}: write --set PATH=VALUE, such as --set runtime.linger=10ms")
-    return path, Given(parse_value(value, f"--set {path}"), f"--set {path}")
+    return path, _given(value, f"--set {path}")
+
+
+def _given(text: str, by: str) -> Given:
+    value = parsed_value(text, by)
+    return Given(value.data, by, value.references)
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Given]:
@@ -94,7 +111,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Given]:
             path = name.removeprefix("DGS_").lower().replace("__", ".")
         if path is not None:
             by = f"environment variable {name}"
-            found[path] = Given(parse_value(value, by), by)
+            found[path] = _given(value, by)
     return found
 
 

@@ -28,6 +28,7 @@ from typing import Any, TypeVar
 
 from dgs import codec
 from dgs.errors import CodecError, DgsError, UserCodeError
+from dgs.errors.hidden_values import masked
 from dgs.model.events import Event, EventBatch
 from dgs.model.order import OrderKey
 from dgs.model.program import Program
@@ -171,7 +172,7 @@ def user_trace(error: BaseException) -> str:
     for one in _chain(told, set()):
         kept = [frame for frame in one.stack if not frame.filename.startswith(_OURS)]
         one.stack = traceback.StackSummary.from_list(kept)
-    return "".join(told.format()).rstrip("\n")
+    return masked("".join(told.format()).rstrip("\n"))
 
 
 def shown(value: object) -> str:
@@ -179,7 +180,7 @@ def shown(value: object) -> str:
     short = reprlib.Repr()
     short.maxstring = short.maxother = LONGEST_REPR
     short.maxlist = short.maxtuple = short.maxdict = short.maxset = 8
-    text = short.repr(value)
+    text = masked(short.repr(value))
     return text if len(text) <= LONGEST_REPR else text[: LONGEST_REPR - 3] + "..."
 
 
@@ -189,7 +190,7 @@ def _summary(error: BaseException) -> str:
     except Exception:  # noqa: BLE001 - the user's __str__ may raise anything, and the report must still be made
         said = "<its __str__ raised>"
     name = type(error).__qualname__
-    return f"{name}: {said}" if said else name
+    return masked(f"{name}: {said}") if said else name
 
 
 def _where(event: Event | None, key: OrderKey | None, worker: str | None) -> str:

@@ -10,12 +10,15 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import dgs
 from dgs.errors import SparkUnavailableError
+from dgs.errors.hidden_values import all_hidden, masked
+from dgs.job import private_files
 from dgs.spark_bridge.session.java_errors import is_of_lost_java, sentence
 from dgs.workers.storage.whole_files import make_directory
 
@@ -47,12 +50,14 @@ class Embedded:
         from pyspark.sql import SparkSession
 
         make_directory(work_dir / "temporary")
-        conf = SparkConf(loadDefaults=False).setMaster(master)
+        conf, shown = (SparkConf(loadDefaults=False).setMaster(master) for _ in range(2))
         for name, value in _with_logging(settings, work_dir).items():
             conf.set(name, value)
-        with _environment(_here() | home_of_links(master, work_dir)), log.open("ab") as output:
+            if masked(value) == value:  # the command line of a process is for everybody to read
+                shown.set(name, value)
+        with _environment(_here() | home_of_links(master, work_dir)), masked_log(log) as output:
             launch: Any = launch_gateway
-            self._gateway = launch(conf, {"stdout": output, "stderr": output})
+            self._gateway = launch(shown, {"stdout": output, "stderr": output})
             try:
                 self._context = SparkContext(conf=conf, gateway=self._gateway)
                 end_quietly(self._context._accumulatorServer)  # noqa: SLF001 - it has no public name
@@ -127,10 +132,30 @@ def end_quietly(server: Any) -> None:
 def _with_logging(settings: Mapping[str, str], work_dir: Path) -> dict[str, str]:
     """Return the settings with the logger's, which Java must know before it loads its first class."""
     properties = work_dir / "log4j2.properties"
-    properties.write_text(LOGGING, encoding="utf-8")
+    private_files.write(properties, LOGGING)
     name = "spark.driver.extraJavaOptions"
-    options = f"-Dlog4j2.configurationFile={properties.as_uri()} {settings.get(name, '')}".strip()
-    return {**settings, name: options}
+    own = f'-Dlog4j2.configurationFile={properties.as_uri()} "-Djava.io.tmpdir={work_dir / "temporary"}" -XX:-UsePerfData'
+    return {**settings, name: f"{own} {settings.get(name, '')}".strip()}
+
+
+@contextlib.contextmanager
+def masked_log(log: Path) -> Iterator[IO[bytes]]:
+    """Give the file that Spark's output goes to. Where values are hidden it goes through a thread that masks them, line by line."""
+    with open(log, "ab", opener=private_files.opener) as output:
+        if not all_hidden():
+            yield output
+            return
+    out, into = os.pipe()
+    thread = threading.Thread(target=_copy_masked, args=(out, log), daemon=True, name="dgs-spark-log")
+    thread.start()
+    with open(into, "wb") as pipe:  # noqa: PTH123 - a descriptor
+        yield pipe
+
+
+def _copy_masked(out: int, log: Path) -> None:
+    with open(out, "rb") as lines, log.open("ab", buffering=0) as output:
+        for line in lines:
+            output.write(masked(line.decode(errors="replace")).encode())
 
 
 def _here() -> dict[str, str]:

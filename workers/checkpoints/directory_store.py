@@ -37,6 +37,7 @@ from dgs.errors import (
     InternalError,
     OutputUnwritableError,
 )
+from dgs.errors.hidden_values import masked
 from dgs.model.identity import Migrate, ProgramIdentity
 from dgs.workers.checkpoints.directory import NOT_COMMITTED, CheckpointDirectory, said
 from dgs.workers.checkpoints.file_paths import located, relative
@@ -285,7 +286,9 @@ class DirectoryStore(CheckpointDirectory):
 
     def _refuse_other_sinks(self, known: Committed) -> None:
         """Refuse other sinks than before: the outputs of one run would be in two places."""
-        if known.sinks is not None and self._sinks is not None and known.sinks != self._sinks:
+        if known.sinks is None or self._sinks is None:
+            return
+        if tuple(map(masked, known.sinks)) != self._sinks:
             there, here = (", ".join(sinks) or "none" for sinks in (known.sinks, self._sinks))
             self._refuse(f"the outputs so far are in other sinks ({there}) than now: {here}", SAME_SINKS)
 

@@ -32,6 +32,7 @@ from types import FrameType
 from typing import Any
 
 from dgs.errors import OutputUnwritableError
+from dgs.job import private_files
 from dgs.workers.recovery.stop_request import ControlRequest
 
 LOOK_EVERY = 0.2
@@ -155,10 +156,8 @@ def post(directory: Path, request: ControlRequest) -> None:
     """Write a request into the control directory of a run, beside the requests of others. Raises OutputUnwritableError."""
     name = f"request-{time.time_ns():020}-{os.getpid()}.{request.action}"
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        draft = directory / f"{name}.draft"
-        draft.write_text(json.dumps(asdict(request)), encoding="utf-8")
-        draft.replace(directory / name)
+        private_files.make_directory(directory)
+        private_files.write(directory / name, json.dumps(asdict(request)))
     except OSError as error:
         raise OutputUnwritableError(path=directory, problem=error.strerror or str(error)) from None
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from dgs.errors import hidden_values
+from dgs.job import private_files
 from dgs.job.run_directory import STORY
 from dgs.job.schema import (
     CheckpointConfig,
@@ -43,7 +45,8 @@ class Job:
     `checkpoint`: when checkpoints are taken, None for never. `checkpoint_dir`: their directory, also for that of a clean stop
     (None: the run cannot be resumed). `resumes`: go on from the newest checkpoint there; with `accepts_duplicates` even if the
     record is lost. `run_id`: identifies a run over all its generations and resumes (the supervisor sets it). `control_dir`:
-    where `dgs stop` and `dgs replan` post requests. `directory`: of the run, for the command that continues it.
+    where `dgs stop` and `dgs replan` post requests. `directory`: of the run, for the command that continues it. `umask`: of the run's own files. `hidden`: values of environment
+    variables that no text shows.
     """
 
     program: Program
@@ -69,6 +72,15 @@ class Job:
     on_error: Literal["stop", "skip"] = "stop"
     delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
     spark: SparkConfig = field(default_factory=SparkConfig)
+    umask: str = private_files.OWNER_ONLY
+    hidden: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Come to life in another process: its files, and what its texts show, are as in the first."""
+        self.__dict__.update(state)
+        private_files.allow(self.umask)
+        for name, value in self.hidden.items():
+            hidden_values.hide(name, value)
 
     @property
     def is_kept(self) -> bool:

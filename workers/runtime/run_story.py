@@ -24,6 +24,8 @@ from operator import attrgetter
 from pathlib import Path
 
 from dgs.errors import DgsError
+from dgs.errors.hidden_values import masked
+from dgs.job import private_files
 from dgs.workers.protocol.story import MOST_NOTES, Log, Story
 from dgs.workers.protocol.story_words import StoryEntry, entries_of
 from dgs.workers.runtime import steady_clock
@@ -62,15 +64,17 @@ class RunStory:
             return
         entries = sorted([*self.hosts(), *entries_of(self._log)], key=attrgetter("time"))
         with suppress(OSError):
-            draft = self._path.with_name(self._path.name + ".draft")
-            draft.write_text("".join(f"{json.dumps(asdict(entry))}\n" for entry in entries), encoding="utf-8")
-            draft.replace(self._path)
+            private_files.write(self._path, "".join(map(_line, entries)))
 
     def forget(self) -> None:
         """Remove the file, since the run has ended well."""
         if self._path is not None:
             with suppress(OSError):
                 self._path.unlink(missing_ok=True)
+
+
+def _line(entry: StoryEntry) -> str:
+    return json.dumps({**asdict(entry), "text": masked(entry.text)}) + "\n"
 
 
 def read_story(path: Path) -> list[StoryEntry]:
@@ -85,5 +89,5 @@ def read_story(path: Path) -> list[StoryEntry]:
 def in_a_line(error: BaseException) -> str:
     """Return an error in one line, without the trace of user code."""
     trace = error.facts.get("trace") or "" if isinstance(error, DgsError) else ""
-    text = " ".join(str(error).removeprefix(trace).split())
+    text = " ".join(str(error).removeprefix(masked(trace)).split())
     return f"{type(error).__name__}: {text}"[:LONGEST_LINE]

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dgs.errors import InternalError, OutputUnwritableError
+from dgs.errors.hidden_values import masked_data
 from dgs.job.schema import CheckpointConfig, SinkConfig
 from dgs.job.schema_runtime import SINKS_WITHOUT_OPTIONS
 from dgs.model.identity import identity_of, migration
@@ -55,7 +56,7 @@ def open_directory(job: Job, publish: Publish) -> DirectoryStore:
 
 def _described(sink: SinkConfig, base_dir: Path) -> str:
     """Return a text that identifies a sink: its kind and its options, with its path relative to `base_dir`."""
-    about = sink.details.model_dump(mode="json", exclude_defaults=True, exclude={"mode"})
+    about = masked_data(sink.details.model_dump(mode="json", exclude_defaults=True, exclude={"mode"}))
     if (path := about.get("path")) is not None:
         about["path"] = os.path.relpath(base_dir / path, base_dir)
     return " ".join([sink.kind, *(f"{name}={value}" for name, value in sorted(about.items()))])

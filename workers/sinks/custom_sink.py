@@ -27,6 +27,7 @@ import numpy as np
 
 from dgs import codec
 from dgs.errors import ConnectorError
+from dgs.errors.hidden_values import masked_data
 from dgs.job.loading import load_connector
 from dgs.model.outputs import OutputBatch
 from dgs.model.user_code import calling, packed
@@ -133,7 +134,7 @@ class ConnectedSink:
     """A user's sink as the runtime calls it: exceptions and invalid results become our errors."""
 
     def __init__(self, sink: Any, *, ref: str, args: Mapping[str, Any], program: str) -> None:
-        self._sink, self._ref, self._args = sink, ref, dict(args)
+        self._sink, self._ref, self._args = sink, ref, masked_data(args)
         self._program = program
         self._rows: Counter[int] = Counter()
 

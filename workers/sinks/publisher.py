@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dgs import codec
+from dgs.errors.hidden_values import masked_data, revealed
 from dgs.job.schema import SinkConfig
 from dgs.workers.recovery.checkpoint import StagedFile, StagedOutput, StagedPart
 from dgs.workers.sinks.custom_sink import ConnectedSink, Generation, connected_sink
@@ -67,7 +68,7 @@ class Publisher:
 
     def _sink(self, ref: str, args: Mapping[str, Any]) -> ConnectedSink:
         """Return the sink with a name and arguments, from the job or from the checkpoint that the run resumes."""
-        key = codec.encode((ref, dict(args)))
+        key = codec.encode((ref, masked_data(args)))
         if key not in self._sinks:
-            self._sinks[key] = connected_sink(ref, args, self._base_dir, program=self._program)
+            self._sinks[key] = connected_sink(ref, revealed(args), self._base_dir, program=self._program)
         return self._sinks[key]

@@ -23,6 +23,7 @@ from typing import Any, Protocol
 
 from dgs import codec
 from dgs.errors import ConnectorError
+from dgs.errors.hidden_values import masked_data, revealed
 from dgs.job.loading import load_connector
 from dgs.job.schema import StreamConfig
 from dgs.model.user_code import calling, packed
@@ -115,14 +116,14 @@ class ConnectedSource:
     def describe(self) -> bytes:
         """Return the source's description. Raises UserCodeError."""
         with self._calling("describe"):
-            about = self._source.describe()
+            about = masked_data(self._source.describe())
         return packed(about, lambda said: self._broken("describe", f"did not return plain data: {said}"))
 
     def changed(self, before: bytes) -> str | None:
         """Return what has changed since the description `before`, None if nothing has. Raises UserCodeError."""
         with self._calling("changed"):
             own = getattr(self._source, "changed", None) or partial(Source.changed, self._source)
-            problem = own(codec.decode(before))
+            problem = own(revealed(codec.decode(before)))
         if problem is None or isinstance(problem, str):
             return problem
         raise self._broken(

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from dgs.errors import MissingInputError, SourceChangedError
+from dgs.errors.hidden_values import masked_data
 from dgs.workers.event_log.segments import all_names, read_segment
 
 WHOLE_BYTES = 1 << 20
@@ -137,7 +138,7 @@ def _changed_file(file: Description, path: Path, *, may_grow: bool) -> str | Non
 def _changed_generator(before: Description, now: Description) -> str | None:
     parts = {"ref": os.path.normpath(now["ref"]), "args": now["args"]}
     for part, one in parts.items():
-        if one != (os.path.normpath(before[part]) if part == "ref" else before[part]):
+        if one != (os.path.normpath(before[part]) if part == "ref" else masked_data(before[part])):
             return f"its `{part}` was {before[part]!r}, and is now {now[part]!r}"
     return None
 

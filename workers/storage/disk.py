@@ -20,6 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Protocol
 
+from dgs.job import private_files
 from dgs.workers.storage.locks import FileLock
 
 TEMPORARY = ".tmp"
@@ -110,8 +111,8 @@ class RealDisk(Disk):
     """The disk of this machine. After a failed fsync a descriptor is closed, since a second fsync could falsely succeed."""
 
     def create(self, path: Path, data: bytes) -> None:
-        """Write and fsync a new file of mode 0600."""
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        """Write and fsync a new file that only its owner may read, or the group where the plan file says so."""
+        descriptor = private_files.opener(os.fspath(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
             left = memoryview(data)
             while left:
@@ -141,12 +142,11 @@ class RealDisk(Disk):
         return path.exists()
 
     def make_directory(self, path: Path) -> None:
-        """Make a directory of mode 0700, and those above it, and fsync their parents."""
-        if path.is_dir():
-            return
-        self.make_directory(path.parent)
-        path.mkdir(mode=0o700, exist_ok=True)
-        self.sync_directory(path.parent)
+        """Make a directory, and those above it, that only its owner may enter, or the group; fsync their parents."""
+        private_files.refuse_foreign(path)
+        for missing in reversed([one for one in (path, *path.parents) if not one.is_dir()]):
+            private_files.make_directory(missing)
+            self.sync_directory(missing.parent)
 
     def sync_directory(self, path: Path) -> None:
         """Fsync a directory."""

@@ -22,6 +22,8 @@ import socket
 import time
 from pathlib import Path
 
+from dgs.job import private_files
+
 GLANCE = 0.25
 """Seconds to wait for a process that may have the lock for a moment only."""
 
@@ -41,7 +43,7 @@ class FileLock:
     """A lock that ends with the process that holds it. The file stays when it is released. Raises BusyError, OSError."""
 
     def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        self._descriptor = private_files.opener(os.fspath(path), os.O_RDWR | os.O_CREAT)
         try:
             if not take(self._descriptor):
                 raise BusyError(_holder(self._descriptor))

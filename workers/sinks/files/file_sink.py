@@ -31,7 +31,9 @@ class EpochParts:
     def begin(self) -> PartFile:
         """Begin the next file. Raises OutputUnwritableError."""
         number = len(self._parts)
-        part = PartFile(self._names.final(self._epoch, number), self._names.partial(self._epoch, number))
+        names = self._names
+        final, partial = names.final(self._epoch, number), names.partial(self._epoch, number)
+        part = PartFile(final, partial, names.place.opener)
         self._parts.append(part)
         self._rows.append(0)
         return part
@@ -75,7 +77,7 @@ class FileSink:
         self._staged: list[EpochParts] = []
         self._earlier: EarlierRun | None = None
         with refusing(names.place.directory):
-            names.place.directory.mkdir(parents=True, exist_ok=True)
+            names.place.make()
         if not names.by_epoch:
             self._earlier = EarlierRun(names.place)
             self._begin(0)  # at once, since the lock on this file keeps other runs out

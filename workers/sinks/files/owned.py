@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dgs.errors import CheckpointError, InvalidError
+from dgs.job import private_files
 from dgs.workers.recovery.checkpoint import StagedFile
 from dgs.workers.sinks.files.part_file import digest_of
 from dgs.workers.sinks.files.places import Place
@@ -83,7 +84,8 @@ def list_outputs(files: Sequence[StagedFile], job: Path | None = None) -> None:
         whose = None if job is None else seen_from(final.parent, job)
         lines[final.parent].append(_line(final.name, Listed(file.size, file.digest, whose)))
     for directory, new in lines.items():
-        with refusing(directory / LIST), (directory / LIST).open("ab") as names:
+        path = directory / LIST
+        with refusing(path), open(path, "ab", opener=private_files.opener) as names:
             is_new = not names.tell()
             names.write(
                 "\n".join(["", *new]).encode()

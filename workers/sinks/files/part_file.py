@@ -19,16 +19,20 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeAlias
 
 from dgs.errors import OutputUnwritableError
+from dgs.job import private_files
 from dgs.workers.recovery.checkpoint import StagedFile
 from dgs.workers.storage.disk import sync_directory, sync_file
 from dgs.workers.storage.locks import take, take_at_once
 from dgs.workers.storage.whole_files import refusing
+
+Opener: TypeAlias = Callable[[str, int], int]
+"""What opens a file with the mode that it is to have; None: as the process does."""
 
 BUFFER_BYTES = 1 << 20
 DIGEST_BYTES = 32
@@ -43,10 +47,10 @@ class PartFile:
     Raises OutputUnwritableError if the file cannot be written or another run is writing to it.
     """
 
-    def __init__(self, final: Path, partial: Path) -> None:
+    def __init__(self, final: Path, partial: Path, opener: Opener | None = None) -> None:
         self._final, self._partial = final, partial
         with refusing(final.parent):
-            self.file = _locked(partial)
+            self.file = _locked(partial, opener)
             self.file.truncate(0)
 
     @contextmanager
@@ -80,7 +84,7 @@ class PartFile:
 def locked(path: Path, *, of: Path) -> Iterator[None]:
     """Hold the lock of a file, which is removed in the end. Raises OutputUnwritableError naming what the lock is `of`."""
     with refusing(path.parent):
-        file = _locked(path, of=of)
+        file = _locked(path, private_files.opener, of=of)
     try:
         yield
     finally:
@@ -107,10 +111,10 @@ def is_abandoned(partial: Path) -> bool:
     return True
 
 
-def _locked(partial: Path, *, of: Path | None = None) -> IO[bytes]:
+def _locked(partial: Path, opener: Opener | None, *, of: Path | None = None) -> IO[bytes]:
     """Open a file and hold its lock. The previous holder may have removed or renamed the file, so check and try again."""
     while True:
-        file = partial.open("ab", buffering=BUFFER_BYTES)
+        file = open(partial, "ab", buffering=BUFFER_BYTES, opener=opener)  # noqa: SIM115 - Path.open takes no opener
         if not take(file.fileno()):
             file.close()
             raise OutputUnwritableError(path=of or partial, problem=ANOTHER_RUN)

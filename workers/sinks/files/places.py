@@ -10,10 +10,11 @@ commit, the name contains the generation, so that a host left over from before a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dgs.job import private_files
 from dgs.job.schema import SinkConfig, SparkTable
 from dgs.job.schema_runtime import OutputMode
 
@@ -35,6 +36,7 @@ class Place:
     """The files `<stem>-....<suffix>` of a directory. `mark`: a prefix for the names of files that are not committed yet.
 
     `mode`: what a run that begins does with the files that are there.
+    `is_private`: it is in the run directory, so its files are readable as all others there. Elsewhere the user's own mask counts.
     """
 
     directory: Path
@@ -42,10 +44,23 @@ class Place:
     stem: str = "part"
     mark: str = ""
     mode: OutputMode | None = None
+    is_private: bool = False
 
     def of_run(self, run: str) -> Place:
         """Return the place of one run: where outputs are appended, its files have names of their own."""
         return replace(self, stem=f"{self.stem}-{run[:8]}") if run and self.mode == "append" else self
+
+    @property
+    def opener(self) -> Callable[[str, int], int] | None:
+        """What opens its files, for `open`."""
+        return private_files.opener if self.is_private else None
+
+    def make(self) -> None:
+        """Make the directory. Raises OSError."""
+        if self.is_private:
+            private_files.make_directory(self.directory)
+        else:
+            self.directory.mkdir(parents=True, exist_ok=True)
 
     def finals(self) -> list[Path]:
         """Return the files with final names."""
@@ -86,7 +101,7 @@ class PartNames:
 
 def dead_letter_place(output_dir: Path) -> Place:
     """Return the place of a run's dead letters."""
-    return Place(output_dir, "jsonl", stem="dead-letter")
+    return Place(output_dir, "jsonl", stem="dead-letter", is_private=True)
 
 
 def sink_place(config: SinkConfig, *, output_dir: Path, base_dir: Path, run: str = "") -> Place:
@@ -95,7 +110,9 @@ def sink_place(config: SinkConfig, *, output_dir: Path, base_dir: Path, run: str
     if config.kind == "spark":
         return Place(table_place(config.details, base_dir), "parquet", mark=HIDDEN, mode=mode).of_run(run)
     path = config.details.path
-    return Place(base_dir / path if path else output_dir, config.kind, mode=mode).of_run(run)
+    directory = base_dir / path if path else output_dir
+    is_private = directory.is_relative_to(output_dir)
+    return Place(directory, config.kind, mode=mode, is_private=is_private).of_run(run)
 
 
 def table_place(config: SparkTable, base_dir: Path) -> Path:

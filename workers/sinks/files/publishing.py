@@ -97,9 +97,9 @@ def claim(places: Iterable[Place]) -> Iterator[None]:
     Raises OutputUnwritableError if another run writes there, or a directory cannot be made or written.
     """
     with ExitStack() as held:
-        for directory in dict.fromkeys(place.directory.resolve() for place in places):
+        for directory, place in {place.directory.resolve(): place for place in places}.items():
             with refusing(directory):
-                directory.mkdir(parents=True, exist_ok=True)
+                place.make()
             held.enter_context(locked(directory / LOCK, of=directory))
         yield
 

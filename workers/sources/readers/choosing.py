@@ -16,6 +16,7 @@ from collections.abc import Mapping as AnyMapping
 from typing import Any
 
 from dgs.errors import MissingInputError, UsageError
+from dgs.errors.hidden_values import masked_data
 from dgs.job.loading import load_function
 from dgs.job.schema import ColumnRef, StreamConfig, TagConfig
 from dgs.model import columns
@@ -70,7 +71,7 @@ def _from_generator(
     function = load_function(ref, context.base_dir)
     items = generated(function, arguments, ref=ref, stream=config.id, program=context.program.name)
     rows = ItemsReader(mapping, items, where=ref, batch_rows=batch_rows).rows()
-    return rows, Origin(lambda: {"kind": "generator", "ref": ref, "args": dict(arguments)})
+    return rows, Origin(lambda: {"kind": "generator", "ref": ref, "args": masked_data(arguments)})
 
 
 def _from_files(

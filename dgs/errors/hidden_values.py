@@ -1,0 +1,109 @@
+"""Values that no text of ours shows: those of the environment variables that a plan file names, as `${env:NAME}`.
+
+The reader of a plan file calls `hide`, and a job takes the values along to other processes. Whatever makes a text of values that it
+did not choose calls `masked`, which puts the reference in the place of the value; saved data goes through `masked_data`, and
+`revealed` gives it back with the values of today.
+
+>>> hide("DOCTEST_PASSWORD", "swordfish-7")
+>>> masked("cannot log in as ann:swordfish-7@db")
+'cannot log in as ann:${env:DOCTEST_PASSWORD}@db'
+>>> masked_data({"user": "ann", "password": "swordfish-7"})
+{'user': 'ann', 'password': '${env:DOCTEST_PASSWORD}'}
+>>> revealed(masked_data(["swordfish-7"]))
+['swordfish-7']
+>>> forget("DOCTEST_PASSWORD")
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+SHORTEST = 4
+"""Characters of the shortest value that is looked for inside of texts: `no` is in too many words."""
+
+WHOLE_WORD_BELOW = 8
+"""Shorter values are found only where no letter or digit is before or behind them."""
+
+_REFERENCE = re.compile(r"\$\{env:([^}]*)\}")
+
+_values: dict[str, str] = {}
+_patterns: list[re.Pattern[str]] = []
+_references: dict[str, str] = {}
+
+
+def hide(name: str, value: str) -> None:
+    """Let no text show the value of an environment variable from now on."""
+    if _values.get(name) != value:
+        _values[name] = value
+        _learn()
+
+
+def forget(name: str) -> None:
+    """Let texts show it again."""
+    _values.pop(name, None)
+    _learn()
+
+
+def all_hidden() -> dict[str, str]:
+    """Return the values by name, for another process to hide."""
+    return dict(_values)
+
+
+def masked(text: str) -> str:
+    """Return a text with references in the place of values."""
+    for pattern in _patterns:
+        text = pattern.sub(lambda found: _references[found[0]], text)
+    return text
+
+
+def masked_data(data: Any) -> Any:
+    """Return plain data with its texts masked; texts that are a value as a whole, however short it is."""
+    whole = {value: f"${{env:{name}}}" for name, value in _values.items()}
+    return _mapped(data, lambda text: whole.get(text) or masked(text)) if _values else data
+
+
+def revealed(data: Any) -> Any:
+    """Return what `masked_data` was given, with the values that the variables have now."""
+    return _mapped(data, lambda text: _REFERENCE.sub(lambda found: _values.get(found[1], found[0]), text))
+
+
+def _mapped(data: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(data, str):
+        return change(data)
+    if isinstance(data, Mapping):
+        return {key: _mapped(value, change) for key, value in data.items()}
+    if type(data) in (list, tuple):
+        return type(data)(_mapped(value, change) for value in data)
+    return data
+
+
+def _learn() -> None:
+    _references.clear()
+    for name, value in _values.items():
+        for spelled in _spellings(value):
+            _references.setdefault(spelled, f"${{env:{name}}}")
+    found = sorted((s for s in _references if len(s) >= SHORTEST), key=len, reverse=True)
+    _patterns[:] = [
+        re.compile(
+            "|".join(map(re.escape, some))
+            if is_long
+            else rf"(?<!\w)(?:{'|'.join(map(re.escape, some))})(?!\w)"
+        )
+        for is_long in (True, False)
+        if (some := [text for text in found if (len(text) >= WHOLE_WORD_BELOW) is is_long])
+    ]
+
+
+def _spellings(value: str) -> set[str]:
+    """Return a value and its lines as they may come in a text: plain, inside of a repr or of JSON, or in an address."""
+    parts = {value, *(line.strip() for line in value.splitlines())}
+    return {
+        spelled
+        for part in parts
+        for spelled in (part, repr(part)[1:-1], json.dumps(part)[1:-1], quote(part), quote(part, safe=""))
+        if part
+    }

@@ -1,0 +1,98 @@
+"""Files of a run: only their user may read them, or also the user's group, where `umask: "007"` in the plan file says so.
+
+The mask is one of this process, and not the process's own: what user code and sinks write keeps that one.
+
+>>> import tempfile
+>>> folder = Path(tempfile.mkdtemp()) / "run"
+>>> make_directory(folder)
+>>> write(folder / "note", "one")
+>>> write(folder / "note", "two")
+>>> (folder / "note").read_text(), [oct(path.stat().st_mode & 0o777) for path in (folder, folder / "note")]
+('two', ['0o700', '0o600'])
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from dgs.errors import InvalidError
+
+OWNER_ONLY = "077"
+
+_masks = [int(OWNER_ONLY, 8)]
+
+
+class ForeignDirectoryError(InvalidError):
+    """A directory of a run lies where every user may make files, and another user has made it."""
+
+    code = "DGS340"
+    template = "{path} belongs to another user, who could change whatever a run writes there"
+    fix = "Name another directory"
+
+
+def allow(umask: str) -> None:
+    """Set the mask of the files that this process makes from now on: three octal digits."""
+    _masks[0] = int(umask, 8)
+
+
+def mask() -> str:
+    """Return the mask, for another process to `allow`."""
+    return f"{_masks[0]:03o}"
+
+
+def file_mode() -> int:
+    """Return the mode of files."""
+    return 0o666 & ~_masks[0]
+
+
+def directory_mode() -> int:
+    """Return the mode of directories."""
+    return 0o777 & ~_masks[0]
+
+
+def opener(path: str, flags: int) -> int:
+    """Open a file as `open(..., opener=opener)` asks for; one that is made has our mode, whatever the mask of the process."""
+    descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
+    try:
+        found = os.fstat(descriptor)
+        if flags & os.O_CREAT and stat.S_IMODE(found.st_mode) != file_mode() and found.st_uid == os.geteuid():
+            os.fchmod(descriptor, file_mode())
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def make_directory(path: Path) -> None:
+    """Make a directory with our mode; give this mode to one that is there. Those above it are made as the process makes any.
+
+    Raises OSError, ForeignDirectoryError.
+    """
+    refuse_foreign(path)
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    found = path.stat()
+    is_mine = found.st_uid == os.geteuid()
+    wanted = directory_mode() | (found.st_mode & stat.S_ISGID)
+    if is_mine and stat.S_IMODE(found.st_mode) != wanted:
+        path.chmod(wanted)
+
+
+def refuse_foreign(path: Path) -> None:
+    """Raise ForeignDirectoryError if another user may have made a directory, or a link on the way to it, before us, as in /tmp."""
+    path = path.absolute()
+    for place in (path, *path.parents):
+        with suppress(OSError):  # not there yet, or not to be seen: making it says so
+            is_open_to_all = place.parent.stat().st_mode & stat.S_IWOTH
+            if is_open_to_all and place.lstat().st_uid not in (0, os.geteuid()):
+                raise ForeignDirectoryError(path=place)
+
+
+def write(path: Path, text: str) -> None:
+    """Write a text file whole, in place of what it was. Raises OSError."""
+    draft = path.with_name(path.name + ".draft")
+    with open(draft, "w", encoding="utf-8", opener=opener) as file:
+        file.write(text)
+    draft.replace(path)
