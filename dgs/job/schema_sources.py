@@ -97,6 +97,9 @@ class SocketSource(Section):
 
     With `heartbeats: true`, lines of `kind: heartbeat` are heartbeats; the connection's end does not end the stream, a line
     `{"kind": "end"}` does.
+
+    `token`: connections must show it in their first line. `idle`: a connection without a line for so long is closed; 0: never.
+    `per_peer`: connections of one address.
     """
 
     port: Count = Field(ge=0, le=65535)
@@ -104,6 +107,9 @@ class SocketSource(Section):
     ts: Ts = TimeColumn(column="ts")
     heartbeats: bool = False
     log: LocalPath | None = None
+    token: str | None = Field(default=None, min_length=8, repr=False)
+    idle: Duration = 3600 * 10**9
+    per_peer: int = Field(default=128, ge=1)
 
 
 class LogSource(Section):

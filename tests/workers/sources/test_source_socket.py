@@ -3,6 +3,7 @@
 import contextlib
 import json
 import socket
+import struct
 import time
 from pathlib import Path
 
@@ -65,6 +66,12 @@ class Client:
 
     def answer(self):
         return json.loads(self.file.readline())
+
+    def ask_nothing_and_wait(self, base_dir, rows):
+        """Wait until so many rows are in the log."""
+        log, deadline = LogReader(base_dir / "log", "s"), time.monotonic() + PATIENCE
+        while log.row < rows and time.monotonic() < deadline:
+            log.poll() or time.sleep(0.01)
 
     def ask(self):
         self.send({"kind": "ack?"})
@@ -224,15 +231,121 @@ def test_line_that_is_too_long_is_refused_and_its_connection_closed(tmp_path, mo
         assert len(read_rows(source, 1)) == 1
 
 
-def test_one_connection_that_is_refused_does_not_hurt_the_others(tmp_path, monkeypatch):
-    monkeypatch.setattr(line_server, "MOST_CONNECTIONS", 1)
-    with listening(tmp_path) as source, Client(tmp_path) as client:
-        client.send(row(4))
-        assert client.ask() == {"durable": 1}
-        with Client(tmp_path) as other:
-            assert "there are already" in other.answer()["error"]
-        client.send(row(5))
+def test_idle_connections_keep_nobody_out(tmp_path):
+    """As many as a port takes, of the same address: a newcomer is let in, and those that send are not closed for it."""
+    with listening(tmp_path, socket={"per_peer": 1000}) as source, contextlib.ExitStack() as stack:
+        busy = stack.enter_context(Client(tmp_path))
+        idle = [stack.enter_context(Client(tmp_path)) for _ in range(line_server.MOST_CONNECTIONS - 1)]
+        idle[-1].ask()  # all before it have been accepted
+        busy.send(row(4))
+        assert busy.ask() == {"durable": 1}
+        newcomer = stack.enter_context(Client(tmp_path))
+        newcomer.send(row(5))
+        assert newcomer.ask() == {"durable": 2}
+        assert "the port is full" in idle[0].answer()["error"]
+        assert busy.ask() == {"durable": 2}
         assert len(read_rows(source, 2)) == 2
+
+
+def test_one_address_has_only_so_many_connections(tmp_path):
+    with listening(tmp_path, socket={"per_peer": 1}), Client(tmp_path) as first:
+        assert first.ask() == {"durable": 0}
+        with Client(tmp_path) as second:
+            assert second.ask() == {"durable": 0}
+            assert "its address has too many" in first.answer()["error"]
+
+
+def test_quiet_connections_are_closed_and_those_that_speak_are_not(tmp_path):
+    with listening(tmp_path, socket={"idle": "300ms"}), Client(tmp_path) as quiet, Client(tmp_path) as client:
+        while not (said := quiet_answer(quiet)):
+            client.ask()
+        assert said == {"error": "this connection is closed: no line came for 0.3 s"}
+        assert client.ask() == {"durable": 0}
+
+
+def quiet_answer(client):
+    """Return what a client is told without asking, within a moment; None if that is nothing."""
+    client.socket.settimeout(0.05)
+    try:
+        return json.loads(client.socket.recv(1000))
+    except TimeoutError:
+        return None
+
+
+TOKEN = "the-right-token"
+
+
+def test_token_comes_first_and_is_not_in_the_log(tmp_path):
+    with listening(tmp_path, socket={"token": TOKEN}) as source, Client(tmp_path) as client:
+        client.send({"kind": "token", "token": TOKEN}, row(5), {"kind": "end"})
+        assert [client.answer(), client.answer()] == [{"token": "accepted"}, {"durable": 1}]
+        assert [found[2] for found in read_to_end(source)] == [5]
+    assert not [
+        path for path in tmp_path.rglob("*") if path.is_file() and TOKEN.encode() in path.read_bytes()
+    ]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        row(5),
+        {"kind": "end"},
+        {"kind": "token", "token": "the-wrong-token"},
+        {"kind": "token"},
+        {"kind": "token", "token": 7},
+        {"kind": "token", "token": "\ud800"},
+        b"x" * 200 + b"\n",
+        b"\xff\x00\n",
+        b"[" * 100_000 + b"\n",
+        b"",
+    ],
+    ids=str,
+)
+def test_stranger_is_turned_away_and_the_stream_goes_on(tmp_path, said, monkeypatch):
+    monkeypatch.setattr(line_server, "LONGEST_LINE", 150_000 if b"[" in bytes(str(said), "utf-8") else 150)
+    with listening(tmp_path, socket={"token": TOKEN}) as source:
+        with Client(tmp_path) as stranger:
+            stranger.send(said, row(6))
+            if said:
+                stranger.file.read()  # it is closed
+        with Client(tmp_path) as client:
+            client.send({"kind": "token", "token": TOKEN}, row(7))
+            assert client.answer() == {"token": "accepted"}
+            assert [found[2] for found in read_rows(source, 1)] == [7]
+            assert client.ask() == {"durable": 1}
+
+
+def test_strangers_that_say_nothing_do_not_keep_out_who_has_the_token(tmp_path):
+    with listening(tmp_path, socket={"token": TOKEN}), contextlib.ExitStack() as stack:
+        client = stack.enter_context(Client(tmp_path))
+        client.send({"kind": "token", "token": TOKEN})
+        assert client.answer() == {"token": "accepted"}
+        for _ in range(300):
+            stack.enter_context(Client(tmp_path))
+        assert client.ask() == {"durable": 0}
+
+
+def test_end_needs_a_token_on_a_port_that_others_reach(tmp_path):
+    with listening(tmp_path, socket={"host": "0.0.0.0"}) as source, Client(tmp_path) as client:
+        client.send({"kind": "end"}, row(5))
+        assert "needs a `token`" in client.answer()["error"]
+        assert len(read_rows(source, 1)) == 1
+
+
+@pytest.mark.parametrize("is_reset", [False, True])
+def test_client_that_dies_in_the_middle_of_a_line_loses_that_line(tmp_path, is_reset):
+    """Whether it closes its connection or its machine resets it."""
+    with listening(tmp_path) as source:
+        with Client(tmp_path) as client:
+            client.send(*(row(ts) for ts in range(2000)), b'{"ts": 2000, "page": "ho')
+            client.ask_nothing_and_wait(tmp_path, 2000)
+            if is_reset:
+                client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        with Client(tmp_path) as other:
+            other.send(row(3000))
+            assert other.ask() == {"durable": 2001}
+        assert len(read_rows(source, 2001)) == 2001
+        assert source.drops == 1
 
 
 def is_cut_off(client):

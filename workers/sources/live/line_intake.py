@@ -27,6 +27,7 @@ from dgs.workers.sources.rows import Arrivals, Beats, RawRows
 from dgs.workers.sources.shaping.mapping import PAYLOAD_COLUMN, Mapping
 
 ACK, END = "ack?", "end"
+END_REFUSED = "a port that other machines reach needs a `token` in the plan file before it takes an end"
 
 Sender = int
 Answer = tuple[Sender, dict[str, Any]]
@@ -52,6 +53,7 @@ class LineIntake:
     writer: LogWriter
     heartbeats: bool = False
     drops_malformed: bool = False
+    may_end: bool = True
     where: str = "socket"
     refused: int = 0
     failure: MalformedRowError | None = None
@@ -66,20 +68,25 @@ class LineIntake:
         """Whether the stream has been ended."""
         return self.writer.is_closed
 
-    def take(self, sender: Sender, number: int, text: bytes) -> Iterator[Answer]:
+    def take(self, sender: Sender, number: int, text: bytes, *, is_whole: bool = True) -> Iterator[Answer]:
         """Take a line; yield the answers to it. Raises OutputUnwritableError, OwnedLogError."""
         if self.failure is not None or self.has_ended or not text.strip():
             return
         try:
             fields = json.loads(text)
         except (ValueError, RecursionError) as error:
+            if not is_whole:
+                self.refused += 1
+                return
             yield self.refuse(sender, number, f"the line is not JSON: {error}")
             return
         if not isinstance(fields, dict):
             yield self.refuse(sender, number, "the line is not a JSON object")
             return
         line, kind = Line(sender, number, fields), fields.get("kind")
-        if kind in (ACK, END) and len(fields) == 1:
+        if kind == END and len(fields) == 1 and not self.may_end:
+            yield sender, {"error": END_REFUSED, "line": number}
+        elif kind in (ACK, END) and len(fields) == 1:
             yield from self.flush()
             if self.failure is None:
                 if kind == END:

@@ -1,21 +1,29 @@
 """A TCP port that takes lines: one thread for all connections. It stops reading while the reader of the log is far behind.
 
 Lines are written to the log when there are many or the first has waited for a moment. A line that is too long is refused, and
-its connection is closed, because nothing after it can be trusted to be a line.
+its connection is closed, because nothing after it can be trusted to be a line. A client that dies in the middle of a line loses
+that line and no other.
+
+With a token, a connection is asked for it in its first line, `{"kind": "token", "token": ...}`, before anything else is looked at.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import hmac
 import json
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from dgs.errors import DgsError, InternalError, ResourceError
+from dgs.job.schema import SocketSource
+from dgs.workers.sources.live.connections import Connections
 from dgs.workers.sources.live.line_intake import Answer, LineIntake
+from dgs.workers.sources.live.waiting import SECOND
 
 LONGEST_LINE = 1 << 20
 MOST_CONNECTIONS = 256
@@ -34,15 +42,23 @@ class LineServer:
     """
 
     def __init__(
-        self, stream: str, host: str, port: int, intake: LineIntake, is_behind: Callable[[], bool]
+        self, stream: str, config: SocketSource, intake: LineIntake, is_behind: Callable[[], bool]
     ) -> None:
         self.failure: DgsError | None = None
         self._intake = intake
         self._is_behind = is_behind
+        self._token = None if config.token is None else config.token.encode()
+        self._connections = Connections(
+            most=MOST_CONNECTIONS,
+            per_peer=config.per_peer,
+            idle=config.idle / SECOND,
+            needs_token=self._token is not None,
+            clock=time.monotonic,
+        )
         self._clients: dict[int, asyncio.StreamWriter] = {}
         self._accepted = 0
         self._stop = threading.Event()
-        self._listener = _listening(stream, host, port)
+        self._listener = _listening(stream, config.host, config.port)
         self.address: tuple[str, int] = self._listener.getsockname()[:2]
         self._thread = threading.Thread(target=self._run, name=f"dgs-socket-{stream}", daemon=True)
         self._thread.start()
@@ -71,11 +87,18 @@ class LineServer:
         return is_ended or self.failure is not None or self._stop.is_set()
 
     async def _serve(self) -> None:
-        server = await asyncio.start_server(self._converse, sock=self._listener, limit=LONGEST_LINE)
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(
+            lambda: asyncio.StreamReaderProtocol(_Lines(limit=LONGEST_LINE), self._converse),
+            sock=self._listener,
+        )
         try:
             while not self._is_over():
                 await asyncio.sleep(LINGER)
                 self._answer(self._intake.flush())
+                if self._is_behind():
+                    self._connections.hear_all()
+                self._let_go(self._connections.overdue())
         finally:
             server.close()
             await self._say_goodbye()
@@ -84,19 +107,26 @@ class LineServer:
         """Take the lines of one client until it hangs up or sends a line that is too long."""
         self._accepted += 1
         number = self._accepted
-        if len(self._clients) >= MOST_CONNECTIONS:
-            client.write(_text({"error": f"there are already {MOST_CONNECTIONS} connections"}))
-        else:
-            self._clients[number] = client
-            with self._noting_failure(), contextlib.suppress(OSError):
-                await self._take_lines(number, reader)
+        client.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._let_go(self._connections.admit(number, str(client.get_extra_info("peername")[0])))
+        self._clients[number] = client
+        with self._noting_failure(), contextlib.suppress(OSError):
+            await self._take_lines(number, reader)
         client.close()
         with contextlib.suppress(OSError):
             await client.wait_closed()
         self._clients.pop(number, None)
+        self._connections.leave(number)
+
+    def _let_go(self, closed: Iterable[tuple[int, str]]) -> None:
+        """Close connections, and say why."""
+        for number, reason in closed:
+            self._answer([(number, {"error": f"this connection is closed: {reason}"})])
+            if (client := self._clients.pop(number, None)) is not None:
+                client.close()
 
     async def _take_lines(self, number: int, reader: asyncio.StreamReader) -> None:
-        count, is_at_end = 0, False
+        count, is_at_end, is_known = 0, False, self._token is None
         while not is_at_end and not self._is_over():
             while self._is_behind():  # noqa: ASYNC110 - what it waits for happens in another thread
                 await asyncio.sleep(LINGER)
@@ -105,14 +135,44 @@ class LineServer:
             except asyncio.IncompleteReadError as error:
                 line, is_at_end = error.partial, True  # the last line needs no line end
             except asyncio.LimitOverrunError:
-                problem = f"the line has more than {LONGEST_LINE} bytes"
-                self._answer([self._intake.refuse(number, count + 1, problem)])
+                if is_known:
+                    problem = f"the line has more than {LONGEST_LINE} bytes"
+                    self._answer([self._intake.refuse(number, count + 1, problem)])
                 break
+            if not is_known:
+                is_known = self._shows_token(number, line)
+                if not is_known:
+                    break
+                continue
+            self._connections.hear(number)
             count += 1
-            self._answer(self._intake.take(number, count, line))
+            self._answer(self._intake.take(number, count, line, is_whole=not is_at_end))
             if len(self._intake) >= ROWS_PER_SEGMENT:
                 self._answer(self._intake.flush())
         self._answer(self._intake.flush())
+
+    def _shows_token(self, number: int, line: bytes) -> bool:
+        """Whether the first line of a connection has the token. It is compared in the same time whatever is wrong."""
+        try:
+            said = json.loads(line)
+            found = str(said["token"]) if said["kind"] == "token" else ""
+        except (ValueError, TypeError, KeyError, RecursionError):
+            found = ""
+        if not hmac.compare_digest(found.encode(errors="replace"), self._token or b""):
+            self._answer(
+                [
+                    (
+                        number,
+                        {
+                            "error": 'the first line must be {"kind": "token", "token": ...} with the right token'
+                        },
+                    )
+                ]
+            )
+            return False
+        self._connections.accept(number)
+        self._answer([(number, {"token": "accepted"})])
+        return True
 
     def _answer(self, answers: Iterable[Answer]) -> None:
         for number, answer in answers:
@@ -132,6 +192,14 @@ class LineServer:
             await asyncio.wait_for(closed, GOODBYE)
         for client in clients:
             client.transport.abort()
+
+
+class _Lines(asyncio.StreamReader):
+    """What one client has sent. One that dies is one that ends: the lines before are taken."""
+
+    def set_exception(self, exc: Exception) -> None:  # noqa: ARG002 - as in the base
+        """Take an error of the connection for its end."""
+        self.feed_eof()
 
 
 def _text(answer: dict[str, Any]) -> bytes:

@@ -47,11 +47,12 @@ class SocketArrivals(Live):
             self._writer,
             heartbeats=config.heartbeats,
             drops_malformed=drops_malformed,
+            may_end=config.token is not None or _is_local(config.host),
             where=f"{config.host}:{config.port}",
         )
         self._server: LineServer | None = None
         if not self._writer.is_closed:
-            self._server = LineServer(stream, config.host, config.port, self._intake, self._is_behind)
+            self._server = LineServer(stream, config, self._intake, self._is_behind)
             host, port = self._server.address
             replace_with(path / stream / ADDRESS, f"{host}:{port}\n".encode())
 
@@ -92,3 +93,8 @@ class SocketArrivals(Live):
         failure = self._intake.failure or (self._server.failure if self._server is not None else None)
         if failure is not None:
             raise failure
+
+
+def _is_local(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    return host in ("localhost", "::1") or host.startswith("127.")
