@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterator
+from dataclasses import replace
 from typing import Any
 
 from dgs.errors import PlanFileError
@@ -13,8 +14,9 @@ from dgs.model.program import Program
 from dgs.workers.sources.context import SourceContext
 from dgs.workers.sources.contract import EventSource
 from dgs.workers.sources.custom_source import connected
+from dgs.workers.sources.live.decisions import Decisions, Followed, Replayed
 from dgs.workers.sources.live.heartbeats import Heartbeats, Wall, delay_in
-from dgs.workers.sources.live.logged import LOGGED, logged
+from dgs.workers.sources.live.logged import LOGGED, heartbeats_path, logged
 from dgs.workers.sources.live.paced import Paced, rows_ahead
 from dgs.workers.sources.live.waiting import Live, LiveTime
 from dgs.workers.sources.origin import Origin
@@ -24,6 +26,7 @@ from dgs.workers.sources.readers.custom_rows import CustomReader
 from dgs.workers.sources.rows import Arrivals
 from dgs.workers.sources.shaping.disorder import ordering
 from dgs.workers.sources.shaping.mapping import Mapping
+from dgs.workers.storage.record_file import RecordReader
 
 ROWS_AT_ONCE = {
     "csv": 16_384,
@@ -69,8 +72,9 @@ def open_source(
     follow = time is not None
     listen = follow and (streams is None or config.impl_streams[0] in streams)
     _, arrivals, origin = _arrivals(config, context, ahead, follow=follow, listen=listen)
+    arrivals, origin = _live(arrivals, origin, config, context, time, batch_rows=batch_rows, streams=streams)
     return PipelineSource(
-        arrivals if time is None else _live(arrivals, config, context.unit, time, batch_rows),
+        arrivals,
         order,
         stream=config.id,
         impl_streams=config.impl_streams,
@@ -104,22 +108,58 @@ def _rows_ahead(config: StreamConfig, time: LiveTime, batch_rows: int) -> int:
 
 def _live(
     arrivals: Iterator[Arrivals],
+    origin: Origin,
     config: StreamConfig,
-    unit: TimeUnit,
-    time: LiveTime,
+    context: SourceContext,
+    time: LiveTime | None,
+    *,
     batch_rows: int,
-) -> Iterator[Arrivals]:
+    streams: Collection[str] | None = None,
+) -> tuple[Iterator[Arrivals], Origin]:
     """Return the arrivals of a live stream by the clock, with heartbeats, and those of any other stream unchanged."""
-    if (pace := _pace(config)) is not None:
+    pace = _pace(config)
+    if pace is not None and time is not None:
         arrivals = Paced(arrivals, rate=pace, time=time, batch_rows=batch_rows)
     if config.heartbeat is None or not isinstance(arrivals, Live):
-        return arrivals
-    return Heartbeats(
+        return arrivals, origin
+    every, max_delay = config.heartbeat.every, delay_in(context.unit, config.heartbeat.max_delay)
+    if isinstance(arrivals, Paced) and time is not None:
+        policy = _policy(config, context.unit)
+        # behind the sorting: so these heartbeats exclude no row that the rows alone would not, wherever they come
+        max_delay = max(max_delay, policy) if isinstance(policy, int) else max_delay
+        clock, reached = time.elapsed, arrivals.reached
+        return Heartbeats(arrivals, every=every, max_delay=max_delay, clock=clock, reached=reached), origin
+    path, is_owner = heartbeats_path(config, context), streams is None or config.impl_streams[0] in streams
+    if path is None:
+        decisions = Decisions()
+    elif time is not None and is_owner:
+        decisions = Decisions.owned(path, config.id)
+    else:
+        decisions = Decisions(RecordReader(path, config.id))
+    origin = _with_decisions(origin, decisions)
+    if time is None:
+        return Replayed(arrivals, decisions), origin
+    if not is_owner and path is not None:
+        return Followed(arrivals, decisions, clock=time.elapsed), origin
+    is_read_elsewhere = streams is not None and not set(config.impl_streams) <= set(streams)
+    beating = Heartbeats(
         arrivals,
-        every=config.heartbeat.every,
-        max_delay=delay_in(unit, config.heartbeat.max_delay),
+        every=every,
+        max_delay=max_delay,
         clock=time.elapsed,
-        reached=arrivals.reached if isinstance(arrivals, Paced) else Wall(unit, clock=time.now),
+        reached=Wall(context.unit, clock=time.now),
+        decisions=decisions,
+        notes_rows=is_read_elsewhere or config.source.kind == "custom",
+    )
+    return beating, origin
+
+
+def _with_decisions(origin: Origin, decisions: Decisions) -> Origin:
+    """Return an origin that describes also the heartbeats so far, and compares them."""
+    return replace(
+        origin,
+        describe=lambda: {**origin.describe(), "heartbeats": decisions.describe()},
+        resume=lambda before: origin.resume(before) or decisions.changed(before.get("heartbeats")),
     )
 
 
@@ -131,6 +171,7 @@ def open_arrivals(
     For live streams, these are the events that their logs hold now.
     """
     mapping, found, origin = _arrivals(config, context, batch_rows)
+    found, origin = _live(found, origin, config, context, None, batch_rows=batch_rows)
 
     def arrivals() -> Generator[Arrivals]:
         try:

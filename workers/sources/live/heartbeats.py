@@ -21,10 +21,12 @@ have any times; it has reached the time that its pace gives (`Paced.reached`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 
 from dgs.job.units import NANOSECONDS, TimeUnit
 from dgs.model.order import MIN_TS, OrderKey
+from dgs.workers.sources.live.decisions import Decisions, Replay
 from dgs.workers.sources.live.waiting import SECOND, Live, nothing
 from dgs.workers.sources.rows import Arrivals
 
@@ -32,7 +34,9 @@ from dgs.workers.sources.rows import Arrivals
 class Heartbeats(Live):
     """A live source with heartbeats. `every`: nanoseconds by `clock`. `max_delay` and `reached` are in the plan's unit.
 
-    `reached` returns None if the time is not known. Law: heartbeats only grow.
+    `reached` returns None if the time is not known. `decisions`: of an earlier part of the run, and where new ones are noted before
+    they act. `notes_rows`: note also which rows pass. Laws: heartbeats only grow; a row that has passed once passes again behind the
+    same heartbeats.
     """
 
     def __init__(
@@ -43,37 +47,41 @@ class Heartbeats(Live):
         max_delay: int,
         clock: Callable[[], int],
         reached: Callable[[], int | None],
+        decisions: Decisions | None = None,
+        notes_rows: bool = False,
     ) -> None:
         self._source = source
         self._every = every
         self._max_delay = max_delay
         self._clock = clock
         self._reached = reached
+        self._decisions = decisions or Decisions()
+        self._replay = Replay(self._decisions)
+        self._notes_rows = notes_rows
+        self._ready: deque[Arrivals] = deque()
         self._row = 0
         self._quiet_since: int | None = None
-        self._beat = MIN_TS
 
     def wait(self) -> float:
         """Return the seconds until rows or the next heartbeat are due."""
-        wait = self._source.wait()
+        wait = 0.0 if self._ready else self._source.wait()
         return min(wait, self._until_beat() / SECOND) if wait > 0 else 0.0
 
     def __next__(self) -> Arrivals:
-        """Return rows if there are any, else a heartbeat if it is time."""
-        if self._source.wait() <= 0:
-            arrivals = next(self._source)
-            if len(arrivals) or arrivals.beats.before:
-                self._quiet_since = self._clock()
-            self._row = arrivals.first + len(arrivals)
-            return arrivals
+        """Return rows if there are any, else a heartbeat if it is time. Raises OutputUnwritableError."""
+        if not self._ready and self._source.wait() <= 0:
+            self._ready.extend(self._arrived(next(self._source)))
+        if self._ready:
+            return self._ready.popleft()
         if self._until_beat() > 0:
             return nothing(self._row)
         self._quiet_since = self._clock()
         reached = self._reached()
         beat = MIN_TS if reached is None else reached - self._max_delay - 1
-        if beat <= self._beat:
+        if beat <= self._replay.beat or self._row < self._decisions.rows:  # these rows have passed before
             return nothing(self._row)
-        self._beat = beat
+        self._decisions.note(self._row, beat)
+        self._replay.beat = beat
         return nothing(self._row, beat)
 
     def begin_at(self, base: OrderKey) -> None:
@@ -81,8 +89,17 @@ class Heartbeats(Live):
         self._source.begin_at(base)
 
     def close(self) -> None:
-        """Close the source."""
+        """Close the source, and the file of decisions."""
         self._source.close()
+        self._decisions.close()
+
+    def _arrived(self, arrivals: Arrivals) -> Iterator[Arrivals]:
+        if len(arrivals) or arrivals.beats.before:
+            self._quiet_since = self._clock()
+        self._row = max(self._row, arrivals.first + len(arrivals))
+        if self._notes_rows and len(arrivals) and self._row > self._decisions.rows:
+            self._decisions.note(self._row)
+        return self._replay.merged(arrivals)
 
     def _until_beat(self) -> int:
         now = self._clock()

@@ -14,6 +14,7 @@ from dgs.errors import MissingInputError
 from dgs.job.schema import SocketSource, StreamConfig
 from dgs.workers.event_log.reader import LogReader
 from dgs.workers.sources.context import SourceContext
+from dgs.workers.sources.live.decisions import HEARTBEATS
 from dgs.workers.sources.live.log import LogArrivals
 from dgs.workers.sources.live.socket_source import SocketArrivals
 from dgs.workers.sources.origin import Origin
@@ -48,6 +49,17 @@ def logged(
         return reading, Origin(reading.describe, skip_to)
     port = SocketArrivals(details, path, reading, mapping, drops_malformed=is_lenient)
     return port, Origin(port.describe, skip_to, lambda: port.refused)
+
+
+def heartbeats_path(config: StreamConfig, context: SourceContext) -> Path | None:
+    """Return the file of the heartbeats that this program decides on: beside an event log of ours, else in the run directory.
+
+    None where a run leaves no directory.
+    """
+    if config.source.kind in ("socket", "spark"):
+        log = log_path(config, base_dir=context.base_dir, log_dir=context.log_dir)
+        return log / config.id / HEARTBEATS
+    return None if context.log_dir is None else context.log_dir / config.id / HEARTBEATS
 
 
 def log_path(config: StreamConfig, *, base_dir: Path, log_dir: Path | None = None) -> Path:
