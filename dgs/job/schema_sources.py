@@ -109,7 +109,7 @@ class SocketSource(Section):
     log: LocalPath | None = None
     token: str | None = Field(default=None, min_length=8, repr=False)
     idle: Duration = 3600 * 10**9
-    per_peer: int = Field(default=128, ge=1)
+    per_peer: Count = Field(default=128, ge=1)
 
 
 class LogSource(Section):
