@@ -1,7 +1,7 @@
 """Parallel and synchronised stateful stream programs: dependency-guided synchronization.
 
-The names here are public, and so are `monoids`, `keyed`, `vectorised`, `connectors`, `testing`, `check`, `codec` and `errors`. Inside,
-from the ground up: `errors`, `codec`, `model`, `semantics`, `job`, then `planner`, `workers`, `spark_bridge`, then `api`, `bench`, `cli`.
+The names here are public, and so are `monoids`, `keyed`, `vectorised`, `connectors`, `testing`, `check`, `codec` and `errors`.
+From the ground up: `errors`, `codec`, `model`, `semantics`, `job`; `planner`, `workers`, `spark_bridge`; `api`, `bench`, `cli`.
 
 >>> import dgs
 >>> dgs.kind("view", key=str)("home")

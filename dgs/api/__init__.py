@@ -128,8 +128,8 @@ def resume(
 def stop(run: str | os.PathLike[str], *, timeout: float = 60.0) -> dict[str, Any]:
     """Stop a run of another process or thread at a checkpoint; return its results when it has ended.
 
-    `run`: its directory, or its plan file; `timeout`: seconds. The results are those of `results.json`; of a run whose
-    process was killed `{"status": "killed", "resume": "dgs resume ..."}`. Raises NoSuchRunError, NoAnswerError.
+    `run`: its directory, or its plan file. `timeout`: seconds. The results are those of `results.json`, or
+    `{"status": "killed", "resume": "dgs resume ..."}` if its process was killed. Raises NoSuchRunError, NoAnswerError.
     """
     from dgs.api import known_runs, steering
 

@@ -31,7 +31,7 @@ REFUSED = "refused"
 
 
 KILLED = "killed"
-"""The status of a run whose `run.json` says that it is running, and that no process runs."""
+"""The status of a run that has no process although its `run.json` says that it is running."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,9 @@ class KnownRun:
 
     @property
     def status(self) -> str:
-        """What became of it: `running`, `done`, `stopped`, `failed`, `interrupted`, `refused`; `killed` if its process ended without a word.
+        """Its status: `running`, `done`, `stopped`, `failed`, `interrupted`, `refused`, or `killed` if its process ended without a note.
 
-        The lock of its directory tells: the number of a process may be another one's by now.
+        The lock of its directory decides, since the number of its process may be in use again.
         """
         if self.is_alive:
             return "running"
@@ -85,7 +85,7 @@ class KnownRun:
 
     @property
     def ending(self) -> str:
-        """How it ended, if its process was killed: a phrase that begins with a semicolon."""
+        """A phrase for a run whose process was killed, beginning with a semicolon; else empty."""
         return "; its process was killed" if self.status == KILLED else ""
 
     @property

@@ -84,7 +84,7 @@ class Prepared:
 
     @cached_property
     def code(self) -> Code:
-        """The digests of the program's code, as it is when they are first asked for."""
+        """The digests of the program's code, made on first use."""
         ref = self.config.program.ref if self.request.is_from_file else None
         return code_of(self.program, self.request.base_dir, ref)
 
@@ -139,7 +139,7 @@ class Launch:
 
     @property
     def _owner(self) -> Path:
-        """The plan file that the run is of, also where it is the one in the directory of an earlier run of it."""
+        """The original plan file of the run, also if it runs the resolved one from the directory of an earlier run."""
         request = self.prepared.request
         if request.plan_file is None:
             return request.base_dir / self.prepared.config.name
@@ -303,7 +303,7 @@ def replanned(prepared: Prepared, **options: Any) -> Prepared:
 
 @contextmanager
 def _placed(request: Request) -> Iterator[None]:
-    """Say of tags that do not fit the program in which line of the plan file they stand."""
+    """Add the line in the plan file to errors about tags that do not fit the program."""
     try:
         yield
     except PlanFileError as error:

@@ -65,7 +65,7 @@ def launch_again(
 
 
 def _check_code(run: KnownRun, prepared: Prepared) -> None:
-    """Raise CodeChangedError if a run has a state to go on from that other code has made, of the same version of the program."""
+    """Raise CodeChangedError if other code of the same version of the program made the state that a run resumes from."""
     noted = run.about.get("code")
     if noted is None or prepared.program.version > noted["version"]:
         return

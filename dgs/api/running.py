@@ -47,7 +47,7 @@ def execute(launch: Launch, caller: Caller = Caller()) -> Run:
             with fed(launch.job, notify=caller.notify):
                 result = run_job(launch.job, replace(caller, replanned=moves.replanned))
             found = _differences(launch, result) if options.verify else None
-        with deferred():  # how it ended is noted, also when a signal comes now
+        with deferred():  # a signal now must not keep the end from being noted
             report = report_of(moves.launch, started, result, found, events_before=before)
             if directory is not None:
                 note_end(directory, report)
@@ -94,7 +94,7 @@ def noted(moves: Moves, started: float, *, notify: Callable[[str], None]) -> Ite
         )
     if resumes and "code" not in directory.about():
         notify(
-            "the run was begun without a record of its program's code: whether that has changed is not known"
+            "the run was begun without a record of its program's code, so changes in the code cannot be noticed"
         )
     _note_beginning(launch, directory, started)
     try:

@@ -37,9 +37,9 @@ LOOK_EVERY = 0.05
 def stop_run(run: KnownRun, *, timeout: float = 60.0) -> dict[str, Any]:
     """Stop a run at a checkpoint; return its results once it has ended.
 
-    Of a run whose process was killed they say so (`status: killed`), with the command that goes on with it.
+    If its process was killed, the results have `status: killed` and the command that resumes it.
 
-    Raises NoAnswerError if it has not ended in time: it still does when it can; OutputUnwritableError if it cannot be told.
+    Raises NoAnswerError if it has not ended in time (it still will), OutputUnwritableError if the request cannot be written.
     """
     from dgs.workers.recovery.stop_request import ControlRequest
     from dgs.workers.runtime.control import post

@@ -14,7 +14,7 @@ from dgs.cli.stopping import stopped_by_signals, stopped_early
 
 
 def main() -> None:
-    """Run the command line and exit; signals count from the first moment, also while the verbs are imported."""
+    """Run the command line and exit. Signals work from the first moment, also while the verbs are imported."""
     try:
         with stopped_by_signals():
             from dgs.cli.app import app

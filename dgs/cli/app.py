@@ -52,7 +52,7 @@ def _told_as_json(arguments: list[str]) -> Iterator[None]:
         if as_json:
             print_usage_error(error.format_message())
         raise
-    except KeyboardInterrupt as error:  # else typer ends with 130, whatever the signal, and without a word
+    except KeyboardInterrupt as error:  # else typer ends with 130 after any signal, without a message
         raise stopped_early(error) from None
 
 

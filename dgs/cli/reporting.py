@@ -36,7 +36,7 @@ class Ending:
     saved: Path | None = None
 
     def progress(self) -> str:
-        """Return what the run has committed, in words."""
+        """Return the committed progress of the run, in words."""
         if self.directory is None:
             return "nothing is committed"
         from dgs.api.known_runs import KnownRun
@@ -51,9 +51,9 @@ class Ending:
     def onward(self, *, mended: bool = False) -> str:
         """Return the command that resumes from the commit, or the command to repeat if nothing is committed.
 
-        `mended`: the program must be changed before.
+        `mended`: the program must be fixed first.
         """
-        if self.directory is None:  # in the middle of an import, perhaps: nothing more is imported
+        if self.directory is None:  # perhaps in the middle of an import, so import no more
             return f"repeat with: {command()}"
         from dgs.api.known_runs import holds_checkpoints, is_unfinished
 
@@ -61,7 +61,7 @@ class Ending:
         if place is None or not (holds_checkpoints(place) and is_unfinished(place)):
             return f"repeat with: {command()}"
         resume = f"go on with: {resume_command(self.directory.path)}"
-        return f"mend the program and {resume} --accept-code-change" if mended else resume
+        return f"fix the program and {resume} --accept-code-change" if mended else resume
 
     def kept(self) -> str:
         """Return a phrase on the files that an unfinished run left behind."""

@@ -5,8 +5,8 @@ time types, Decimal, Fraction, complex, UUID, the containers of `collections`, N
 Arrow arrays and tables, the types of the model (tags, sets, keys, batches), and types that users `register`.
 
 Laws. `decode(encode(v))` equals v and has its types. Equal values of equal types have equal bytes: sets and dictionaries
-are sorted (so a dictionary comes back sorted), and all NaN have the same bytes. That is for keys, digests and comparisons. What is
-to come back unchanged goes through `encode(v, keeps_order=True)`: dictionaries come back in the order that they had. But True, 1 and 1.0 are three values, and so are
+are sorted (so a dictionary comes back sorted), and all NaN have the same bytes. That is for keys, digests and comparisons. With
+`encode(v, keeps_order=True)` dictionaries come back in their original order. But True, 1 and 1.0 are three values, and so are
 0.0 and -0.0, Decimal("1") and Decimal("1.0"), and one instant in two time zones: each comes back unchanged. For any bytes,
 `decode` returns a value or raises CodecError; it imports nothing, executes nothing of the data, and allocates in proportion to it.
 
@@ -45,7 +45,7 @@ add_families(arrays.FAMILIES)
 def encode(value: Any, *, keeps_order: bool = False) -> bytes:
     """Return the bytes of a value. Raises CodecError with the type that it does not carry.
 
-    `keeps_order`: dictionaries come back in the order that they have; else equal values of equal types have equal bytes.
+    `keeps_order`: dictionaries come back in their order. Without it, equal values of equal types have equal bytes.
     """
     return encode_as(in_order if keeps_order else plain, value)
 

@@ -6,8 +6,8 @@ type would pack each level separately and copy its bytes again; a map is packed 
 are the one extension type, because only the packer itself finds them.
 
 Lists are examined as a whole: a list of plain values goes to the packer unchanged; a list of many tuples of one length, or of
-dictionaries with the same text keys, is written by columns. There are two kinds of trees, which are read alike: those that are
-equal for equal values of equal types, and those that keep the order of dictionaries.
+dictionaries with the same text keys, is written by columns. There are two kinds of trees, which are read in the same way: one is
+equal for equal values of equal types, and the other keeps the order of dictionaries.
 
 >>> unpack(pack(plain((1, {2, 3}))))
 (1, {2, 3})
@@ -46,8 +46,8 @@ _PLAIN_OR_FLOAT = _PLAIN | {float}
 class Trees:
     """Makes the trees of values, for the packer.
 
-    `keeps_order`: dictionaries come back with their entries in the order that they had. Else they are sorted: then equal values
-    of equal types have equal trees.
+    `keeps_order`: dictionaries come back with their entries in the original order. Without it they are sorted, and equal values of
+    equal types have equal trees.
     """
 
     def __init__(self, *, keeps_order: bool) -> None:
@@ -227,7 +227,7 @@ plain = Trees(keeps_order=False).of
 """Makes trees that are equal for equal values of equal types: dictionaries are sorted."""
 
 in_order = Trees(keeps_order=True).of
-"""Makes trees of which dictionaries come back in their order."""
+"""Makes trees from which dictionaries come back in their order."""
 
 
 def _unreachable(value: Any) -> Any:

@@ -87,9 +87,9 @@ class UnknownColumnError(InvalidError):
 
 
 class MalformedRowError(InvalidError):
-    """A row of the input is no event: a null or untypable timestamp or tag, a broken line, a damaged file.
+    """A row of the input is not an event: a null or untypable timestamp or tag, a broken line, a damaged file.
 
-    `row`: its number in the stream, from 0. Where they are known, the facts have `file`, `line` (from 1) and `field`, the column.
+    `row`: its number in the stream, from 0. The facts also have `file`, `line` (from 1) and `field`, the column, if they are known.
     """
 
     code = "DGS322"

@@ -57,7 +57,7 @@ NOTED = (
 SEAL = (
     "# Written by dgs for its run, and read when that goes on. Without this line it may be changed. Digest: "
 )
-"""How the resolved plan.yaml begins, before its digest."""
+"""The beginning of the resolved plan.yaml, before its digest."""
 
 
 @dataclass(frozen=True)
@@ -135,15 +135,15 @@ class RunDirectory:
         self._write(ABOUT, json.dumps({**known, DIGEST: _digest(known)}, indent=2) + "\n")
 
     def check_whole(self) -> None:
-        """Raise CorruptFileError unless run.json and the resolved plan.yaml are as the run has written them.
+        """Raise CorruptFileError if run.json or the resolved plan.yaml has changed since the run wrote it.
 
-        A user who has changed the plan.yaml on purpose removes its first line.
+        To change the plan.yaml on purpose, a user removes its first line.
         """
         about = _read(self.path / ABOUT)
         known = {name: fact for name, fact in about.items() if name != DIGEST}
         is_old = DIGEST not in about and about.keys() <= set(NOTED)  # version 0.1.0 wrote no digest
         if not about or not (is_old or about.get(DIGEST) == _digest(known)):
-            raise CorruptFileError(path=self.path / ABOUT, problem="it is not as the run has written it")
+            raise CorruptFileError(path=self.path / ABOUT, problem="it has changed since the run wrote it")
         try:
             first, _, rest = self.plan_file.read_text(encoding="utf-8").partition("\n")
         except (OSError, ValueError) as error:
@@ -224,6 +224,6 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _digest(content: Any) -> str:
-    """Return the digest of a text, or of what JSON holds."""
+    """Return the digest of a text, or of JSON data."""
     text = content if isinstance(content, str) else json.dumps(content, sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

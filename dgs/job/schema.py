@@ -97,8 +97,8 @@ __all__ = [
 class TagConfig(Section):
     """The tag of every event of a stream: a kind and a key, each literal or from a column.
 
-    With the kind in a column, `kinds` lists those that may arrive (default: all kinds of the program). A text that the program does
-    not list and that is the name of a column must be `{value: ...}` or `{column: ...}`.
+    With the kind in a column, `kinds` lists the possible ones (default: all kinds of the program). A text that is also the name of a
+    column, and that the program does not list, must be `{value: ...}` or `{column: ...}`.
     """
 
     kind: str | ColumnRef | LiteralValue
@@ -107,7 +107,7 @@ class TagConfig(Section):
 
     @property
     def parts(self) -> tuple[str | ColumnRef, ColumnRef | Scalar | None]:
-        """The kind and the key, literal values bare."""
+        """The kind and the key, with plain constants."""
         kind, key = (part.value if isinstance(part, LiteralValue) else part for part in (self.kind, self.key))
         return kind if isinstance(kind, ColumnRef) else str(kind), key
 

@@ -43,10 +43,10 @@ def _whole(value: Any) -> Any:
 
 
 Whole = Annotated[int, BeforeValidator(_whole)]
-"""A whole number: `true` is none."""
+"""A whole number. `true` is refused."""
 
 Count = Annotated[Whole, Field(le=2**31 - 1)]
-"""A whole number of things."""
+"""A whole number that counts things."""
 
 Scalar = int | Annotated[float, Field(allow_inf_nan=False)] | str | bool
 

@@ -97,10 +97,10 @@ class CheckpointConfig(Section):
 
 
 class FileSink(Section):
-    """A directory that receives files: one of each host, or with checkpoints one of each host and checkpoint.
+    """A directory for files: one per host, or with checkpoints one per host and checkpoint.
 
-    `mode`: what a run that begins does with outputs that are there. Default: it replaces those of the same job, and refuses others.
-    `error`: it refuses all. `replace-own`: it replaces all that dgs wrote. `append`: they stay, and new ones come beside them.
+    `mode`: what a new run does with existing outputs. Default: it replaces those of the same job, and refuses others. `error`: it
+    refuses all. `replace-own`: it replaces all that dgs wrote. `append`: it keeps them, and adds new ones.
     """
 
     path: LocalPath

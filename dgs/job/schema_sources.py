@@ -22,7 +22,7 @@ class ColumnRef(Section):
 
 
 class LiteralValue(Section):
-    """A value that is meant literally: needed only for a text that is also the name of a column."""
+    """A constant. It is needed only for a text that is also the name of a column."""
 
     value: Scalar
 

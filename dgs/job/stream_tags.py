@@ -53,7 +53,7 @@ def some_tag(config: StreamConfig, program: Program) -> Tag:
 
 
 def named_like(config: StreamConfig, program: Program, columns: Collection[str]) -> str | None:
-    """Return `kind` or `key` if its text is the name of a column, too, and nothing says which is meant: the program does not list it."""
+    """Return `kind` or `key` if its text is ambiguous: it is the name of a column, and the program does not list it."""
     tags = config.tags
     if not isinstance(tags, TagConfig):
         return None

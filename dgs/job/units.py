@@ -68,7 +68,7 @@ def _with_unit(text: Any, units: dict[str, int], expected: str) -> int:
         raise ValueError(f"expected {expected}, got {text!r}")
     value = int(Fraction(match[1]) * units[match[2]]) if len(match[1]) <= _MOST_DIGITS else GREATEST + 1
     if value > GREATEST:
-        raise ValueError(f"{str(text)[:60]!r} is too much: at most {shown(GREATEST, units)} are possible")
+        raise ValueError(f"{str(text)[:60]!r} is too large: at most {shown(GREATEST, units)} are possible")
     return value
 
 
@@ -83,17 +83,17 @@ def shown(value: int, units: dict[str, int]) -> str:
 
 
 def encoding(name: str) -> str:
-    """Return the name of a codec of Python that decodes text. Raises ValueError for any other.
+    """Return the name of a Python codec that decodes text. Raises ValueError for any other name.
 
     >>> encoding("Latin-1")
     'Latin-1'
     """
     try:
-        "".encode(name)  # refuses codecs that are not of text, too
+        "".encode(name)  # also refuses codecs that are not for text
         codecs.getincrementaldecoder(name)
     except (LookupError, UnicodeError, ValueError):
         raise ValueError(
-            f"{name!r} is no encoding that Python knows: expected one such as utf-8, latin-1, cp1252 or utf-16"
+            f"{name!r} is not an encoding that Python knows: expected one such as utf-8, latin-1, cp1252 or utf-16"
         ) from None
     return name
 
@@ -102,7 +102,7 @@ _EXAMPLE = datetime(2001, 12, 31, 22, 58, 59)  # noqa: DTZ001 - formats with and
 
 
 def time_format(text: str) -> str:
-    """Return a form of times for `datetime.strptime`. Raises ValueError for one that it does not know, or that has no year.
+    """Return a format of times for `datetime.strptime`. Raises ValueError if it does not know the format or the format has no year.
 
     >>> time_format("%d.%m.%Y %H:%M")
     '%d.%m.%Y %H:%M'
@@ -111,7 +111,7 @@ def time_format(text: str) -> str:
         example = _EXAMPLE.astimezone().strftime(text)
         has_year = datetime.strptime(example, text).year == _EXAMPLE.year  # noqa: DTZ007 - only the year counts
     except (ValueError, re.error) as error:
-        raise ValueError(f"{text!r} is no form of times, such as '%d.%m.%Y %H:%M': {error}") from None
+        raise ValueError(f"{text!r} is not a format of times, such as '%d.%m.%Y %H:%M': {error}") from None
     if not has_year:
         raise ValueError(f"{text!r} has no year: times need one, such as '%d.%m.%Y %H:%M'")
     return text

@@ -182,9 +182,9 @@ class EventBatch:
         return low
 
     def seen(self) -> EventBatch:
-        """Return the batch as programs see it, the same on every runtime: of the declared stream, with arrays that are read-only.
+        """Return the batch as programs see it on every runtime: of the declared stream, with read-only arrays.
 
-        An array that has come from another process cannot be written to, so none can.
+        Arrays from another process are read-only, so all are.
         """
         batch = self.read_only()
         return replace(batch, stream=declared_stream(self.stream)) if "/" in self.stream else batch
@@ -213,7 +213,7 @@ class EventBatch:
         """Return the events as Python objects made one at a time, and a counter whose length hint is the number left.
 
         This is the one place that makes single events. It makes them one at a time because the garbage collector would visit
-        every event of a list again and again. Events are of the declared stream, however it is split.
+        every event of a list again and again. Events have the declared stream, also if it is split.
         """
         n = len(self)
         codes = self.codes
@@ -225,7 +225,7 @@ class EventBatch:
 
 
 def declared_stream(stream: str) -> str:
-    """Return the stream of the plan that an implementation stream is of.
+    """Return the declared stream of an implementation stream.
 
     >>> declared_stream("clicks/3"), declared_stream("clicks")
     ('clicks', 'clicks')

@@ -256,7 +256,7 @@ class Program(Typed[OwnState, OwnOutput]):
         return {name: self.kind(name) for name in sorted(names)}
 
     def kind_problem(self, name: str) -> str | None:
-        """Return why no event can be of a kind: the program does not declare it. None if it does, or takes any kind."""
+        """Return the problem with a kind that the program does not declare. None if it declares the kind, or takes any kind."""
         known = {} if isinstance(self.kinds, AnyKind) else self.all_kinds()
         if not known or name in known:
             return None

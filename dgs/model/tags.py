@@ -131,7 +131,7 @@ class Kind(str):
 
 
 class AnyKind(tuple[Kind, ...]):
-    """The kinds of a program that takes events of any kind: `ANY` is the one instance, and names none."""
+    """The kinds of a program that takes events of any kind. `ANY` is the only instance, and is empty."""
 
     __slots__ = ()
 

@@ -40,9 +40,9 @@ class StateNotSavedError(RunError):
 
 @dataclass(frozen=True, slots=True)
 class UnreadableRow:
-    """A row that could not be read: the payload of an event that stands for it, so that every runtime skips it once.
+    """A row that could not be read. It is the payload of a placeholder event, so that every runtime skips it once.
 
-    `number`: the line of a text file, or the row of another, from 1; None where there is no file.
+    `number`: the line of a text file, or the row of another file, from 1; None without a file.
     """
 
     row: Any
@@ -52,7 +52,7 @@ class UnreadableRow:
 
 
 class UnreadableRowError(Exception):
-    """An event stands for a row that could not be read."""
+    """An event is a placeholder for a row that could not be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class DeadLetter:
 
 
 def for_readable(states: StateType) -> StateType:
-    """Return a state type whose updates raise UnreadableRowError for events that stand for unreadable rows."""
+    """Return a state type whose updates raise UnreadableRowError for placeholders of unreadable rows."""
 
     def checked(update: Callable[..., Any]) -> Callable[..., Any]:
         def update_many(*arguments: Any) -> Any:

@@ -1,8 +1,8 @@
 """Workers with children: they need their children's states to process an event (Section 3.4, "Event processing").
 
-Released events are announced to the children at once, many before the first is complete; the children answer in that order
-(R4), so a round trip overlaps with their work. How many is bounded by time (`Window`): a keyless request waits for those before
-it. It goes before what is released and not announced yet, so a checkpoint does not wait for streams that have been read ahead.
+Released events are announced to the children at once, many before the first is complete. The children answer in that order
+(R4), so a round trip overlaps with their work. Their number is bounded by time (`Window`), since a keyless request waits for
+announced events. It goes before events that are not announced yet, so a checkpoint does not wait for streams read ahead.
 
 There are two kinds. A `ForkingInner` has a child that needs a part of the state: after every event it forks the state to its
 children, and waits until they hand it up again. A `KeepingInner` has only children that accumulate: each answers with a partial
@@ -96,7 +96,7 @@ class Inner(Worker):
                 yield from self._announce(entry)
 
     def _next_entries(self) -> Iterator[Synchronisation]:
-        """Remove and yield what may go in flight now: a request for a checkpoint before what is held, any other after it."""
+        """Remove and yield what may go in flight now. A request for a checkpoint goes before held events, any other after them."""
         is_for_checkpoint = self._is_asked_for_checkpoint
         if not is_for_checkpoint:
             yield from self._with_room()
@@ -111,7 +111,7 @@ class Inner(Worker):
         return self.parent is not None and not self._accumulates and self._pending.ends_with_requests
 
     def _with_room(self) -> Iterator[OwnEvents]:
-        """Remove and yield what is held, as far as there is room in flight."""
+        """Remove and yield held events, as far as there is room in flight."""
         room = self._window.room
         while self._held and (room > 0 or not self._held[0].needs_children):
             entry = self._held.popleft()
@@ -190,7 +190,7 @@ class Inner(Worker):
         yield from self._pending.broken_invariants()
         yield from self._window.broken_invariants()
         if self._window.in_flight != self._pending.in_flight:
-            yield f"{self._pending.in_flight} requests are in flight, and its window has {self._window.in_flight}"
+            yield f"{self._pending.in_flight} requests are in flight, but its window has {self._window.in_flight}"
         in_flight = list(self._pending)
         if not self.has_state and in_flight:
             yield "events are in flight although its state is at the parent"

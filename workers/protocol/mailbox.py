@@ -137,7 +137,7 @@ class Mailbox:
 
     @property
     def is_asked_for_checkpoint(self) -> bool:
-        """Whether the parent's next request is keyless, and not the last one: it waits for no event."""
+        """Whether the parent's next request is keyless, but not the last one. Such a request waits for no event."""
         return bool(self._requests) and self._requests[0].lane is None and not self._requests[0].is_final
 
     def _bound(self, lane: int, beside_events: bool) -> OrderKey:

@@ -13,9 +13,9 @@ from dgs.workers.protocol.worker import Worker
 def make_worker(
     node_id: str, program: Program, lanes: Lanes, *, skips: bool = False, clock: Clock = no_time
 ) -> Worker:
-    """Return the worker of a node: a leaf, or one of the two with children.
+    """Return the worker of a node: a leaf, or one of the two kinds with children.
 
-    `skips`: it leaves out events that raise. `clock`: bounds what is in flight (`dgs.workers.protocol.window`).
+    `skips`: it leaves out events that raise. `clock`: for the bound on requests in flight (`dgs.workers.protocol.window`).
     """
     node = lanes.plan.node(node_id)
     if node.is_leaf:

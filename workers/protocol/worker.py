@@ -146,7 +146,7 @@ class Worker(ABC):
 
     @property
     def _is_asked_for_checkpoint(self) -> bool:
-        """Whether the next request is for a checkpoint: it waits for no event, and goes before those that are here."""
+        """Whether the next request is for a checkpoint. Such a request waits for no event, and goes before events that are here."""
         return self._snapshots_wanted > 0 if self.parent is None else self.mailbox.is_asked_for_checkpoint
 
     @property

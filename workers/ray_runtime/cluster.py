@@ -66,9 +66,9 @@ def cluster(address: str, hosts: int) -> Iterator[Any]:
 
 @contextmanager
 def _own_handlers_kept() -> Iterator[None]:
-    """Keep Ray from handling SIGTERM itself while it starts: it would end the process at once, with an exit code of its own.
+    """Keep Ray from handling SIGTERM while it starts: it would end the process at once, with its own exit code.
 
-    Its C++ part brings a handler, too, which aborts the process some seconds later. `deferred` takes that away.
+    Its C++ part also installs a handler, which aborts the process some seconds later. `deferred` removes that one.
     """
     from ray._private import utils as private
 

@@ -39,7 +39,7 @@ LOOK_EVERY = 0.2
 """Seconds between two looks at the control directory."""
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Ctrl-C, a supervisor's wish, and the end of the terminal."""
+"""Ctrl-C, the request of a process supervisor, and the end of the terminal."""
 
 Handler = Callable[[int, FrameType | None], Any]
 
@@ -51,10 +51,10 @@ def is_main_thread() -> bool:
 
 @contextmanager
 def handled(handler: Handler) -> Iterator[Callable[[], None]]:
-    """Let a handler take the signals that ask the process to end while the block lasts; give what restores those before it.
+    """Let a handler take the signals of `ENDING` inside this context; yield a function that restores the previous handlers.
 
-    One that is ignored stays so: Ctrl-C is not for a job that a script runs in the background, nor the end of the terminal for one
-    that `nohup` runs. Only the main thread can set handlers: in any other this does nothing.
+    An ignored signal stays ignored: Ctrl-C is not for a job that a script runs in the background, and the end of the terminal not
+    for a job under `nohup`. Only the main thread can set handlers; in any other thread this does nothing.
     """
     numbers = ENDING if is_main_thread() else ()
     before = {number: signal.getsignal(number) for number in numbers}
@@ -74,9 +74,9 @@ def handled(handler: Handler) -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Let a signal that comes while the block lasts act behind it; a second one acts at once.
+    """Delay the effect of a signal to the end of this context. A second signal acts at once.
 
-    Behind the block all handlers are those before it, whatever code in it has set, also in C.
+    At the end all handlers are the previous ones, even if code inside has set others, also in C.
     """
     came: list[int] = []
 
@@ -125,7 +125,7 @@ class Control:
 
     @contextmanager
     def listening(self, *, patience: float) -> Iterator[None]:
-        """Take the signals of `ENDING` as requests to stop while the context lasts. Only the main thread can.
+        """Take the signals of `ENDING` as requests to stop inside this context. In other threads than the main one, do nothing.
 
         A second signal acts as before: it interrupts. So does the first, after `patience` seconds, if the run has not ended by
         then.
@@ -148,7 +148,7 @@ class Control:
 
     @property
     def is_signalled(self) -> bool:
-        """Whether a signal has asked the run to stop: its process may have little time left."""
+        """Whether a signal has asked the run to stop. Then its process may have little time left."""
         return self._signal is not None
 
 

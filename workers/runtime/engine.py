@@ -66,7 +66,7 @@ class Engine:
             if self._root is not None:
                 self.host.workers[self._root].start(self._first_state(), self._point.epoch)
                 self.host.wake(self._root)
-            opened.pop_all()  # nobody closes an engine that could not be made
+            opened.pop_all()  # the engine is complete, and its `close` closes them
 
     def _first_state(self) -> Any:
         """Return the state of the point: the program's initial state, or that of a checkpoint."""

@@ -38,8 +38,8 @@ class Job:
 
     `program_ref`: how another process loads the program (None: ship the object itself). `base_dir`: where relative paths
     of sources and sinks start. `memory`: data of `memory` sources by name. `output_dir`: where file sinks without a path
-    of their own, and `.partial` files, go. `owner`: which
-    job this is in what it leaves with its outputs: the path of its plan file, or for a program from Python one with its name. `collect`: bring all outputs to the caller (for `run.outputs`, `--verify`).
+    of their own, and `.partial` files, go. `owner`: identifies the job in its outputs: the path of its plan file, or for a program
+    from Python a path with its name. `collect`: bring all outputs to the caller (for `run.outputs`, `--verify`).
     `until`: leave out events at or above this key (`--max-events`). `rates`: known
     events per second by implementation stream and tag, to place workers and readers.
     `checkpoint`: when checkpoints are taken, None for never. `checkpoint_dir`: their directory, also for that of a clean stop
@@ -94,7 +94,7 @@ class Job:
 
     @property
     def source_context(self) -> SourceContext:
-        """The context that its sources are opened with."""
+        """The context for opening sources."""
         skips = self.on_error == "skip"
         return SourceContext(self.program, self.unit, self.base_dir, self.memory, self.log_dir, skips)
 

@@ -1,4 +1,4 @@
-"""The stores of a run's checkpoints, opened with the identity of its program and its migration of older states; and its outputs.
+"""The stores of a run's checkpoints, opened with the identity of its program and its migration of older states; and locks on outputs.
 
 A run without checkpoints has a store in memory. A request to stop or to move opens a durable one. One run at a time writes to a
 directory, a table of a database, or a sink of the user's own (`claimed_outputs`); what is there is looked at before it is replaced or
@@ -64,7 +64,7 @@ def _described(sink: SinkConfig, base_dir: Path) -> str:
 
 @contextmanager
 def opened_store(job: Job, publish: Publish) -> Iterator[tuple[str, CheckpointStore]]:
-    """Give the id of the run and its store."""
+    """Yield the id of the run and its store."""
     if not job.is_kept or job.checkpoint_dir is None:
         yield uuid.uuid4().hex, MemoryStore(publish)
         return
@@ -119,7 +119,7 @@ class RunStores:
 
 
 def places_of(job: Job) -> tuple[Place, ...]:
-    """Return where the outputs of a job go that are files."""
+    """Return the places of all output files of a job."""
     return output_places(
         job.sinks,
         output_dir=job.output_dir,
@@ -131,7 +131,7 @@ def places_of(job: Job) -> tuple[Place, ...]:
 
 @contextmanager
 def claimed_outputs(job: Job, publisher: Publisher) -> Iterator[None]:
-    """Keep other runs out of where the outputs of a job go, and keep the job from writing where it reads.
+    """Keep other runs out of the places of a job's outputs, and keep the job from writing where it reads.
 
     Raises OutputUnwritableError if another run writes there, OutputIsInputError, SharedOutputError.
     """
@@ -152,7 +152,7 @@ def claimed_outputs(job: Job, publisher: Publisher) -> Iterator[None]:
 
 
 def check_free_outputs(job: Job) -> None:
-    """Look at what is there before a run begins: see `check_free` and `check_table_free`."""
+    """Check existing outputs before a run begins: see `check_free` and `check_table_free`."""
     check_free(places_of(job), job.owner)
     for path, sink in _databases(job):
         from dgs.workers.sinks.sqlite_tables import check_table_free
@@ -161,7 +161,7 @@ def check_free_outputs(job: Job) -> None:
 
 
 def check_outputs(job: Job, point: ResumePoint) -> None:
-    """Look at what is there before a run goes on: its own outputs, or, if it has committed nothing, what it would replace."""
+    """Check existing outputs before a run resumes: its own ones, or those that it would replace if it has committed none."""
     if not point.epoch:
         check_free_outputs(job)
         return
@@ -174,14 +174,14 @@ def check_outputs(job: Job, point: ResumePoint) -> None:
 
 
 def _databases(job: Job) -> Iterator[tuple[Path, SinkConfig]]:
-    """Yield the files of databases, whatever links lead to them, with their sinks."""
+    """Yield the files of databases, with links resolved, and their sinks."""
     for sink in job.sinks:
         if sink.kind == "sqlite":
             yield (job.base_dir / sink.details.path).resolve(), sink
 
 
 def _locks() -> Path:
-    """Return a directory of this user for locks that belong to no file. Raises OutputUnwritableError."""
+    """Return a directory of this user for locks without a file of outputs. Raises OutputUnwritableError."""
     path = Path(tempfile.gettempdir()) / f"dgs-locks-{os.getuid()}"
     with refusing(path):
         path.mkdir(mode=0o700, exist_ok=True)

@@ -120,7 +120,7 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
         stack.enter_context(claimed_outputs(job, publisher))
         if not job.resumes:
             check_free_outputs(job)
-        # Now, since it refuses names: before the outputs of an earlier run are touched.
+        # Now, because this may refuse the names of outputs, and outputs of an earlier run are still untouched.
         stack.enter_context(caller.ports.outputs())
         run, store = stack.enter_context(opened_store(job, publisher.publish))
         job = replace(job, run_id=run)
@@ -167,13 +167,13 @@ def _generations(session: Session, drive: Drive, hosts: Callable[[Job], int]) ->
             session.keep()
             job = session.job = _replanned(session, request.plan or "")
             continue
-        if driven > 1:  # events are those of all generations, and so is the time
+        if driven > 1:  # events are those of all generations, so the time must be, too
             ended = replace(ended, figures=replace(ended.figures, seconds=time.monotonic() - began))
         return _result(session, ended, epoch)
 
 
 def _begun(session: Session, job: Job) -> ResumePoint:
-    """Return the point where a generation begins, once nothing that is not committed is left of those before it."""
+    """Return the point where a generation begins, after removing uncommitted outputs of earlier generations."""
     point = session.stores.store.begin()
     session.figures.epoch = point.epoch
     session.story.begin(point.generation)
@@ -188,7 +188,7 @@ def _begun(session: Session, job: Job) -> ResumePoint:
 
 
 def _given_up(session: Session, error: DgsError) -> Ended:
-    """Return the end of a run that a signal stops and whose hosts are lost: perhaps the same signal has ended them."""
+    """Return the end of a run that a signal stops and whose hosts are lost. The same signal may have ended them."""
     session.caller.notify(f"{error}: the run does not start again, since a signal stops it")
     session.caller_outputs.discard()
     figures = run_figures([], None, seconds=0.0, started=0.0)

@@ -73,10 +73,10 @@ class Sink(Protocol):
     """
 
     def place(self) -> str | None:
-        """Return what the sink writes, such as a table or a URL, in the process that started the run.
+        """Return the place that the sink writes, such as a table or a URL. It is called in the process that started the run.
 
-        Of two runs on one machine whose sinks say the same the second is refused. None: the class, its `args` and the directory of the
-        plan file are what tells places apart.
+        If two runs on one machine have sinks with the same place, the second run is refused. By default (None) the class, its `args`
+        and the directory of the plan file identify the place.
         """
 
     def begin(self, generation: Generation) -> None:
@@ -149,7 +149,7 @@ class ConnectedSink:
         return getattr(type(self._sink), "publish", Sink.publish) is not Sink.publish
 
     def place(self, base_dir: Path) -> str:
-        """Return what tells the place that the sink writes from others."""
+        """Return a text that identifies the place that the sink writes."""
         said, method = None, getattr(type(self._sink), "place", None)
         if callable(method):
             with self._calling("place"):

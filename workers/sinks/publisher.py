@@ -21,7 +21,7 @@ from dgs.workers.sinks.files import publishing
 class Publisher:
     """Publishes files, and parts of custom sinks, with one object per sink. Raises ProgramImportError if one cannot be made.
 
-    `job`: whose outputs these are, for the lists of files. What a process before this one has staged is looked at before it is shown.
+    `job`: the job of these outputs, for the lists of files. Outputs that an earlier process has staged are checked before publishing.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Publisher:
 
     @property
     def places(self) -> list[tuple[str, str]]:
-        """The name of each sink of the job, and what tells the place that it writes from others. Raises UserCodeError."""
+        """The name of each sink of the job, with a text that identifies its place. Raises UserCodeError."""
         return [(sink.ref, sink.place(self._base_dir)) for sink in self._own]
 
     def begin(self, generation: Generation) -> None:

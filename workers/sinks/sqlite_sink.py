@@ -4,7 +4,7 @@ Outputs and the marks that identify repeats are written in one transaction (R8).
 outputs wait here in order. `stage` returns them, so that they travel in the checkpoint (R7). Several hosts write to one database,
 each the outputs of its own tags.
 
-`sqlite_tables` has the tables that tell who writes, and what is there already.
+`sqlite_tables` has the tables of writers and marks, and the check of existing rows.
 
 >>> import tempfile
 >>> from dgs.model.tags import Tag
@@ -98,10 +98,10 @@ class SqliteSink:
         self._flush()
 
     def stage(self, epoch: int) -> Staged:
-        """Make what is written durable; return what is not, up to this epoch.
+        """Make written outputs durable; return those up to this epoch that could not be written.
 
-        It leaves the log of the database for the database itself, unless somebody reads it just now: a damaged log would take back
-        what is committed, without a word.
+        The log of the database is moved into the database, unless a reader prevents it: a damaged log would silently lose committed
+        outputs.
         """
         self._flush()
         with refusing_database(self._path):

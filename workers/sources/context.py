@@ -21,7 +21,7 @@ class SourceContext:
 
     `unit`: the plan's unit of time. `base_dir`: where relative paths start. `memory`: the data of `memory` sources by name.
     `log_dir`: where sockets and Spark queries without a `log` of their own have theirs.
-    `skips`: rows that cannot be read become events that stand for them (`on_error: skip`).
+    `skips`: rows that cannot be read become placeholder events (`on_error: skip`).
     """
 
     program: Program

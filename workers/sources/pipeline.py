@@ -139,7 +139,7 @@ class PipelineSource:
         self._origin.close()
 
     def _timed(self, arrivals: Any) -> Any:
-        """Give events that stand for unreadable rows the time of the rows before them, or the least there is."""
+        """Give placeholders of unreadable rows the time of the rows before them, or the least possible time."""
         if arrivals is None or not arrivals.is_unreadable:
             return arrivals
         ts = max(self._order.floor, self._base_ts, MIN_TS + 1)

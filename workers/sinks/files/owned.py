@@ -53,7 +53,7 @@ class OutputsThereError(InvalidError):
 
 
 class OthersOutputsError(InvalidError):
-    """A sink finds outputs of another job, and no `mode` that says what to do with them."""
+    """A sink finds outputs of another job, and no `mode` says what to do with them."""
 
     code = "DGS315"
     template = "{where} holds outputs of another job, {job}: {names}"
@@ -61,7 +61,7 @@ class OthersOutputsError(InvalidError):
 
 
 class OutputsChangedError(CheckpointError):
-    """The outputs that a run has committed are not as they were."""
+    """The outputs that a run has committed have changed."""
 
     code = "DGS612"
     template = "{where} does not hold the outputs that this run has committed: {problem}"
@@ -69,7 +69,7 @@ class OutputsChangedError(CheckpointError):
 
 
 class Listed(NamedTuple):
-    """A line of the list. `digest`: empty where only the size is known; `job`: whose it is, seen from the directory."""
+    """A line of the list. `digest`: empty if only the size is known. `job`: the job that wrote it, relative to the directory."""
 
     size: int
     digest: str
@@ -125,9 +125,9 @@ def check_free(places: Iterable[Place], job: Path | None = None) -> None:
 
 
 def check_kept(places: Iterable[Place]) -> None:
-    """Raise OutputsChangedError unless the files that a run has committed are there, as they were.
+    """Raise OutputsChangedError if files that a run has committed are missing or changed.
 
-    Where outputs are appended, files may have been taken away.
+    If outputs are appended, files may be missing.
     """
     for place in places:
         with refusing(place.directory):
@@ -145,7 +145,7 @@ def check_kept(places: Iterable[Place]) -> None:
 
 
 def adopt(places: Iterable[Place]) -> None:
-    """List the files of a run of version 0.1.0, which kept no list."""
+    """List the files of a run of version 0.1.0, which had no list."""
     for place in places:
         if not (place.directory / LIST).exists():
             found = [(path, path.stat().st_size, digest_of(path)) for path in place.finals()]
@@ -163,7 +163,7 @@ def tidy(directory: Path) -> None:
 
 
 def seen_from(directory: Path, job: Path) -> str:
-    """Return the name of a job in what it leaves in a directory: both may be moved together."""
+    """Return the name of a job for the list in a directory. It is relative, since both may be moved together."""
     return os.path.relpath(job.resolve(), directory.resolve())
 
 
@@ -177,7 +177,7 @@ def _check_own(place: Place, job: Path) -> None:
 
 
 def _job_of(path: Path, entries: Sequence[Listed]) -> str | None:
-    """Return the job that wrote a file as it is now; None if the list does not say."""
+    """Return the job that wrote the current content of a file, None if the list does not have it."""
     size = path.stat().st_size
     return next((entry.job for entry in reversed(entries) if entry.size == size), None)
 
@@ -193,7 +193,7 @@ def _line(name: str, entry: Listed) -> str:
 
 
 def _listed(directory: Path) -> dict[str, list[Listed]]:
-    """Return what is listed by the names of files: a name may be listed by several runs."""
+    """Return the lines of the list by the names of files. Several runs may list the same name."""
     found: dict[str, list[Listed]] = defaultdict(list)
     try:
         text = (directory / LIST).read_text(encoding="utf-8", errors="replace")

@@ -82,7 +82,7 @@ class PartFile:
 
 @contextmanager
 def locked(path: Path, *, of: Path) -> Iterator[None]:
-    """Hold the lock of a file, which is removed in the end. Raises OutputUnwritableError naming what the lock is `of`."""
+    """Hold the lock of a file, which is removed in the end. Raises OutputUnwritableError, which names the locked path `of`."""
     with refusing(path.parent):
         file = _locked(path, private_files.opener, of=of)
     try:

@@ -35,7 +35,7 @@ WAREHOUSE = "spark-warehouse"
 class Place:
     """The files `<stem>-....<suffix>` of a directory. `mark`: a prefix for the names of files that are not committed yet.
 
-    `mode`: what a run that begins does with the files that are there.
+    `mode`: what a new run does with existing files.
     `is_private`: it is in the run directory, so its files are readable as all others there. Elsewhere the user's own mask counts.
     """
 
@@ -47,7 +47,7 @@ class Place:
     is_private: bool = False
 
     def of_run(self, run: str) -> Place:
-        """Return the place of one run: where outputs are appended, its files have names of their own."""
+        """Return the place of one run. If outputs are appended, its files have names with the run's id."""
         return replace(self, stem=f"{self.stem}-{run[:8]}") if run and self.mode == "append" else self
 
     @property

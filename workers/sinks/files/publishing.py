@@ -1,8 +1,9 @@
 """Publishing: staged files get their final names, and files of dead and earlier runs are removed.
 
 A directory of outputs never holds files of two runs under final names, unless outputs are appended. Without checkpoints, each host
-notes at its opening what an earlier run left and removes it at its end (`EarlierRun`). In a checkpointed run this is the driver's:
-hosts may be killed and replaced, and one that is left over must not publish. The lock that keeps other runs out (`claim`) always is.
+notes the files of an earlier run when it opens a sink, and removes them at its end (`EarlierRun`). In a checkpointed run the driver
+does this: hosts may be killed and replaced, and a leftover host must not publish. The driver always has the lock that keeps other
+runs out (`claim`).
 
 >>> import tempfile
 >>> folder = Path(tempfile.mkdtemp())
@@ -29,13 +30,13 @@ from dgs.workers.storage.disk import sync_directory
 from dgs.workers.storage.whole_files import refusing
 
 LOCK = ".dgs-lock"
-"""The file in a directory of outputs that a run holds the lock of."""
+"""The file in a directory of outputs whose lock a run holds."""
 
 Identity = tuple[int, int]
 
 
 def check_staged(files: Iterable[StagedFile]) -> None:
-    """Raise OutputsChangedError if a file that a dead process has staged is not as it was, under either of its names."""
+    """Raise OutputsChangedError if a file that a dead process has staged has changed, under either of its names."""
     for file in files:
         path, final = Path(file.path), Path(file.final)
         with refusing(final):
@@ -45,14 +46,14 @@ def check_staged(files: Iterable[StagedFile]) -> None:
 
 
 def with_digest(file: StagedFile) -> StagedFile:
-    """Return a staged file with the digest of its content, under whichever name it is."""
+    """Return a staged file with the digest of its content, under either of its names."""
     path = Path(file.path) if _size(Path(file.path)) == file.size else Path(file.final)
     with refusing(path):
         return replace(file, digest=file.digest or digest_of(path))
 
 
 def publish(files: Sequence[StagedFile], job: Path | None = None) -> None:
-    """Rename staged files of a job to their final names, durably. What is done already is left as it is.
+    """Rename staged files of a job to their final names, durably. Files that have been renamed already are left alone.
 
     Raises OutputUnwritableError with the file if one has neither name.
     """
@@ -92,7 +93,7 @@ def remove_earlier(places: Iterable[Place]) -> None:
 
 @contextmanager
 def claim(places: Iterable[Place]) -> Iterator[None]:
-    """Keep other runs out of the directories of places, whatever their formats: they share a list.
+    """Keep other runs out of the directories of places. Places of different formats share a list, so they share a lock.
 
     Raises OutputUnwritableError if another run writes there, or a directory cannot be made or written.
     """

@@ -68,7 +68,7 @@ class Lines:
                 line = begin
         except FileProblemError as error:
             if "unexpected end of data" in str(error) or "field larger" in str(error):
-                problem = f"a quotation mark is never closed, in a record behind line {line}"
+                problem = f"a quotation mark is never closed, in a record after line {line}"
                 raise FileProblemError(problem) from None
 
 

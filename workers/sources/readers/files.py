@@ -39,7 +39,7 @@ _LONGEST_SIGNATURE = max(map(len, _SIGNATURES))
 
 
 def _no_text(error: UnicodeError) -> tuple[str, int]:
-    """Decode wrong bytes to what is encoded as the byte 0xff, which is in no UTF-8."""
+    """Decode a wrong byte to a character that is encoded as the byte 0xff, which UTF-8 never has."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
     return "\udcff" * (error.end - error.start), error.end
@@ -49,7 +49,7 @@ codecs.register_error("dgs.no_text", _no_text)
 
 
 class FileProblemError(Exception):
-    """A file cannot be read (on); the text says why and what to do."""
+    """A file cannot be read, or not any further. The text says why and what to do."""
 
 
 def input_files(path: str, *, base_dir: Path, stream: str) -> tuple[Path, ...]:
@@ -74,7 +74,7 @@ def input_files(path: str, *, base_dir: Path, stream: str) -> tuple[Path, ...]:
 
 
 def _nearest(path: Path) -> str:
-    """Return `; did you mean 'x'?` for a file nearby of nearly this name, also if the name of a directory is misspelt."""
+    """Return `; did you mean 'x'?` for a nearby file with a similar name, also if the name of a directory is misspelt."""
     rest: list[str] = []
     here = path
     while not here.parent.is_dir():
@@ -91,8 +91,8 @@ def _nearest(path: Path) -> str:
 class TextFile(io.RawIOBase):
     """A text file as UTF-8 without a byte order mark: unpacked by its name, decoded from its encoding.
 
-    Bytes that are no text of the encoding come as bytes that are no UTF-8, so that the rows with them can be named.
-    `quotes` counts the quotation marks read. Raises FileProblemError in `read` for what is no text file at all.
+    Bytes that are not text in the encoding come as bytes that are not UTF-8, so that their rows can be named.
+    `quotes` counts the quotation marks read. `read` raises FileProblemError for a file that is not text at all.
     """
 
     def __init__(self, path: Path, encoding: str) -> None:
@@ -100,14 +100,16 @@ class TextFile(io.RawIOBase):
         name = codecs.lookup(encoding).name
         self._decoder = None
         if name not in ("utf-8", "utf-8-sig"):
-            strict = name.startswith(("utf-16", "utf-32"))  # a wrong byte puts all that follows out of step
+            strict = name.startswith(
+                ("utf-16", "utf-32")
+            )  # after a wrong byte, all following text would be wrong
             self._decoder = codecs.getincrementaldecoder(encoding)("strict" if strict else "dgs.no_text")
         self._path, self._encoding = path, encoding
         self._at_start, self._is_over = True, False
         self.quotes = self.passed = 0
 
     def readable(self) -> bool:
-        """Whether it can be read: yes."""
+        """Return True: it can be read."""
         return True
 
     def read(self, size: int = -1) -> bytes:
@@ -129,7 +131,7 @@ class TextFile(io.RawIOBase):
             piece = self._file.read(size)
         except (OSError, EOFError, zlib.error) as error:
             raise FileProblemError(
-                f"it cannot be read on: {getattr(error, 'strerror', None) or error}"
+                f"it cannot be read any further: {getattr(error, 'strerror', None) or error}"
             ) from None
         self._is_over = not piece
         if self._decoder is not None:
@@ -164,14 +166,14 @@ class TextFile(io.RawIOBase):
 
 
 def opened(path: Path) -> IO[bytes] | gzip.GzipFile:
-    """Open a text file, unpacked if its name ends in `.gz`. Raises FileProblemError if what it holds is not what its name says."""
+    """Open a text file, unpacked if its name ends in `.gz`. Raises FileProblemError if the content does not fit the name."""
     try:
         with path.open("rb") as file:
             start = file.read(_LONGEST_SIGNATURE)
         packed = next((name for sign, name in _SIGNATURES.items() if start.startswith(sign)), None)
         if path.suffix == ".gz":
             if packed != "gzip" and start:
-                raise FileProblemError("its name says gzip, and it is not: name it without .gz")
+                raise FileProblemError("its name says gzip, but its content is not: name it without .gz")
             return gzip.open(path) if start else path.open("rb")
         if packed is not None:
             advice = "name it .gz" if packed == "gzip" else "unpack it"
@@ -183,13 +185,13 @@ def opened(path: Path) -> IO[bytes] | gzip.GzipFile:
 
 
 def wrong_byte(error: UnicodeDecodeError, encoding: str) -> str:
-    """Return what to say of a text that is none of its encoding."""
+    """Return the sentence on a text that is not in its encoding."""
     wrong = bytes(error.object)[error.start]
     return f"its text is not {encoding}: byte 0x{wrong:02x} at byte {error.start} of it"
 
 
 def undecodable(path: Path, encoding: str) -> str:
-    """Return what to say of a file that is no text of its encoding: the first wrong byte, and what to do."""
+    """Return the sentence on a file that is not text in its encoding, with the first wrong byte and advice."""
     name = codecs.lookup(encoding).name
     decoder: Any = codecs.getincrementaldecoder("utf-8" if name == "utf-8-sig" else encoding)()
     before, piece = 0, b""

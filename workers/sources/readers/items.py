@@ -118,7 +118,7 @@ class ItemsReader:
         raise self._malformed(0, problem)
 
     def _batch(self, batch: EventBatch) -> Iterator[Arrivals]:
-        """Yield the events of a batch. Where one is none, try the halves."""
+        """Yield the events of a batch. If one is bad, try the halves."""
         try:
             arrivals = self._mapping.batch(self._row, batch)
         except MalformedRowError as error:
@@ -132,7 +132,7 @@ class ItemsReader:
             yield arrivals
 
     def _singles(self, items: list[Any]) -> Iterator[Arrivals]:
-        """Yield single events as a batch. Where one is none, try the halves."""
+        """Yield single events as a batch. If one is bad, try the halves."""
         if not items:
             return
         try:
@@ -150,7 +150,7 @@ class ItemsReader:
             yield arrivals
 
     def _refused(self, error: MalformedRowError, item: Any) -> Arrivals:
-        """Return the event that stands for an item that is no event, which counts as a row. Raises the error unless such are skipped."""
+        """Return the placeholder event for a bad item, which counts as a row. Raises the error unless bad rows are skipped."""
         refused = self._mapping.refused(
             error.row, error.problem, item, Place(self._where if self._mapping.skips else "")
         )

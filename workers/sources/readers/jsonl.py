@@ -20,23 +20,23 @@ from dgs.workers.sources.shaping.mapping import PAYLOAD_COLUMN, Mapping, malform
 
 HEARTBEAT = "heartbeat"
 LONGEST_LINE = 2**24
-"""Bytes; a longer line is an error instead of a process that runs out of memory."""
+"""Bytes. A longer line raises an error before the process runs out of memory."""
 DEEPEST = 100
-"""Levels of lists and objects in a line; checkpoints and other hosts could not hold many more."""
+"""The most levels of lists and objects in a line. The codec carries not many more."""
 BLOCK_BYTES = 2**22
-"""So much text ends a block, however few rows it has."""
+"""A block ends with this much text, even if it has few rows."""
 _GIVEN_BYTES = 10_000
-"""Bytes of a refused line that are kept."""
+"""The most bytes of a refused line to keep."""
 
 Line = dict[str, Any]
 
 
 class LineProblemError(Exception):
-    """A line is no row; the text says why."""
+    """A line is not a row. The text says why."""
 
 
 def parsed(text: bytes | None) -> Line:
-    """Return the object of a line, every value as it is written; None is a line that was too long to be kept.
+    """Return the object of a line, with unchanged values. `text`: None for a line that was too long to keep.
 
     Raises LineProblemError, UnicodeDecodeError.
 
@@ -52,7 +52,7 @@ def parsed(text: bytes | None) -> Line:
         raise LineProblemError(f"the line is not JSON: {error.msg}, column {error.colno}") from None
     except RecursionError:
         raise LineProblemError("the line is nested too deeply") from None
-    except ValueError as error:  # a number of more digits than Python converts
+    except ValueError as error:  # a number with more digits than Python converts
         raise LineProblemError(f"the line holds a value that cannot be read: {error}") from None
     if not isinstance(line, dict):
         raise LineProblemError("the line is not a JSON object")
@@ -116,7 +116,7 @@ class JsonlReader:
         self._whole_lines: bool | None = None
 
     def rows(self) -> Iterator[RawRows | Arrivals]:
-        """Yield the rows, at most `batch_rows` lines at a time. Raises MalformedRowError for a line that is no object."""
+        """Yield the rows, at most `batch_rows` lines at a time. Raises MalformedRowError for a line that is not an object."""
         for path in self._paths:
             yield from self._file(path)
 
@@ -139,13 +139,13 @@ class JsonlReader:
         yield from self._rows_of(block, path)
 
     def _take(self, block: _Block, text: bytes | None, number: int, path: Path) -> Arrivals | None:
-        """Put a line into the block; return the event that stands for one that cannot be read."""
+        """Put a line into the block; return the placeholder event for a line that cannot be read."""
         try:
             line = parsed(text)
         except LineProblemError as error:
             problem = str(error)
         except UnicodeDecodeError as error:
-            skips = self._mapping.skips  # looking through the whole file is for one error, not for many
+            skips = self._mapping.skips  # searching the whole file is for one error, not for many
             problem = wrong_byte(error, self._encoding) if skips else undecodable(path, self._encoding)
         else:
             if self._heartbeats and line.get("kind") == HEARTBEAT:
@@ -198,5 +198,5 @@ class _Block:
         self.size = 0
 
     def is_full(self, rows: int) -> bool:
-        """Whether it is to be handed on."""
+        """Whether the block is large enough."""
         return len(self.lines) + len(self.beats) >= rows or self.size >= BLOCK_BYTES
