@@ -66,6 +66,7 @@ class Host:
         self._streams = dict(sources)
         self._queue: deque[tuple[str, Message]] = deque()
         self._awake: dict[str, None] = {}
+        self._behind: dict[str, None] = {}  # to be awake at the next pump
         self._has_forked = False  # whether this pump has sent a part of a state to another host
         self._edges = Edges(index, hosts=hosts, generation=generation, buffer_bytes=buffer_bytes)
         feeds = {source: self._fed_hosts(streams) for source, streams in sources.items()}
@@ -130,6 +131,8 @@ class Host:
         go on with theirs, so that both hosts work at once.
         """
         self._has_forked = False
+        self._awake |= self._behind
+        self._behind.clear()
         while (self._queue or self._awake) and not (until_forked and self._has_forked):
             while self._queue:
                 target, message = self._queue.popleft()
@@ -144,6 +147,13 @@ class Host:
                 else:
                     self.story.gives(worker.id, effect)
                     yield worker.id, effect
+            if worker.has_more:
+                self._behind[worker.id] = None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether a worker has more to do at the next pump, although nothing has come for it."""
+        return bool(self._behind)
 
     def _send(self, target: str, message: Message) -> None:
         host = self._home[target]
@@ -166,7 +176,7 @@ class Host:
     @property
     def load(self) -> int:
         """Bytes of events that the workers here hold."""
-        return sum(worker.mailbox.nbytes for worker in self.workers.values())
+        return sum(worker.load for worker in self.workers.values())
 
     @property
     def frontiers(self) -> Mapping[str, OrderKey]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 
 from dgs.errors import InternalError
 from dgs.model.order import OrderKey
+from dgs.model.program import Program
+from dgs.planner.plan import PlanNode
 from dgs.workers.protocol.folding.fold import NOTHING
+from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.messages import Effect, JoinAnswer, JoinRequest
 from dgs.workers.protocol.releases import Release
+from dgs.workers.protocol.window import SECONDS, Clock, Window, no_time
 from dgs.workers.protocol.worker import Worker
 
 MOST_WINDOWS = 4096
@@ -16,14 +21,28 @@ MOST_WINDOWS = 4096
 
 
 class Leaf(Worker):
-    """A leaf. When its parent asks, it hands up its state and waits for a fork. An accumulating leaf goes on at once."""
+    """A leaf. When its parent asks, it hands up its state and waits for a fork. An accumulating leaf goes on at once.
+
+    It folds for a bounded time at once (`dgs.workers.protocol.window`), however slow `update` or a sink is, and then lets its host
+    look at what has arrived. A request for a checkpoint goes before what is left.
+    """
+
+    def __init__(
+        self, node: PlanNode, program: Program, lanes: Lanes, *, skips: bool = False, clock: Clock = no_time
+    ) -> None:
+        super().__init__(node, program, lanes, skips=skips)
+        self._clock = clock
+        self._window = Window(clock)
+        self._held: deque[Release] = deque()  # released, and not folded yet
 
     def work(self) -> Iterator[Effect]:
         """Process released events, and answer the parent's requests."""
+        until = self._clock() + SECONDS
         while self.has_state:
             if not self._is_asked_for_checkpoint:
-                for release in self.mailbox.release():
-                    yield from self._fold(release)
+                yield from self._fold_released(until)
+                if self._held:
+                    return
             most = MOST_WINDOWS if self._accumulates else 1
             request = self._take_requests(most, beside_events=self._accumulates)
             if request is None:
@@ -35,10 +54,33 @@ class Leaf(Worker):
                 state, self._state = self._state, NOTHING  # R9: the leaf never uses it again
                 yield from self._answer(request, [state])
 
-    def _fold(self, release: Release) -> Iterator[Effect]:
-        self._state, outputs = self._folder.fold(self._state, release)
-        self.events += len(release)
-        yield from outputs
+    def _fold_released(self, until: float) -> Iterator[Effect]:
+        """Fold what is released, in pieces; keep what is left at a time."""
+        if not self._held:
+            self._held.extend(self.mailbox.release())
+        while self._held and self._clock() <= until:
+            piece, rest = self._held.popleft().cut(self._window.most)
+            if rest is not None:
+                self._held.appendleft(rest)
+            self._window.announce(len(piece))
+            self._state, outputs = self._folder.fold(self._state, piece)
+            self.events += len(piece)
+            yield from outputs
+            self._window.complete(len(piece))
+
+    @property
+    def has_more(self) -> bool:
+        """Whether it has stopped before all was done that can be done now."""
+        return self.has_state and bool(self._held)
+
+    @property
+    def load(self) -> int:
+        """The bytes of the events that are here."""
+        return super().load + sum(batch.nbytes for release in self._held for batch in release.batches)
+
+    @property
+    def _is_done(self) -> bool:
+        return super()._is_done and not self._held
 
     def _answer_windows(self, request: JoinRequest) -> Iterator[Effect]:
         """Answer each request with a partial state: the events since the request before it, folded from the identity."""
@@ -56,4 +98,12 @@ class Leaf(Worker):
         raise InternalError(problem=f"leaf {self.id} got the answer of {answer.child}")
 
     def _positions(self) -> dict[int, OrderKey]:
-        return {lane: self.mailbox.below(lane) for lane in self.mailbox.own}
+        return {lane: self._first_held(lane) or self.mailbox.below(lane) for lane in self.mailbox.own}
+
+    def _first_held(self, lane: int) -> OrderKey | None:
+        """Return the key of the first event of a lane that is released and not folded, None if there is none."""
+        for release in self._held:
+            for one, batch in zip(release.lanes, release.batches, strict=True):
+                if one == lane:
+                    return batch.key(0)
+        return None

@@ -15,10 +15,8 @@ def make_worker(
 ) -> Worker:
     """Return the worker of a node: a leaf, or one of the two kinds with children.
 
-    `skips`: it leaves out events that raise. `clock`: for the bound on requests in flight (`dgs.workers.protocol.window`).
+    `skips`: it leaves out events that raise. `clock`: for the bounds on what is done at once and what is in flight.
     """
     node = lanes.plan.node(node_id)
-    if node.is_leaf:
-        return Leaf(node, program, lanes, skips=skips)
     with_children = ForkingInner if takers(node, program) else KeepingInner
-    return with_children(node, program, lanes, skips=skips, clock=clock)
+    return (Leaf if node.is_leaf else with_children)(node, program, lanes, skips=skips, clock=clock)

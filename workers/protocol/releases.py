@@ -52,6 +52,30 @@ class Release:
         stretches = sum(min(size, cuts[lane]) for lane, size in sizes.items())
         return len(sizes) > 1 and stretches * SHORT_STRETCH > len(self)
 
+    def cut(self, rows: int) -> tuple[Release, Release | None]:
+        """Return about so many events, and the rest, if there is one: the events before some key, and those from it on."""
+        bounds, sizes = [], dict.fromkeys(self.lanes, 0)
+        for lane, batch in zip(self.lanes, self.batches, strict=True):
+            left = rows - sizes[lane]
+            if 0 <= left < len(batch):
+                bounds.append(batch.key(left))
+            sizes[lane] += len(batch)
+        if not bounds:
+            return self, None
+        places = [batch.position_of(min(bounds)) for batch in self.batches]
+        return self._part([(0, place) for place in places]), self._part(
+            [(place, len(batch)) for place, batch in zip(places, self.batches, strict=True)]
+        )
+
+    def _part(self, spans: list[tuple[int, int]]) -> Release:
+        """Return the events of these rows of the batches."""
+        found = [
+            (lane, batch if stop - start == len(batch) else batch.cut(start, stop))
+            for lane, batch, (start, stop) in zip(self.lanes, self.batches, spans, strict=True)
+            if start < stop
+        ]
+        return Release(tuple(lane for lane, _ in found), [batch for _, batch in found], self.ordered)
+
     def stretches(self) -> Iterator[tuple[int, EventBatch]]:
         """Yield the events in an order that respects dependent lanes, in the longest possible stretches of one lane."""
         if len(set(self.lanes)) == 1:

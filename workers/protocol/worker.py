@@ -145,6 +145,16 @@ class Worker(ABC):
         return None
 
     @property
+    def has_more(self) -> bool:
+        """Whether it has stopped before all was done that can be done now, for its host to look at what has arrived."""
+        return False
+
+    @property
+    def load(self) -> int:
+        """The bytes of the events that are here."""
+        return self.mailbox.nbytes
+
+    @property
     def _is_asked_for_checkpoint(self) -> bool:
         """Whether the next request is for a checkpoint. Such a request waits for no event, and goes before events that are here."""
         return self._snapshots_wanted > 0 if self.parent is None else self.mailbox.is_asked_for_checkpoint

@@ -26,6 +26,9 @@ START_SECONDS = 120.0
 CLOSE_SECONDS = 30.0
 """The time for hosts to close their files when a generation ends."""
 
+ABANDON_SECONDS = 10.0
+"""How long they may take to close what is not complete. A signal may ask for that."""
+
 STORY_SECONDS = 2.0
 """The time for hosts to send their stories when a run has failed."""
 
@@ -121,7 +124,11 @@ class RayHosts:
     def close(self, *, complete: bool) -> None:
         """Let the hosts close their files. If the run is complete, an error of any of them is raised, else none is."""
         references = {actor.close.remote(complete): index for index, actor in enumerate(self.actors)}
-        done, late = self._ray.wait(list(references), num_returns=len(references), timeout=CLOSE_SECONDS)
+        done, late = self._ray.wait(
+            list(references),
+            num_returns=len(references),
+            timeout=CLOSE_SECONDS if complete else ABANDON_SECONDS,
+        )
         if complete:
             if late:
                 raise _silent(references[late[0]], CLOSE_SECONDS)

@@ -6,8 +6,10 @@ Frames travel over a `Transport`, which `runtime.transport` chooses.
 
 from __future__ import annotations
 
+import math
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +24,7 @@ from dgs.workers.recovery.stop_request import ControlRequest, Stage
 from dgs.workers.runtime import steady_clock
 from dgs.workers.runtime.checkpointing import Checkpointing
 from dgs.workers.runtime.deployment import Deployment
-from dgs.workers.runtime.figures import run_figures
+from dgs.workers.runtime.figures import HostFigures, RunFigures, run_figures
 from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.runtime.stall import Watchdog, sentence
 from dgs.workers.runtime.supervisor import LOSSES, Ended, Session, supervise
@@ -32,6 +34,12 @@ if TYPE_CHECKING:
     from dgs.workers.transport.zeromq import Secret
 
 POLL_SECONDS = 0.05
+
+LAST_SECONDS = 0.5
+"""How long hosts may take to end once a request to stop has timed out. Then they are killed: user code keeps them, such as a slow sink."""
+
+ENDING_SECONDS = 5.0
+"""How long they may take to end for a request that is met."""
 
 REFILL_SECONDS = 10.0
 """The time a generation works before idle hosts for the next one are started, so that a short run does not pay for them."""
@@ -91,36 +99,48 @@ class _Driver:
             now=time.monotonic(),
             notify=session.caller.notify,
         )
+        self._checkpoints = session.checkpointing(deployment)
+        self._started = steady_clock.now()
+        self._request: ControlRequest | None = None
+        self._is_abandoned = False
         self._hosts = RayHosts(ray, pool.take(deployment.hosts))
         session.story.hosts = self._hosts.stories
 
     def drive(self) -> Ended:
         """Run until the end of all streams is committed or a request ends the generation. Then close and end all hosts."""
         try:
-            try:
-                ended = self._run()
-            except LOSSES:  # the generation is over, so the other hosts have nothing to close
-                if not self._session.may_restart(self._deployment.point):
-                    self._session.story.keep()
-                raise
-            except BaseException:
-                self._session.story.keep()
-                self._hosts.close(complete=False)
-                raise
+            ended = self._ended()
             if self._session.stop.stage is Stage.TIMED_OUT:
                 self._session.story.keep()
-            self._hosts.close(complete=ended.request is None)
+            if not self._is_abandoned:
+                self._hosts.close(complete=ended.request is None)
         finally:
             self._pool.leave(self._hosts.end(), None if self._secret is None else self._secret.token)
+        if self._is_abandoned:
+            self._pool.settle()  # before what they have not committed is removed
         return ended
+
+    def _ended(self) -> Ended:
+        try:
+            return self._run()
+        except LOSSES as error:  # the generation is over, so the other hosts have nothing to close
+            if self._request is not None:
+                return self._abandon(str(error))
+            if not self._session.may_restart(self._deployment.point):
+                self._session.story.keep()
+            raise
+        except BaseException:
+            self._session.story.keep()
+            self._hosts.close(complete=False)
+            raise
 
     def _run(self) -> Ended:
         self._open()
-        started = steady_clock.now()
-        checkpoints = self._session.checkpointing(self._deployment)
+        self._started = started = steady_clock.now()
+        checkpoints = self._checkpoints
         loops = {actor.run.remote(): index for index, actor in enumerate(self._hosts.actors)}
         final: bytes | None = None
-        request: ControlRequest | None = None
+        last_moment = math.inf
         root = self._hosts.actors[self._deployment.root_host]
         while loops:
             done = self._hosts.answers(loops, timeout=POLL_SECONDS)
@@ -128,26 +148,40 @@ class _Driver:
             for reference, answer in done.items():
                 index = loops.pop(reference)
                 final = answer if index == self._deployment.root_host else final
-            if request is None and final is None:
-                request = checkpoints.poll(root.request_snapshot.remote)
-            if request is not None or final is not None:
+            if self._request is None and final is None:
+                self._request = checkpoints.poll(root.request_snapshot.remote)
+                last_moment = time.monotonic() + self._patience()
+            if self._request is not None or final is not None:
                 self._hosts.ask(lambda actor: actor.stop.remote())
             elif steady_clock.now() - started > REFILL_SECONDS:
                 self._pool.refill(self._deployment.hosts)
-        if request is None:
+            if self._request is not None and loops and time.monotonic() > last_moment:
+                return self._abandon(f"hosts {sorted(loops.values())} are busy")
+        if self._request is None:
             self._poll(checkpoints)
             if not checkpoints.is_over:
                 raise InternalError(problem="all hosts have stopped and the end is not committed")
-        seconds = steady_clock.now() - started
-        figures = run_figures(
-            self._hosts.ask(lambda actor: actor.figures.remote()),
-            checkpoints.last,
-            seconds=seconds,
-            started=started,
+        figures = self._figures(self._hosts.ask(lambda actor: actor.figures.remote()))
+        return Ended(None if final is None else codec.decode(final), figures, self._request)
+
+    def _patience(self) -> float:
+        """Return how many seconds hosts may take to end for a request."""
+        return LAST_SECONDS if self._session.stop.stage is Stage.TIMED_OUT else ENDING_SECONDS
+
+    def _abandon(self, why: str) -> Ended:
+        """Return the end of a generation whose hosts do not end for a request: they are killed, and what they have not committed is lost."""
+        self._session.story.says(f"kills the hosts, which do not end: {why}")
+        self._is_abandoned = True
+        return Ended(None, self._figures([]), self._request)
+
+    def _figures(self, hosts: Sequence[HostFigures]) -> RunFigures:
+        return run_figures(
+            hosts,
+            self._checkpoints.last,
+            seconds=steady_clock.now() - self._started,
+            started=self._started,
             waited=self._watchdog.sentences,
         )
-        state = None if final is None else codec.decode(final)
-        return Ended(state, figures, request)
 
     def _open(self) -> None:
         """Open all hosts, then connect them."""

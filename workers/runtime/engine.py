@@ -102,7 +102,7 @@ class Engine:
         self._sources.begin_step()
         while self._inbox:
             self.host.receive(self._inbox.popleft())
-        name = self.host.next_source(self._sources.is_ready)
+        name = None if self.host.is_behind else self.host.next_source(self._sources.is_ready)
         if name is not None and not self._sources.is_congested(name):
             batches, frontier = self._sources.read(name, self.host.frontiers[name])
             self.events += sum(map(len, batches))
@@ -120,7 +120,7 @@ class Engine:
                 self._show(effect)
         sent = list(self.host.frames())
         self.outbox += sent
-        return busy or bool(sent)
+        return busy or bool(sent) or self.host.is_behind
 
     @property
     def idle_seconds(self) -> float | None:

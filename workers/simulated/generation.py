@@ -32,8 +32,8 @@ from dgs.workers.simulated.world import World
 from dgs.workers.transport.frames import decoded, encoded
 
 MOST_HOSTS = 4
-STEP_SECONDS = 0.01
-"""The seconds of a step, for bounds on time."""
+PACES = (0.01, 0.2, 0.0)
+"""Seconds that a step takes, for what is bounded by time (`dgs.workers.protocol.window`): one by one, from generation to generation."""
 
 SMALLEST_BUFFER = 1
 """Bytes, so that any event is too much."""
@@ -48,6 +48,8 @@ class Generation:
         self.world, self.layout, self.point = world, layout, point
         self.has_lost_frames = False
         self.asked = 0
+        self._looks = 0
+        self._pace = PACES[(point.generation + len(layout.plan)) % len(PACES)]
         rnd, plan = world.random, layout.plan
         self._lanes = layout.lanes(world.program.dependence)
         spread = {node.id: rnd.randrange(MOST_HOSTS) for node in plan.nodes()}
@@ -75,6 +77,11 @@ class Generation:
         self._root_host = self._home[self._root]
         self._restore()
 
+    def _clock(self) -> float:
+        """Return the time of what is bounded by time: it passes with every step, and whenever somebody looks at it."""
+        self._looks += 1
+        return (self.world.now + self._looks) * self._pace
+
     def _make_host(self, index: int, hosts: int) -> Host:
         mine = [node.id for node in self.layout.plan.nodes() if self._home[node.id] == index]
         return Host(
@@ -85,7 +92,7 @@ class Generation:
                     self.world.program,
                     self._lanes,
                     skips=self.world.skips,
-                    clock=lambda: self.world.now * STEP_SECONDS,
+                    clock=self._clock,
                 )
                 for node_id in mine
             ],
@@ -202,6 +209,8 @@ class Generation:
                 self._snapshot(host.index, effect)
         for target, frame in host.frames():
             self.network.send((host.index, target), encoded(frame))
+        if host.is_behind:
+            self._stale[host.index] = None
         self._validate(host)
 
     def _snapshot(self, host: int, snapshot: Snapshot) -> None:

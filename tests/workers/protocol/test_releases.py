@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,6 +56,30 @@ def test_stretches_keep_the_order_of_dependent_lanes(release):
     for i, (lane, key) in enumerate(seen):
         for other, later in seen[i + 1 :]:
             assert key < later or (other != lane and other not in release.ordered[lane])
+
+
+@given(releases(), st.integers(1, 8))
+def test_pieces_are_the_events_before_a_key_and_the_rest(release, rows):
+    """A piece is never empty, and has so many events of a lane at most; nothing of it comes after what is left."""
+    left, pieces = release, []
+    while left is not None and len(left):
+        piece, left = left.cut(rows)
+        pieces.append(
+            [
+                (lane, b.key(i))
+                for lane, b in zip(piece.lanes, piece.batches, strict=True)
+                for i in range(len(b))
+            ]
+        )
+        assert 0 < len(piece) <= rows * len(set(piece.lanes))
+    events = [event for piece in pieces for event in piece]
+    assert sorted(events) == sorted(
+        (lane, b.key(i))
+        for lane, b in zip(release.lanes, release.batches, strict=True)
+        for i in range(len(b))
+    )
+    for earlier, later in pairwise(pieces):
+        assert max(key for _, key in earlier) < min(key for _, key in later)
 
 
 @given(releases())

@@ -99,6 +99,30 @@ def test_checkpoint_goes_before_the_events_that_a_leaf_has():
     assert kinds.index(Snapshot) < kinds.index(OutputBatch)
 
 
+@pytest.mark.parametrize("accumulates", [True, False])
+def test_leaf_lets_its_host_look_at_what_has_arrived_before_it_goes_on(accumulates: bool):
+    """One pump takes a bounded time although thousands of events may go; all are folded in the end, in order."""
+    program = Slow(0.01, accumulates=accumulates)
+    host = host_of(Plan(node("root", (node("A", a=READ(0)), node("B", b=INC(1))), c=INC(2))), program)
+    host.ingest("a", events("a", 0, READ(0), list(range(1, READS + 1)), list(range(READS))), END)
+    for rank, stream in enumerate("bc", start=1):
+        host.ingest(stream, [], after_heartbeat(READS, rank))
+    longest, snapshots, outputs, pumps = 0.0, 0, 0, 0
+    while outputs < READS:
+        began = program.now
+        for _, effect in host.pump():
+            outputs += len(effect) if isinstance(effect, OutputBatch) else 0
+            snapshots += isinstance(effect, Snapshot)
+        host.validate_state()
+        longest, pumps = max(longest, program.now - began), pumps + 1
+        assert host.is_behind == (outputs < READS)
+        assert host.load > 0 or not host.is_behind
+        host.workers["root"].snapshot()
+        host.wake("root")
+    assert longest <= 2 * SECONDS + 0.02
+    assert snapshots >= pumps - 2
+
+
 def test_window_grows_while_rounds_are_fast_and_shrinks_at_once_when_they_are_slow():
     now = [0.0]
     window = Window(lambda: now[0])

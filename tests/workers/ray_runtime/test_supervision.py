@@ -31,6 +31,8 @@ from dgs.workers.ray_runtime import hosts as ray_hosts
 from dgs.workers.ray_runtime import ray_driver
 from dgs.workers.ray_runtime.hosts import RayHosts
 from dgs.workers.ray_runtime.ray_driver import run_ray
+from dgs.workers.recovery.stop_request import ControlRequest
+from dgs.workers.runtime.control import post
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.runtime.run_story import read_story
@@ -348,3 +350,34 @@ def test_a_host_that_takes_long_to_open_is_not_lost(tmp_path, monkeypatch):
     run.check()
     assert alive.exists()
     assert run.told == []
+
+
+def blocked(batch: Any, folder: str) -> None:
+    """A sink that takes nothing from some time on until it is freed, or for PATIENCE seconds."""
+    place = Path(folder)
+    if batch.ts.max() >= 300 and not (place / "free").exists():
+        (place / "blocked").touch()
+        if not comes_true((place / "free").exists):
+            (place / "waited").touch()
+
+
+def test_a_stop_ends_hosts_that_do_not_end_and_the_run_can_be_resumed(tmp_path):
+    """A sink that blocks keeps its host from committing and from ending: what is not committed is made again."""
+    run = Falling(tmp_path, {}, settings={"runtime.stop_timeout": "1s"})
+    ref = {"ref": f"{__name__}:blocked", "args": {"folder": str(tmp_path)}}
+    sinks = (*run.job.sinks, SinkConfig.model_validate({"callable": ref}))
+
+    def stop() -> None:
+        assert comes_true((tmp_path / "blocked").exists)
+        post(tmp_path / "control", ControlRequest("stop"))
+
+    with ThreadPoolExecutor(1) as pool:
+        stopped = pool.submit(stop)
+        result = run.run(sinks=sinks, control_dir=tmp_path / "control")
+        stopped.result()
+    assert (result.stopped_by, result.stopped_at) == ("dgs stop", None)
+    assert not (tmp_path / "waited").exists()
+    assert no_host_is_left()
+    (tmp_path / "free").touch()
+    run.run(resumes=True, sinks=sinks)
+    run.check_files()
