@@ -23,6 +23,7 @@ from dgs.job.relocation import relocated
 from dgs.job.run_directory import RunDirectory
 from dgs.job.schema import FileSink, PlanFile, SinkConfig
 from dgs.job.settings import Given, Settings, resolve
+from dgs.model.declarations import check_declarations
 from dgs.model.program import Program
 
 if TYPE_CHECKING:
@@ -87,6 +88,14 @@ class Prepared:
         """The digests of the program's code, made on first use."""
         ref = self.config.program.ref if self.request.is_from_file else None
         return code_of(self.program, self.request.base_dir, ref)
+
+    @property
+    def why_one_worker(self) -> str | None:
+        """The reason why the plan has one worker, None if it has several."""
+        from dgs.planner.drawing.one_worker import why_one_worker
+
+        bound = self.config.optimizer.max_leaves
+        return why_one_worker(self.plan, self.program, self.topology, most_leaves=bound)
 
     @property
     def plan_data(self) -> dict[str, Any]:
@@ -240,7 +249,6 @@ def from_program(
 def load(request: Request) -> Program:
     """Return the program of a request. Raises ProgramImportError, AsymmetricDependenceError."""
     from dgs.job.loading import load_program
-    from dgs.model.declarations import check_declarations
 
     program = request.program or load_program(request.settings.config.program, request.base_dir)
     check_declarations(program)

@@ -21,6 +21,7 @@ from dgs.api.steering import Moves
 from dgs.api.verifying import check_readable, differences, file_differences
 from dgs.errors import CheckpointBusyError, OutputUnwritableError, PlanFileError
 from dgs.job.run_directory import RunDirectory
+from dgs.model.declarations import near_misses
 from dgs.workers.runtime import steady_clock
 from dgs.workers.runtime.control import deferred
 from dgs.workers.runtime.job import Caller
@@ -35,6 +36,8 @@ def execute(launch: Launch, caller: Caller = Caller()) -> Run:
     CheckpointBusyError if another process runs in the directory.
     """
     options, directory = launch.options, launch.directory
+    for line in near_misses(launch.prepared.program):
+        caller.notify(line)
     if options.verify and options.resumes:
         check_readable(launch.sinks)
     with nullcontext() if directory is None else held(directory.path):

@@ -20,6 +20,7 @@ from dgs.check.scenarios.equality import close, same
 from dgs.check.scenarios.reachable import narrated
 from dgs.check.scenarios.world import World
 from dgs.check.search.search import ERRORS, Counterexample, named, search
+from dgs.model.declarations import near_misses
 from dgs.model.program import Program
 
 RAISES = "user code raises nothing on states and events that it can meet"
@@ -35,6 +36,7 @@ def run_checks(program: Program, options: Options, before: Iterable[LawResult] =
             program.name, tuple(results), options.seed, ("nothing else can be checked before",)
         )
     world, notes = made_world(program, options)
+    notes += near_misses(program)
     if not program.dependence.rules:
         notes.append("the program declares no dependence, so it runs as one worker")
     with closing(world):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dgs.cli.options import AsJson, Debug, OptimizerName, PlanFrom, SetValues, given_by_flags
-from dgs.cli.plan import Format, Shape, figures, rendered
+from dgs.cli.plan import Format, Shape, figures, rendered, say_remarks
 from dgs.cli.reporting import print_json, reporting
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ def explain(
 
         given = given_by_flags(set_values, plan_from, optimizer__name=optimizer)
         prepared = prepare(from_file(plan_path, given))
+        say_remarks(prepared)
         shape = Format.JSON if as_json else shape
         print(_dependence(prepared, shape) if dependence else _explained(prepared, shape))
 

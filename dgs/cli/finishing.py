@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from dgs.cli.options import given_by_flags
+from dgs.cli.plan import say_why_one_worker
 from dgs.cli.reporting import (
     INTERRUPTED,
     Ending,
@@ -118,6 +119,7 @@ def _run(launch: Launch, ending: Ending) -> Run:
     base_dir = launch.prepared.request.base_dir
     paths = [path for sink in launch.sinks if (path := getattr(sink.details, "path", None)) is not None]
     ending.output_dirs = [base_dir / path for path in paths]
+    say_why_one_worker(launch.prepared)
     weak = deliveries(launch.sinks, launch.prepared.config.delivery, base_dir)
     if weak is not None:
         say(f"dgs: {ending.name}: {weak}")

@@ -66,6 +66,7 @@ def plan(
         options = {"optimizer__seed": seed, "optimizer__max_leaves": max_leaves}
         given = given_by_flags(set_values, plan_from, optimizer__name=optimizer, **options)
         prepared = prepare(from_file(plan_path, given))
+        say_remarks(prepared)
         if compare:
             _print_comparison(prepared, as_json=as_json)
             return
@@ -73,6 +74,22 @@ def plan(
             _save(prepared, save)
         if save is None or shape is not Format.TEXT or as_json:
             print(rendered(prepared, Format.JSON if as_json else shape))
+
+
+def say_remarks(prepared: Prepared) -> None:
+    """Say on stderr which names in the program are probably misspelt, and why the plan has one worker."""
+    from dgs.model.declarations import near_misses
+
+    for line in near_misses(prepared.program):
+        say(f"dgs: {prepared.config.name}: {line}")
+    say_why_one_worker(prepared)
+
+
+def say_why_one_worker(prepared: Prepared) -> None:
+    """Say on stderr why the plan has one worker, if it has."""
+    why = prepared.why_one_worker
+    if why is not None:
+        say(f"dgs: {prepared.config.name}: the plan has one worker: {why}")
 
 
 def rendered(prepared: Prepared, shape: Format) -> str:
@@ -104,6 +121,7 @@ def figures(prepared: Prepared) -> dict[str, Any]:
         "leaves": len(plan.leaves),
         "depth": plan.depth,
         "leaf_share": at_leaves / whole if whole else None,
+        "one_worker": prepared.why_one_worker,
     }
 
 

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import dis
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from difflib import get_close_matches
+from functools import cached_property
 from itertools import pairwise
 from types import CodeType, FunctionType, MethodType
 from typing import Any
@@ -26,6 +28,12 @@ from dgs.model.tags import AnyKind, Kind
 TAGLESS = ("payload", "ts", "stream", "seq", "rank", "nbytes")
 """The attributes of an event or a batch that a program may read without seeing tags."""
 
+NOT_GIVEN = ("all_kinds", "gives", "kind", "kind_problem")
+"""Methods of Program that programs do not override."""
+
+CLOSE = 0.75
+"""From this likeness on, by difflib, a name is taken for a slip of another."""
+
 
 def check_declarations(program: Program) -> None:
     """Raise ProgramError with all wrong declarations of a program's class."""
@@ -36,6 +44,7 @@ def check_declarations(program: Program) -> None:
 
 def problems(program: Program) -> Iterator[str]:
     """Yield the problems of a program's declarations, as sentences with a remedy."""
+    yield from _missing_methods(program)
     names = list(_wrong_names(program))
     yield from names
     relation = relation_problem(program)
@@ -46,6 +55,60 @@ def problems(program: Program) -> Iterator[str]:
             f"its `{name}` looks at more of an event than payload, ts and stream, but it names no kinds. Write "
             '`kinds = (dgs.kind("..."), ...)` with the kinds of its events, or `kinds = dgs.ANY` if it takes any'
         )
+
+
+def near_misses(program: Program) -> list[str]:
+    """Return a sentence for each name in the user's classes that is almost that of a part of a program which they do not give.
+
+    `jion` or `forks` is a method that nobody calls, and parallelism is lost in silence.
+    """
+    own, library = _own_names(program), _library_names(program)
+    missing = [name for name in library if name not in own]
+    found = {name: _meant(name, missing) for name in own if name not in library and not name.startswith("_")}
+    return [
+        f"{program.name}.{name} is not a part of a program, and nothing calls it: is `{meant}` meant?"
+        for name, meant in found.items()
+        if meant is not None
+    ]
+
+
+def _meant(name: str, missing: Sequence[str]) -> str | None:
+    """Return which of the missing names is meant by one that is almost the same, or that begins like one: `init_state`."""
+    close = get_close_matches(name, missing, n=1, cutoff=CLOSE)
+    longer = [other for other in missing if name.startswith(f"{other}_")]
+    return next(iter([*close, *longer]), None)
+
+
+def _own_names(program: Program) -> list[str]:
+    """Return the names that the user's classes define, in their order."""
+    classes = [one for one in type(program).__mro__ if not _is_ours(one)]
+    return list(dict.fromkeys(name for one in classes for name in vars(one)))
+
+
+def _library_names(program: Program) -> list[str]:
+    """Return what a program may give, by the classes of dgs that it is made from."""
+    parts = [part for one in type(program).__mro__ if _is_ours(one) for part in vars(one).items()]
+    derived = (property, cached_property)
+    return [
+        name
+        for name, value in parts
+        if not (name.startswith("_") or name in NOT_GIVEN or isinstance(value, derived))
+    ]
+
+
+def _is_ours(one: type) -> bool:
+    return one.__module__.partition(".")[0] in ("dgs", "builtins")
+
+
+def _missing_methods(program: Program) -> Iterator[str]:
+    """Yield which of the methods are missing that every program must have."""
+    has_states = type(program).states is not Program.states
+    needed = {"init": "init(self)", "update": "update(self, state, event, emit)"}
+    for name in needed if not has_states else ("init",):
+        if not program.gives(name):
+            meant = next((own for own in _own_names(program) if _meant(own, [name]) == name), None)
+            hint = f"; is `{meant}` meant to be it?" if meant is not None else ""
+            yield f"class {program.name} has no method `{needed[name]}`, which every program needs{hint}"
 
 
 def _wrong_names(program: Program) -> Iterator[str]:

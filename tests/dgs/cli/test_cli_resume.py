@@ -242,7 +242,7 @@ def test_checkpoints_of_another_program_are_refused_with_what_differs(stopped_sa
     assert done.code == 6
     assert "version 1" in done.err
     edit("program.py", "version = 2", "name = 'Others'")
-    done = dgs("resume there")
+    done = dgs("resume there --accept-code-change")
     assert done.code == 6
     assert "program: Sums there, Others here" in done.err
 

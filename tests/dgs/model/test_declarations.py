@@ -4,7 +4,7 @@ import pytest
 
 import dgs
 from dgs.errors import ProgramError
-from dgs.model.declarations import check_declarations
+from dgs.model.declarations import check_declarations, near_misses
 
 VALUE, BARRIER = dgs.kind("value"), dgs.kind("barrier")
 
@@ -143,3 +143,50 @@ def test_an_inherited_relation_and_one_of_an_instance():
     check_declarations(program)
     program.depends = lambda a: True
     assert "cannot be called with two tags" in refused(program)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("jion", "join"),
+        ("forks", "fork"),
+        ("depend", "depends"),
+        ("accumulate", "accumulates"),
+        ("identiy", "identity"),
+        ("udpate_batch", "update_batch"),
+        ("join_states", "join"),
+    ],
+)
+def test_a_name_that_is_almost_that_of_a_part_is_told(written, meant):
+    [told] = near_misses(made(**{written: 1}))
+    assert told == f"Made.{written} is not a part of a program, and nothing calls it: is `{meant}` meant?"
+    assert near_misses(made(**{written: 1, meant: 1})) == []
+
+
+def test_parts_and_other_names_are_not_told():
+    assert near_misses(made(join=1, fork=1, price=3, helper=1, _jion=1)) == []
+
+
+def test_parts_of_ready_programs_count_too():
+    from dgs.keyed import KeyedState
+
+    class Orders(KeyedState):
+        change = (VALUE,)
+
+    assert ["is `changes` meant?" in line for line in near_misses(Orders())] == [True]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (
+            {"init": 1},
+            "class Made has no method `update(self, state, event, emit)`, which every program needs",
+        ),
+        ({"update": 1}, "class Made has no method `init(self)`, which every program needs"),
+        ({"update": 1, "init_state": 1}, "needs; is `init_state` meant to be it?"),
+        ({"init": 1, "updates": 1}, "needs; is `updates` meant to be it?"),
+    ],
+)
+def test_missing_methods_are_named(given, told):
+    assert told in refused(type("Made", (dgs.Program,), given)())

@@ -1,0 +1,72 @@
+"""Why a plan has one worker: one phrase for the user, who may have expected parallelism.
+
+>>> from dgs.model.tag_sets import TagSet
+>>> from dgs.planner.plan import PlanNode
+>>> from dgs.planner.topology import Stream
+>>> class Sum(Program): "It declares nothing."
+>>> topology = Topology([Stream("a", TagSet.of("value"))])
+>>> why_one_worker(Plan(PlanNode("w0", topology.impl_tags()), optimizer="greedy"), Sum(), topology)
+'the program has neither `fork` nor `join`'
+"""
+
+from __future__ import annotations
+
+from dgs.model.program import Program
+from dgs.planner.plan import Plan
+from dgs.planner.topology import Topology
+
+NO_DIVISION = "its frequent tags depend on each other, also when rarer ones are left to a worker above (`rate` says which are rare)"
+
+
+def why_one_worker(
+    plan: Plan, program: Program, topology: Topology, *, most_leaves: int | None = None
+) -> str | None:
+    """Return why a plan has one worker, None if it has several. `most_leaves`: the bound that the optimizer was given."""
+    if len(plan) > 1:
+        return None
+    single = _single_tag(topology)
+    reasons = [
+        (plan.optimizer is None, "the plan was written so"),
+        (plan.optimizer == "sequential", "the optimizer `sequential` makes no others"),
+        (not program.fork_joins(), _without_forks(program)),
+        (
+            program.dependence.is_total,
+            "the program gives no `depends`, so every event depends on every other",
+        ),
+        (single is not None, f"all events are {single}: `split` the stream, or give its tags keys"),
+        (most_leaves == 1, "optimizer.max_leaves is 1"),
+        (
+            topology.cpus == 1 and not most_leaves,
+            "there is one CPU to plan for, unless `optimizer.max_leaves` is given",
+        ),
+    ]
+    return next((reason for holds, reason in reasons if holds), NO_DIVISION)
+
+
+def _without_forks(program: Program) -> str:
+    """Return what a program lacks to fork its state."""
+    has_fork, has_join = program.gives("fork"), program.gives("join")
+    if not has_join:
+        return (
+            "the program has `fork` but no `join`"
+            if has_fork
+            else "the program has neither `fork` nor `join`"
+        )
+    if not program.accumulates:
+        return "the program has `join` but no `fork`, and no `accumulates`"
+    if not program.gives("identity"):
+        return "the program has `accumulates` and `join`, but neither `identity` nor `fork`"
+    return (
+        "the program has no `fork`, and its `accumulates` cannot replace it: those kinds depend on each other, "
+        "or `identity` changes a state that it is joined with"
+    )
+
+
+def _single_tag(topology: Topology) -> str | None:
+    """Return the tag and stream of all events if there is only one of both."""
+    found = [(stream, tags) for stream, tags in topology.impl_tags() if tags]
+    if len(found) != 1 or not found[0][1].is_finite:
+        return None
+    stream, tags = found[0]
+    listed = list(tags.tags())
+    return f"{listed[0]!r} of stream {stream!r}" if len(listed) == 1 else None

@@ -1,0 +1,69 @@
+"""Why a plan has one worker, in one phrase, and nothing where it has several."""
+
+import pytest
+
+import dgs
+from dgs.model.tag_sets import TagSet
+from dgs.planner.drawing.one_worker import why_one_worker
+from dgs.planner.optimizers.by_name import plan
+from dgs.planner.topology import Machine, Stream, Topology
+
+VALUE, BARRIER = dgs.kind("value"), dgs.kind("barrier")
+RULES = dgs.Dependence((BARRIER, VALUE, dgs.ALWAYS))
+
+
+def method(*_):
+    return 0
+
+
+def made(**parts):
+    return type(
+        "Made", (dgs.Program,), {"init": method, "update": method, "kinds": (VALUE, BARRIER), **parts}
+    )()
+
+
+def streams(*parts, cpus=4):
+    found = [Stream(f"s{i}", TagSet.of(tag), rates={tag(): 1.0}) for i, tag in enumerate(parts)]
+    return Topology(found, [Machine("here", cpus=cpus)])
+
+
+MANY = streams(BARRIER, VALUE, VALUE)
+FORKS = {"fork": method, "join": method, "depends": RULES}
+
+
+@pytest.mark.parametrize(
+    ("parts", "topology", "options", "reason"),
+    [
+        ({"depends": RULES}, MANY, {}, "neither `fork` nor `join`"),
+        ({"depends": RULES, "fork": method}, MANY, {}, "`fork` but no `join`"),
+        ({"depends": RULES, "join": method}, MANY, {}, "`join` but no `fork`, and no `accumulates`"),
+        (
+            {"depends": RULES, "join": method, "accumulates": (VALUE,)},
+            MANY,
+            {},
+            "neither `identity` nor `fork`",
+        ),
+        (
+            {"depends": RULES, "join": lambda *_: 1, "identity": method, "accumulates": (VALUE,)},
+            MANY,
+            {},
+            "`identity` changes a state",
+        ),
+        ({"fork": method, "join": method}, MANY, {}, "gives no `depends`"),
+        (FORKS, MANY, {"name": "sequential"}, "the optimizer `sequential`"),
+        (FORKS, streams(VALUE), {}, "all events are value of stream 's0'"),
+        (FORKS, MANY, {"max_leaves": 1}, "optimizer.max_leaves is 1"),
+        (FORKS, streams(BARRIER, VALUE, VALUE, cpus=1), {}, "one CPU"),
+        (FORKS, streams(BARRIER, VALUE), {}, "depend on each other"),
+    ],
+)
+def test_reason_for_one_worker(parts, topology, options, reason):
+    program = made(**parts)
+    found = plan(program, topology, **options)
+    assert len(found) == 1
+    assert reason in why_one_worker(found, program, topology, most_leaves=options.get("max_leaves"))
+
+
+def test_several_workers_need_no_reason():
+    program = made(**FORKS)
+    assert why_one_worker(plan(program, MANY), program, MANY) is None
