@@ -13,6 +13,17 @@ class ConnectorError(UserCodeError):
     fix = "Its contract is in `dgs.connectors` and docs/connectors.md"
 
 
+class NoStateError(UserCodeError):
+    """The user's update returned None, which is not a state of the program."""
+
+    code = "DGS103"
+    template = "{function} of program {program} returned None{where}"
+    fix = (
+        "`update` must return the new state, also where it changes the old one in place: end every path with `return state`. "
+        "If None is a state, let `init` return it, or annotate `update` with `-> ... | None`"
+    )
+
+
 class OutOfOrderError(RunError):
     """A stream's timestamps decreased (or did not exceed a heartbeat) and `on_disorder` is `error`."""
 

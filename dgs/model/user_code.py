@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dgs import codec
-from dgs.errors import CodecError, DgsError, UserCodeError
+from dgs.errors import CodecError, DgsError, NoStateError, UserCodeError
 from dgs.errors.hidden_values import masked
 from dgs.model.events import Event, EventBatch
 from dgs.model.order import OrderKey
@@ -48,6 +48,35 @@ _OURS = (
 )
 
 
+class ReturnedNothingError(Exception):
+    """An `update` returned None: its caller makes a NoStateError of it."""
+
+
+class States:
+    """What may be a state of a program. It is asked only about None, which most often is a forgotten `return`."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._may_be_none: bool | None = None
+
+    def check_none(self) -> None:
+        """Raise ReturnedNothingError unless None is a state: `init` or `identity` returns it, or a type hint of `update` allows it."""
+        if self._may_be_none is None:
+            self._may_be_none = self._none_is_a_state()
+        if not self._may_be_none:
+            raise ReturnedNothingError
+
+    def _none_is_a_state(self) -> bool:
+        program = self._program
+        hint = str(getattr(type(program).update, "__annotations__", {}).get("return", ""))
+        if type(program).states is not Program.states or "| None" in hint or "Optional" in hint:
+            return True
+        try:
+            return program.init() is None or (program.gives("identity") and program.identity() is None)
+        except RAISED:  # it was called before, and will be again where the error can be explained
+            return True
+
+
 def user_error(
     program: Program,
     function: str,
@@ -62,8 +91,9 @@ def user_error(
     All its facts are plain data, so it can be sent to another process; the payload is shortened to about 200 characters.
     """
     tag, payload = (None, None) if event is None else (repr(event.tag), shown(event.payload))
-    return UserCodeError(
-        trace=user_trace(error),
+    is_nothing = isinstance(error, ReturnedNothingError)
+    return (NoStateError if is_nothing else UserCodeError)(
+        trace="" if is_nothing else user_trace(error),
         function=function,
         program=program.name,
         error=_summary(error),

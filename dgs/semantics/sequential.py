@@ -32,7 +32,7 @@ from dgs.model.events import Event, EventBatch
 from dgs.model.order import MIN_TS, OrderKey
 from dgs.model.program import Program, State
 from dgs.model.tags import Tag
-from dgs.model.user_code import RAISED, UserCode, is_interrupt, user_error
+from dgs.model.user_code import RAISED, States, UserCode, is_interrupt, user_error
 from dgs.semantics.skipped_events import DeadLetter, for_readable, saved
 
 UNSET: Any = object()
@@ -75,8 +75,8 @@ def run(
     Raises UserCodeError if `init` or `update` raises, OutOfOrderError if a stream's timestamps decrease, StateNotSavedError if
     events are to be skipped and the codec does not carry a state, UsageError if a stream is not of batches.
     """
-    states = program.states()[0]
-    update = (for_readable(states) if on_error == "skip" else states).update
+    state_type, states = program.states()[0], States(program)
+    update = (for_readable(state_type) if on_error == "skip" else state_type).update
     if state is UNSET:
         state = UserCode(program).call("init", program.init)
     way_back = _WayBack(program, state) if on_error == "skip" else None
@@ -87,7 +87,10 @@ def run(
         emitted: list[Any] = []
         count += 1
         try:
-            state = update(state, event, emitted.append)
+            new = update(state, event, emitted.append)
+            if new is None and state is not None:
+                states.check_none()
+            state = new
         except RAISED as error:
             if is_interrupt(error):
                 raise

@@ -26,7 +26,7 @@ from dgs.model import columns
 from dgs.model.events import Event, EventBatch, Int64s
 from dgs.model.outputs import BatchEmitter, OutputBatch
 from dgs.model.program import Emit, Program, State, StateType, Update, UpdateBatch, UpdateWindows
-from dgs.model.user_code import UserCode
+from dgs.model.user_code import States, UserCode
 from dgs.workers.protocol.folding.update_loop import Feed, ScalarLoop
 from dgs.workers.protocol.releases import Release
 
@@ -104,12 +104,15 @@ class _Columns:
     """Folds whole batches with `update_batch`."""
 
     def __init__(self, code: UserCode, update_batch: UpdateBatch) -> None:
-        self._code, self._update_batch = code, update_batch
+        self._code, self._update_batch, self._states = code, update_batch, States(code.program)
 
     def fold(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
         """Return the state after a batch; add its outputs."""
         emit = BatchEmitter(batch, outputs)
-        return self._code.call("update_batch", self._update_batch, state, batch.seen(), emit, at=batch)
+        new = self._code.call("update_batch", self._update_batch, state, batch.seen(), emit, at=batch)
+        if new is None and state is not None:
+            self._code.call("update_batch", self._states.check_none, at=batch)
+        return new
 
 
 class _Windows:

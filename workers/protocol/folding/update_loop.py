@@ -13,7 +13,7 @@ from dgs.model import columns
 from dgs.model.events import Event, EventBatch
 from dgs.model.outputs import OutputBatch
 from dgs.model.program import State, Update
-from dgs.model.user_code import UserCode
+from dgs.model.user_code import States, UserCode
 from dgs.workers.protocol.releases import Release, Rows
 
 EVENTS_AT_ONCE = 4096
@@ -58,6 +58,7 @@ class ScalarLoop:
     def __init__(self, code: UserCode, update: Update) -> None:
         self._code = code
         self._update = update
+        self._states = States(code.program)
         self._is_dense = False
 
     def fold(
@@ -76,6 +77,7 @@ class ScalarLoop:
             feed,
             update or self._update,
             values,
+            self._states.check_none if state is not None else _allow,
             at=lambda: feed.find(feed.current),
         )
         self._is_dense = len(values) * DENSE > feed.count
@@ -85,7 +87,9 @@ class ScalarLoop:
         """Return the state after a batch of one event; add its outputs. Common where workers synchronise at every event."""
         values: list[Any] = []
         event = next(batch.stream_of_events()[0])
-        state = self._code.call("update", self._update, state, event, values.append, at=batch)
+        before, state = state, self._code.call("update", self._update, state, event, values.append, at=batch)
+        if state is None and before is not None:
+            self._code.call("update", self._states.check_none, at=batch)
         if values:
             rows = np.zeros(len(values), dtype=np.intp) if len(values) > 1 else None
             outputs.append(OutputBatch.of_rows(batch, values, rows))
@@ -143,7 +147,13 @@ class ScalarLoop:
         return "update" if first is update else "join"
 
 
-def _noting(state: State, feed: Feed, update: Update, values: list[Any]) -> tuple[State, Rows]:
+def _allow() -> None:
+    """Take None for a state: the state before was None, too, such as a side of a fork."""
+
+
+def _noting(
+    state: State, feed: Feed, update: Update, values: list[Any], check_none: Callable[[], None]
+) -> tuple[State, Rows]:
     """Fold, and note with every output how many events are still to come. Events that emit nothing cost nothing extra."""
     left: list[int] = []
     add, note, still_left = values.append, left.append, feed.left.__length_hint__
@@ -154,15 +164,21 @@ def _noting(state: State, feed: Feed, update: Update, values: list[Any]) -> tupl
 
     for event in feed.events:
         state = update(state, event, emit)
+        if state is None:
+            check_none()
     return state, feed.count - 1 - np.array(left, dtype=np.intp)
 
 
-def _counting(state: State, feed: Feed, update: Update, values: list[Any]) -> tuple[State, Rows | None]:
+def _counting(
+    state: State, feed: Feed, update: Update, values: list[Any], check_none: Callable[[], None]
+) -> tuple[State, Rows | None]:
     """Fold, and count the outputs after every event: `emit` costs no more than in a plain loop."""
     counts: list[int] = []
     emit = values.append
     for event in feed.events:
         state = update(state, event, emit)
+        if state is None:
+            check_none()
         counts.append(len(values))
     if counts == ONE_EACH[: feed.count]:
         return state, None
