@@ -55,8 +55,10 @@ def code_of(program: Program, base_dir: Path, ref: str | None = None) -> Code:
         modules |= walk.modules
         found[MAIN] = walk.found
     source = (ref or "").rpartition(":")[0]
-    files = [(base_dir / source).resolve()] if source.endswith(".py") else []
-    files += [path for name in {*modules, source} - {MAIN, ""} for path in _files_of(name)]
+    is_file = source.endswith(".py")  # and no module `program` of the name `program.py`, wherever one is
+    files = [(base_dir / source).resolve()] if is_file else []
+    names = {*modules, "" if is_file else source} - {MAIN, ""}
+    files += [path for name in names for path in _files_of(name)]
     for path, text in _with_imports(files):
         with suppress(SyntaxError, ValueError):
             found[os.path.relpath(path, base_dir.resolve())] = pieces(text)

@@ -38,7 +38,7 @@ def test_commands_say_that_it_was_killed_and_how_to_go_on(killed, dgs):
     assert ONWARD in stopped.err
     assert json.loads(stopped.out)["status"] == "killed"
     for line, code in (
-        ("run plan.yaml", 2),
+        ("run plan.yaml --run-dir run", 2),
         ("explain --story run", 2),
         ("replan run --optimizer sequential", 2),
     ):
