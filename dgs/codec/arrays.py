@@ -12,6 +12,7 @@ array([0, 1, 2], dtype=int16)
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,12 +73,21 @@ def _with_one_nan(flat: AnyArray) -> AnyArray:
 def _view(content: Any) -> AnyArray:
     text, shape, data = content
     dtype = np.dtype(str(text))
-    flat = np.frombuffer(data, dtype) if data else np.empty(0, dtype)
-    return flat.reshape(shape)
+    return np.frombuffer(data, dtype).reshape(shape) if data else _empty(shape, dtype)
+
+
+def _empty(shape: Any, dtype: np.dtype[Any]) -> AnyArray:
+    """Return an array without items. NumPy would allocate one item, which the data may say is of any size."""
+    if 0 not in shape:
+        raise CodecError(problem=f"an array of shape {shape} has no data")
+    return np.ndarray(shape, dtype, bytearray())
 
 
 def _from_array(content: Any) -> AnyArray:
-    return _from_fields(content) if isinstance(content[0], dict) else _view(content).copy()
+    if isinstance(content[0], dict):
+        return _from_fields(content)
+    array = _view(content)
+    return array.copy() if array.size else array
 
 
 def _check_padding(dtype: np.dtype[Any]) -> None:
@@ -102,9 +112,10 @@ def _from_fields(content: Any) -> AnyArray:
     columns = dict(zip(dtype.names or (), map(_from_array, parts), strict=True))
     if dtype.hasobject or any(part.shape != (*shape, *dtype[name].shape) for name, part in columns.items()):
         raise CodecError(problem=f"the fields of an array do not fit its shape {shape}")
-    array = np.zeros(shape, dtype)
+    array = _empty(shape, dtype) if 0 in shape else np.zeros(shape, dtype)
     for name, part in columns.items():
-        array[name] = part
+        if array.size:
+            array[name] = part
     return array
 
 
@@ -125,7 +136,38 @@ def _written(table: pa.RecordBatch | pa.Table) -> bytes:
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
+def _is_packed(message: pa.ipc.Message) -> bool:
+    """Whether the body of an IPC message is compressed, so that reading it would allocate more than the data has.
+
+    The metadata is a flatbuffer: tables of optional fields, found through their vtables (Arrow's format/Message.fbs).
+    """
+    data = memoryview(message.metadata)
+
+    def number(form: str, at: int) -> int:
+        return int(struct.unpack_from(form, data, at)[0])
+
+    def field(table: int, index: int) -> int | None:
+        vtable, entry = table - number("<i", table), 4 + 2 * index
+        offset = number("<H", vtable + entry) if entry < number("<H", vtable) else 0
+        return table + offset if offset else None
+
+    def inner(table: int, index: int) -> int:
+        place = field(table, index)
+        if place is None:
+            raise CodecError(problem="Arrow data without a header")
+        return place + number("<I", place)
+
+    root = number("<I", 0)
+    batch = inner(root, 2)
+    if message.type == "dictionary":
+        batch = inner(batch, 1)
+    return field(root, 4) is not None or field(batch, 3) is not None
+
+
 def _read(data: bytes) -> pa.Table:
+    for message in pa.ipc.MessageReader.open_stream(data):
+        if message.type != "schema" and _is_packed(message):
+            raise CodecError(problem="Arrow data in the codec is not compressed")
     with pa.ipc.open_stream(data) as stream:
         table = stream.read_all()
     table.validate(full=True)

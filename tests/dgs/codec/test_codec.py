@@ -5,6 +5,7 @@ import enum
 import subprocess
 import sys
 import time as clock
+import tracemalloc
 from collections import Counter, OrderedDict, defaultdict, deque
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta, timezone
@@ -690,3 +691,49 @@ def _seconds(function, argument):
 
 def test_kind_survives_as_a_key_of_a_dictionary():
     assert round_trip({Kind("a"): 1}) == {"a": 1}
+
+
+@pytest.mark.parametrize("compression", ["zstd", "lz4"])
+@pytest.mark.parametrize("code", [35, 36, 37, 38])
+@pytest.mark.parametrize("in_dictionary", [False, True])
+def test_compressed_arrow_data_is_refused_before_it_is_unpacked(compression, code, in_dictionary):
+    column = pa.array(np.zeros(2**20))
+    column = pa.DictionaryArray.from_arrays(pa.array([0]), column) if in_dictionary else column
+    batch = pa.record_batch({"": column})
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
+        writer.write_batch(batch)
+    data = msgpack.packb({code: sink.getvalue().to_pybytes()})
+    assert len(data) < 2**17
+    before = pa.total_allocated_bytes()
+    with pytest.raises(CodecError, match="not compressed"):
+        codec.decode(data)
+    assert pa.total_allocated_bytes() - before < 2**20
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        ["|V2000000000", [0], b""],
+        ["<U500000000", [0], b""],
+        ["|V2000000000", [0, 7], b""],
+        ["<i8", [0, 2**40], b""],
+    ],
+)
+@pytest.mark.parametrize("code", [30, 31])
+def test_an_array_without_items_allocates_none(code, content):
+    data = msgpack.packb({code: content})
+    tracemalloc.start()
+    try:
+        assert codec.decode(data).size == 0
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("content", [["|V2000000000", [], b""], ["<i8", [5], b""], ["<i8", [-1], b""]])
+@pytest.mark.parametrize("code", [30, 31, 32])
+def test_an_array_with_items_but_no_data_is_refused(code, content):
+    with pytest.raises(CodecError):
+        codec.decode(msgpack.packb({code: content}))

@@ -14,7 +14,7 @@ import pytest
 
 from dgs.errors import InvalidError, MalformedRowError
 from dgs.workers.sources.readers import csv as csv_reader
-from tests.workers.reading import events, stream
+from tests.workers.reading import events, opened, readings, stream
 
 ROWS = b"ts,a\n1,1\n2,2\n"
 LINES = b'{"ts": 1, "a": 1}\n{"ts": 2, "a": 2}\n'
@@ -82,7 +82,8 @@ CSV = {
     "year that fits no 64 bits": ("a.csv", b"ts,a\n31.12.9999,1\n", {"ts": {"column": "ts", "format": "%d.%m.%Y"}}, 0, "does not fit into 64 bits"),
     "open quote": ("a.csv", b'ts,a\n1,x\n2,"y\n3,z\n', STR, 0, "a quotation mark is never closed"),
     "open quote in a long file": ("a.csv", b'ts,a\n1,"x\n' + b"2,y\n" * 500_000, STR, None, "a quotation mark is never closed"),
-    "a line of 3 MB": ("a.csv", b"ts,a\n1," + b"x" * 3_000_000 + b"\n", STR, 0, "a record is longer than"),
+    "open quote in 30 MB": ("a.csv", b'ts,a\n1,"x\n' + b"2,y\n" * 7_000_000, STR, None, "quotation mark"),
+    "a line of 3 MB": ("a.csv", b"ts,a\n1," + b"x" * 3_000_000 + b"\n", STR, 0, "a line of more than"),
     "a header of 3 MB": ("a.csv", b"ts,a," + b"x," * 1_500_000 + b"\n", STR, 0, "a line of more than"),
     "quoted line breaks before": ("a.csv", b'ts,a\n1,"x\n\ny"\n\n2,z,z\n', STR, 1, "(a.csv, line 6)"),
     "no header": ("a.csv", b"1,1\n2,x\n", {**INT, "header": ["ts", "a"]}, 1, "(a.csv, line 2)"),
@@ -234,3 +235,13 @@ def test_times_before_1970_and_without_a_zone_are_what_they_say(tmp_path):
 def test_an_empty_file_is_an_empty_stream(tmp_path, form):
     (tmp_path / "a").write_bytes(b"")
     assert events(stream({form: {"path": "a"}}), base_dir=tmp_path) == []
+
+
+def test_stray_quotation_marks_in_a_long_file_are_text(tmp_path):
+    rows = 1_200_000
+    (tmp_path / "a.csv").write_bytes(b'ts,a\n1,5" pipe\n' + b"2,y\n" * rows)
+    config = stream({"csv": {"path": "a.csv"}}, payload="a")
+    found = [
+        len(batch) for reading in readings(opened(config, base_dir=tmp_path)) for batch in reading.batches
+    ]
+    assert sum(found) == rows + 1

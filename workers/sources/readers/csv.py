@@ -28,7 +28,7 @@ from dgs.workers.sources.readers.csv_cells import (
     DoesNotFitError,
     RaggedRows,
 )
-from dgs.workers.sources.readers.csv_lines import Lines, header
+from dgs.workers.sources.readers.csv_lines import LONGEST_LINE, Lines, header
 from dgs.workers.sources.readers.files import FileProblemError, TextFile, undecodable
 from dgs.workers.sources.rows import Arrivals, Place, RawRows
 from dgs.workers.sources.shaping.mapping import Mapping as RowMapping
@@ -121,7 +121,8 @@ class CsvReader:
             strings_can_be_null=config.nulls is not None,
             quoted_strings_can_be_null=config.nulls is None,
         )
-        with TextFile(file.path, config.encoding) as text:
+        checks = file.lines.check_quotes
+        with TextFile(file.path, config.encoding, longest=LONGEST_LINE, check_quotes=checks) as text:
             try:
                 reader = arrow_csv.open_csv(text, read, parse, convert)
                 waiting: pa.RecordBatch | None = None
@@ -133,9 +134,7 @@ class CsvReader:
                 if "Empty CSV file" in str(error):
                     return
                 if "straddling object" in str(error):
-                    problem = (
-                        f"a record is longer than {BLOCK_BYTES:,} bytes: is a quotation mark never closed?"
-                    )
+                    problem = f"it has a record of more than {BLOCK_BYTES:,} bytes: is a quotation mark never closed?"
                     raise FileProblemError(problem) from None
                 raise
             if text.quotes % 2:

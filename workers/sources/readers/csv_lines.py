@@ -33,7 +33,7 @@ def _is_text(name: str) -> bool:
     return not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
-csv.field_size_limit(max(csv.field_size_limit(), 1 << 24))
+csv.field_size_limit(max(csv.field_size_limit(), 1 << 21))
 
 
 class Lines:

@@ -19,7 +19,7 @@ import glob
 import gzip
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, Any
@@ -27,6 +27,8 @@ from typing import IO, Any
 from dgs.errors import MissingInputError
 
 CHUNK_BYTES = 1 << 16
+MOST_LINES = 4
+"""So many times the longest line may lie between two quotation marks until one is looked for that is never closed."""
 _SIGNATURES = {
     b"\x1f\x8b": "gzip",
     b"PK\x03\x04": "zip",
@@ -92,10 +94,18 @@ class TextFile(io.RawIOBase):
     """A text file as UTF-8 without a byte order mark: unpacked by its name, decoded from its encoding.
 
     Bytes that are not text in the encoding come as bytes that are not UTF-8, so that their rows can be named.
-    `quotes` counts the quotation marks read. `read` raises FileProblemError for a file that is not text at all.
+    `quotes` counts the quotation marks read. `read` raises FileProblemError for a file that is not text at all, and for a line of more
+    than `longest` bytes. `check_quotes` is called once if a quotation mark may have been open for long; it raises if one is.
     """
 
-    def __init__(self, path: Path, encoding: str) -> None:
+    def __init__(
+        self,
+        path: Path,
+        encoding: str,
+        *,
+        longest: int | None = None,
+        check_quotes: Callable[[], None] | None = None,
+    ) -> None:
         self._file = opened(path)
         name = codecs.lookup(encoding).name
         self._decoder = None
@@ -106,7 +116,8 @@ class TextFile(io.RawIOBase):
             self._decoder = codecs.getincrementaldecoder(encoding)("strict" if strict else "dgs.no_text")
         self._path, self._encoding = path, encoding
         self._at_start, self._is_over = True, False
-        self.quotes = self.passed = 0
+        self._longest, self._check_quotes = longest, check_quotes
+        self.quotes = self.passed = self._in_line = self._in_record = 0
 
     def readable(self) -> bool:
         """Return True: it can be read."""
@@ -124,7 +135,19 @@ class TextFile(io.RawIOBase):
                 f"encoding than {self._encoding}, such as `encoding: utf-16`"
             )
         self.passed += len(piece)
+        if self._longest is not None:
+            self._check_length(piece, self._longest)
         return piece
+
+    def _check_length(self, piece: bytes, longest: int) -> None:
+        end = max(piece.rfind(b"\n"), piece.rfind(b"\r"))
+        self._in_line = len(piece) - end - 1 if end >= 0 else self._in_line + len(piece)
+        if self._in_line > longest:
+            raise FileProblemError(f"it has a line of more than {longest:,} bytes")
+        self._in_record = 0 if end >= 0 and self.quotes % 2 == 0 else self._in_record + len(piece)
+        if self._in_record > MOST_LINES * longest and self._check_quotes is not None:
+            self._check_quotes()
+            self._check_quotes = None
 
     def _piece(self, size: int) -> bytes:
         try:
@@ -151,7 +174,10 @@ class TextFile(io.RawIOBase):
         while piece := self.read(CHUNK_BYTES):
             first, *others = piece.split(b"\n")
             size += len(first)
-            rest = rest + first if size <= longest else bytearray()
+            if size <= longest:
+                rest += first
+            else:
+                rest = bytearray()
             if others:
                 yield bytes(rest) if size <= longest else None
                 yield from (line if len(line) <= longest else None for line in others[:-1])

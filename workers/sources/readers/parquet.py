@@ -11,6 +11,11 @@ from dgs.errors import DgsError
 from dgs.workers.sources.rows import Place, RawRows
 from dgs.workers.sources.shaping.mapping import Mapping, malformed
 
+BATCH_BYTES = 1 << 26
+"""So many bytes of unpacked columns are read at once, about, however few rows they are."""
+MOST_UNPACKED = 1000
+"""A row group that unpacks to more than `BATCH_BYTES` may be at most so many times as large as in the file."""
+
 
 class ParquetReader:
     """Reads the files of one stream one after the other."""
@@ -42,9 +47,8 @@ class ParquetReader:
         with pq.ParquetFile(path) as file:
             wanted = self._mapping.needed(file.schema_arrow.names, str(path))
             groups = self._groups_from(file)
-            for batch in file.iter_batches(
-                self._batch_rows, row_groups=groups, columns=wanted, use_threads=False
-            ):
+            batch_rows = min(self._batch_rows, _rows_at_once(file, groups, wanted))
+            for batch in file.iter_batches(batch_rows, row_groups=groups, columns=wanted, use_threads=False):
                 before = min(max(self._needed_from - self._row, 0), batch.num_rows)
                 self._row += before
                 batch = batch.slice(before)  # noqa: PLW2901
@@ -70,3 +74,20 @@ class ParquetReader:
             self._row += rows
             groups = groups[1:]
         return groups
+
+
+def _rows_at_once(file: pq.ParquetFile, groups: list[int], wanted: list[str]) -> int:
+    """Return how many rows to read at once, by what the row groups say of their size. Raises ValueError for one that is a bomb."""
+    least = 2**31 - 1
+    for number in groups:
+        group = file.metadata.row_group(number)
+        chunks = [group.column(i) for i in range(group.num_columns)]
+        chunks = [chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] in wanted]
+        unpacked = sum(chunk.total_uncompressed_size for chunk in chunks)
+        packed = sum(chunk.total_compressed_size for chunk in chunks)
+        if unpacked > BATCH_BYTES and unpacked > MOST_UNPACKED * packed:
+            raise ValueError(
+                f"row group {number} unpacks {packed:,} bytes to {unpacked:,}: write it with smaller row groups"
+            )
+        least = min(least, max(1, BATCH_BYTES * group.num_rows // max(unpacked, 1)))
+    return least
