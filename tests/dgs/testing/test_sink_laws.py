@@ -5,6 +5,7 @@ import os
 import sqlite3
 from contextlib import closing
 
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -90,7 +91,9 @@ class Ours(Sink):
         self.config, self.folder = SinkConfig.model_validate(config), folder
 
     def begin(self, generation):
-        discard_unpublished(output_places([self.config], output_dir=self.folder, base_dir=self.folder))
+        discard_unpublished(
+            output_places([self.config], output_dir=self.folder, base_dir=self.folder, run=generation.run)
+        )
 
     def open(self, generation, host):
         self.sink = open_sink(
@@ -132,6 +135,14 @@ def lines_of(folder):
     ]
 
 
+def cells_of(folder):
+    return [
+        value
+        for path in sorted(folder.glob("part-*.csv"))
+        for value in pyarrow.csv.read_csv(path).column(0).to_pylist()
+    ]
+
+
 def rows_of(folder):
     return [
         value
@@ -140,17 +151,23 @@ def rows_of(folder):
     ]
 
 
-@pytest.mark.parametrize(("kind", "read"), [("jsonl", lines_of), ("parquet", rows_of)])
-def test_our_files_keep_the_laws(tmp_path, kind, read):
-    check_sink(lambda: OurFiles({kind: {"path": "."}}, tmp_path), lambda: read(tmp_path))
+FILES = [("jsonl", lines_of), ("csv", cells_of), ("parquet", rows_of), ("spark", rows_of)]
+MODES = pytest.mark.parametrize("mode", [None, "append"])
 
 
-def test_our_database_keeps_the_laws(tmp_path):
+@MODES
+@pytest.mark.parametrize(("kind", "read"), FILES)
+def test_our_files_keep_the_laws(tmp_path, kind, read, mode):
+    check_sink(lambda: OurFiles({kind: {"path": ".", "mode": mode}}, tmp_path), lambda: read(tmp_path))
+
+
+@MODES
+def test_our_database_keeps_the_laws(tmp_path, mode):
     def read():
         with closing(sqlite3.connect(tmp_path / "out.db")) as db:
             return [json.loads(value) for (value,) in db.execute("SELECT value FROM outputs ORDER BY seq")]
 
-    check_sink(lambda: Ours({"sqlite": {"path": "out.db"}}, tmp_path), read)
+    check_sink(lambda: Ours({"sqlite": {"path": "out.db", "mode": mode}}, tmp_path), read)
 
 
 # mutants: each breaks one law

@@ -110,8 +110,30 @@ def write_parquet(folder):
     return {"parquet": {"path": "rows.parquet"}}
 
 
-def write_log(folder):
-    writer = LogWriter(folder / "log", "s", "w")
+def write_generator(folder):
+    (folder / "gen.py").write_text(
+        f"ROWS = {ROWS}\n\n\ndef rows():\n"
+        "    for start in range(0, len(ROWS), 7):\n"
+        "        part = ROWS[start : start + 7]\n"
+        '        yield {"ts": [ts for ts, _ in part], "value": [value for _, value in part]}\n'
+    )
+    return {"generator": {"ref": "gen.py:rows"}}
+
+
+def write_socket(folder):
+    """Write what the port has taken until the end of its stream."""
+    write_log(folder, "socket:s")
+    return {"socket": {"port": 0, "log": "log"}}
+
+
+def write_spark(folder):
+    """Write what the query has given until it ended; a host reads no more of it."""
+    write_log(folder, "spark:s")
+    return {"spark": {"format": "csv", "path": "in", "log": "log"}}
+
+
+def write_log(folder, owner="w"):
+    writer = LogWriter(folder / "log", "s", owner)
     for number in range(0, len(ROWS), 8):
         part = ROWS[number : number + 8]
         writer.append(number // 8, {"ts": [ts for ts, _ in part], "value": [value for _, value in part]})
@@ -128,10 +150,20 @@ def make_custom(_folder):
     }
 
 
-OURS = [write_csv, write_jsonl, write_parquet, write_log, make_custom, lambda _folder: {"memory": "data"}]
+OURS = {
+    "csv": write_csv,
+    "jsonl": write_jsonl,
+    "parquet": write_parquet,
+    "generator": write_generator,
+    "log": write_log,
+    "socket": write_socket,
+    "spark": write_spark,
+    "custom": make_custom,
+    "memory": lambda _folder: {"memory": "data"},
+}
 
 
-@pytest.mark.parametrize("written", OURS, ids=["csv", "jsonl", "parquet", "log", "custom", "memory"])
+@pytest.mark.parametrize("written", OURS.values(), ids=OURS)
 def test_our_own_sources_keep_the_laws(tmp_path, written):
     source = written(tmp_path)
     check_source(lambda: Declared(source, tmp_path))
