@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from dgs.api.known_runs import KILLED
 from dgs.errors import DgsError, NoSuchRunError, UsageError
-from dgs.errors.hidden_values import masked, masked_data
+from dgs.errors.as_data import as_data
+from dgs.errors.hidden_values import masked
 from dgs.workers.runtime import steady_clock
 
 if TYPE_CHECKING:
@@ -89,17 +90,10 @@ def failure(launch: Launch, started: float, error: BaseException) -> dict[str, A
 
 
 def error_data(error: BaseException) -> dict[str, Any]:
-    """Return an error as data: its code, its sentence and its facts."""
+    """Return an error as data: see `dgs.errors.as_data`. Of what is not an error of ours, the sentence."""
     if not isinstance(error, DgsError):
         return {"code": None, "message": masked(f"{type(error).__name__}: {error}")}
-    facts = {name: value for name, value in error.facts.items() if name != "trace"}
-    trace = masked(error.facts.get("trace") or "")
-    message = str(error).removeprefix(trace).lstrip("\n")
-    plain = {
-        name: value if isinstance(value, (int, float, type(None))) else masked(str(masked_data(value)))
-        for name, value in facts.items()
-    }
-    return {"code": error.code, "message": message, "facts": plain, **({"trace": trace} if trace else {})}
+    return as_data(error)
 
 
 def _about(prepared: Prepared, started: float) -> dict[str, Any]:

@@ -138,8 +138,9 @@ def print_table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
 def print_usage_error(message: str) -> None:
     """Print the object for a bad command line. Typer prints the message on stderr."""
     from dgs.errors import UsageError
+    from dgs.errors.as_data import as_data
 
-    print_json({"error": {"code": UsageError.code, "message": message, "facts": {}}, "run_dir": None})
+    print_json({"error": as_data(UsageError(message=message)), "run_dir": None})
 
 
 def show_path(path: Path) -> str:
