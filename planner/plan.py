@@ -13,7 +13,7 @@ ForkStep(fork='fork', left=0, right=1)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -97,11 +97,12 @@ class PlanNode:
 class Plan:
     """A tree of workers. Immutable; equal when the trees are.
 
-    `optimizer`: the name of its optimizer, None for a plan written by hand.
+    `optimizer`: the name of its optimizer, None for a plan written by hand. `because`: why it was chosen, if there was a choice.
     """
 
     root: PlanNode
     optimizer: str | None = field(default=None, compare=False)
+    because: str | None = field(default=None, compare=False)
 
     def nodes(self) -> Iterator[PlanNode]:
         """Yield all nodes, parents first."""
@@ -162,3 +163,9 @@ def renumbered(root: PlanNode) -> PlanNode:
     """Return the tree with ids w0, w1, ... in the order of `walk`, as optimizers number it."""
     numbers = iter(range(sum(1 for _ in root.walk()) - 1, -1, -1))
     return rebuilt(root, lambda node, below: replace(node, id=f"w{next(numbers)}", children=below))
+
+
+def is_accumulating(node: PlanNode, kinds: Collection[str]) -> bool:
+    """Return whether everything in a subtree is of these kinds, which accumulate: then it answers with partial states."""
+    tags = node.subtree_tags().tags()
+    return bool(kinds) and bool(tags) and not tags.others and all(name in kinds for name, _ in tags.kinds)

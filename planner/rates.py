@@ -38,6 +38,30 @@ def node_rates(plan: Plan, streams: Iterable[Stream]) -> NodeRates:
     return rates
 
 
+def kind_rates(plan: Plan, streams: Iterable[Stream]) -> dict[tuple[str, str, str | None], float]:
+    """Return the rate of each node, stream and kind; kinds that are not known are None."""
+    rates: dict[tuple[str, str, str | None], float] = {}
+    for stream in streams:
+        parts = {
+            (node.id, name): part
+            for node in plan.nodes()
+            for part, name in by_kind(node.tags.stream(stream.id))
+        }
+        for (node_id, name), rate in shares(stream, parts):
+            key = (node_id, stream.id, name)
+            rates[key] = rates.get(key, 0.0) + rate
+    return rates
+
+
+def by_kind(tags: TagSet) -> Iterator[tuple[TagSet, str | None]]:
+    """Yield the parts of a tag set by kind; a set that holds unknown kinds is one part."""
+    if tags.others:
+        yield tags, None
+        return
+    for name, keys in tags.kinds:
+        yield TagSet.from_kinds({name: keys}), name
+
+
 def totals(rates: NodeRates) -> dict[str, float]:
     """Return the rate of each node over all streams."""
     return {node_id: sum(streams.values()) for node_id, streams in rates.items()}

@@ -46,10 +46,11 @@ class Machine:
 
 @dataclass(frozen=True)
 class Topology:
-    """Streams in their declared order, and machines."""
+    """Streams in their declared order, and machines. `hosts`: processes that workers are shared among."""
 
     streams: Sequence[Stream]
     machines: Sequence[Machine] = (Machine("local"),)
+    hosts: int = 1
 
     def impl_tags(self) -> ImplTagSet:
         """Return the implementation tags of all streams; a plan must own each exactly once."""

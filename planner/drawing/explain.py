@@ -32,7 +32,7 @@ from dgs.model.program import Program
 from dgs.model.tag_sets import TagSet
 from dgs.planner.drawing.labels import some, tag_text
 from dgs.planner.plan import Plan, PlanNode
-from dgs.planner.rates import shares
+from dgs.planner.rates import by_kind, kind_rates
 from dgs.planner.topology import Topology
 
 
@@ -60,7 +60,7 @@ class Explanation:
 
 def explain(plan: Plan, program: Program, topology: Topology) -> list[Explanation]:
     """Return one explanation per worker, stream and kind, in the order of the plan."""
-    rates = _rates(plan, topology)
+    rates = kind_rates(plan, topology.streams)
     total = sum(rates.values())
     below = _subtrees(plan)
     found = []
@@ -68,7 +68,7 @@ def explain(plan: Plan, program: Program, topology: Topology) -> list[Explanatio
         parent = plan.parent(node.id)
         beside = tuple(child.id for child in parent.children if child is not node) if parent else ()
         for stream, tags in node.tags.streams:
-            for part, name in _by_kind(tags):
+            for part, name in by_kind(tags):
                 rate = rates.get((node.id, stream, name), 0.0)
                 found.append(
                     Explanation(
@@ -114,20 +114,6 @@ def _lines(one: Explanation) -> Iterator[str]:
         yield f"    waits for {some([f'{other} of {node}' for node, other in one.waits_for.items()])}, on which it depends"
 
 
-def _rates(plan: Plan, topology: Topology) -> dict[tuple[str, str, str | None], float]:
-    rates: dict[tuple[str, str, str | None], float] = {}
-    for stream in topology.streams:
-        parts = {
-            (node.id, name): part
-            for node in plan.nodes()
-            for part, name in _by_kind(node.tags.stream(stream.id))
-        }
-        for (node_id, name), rate in shares(stream, parts):
-            key = (node_id, stream.id, name)
-            rates[key] = rates.get(key, 0.0) + rate
-    return rates
-
-
 def _subtrees(plan: Plan) -> dict[str, ImplTagSet]:
     found: dict[str, ImplTagSet] = {}
     for node in reversed(list(plan.nodes())):
@@ -138,15 +124,6 @@ def _subtrees(plan: Plan) -> dict[str, ImplTagSet]:
     return found
 
 
-def _by_kind(tags: TagSet) -> Iterator[tuple[TagSet, str | None]]:
-    """Yield the parts of a tag set by kind; a set that holds unknown kinds is one part."""
-    if tags.others:
-        yield tags, None
-        return
-    for name, keys in tags.kinds:
-        yield TagSet.from_kinds({name: keys}), name
-
-
 def _dependents(
     tags: TagSet, nodes: Sequence[PlanNode], whole: Mapping[str, ImplTagSet] | None, dependence: Dependence
 ) -> dict[str, str]:
@@ -154,7 +131,7 @@ def _dependents(
     found = {}
     for node in nodes:
         theirs = (whole[node.id] if whole else node.tags).tags()
-        parts = [tag_text(part) for part, _ in _by_kind(theirs) if dependence.between(tags, part)]
+        parts = [tag_text(part) for part, _ in by_kind(theirs) if dependence.between(tags, part)]
         if parts:
             found[node.id] = some(parts)
     return found

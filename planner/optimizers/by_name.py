@@ -18,12 +18,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from dgs.errors import InternalError, UsageError
 from dgs.model.program import Program
 from dgs.planner.optimizers.atoms import CLASSES_PER_LEAF, MAX_CLASSES, atoms
+from dgs.planner.optimizers.cheapest import proposals
+from dgs.planner.optimizers.exhaustive import all_trees
 from dgs.planner.optimizers.fitting import fitted
 from dgs.planner.optimizers.graph import DependenceGraph
 from dgs.planner.optimizers.greedy import greedy_tree
@@ -33,6 +35,8 @@ from dgs.planner.optimizers.shaping import bound_fan_out, merge_leaves, one_side
 from dgs.planner.optimizers.tag_tree import TagTree, leaf, to_plan_node
 from dgs.planner.placement import placed
 from dgs.planner.plan import Plan
+from dgs.planner.prediction.choice import fastest
+from dgs.planner.prediction.costs import TYPICAL, Costs
 from dgs.planner.topology import Topology
 from dgs.planner.validity import violations
 from dgs.planner.validity.violations import listing
@@ -47,31 +51,47 @@ class Options:
     max_fan_out: int
 
 
-Optimizer = Callable[[DependenceGraph, Program, Options], TagTree]
-"""Turns the dependence graph of the atoms into a tag tree whose sibling subtrees are independent."""
+Optimizer = Callable[[DependenceGraph, Program, Options], Iterable[TagTree]]
+"""Turns the dependence graph of the atoms into tag trees whose sibling subtrees are independent: of several the cheapest is taken."""
 
 
-def _sequential(graph: DependenceGraph, *_: object) -> TagTree:
+def _sequential(graph: DependenceGraph, *_: object) -> Iterator[TagTree]:
     """One worker."""
-    return leaf(graph.atoms)
+    yield leaf(graph.atoms)
 
 
-def _greedy(graph: DependenceGraph, program: Program, options: Options) -> TagTree:
+def _greedy(graph: DependenceGraph, program: Program, options: Options) -> Iterator[TagTree]:
     """Appendix B, then leaves merged down to the number of CPUs, then a bounded fan-out."""
     tree = merge_leaves(one_sided(greedy_tree(graph), program), options.max_leaves)
-    return bound_fan_out(tree, options.max_fan_out)
+    yield bound_fan_out(tree, options.max_fan_out)
 
 
-def _random(graph: DependenceGraph, program: Program, options: Options) -> TagTree:
+def _random(graph: DependenceGraph, program: Program, options: Options) -> Iterator[TagTree]:
     """Return a random tree."""
     bounds = {"max_leaves": options.max_leaves, "max_fan_out": options.max_fan_out}
     tree = merge_leaves(
         one_sided(random_tree(graph, seed=options.seed, **bounds), program), options.max_leaves
     )
-    return bound_fan_out(tree, options.max_fan_out)
+    yield bound_fan_out(tree, options.max_fan_out)
 
 
-OPTIMIZERS: Mapping[str, Optimizer] = {"greedy": _greedy, "random": _random, "sequential": _sequential}
+def _cost(graph: DependenceGraph, program: Program, options: Options) -> Iterator[TagTree]:
+    """Yield one worker, and trees with more leaves."""
+    yield from proposals(graph, program, max_leaves=options.max_leaves, max_fan_out=options.max_fan_out)
+
+
+def _exhaustive(graph: DependenceGraph, *_: object) -> Iterator[TagTree]:
+    """Yield every tree."""
+    yield from all_trees(graph)
+
+
+OPTIMIZERS: Mapping[str, Optimizer] = {
+    "cost": _cost,
+    "exhaustive": _exhaustive,
+    "greedy": _greedy,
+    "random": _random,
+    "sequential": _sequential,
+}
 DEFAULT = "greedy"
 RANDOM_LEAVES = 16
 """Default bound on the leaves of random plans: their shapes should not depend on the machine."""
@@ -85,21 +105,26 @@ def plan(
     seed: int = 0,
     max_leaves: int | None = None,
     max_fan_out: int = 8,
+    costs: Costs = TYPICAL,
 ) -> Plan:
     """Return a valid plan by the optimizer of that name. `max_leaves` defaults to the number of CPUs (random plans: 16).
+
+    `costs` are for the optimizer `cost`, which compares plans by what they are predicted to cost.
 
     Raises UsageError for an unknown optimizer or bound, NoPlanError if the initial state type does not handle all tags.
     """
     options = _options(topology, name, seed, max_leaves, max_fan_out)
     classes = min(MAX_CLASSES, CLASSES_PER_LEAF * max(options.max_leaves, topology.cpus))
     graph = DependenceGraph(atoms(topology, program, classes=classes), program.dependence)
-    tree = (
+    trees = (
         OPTIMIZERS[name](graph, program, options)
         if graph.atoms and program.fork_joins()
-        else leaf(graph.atoms)
+        else [leaf(graph.atoms)]
     )
-    root = match(to_plan_node(fitted(tree, program)), program)
-    made = placed(Plan(root, optimizer=name), topology)
+    plans = [
+        placed(Plan(match(to_plan_node(fitted(tree, program)), program), name), topology) for tree in trees
+    ]
+    made = plans[0] if len(plans) == 1 else fastest(plans, program, topology, costs)
     wrong = violations(made, program, topology)
     if wrong:
         raise InternalError(problem=f"optimizer {name} made an invalid plan:\n{listing(wrong)}")

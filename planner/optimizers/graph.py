@@ -185,6 +185,11 @@ class Components:
             self._members[hub].append(i)
         return merged
 
+    def touched(self, i: int) -> set[int]:
+        """Return the representatives of the components that atom i would connect; nothing changes."""
+        around = [j for hub in self._graph.asks[i] for j in self._members[hub]]
+        return {self.find(j) for j in (*around, *(j for j in self._graph.pairs[i] if j in self._parent))}
+
     def _merge(self, members: Iterable[int], i: int) -> Iterator[int]:
         for j in members:
             root = self.find(j)

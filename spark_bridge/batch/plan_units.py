@@ -31,9 +31,8 @@ from typing import Any
 
 from dgs.model.program import Program, State
 from dgs.model.user_code import UserCode
-from dgs.planner.plan import Plan, PlanNode
+from dgs.planner.plan import Plan, PlanNode, is_accumulating
 from dgs.workers.protocol.forking import Forking
-from dgs.workers.protocol.worker import is_accumulating
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ class Division:
         return tuple(below for child in node.children for below in child.walk() if below.tags)
 
     def _accumulates(self, node: PlanNode) -> bool:
-        return is_accumulating(node, self._program)
+        return is_accumulating(node, self._program.accumulating)
 
     def _takers(self, node: PlanNode) -> list[int]:
         return [i for i, child in enumerate(node.children) if not self._accumulates(child)]

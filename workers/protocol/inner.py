@@ -18,7 +18,7 @@ from typing import Any
 
 from dgs.model.order import BEGIN, OrderKey
 from dgs.model.program import Program
-from dgs.planner.plan import PlanNode
+from dgs.planner.plan import PlanNode, is_accumulating
 from dgs.workers.protocol.folding.fold import NOTHING
 from dgs.workers.protocol.forking import Forking
 from dgs.workers.protocol.lanes import Lanes
@@ -26,7 +26,7 @@ from dgs.workers.protocol.messages import Effect, ForkedState, Frontiers, JoinAn
 from dgs.workers.protocol.pending import OwnEvents, ParentRequests, Pending, Synchronisation
 from dgs.workers.protocol.releases import Release
 from dgs.workers.protocol.window import Clock, Window, no_time
-from dgs.workers.protocol.worker import Worker, is_accumulating
+from dgs.workers.protocol.worker import Worker
 
 MOST_REQUESTS = 4096
 """At most this many requests of the parent are passed on at once in an accumulating subtree."""
@@ -299,4 +299,4 @@ class KeepingInner(Inner):
 
 def takers(node: PlanNode, program: Program) -> list[int]:
     """Return the positions of the children that need a part of the state. An accumulating subtree needs none."""
-    return [i for i, child in enumerate(node.children) if not is_accumulating(child, program)]
+    return [i for i, child in enumerate(node.children) if not is_accumulating(child, program.accumulating)]

@@ -15,7 +15,7 @@ from dgs.errors import InternalError
 from dgs.model.order import OrderKey
 from dgs.model.program import Program
 from dgs.model.user_code import UserCode
-from dgs.planner.plan import PlanNode
+from dgs.planner.plan import PlanNode, is_accumulating
 from dgs.workers.protocol.folding.fold import NOTHING, Folder
 from dgs.workers.protocol.folding.skipping import Skipping
 from dgs.workers.protocol.lanes import Lanes
@@ -51,7 +51,7 @@ class Worker(ABC):
         folding: type[Folder | Skipping] = Skipping if skips else Folder
         self._folder = folding(program, types[node.state_type], node.id)
         self._program = program
-        self._accumulates = self.parent is not None and is_accumulating(node, program)
+        self._accumulates = self.parent is not None and is_accumulating(node, program.accumulating)
         self._state: Any = self._identity() if self._accumulates else NOTHING
         self._snapshots_wanted = 0
         self._epoch = 0  # at the root: the last epoch that was closed
@@ -181,10 +181,3 @@ class Worker(ABC):
 
     def _identity(self) -> Any:
         return UserCode(self._program, self.id).call("identity", self._program.identity)
-
-
-def is_accumulating(node: PlanNode, program: Program) -> bool:
-    """Return whether all tags of a subtree accumulate. Such a subtree answers with partial states and waits for no fork."""
-    kinds = program.accumulating
-    tags = node.subtree_tags().tags()
-    return bool(kinds) and bool(tags) and not tags.others and all(name in kinds for name, _ in tags.kinds)

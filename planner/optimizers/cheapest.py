@@ -1,0 +1,99 @@
+"""The `cost` optimizer: of many tag trees, those that greedy would make and others, the one whose plan is predicted to be the fastest.
+
+Greedy looks at rates alone. Here it is one of several proposals: with each number of leaves, and with its rare tags lowered
+into leaves where they separate nothing. One worker is a proposal, too, and often the best.
+
+>>> from dgs.model.dependence import ALWAYS, Dependence
+>>> from dgs.planner.optimizers.atoms import Atom
+>>> atoms = [Atom("v", "value", i, rate=9.0) for i in range(2)] + [Atom("b", "barrier", rate=2.0), Atom("v", "value", 2, rate=1.0)]
+>>> graph = DependenceGraph(atoms, Dependence(("barrier", "value", ALWAYS)))
+>>> tree = greedy_tree(graph)
+>>> [str(atom) for atom in tree.own], [str(atom) for atom in lowered(graph, tree).own]
+(['value(2)@v', 'barrier@b'], ['barrier@b'])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from dgs.model.program import Program
+from dgs.planner.optimizers.atoms import Atom
+from dgs.planner.optimizers.graph import Components, DependenceGraph
+from dgs.planner.optimizers.greedy import greedy_tree
+from dgs.planner.optimizers.shaping import bound_fan_out, merge_leaves, one_sided
+from dgs.planner.optimizers.tag_tree import TagTree, branch, leaf
+
+ALL_COUNTS = 4
+"""Up to so many leaves every number is tried; then steps of half as many more."""
+
+MOST_WORK = 200_000
+"""Atoms that are looked at before lowering ends: deep trees have many subtrees."""
+
+
+def proposals(
+    graph: DependenceGraph, program: Program, *, max_leaves: int, max_fan_out: int
+) -> Iterator[TagTree]:
+    """Yield one worker, then trees with more and more leaves."""
+    yield leaf(graph.atoms)
+    greedy = greedy_tree(graph)
+    for whole in (greedy, lowered(graph, greedy)):
+        tree = one_sided(whole, program)
+        for count in _counts(min(max_leaves, tree.leaf_count)):
+            yield bound_fan_out(merge_leaves(tree, count), max_fan_out)
+
+
+def _counts(most: int) -> Iterator[int]:
+    count = 2
+    while count < most:
+        yield count
+        count += 1 if count < ALL_COUNTS else count // 2
+    if most > 1:
+        yield most
+
+
+def lowered(graph: DependenceGraph, tree: TagTree) -> TagTree:
+    """Return the tree with every atom as low as it can be: one that depends on nothing below its node becomes a leaf there.
+
+    One that depends on a single child's subtree moves into that. The most frequent atoms go first.
+    """
+    number = {id(atom): i for i, atom in enumerate(graph.atoms)}
+    work, waiting, order = 0, [tree], list[tuple[TagTree, list[Atom], list[TagTree]]]()
+    while waiting:
+        node = waiting.pop()
+        work += sum(1 for _ in node.atoms())
+        is_done = not node.children or work > MOST_WORK
+        own, children = (list(node.own), list(node.children)) if is_done else _lowered(graph, node, number)
+        order.append((node, own, children))
+        waiting.extend(children)
+    built: dict[int, TagTree] = {}
+    for node, own, children in reversed(order):
+        built[id(node)] = branch(own, [built.pop(id(child)) for child in children])
+    return built[id(tree)]
+
+
+def _lowered(
+    graph: DependenceGraph, node: TagTree, number: Mapping[int, int]
+) -> tuple[list[Atom], list[TagTree]]:
+    """Return the own atoms that a node keeps, and its children with the others."""
+    parts, children = Components(graph), list(node.children)
+    place: dict[int, int] = {}
+    for position, child in enumerate(children):
+        inside = [number[id(atom)] for atom in child.atoms()]
+        for i in inside:
+            parts.add(i)
+        place.update(dict.fromkeys(map(parts.find, inside), position))
+    kept = []
+    for atom in sorted(node.own, key=lambda atom: -atom.rate):
+        i = number[id(atom)]
+        near = {place[root] for root in parts.touched(i)}
+        if len(near) > 1:
+            kept.append(atom)
+            continue
+        parts.add(i)
+        place[i] = near.pop() if near else len(children)
+        if place[i] == len(children):
+            children.append(leaf([atom]))
+        else:
+            below = children[place[i]]
+            children[place[i]] = branch((atom, *below.own), below.children)
+    return kept, children

@@ -1,0 +1,64 @@
+"""Costs: the seconds that events, synchronisations and messages take on one machine, with one program.
+
+>>> costs = Costs(kinds={"value": 2e-6})
+>>> costs.event("value"), costs.event("barrier") == Costs().event("barrier")
+(2e-06, True)
+>>> Costs(synchronisation=-1.0)
+Traceback (most recent call last):
+dgs.errors.UsageError: the cost `synchronisation` is -1.0 s: a cost is a number of seconds, at least 0
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+
+from dgs.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Seconds of one core, but for `hop`, which is seconds of waiting. The defaults are those of a small server of 2025.
+
+    `kinds`: one `update` of an event of a kind, `update` of kinds that are not there. `columns`: one event in `update_batch`, None
+    for a program without. `stretch`: what each run of events of one lane costs besides; `merge`: what each event costs where
+    lanes alternate so often that they are merged. `read`: reading and ordering an event. `output`: writing one.
+
+    `fork`, `join`: the user's functions on a typical state; `state_bytes`: the size of that.
+    `synchronisation`: asking one child for its state and giving it back; `window`: the same where the child accumulates.
+    `message`: sending and taking a frame between two hosts; `byte`: each byte of it; `hop`: how long it is on its way.
+    """
+
+    kinds: Mapping[str, float] = field(default_factory=dict)
+    update: float = 0.25e-6
+    columns: float | None = None
+    stretch: float = 8e-6
+    merge: float = 0.15e-6
+    read: float = 0.02e-6
+    fork: float = 0.3e-6
+    join: float = 0.3e-6
+    state_bytes: float = 100.0
+    synchronisation: float = 20e-6
+    window: float = 1.5e-6
+    message: float = 60e-6
+    byte: float = 1e-9
+    hop: float = 200e-6
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            value = getattr(self, one.name)
+            for number in value.values() if isinstance(value, Mapping) else [value]:
+                if number is not None and not 0 <= number < math.inf:
+                    message = (
+                        f"the cost `{one.name}` is {number} s: a cost is a number of seconds, at least 0"
+                    )
+                    raise UsageError(message=message)
+
+    def event(self, kind: str) -> float:
+        """Return the seconds of one `update`."""
+        return self.kinds.get(kind, self.update)
+
+
+TYPICAL = Costs()
+"""Where nothing was measured."""

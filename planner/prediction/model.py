@@ -1,0 +1,167 @@
+"""The model: how many events per second a plan processes, and what bounds it.
+
+A worker spends its time on own events, on the stretches that others cut these into, and on synchronisations: with each child for
+each event that needs the states of its children, and for each request from above. Three things bound the whole:
+
+- a *host* is busy with the work of its workers, one at a time;
+- a *machine* has so many cores for its hosts;
+- a *worker* whose children wait for forks stands still while they work and while messages are on their way, and they while it does. So
+  on the path from the root down these times add up. Where a subtree accumulates nobody waits.
+
+The seconds that the busiest of these needs for the events of one second bound the throughput.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dgs.model.program import Program
+from dgs.planner.placement import assign_hosts
+from dgs.planner.plan import Plan, PlanNode
+from dgs.planner.prediction.costs import Costs
+from dgs.planner.prediction.traffic import Between, LaneTraffic, Traffic, traffic
+from dgs.planner.rates import node_rates
+from dgs.planner.topology import Topology
+
+FEW_EVENTS = 32.0
+"""Shorter stretches are folded with `update` even where there is an `update_batch` (`workers/protocol/folding`)."""
+
+SHORT_STRETCH = 16.0
+"""Shorter stretches than this are merged (`workers/protocol/releases.py`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The prediction for a plan: `throughput` in events per second (0 without events), and `limit`, what bounds it, as one clause.
+
+    `synchronised`: the share of the events that need the states of other workers. `bytes_between`: bytes of states between hosts per
+    event. `load`: the share of its time that each host works at this throughput.
+    """
+
+    throughput: float
+    limit: str
+    synchronised: float
+    bytes_between: float
+    load: Mapping[int, float]
+
+
+class Predictor:
+    """Predicts plans of one program on one topology: its host processes and the cores that these share."""
+
+    def __init__(self, program: Program, topology: Topology, costs: Costs) -> None:
+        self._program, self._topology, self._costs = program, topology, costs
+        self._between = Between(program)
+
+    def predict(self, plan: Plan, home: Mapping[str, int] | None = None) -> Prediction:
+        """Return the prediction for a plan. `home`: the host of each worker; else as a run would choose it."""
+        topology = self._topology
+        home = home or assign_hosts(plan, topology.hosts, node_rates(plan, topology.streams))
+        of = traffic(plan, self._program, topology.streams, self._between)
+        return _Model(plan, of, self._costs, home).prediction(topology.cpus)
+
+
+class _Model:
+    """One plan: `own` are the seconds of work of each worker for the events of one second."""
+
+    def __init__(self, plan: Plan, of: Mapping[str, Traffic], costs: Costs, home: Mapping[str, int]) -> None:
+        self._plan, self._traffic, self._costs, self._home = plan, of, costs, home
+        self._own = {node.id: self._work(node) for node in plan.nodes()}
+
+    def prediction(self, cores: int) -> Prediction:
+        hosts: dict[int, float] = {}
+        for worker, work in self._own.items():
+            hosts[self._home[worker]] = hosts.get(self._home[worker], 0.0) + work
+        busiest = max(hosts, key=lambda host: hosts[host])
+        bounds = [
+            (hosts[busiest], f"host {busiest} is always busy"),
+            (sum(hosts.values()) / cores, f"{cores} cores are always busy"),
+            (self._path(), self._blame()),
+        ]
+        seconds, limit = max(bounds, key=lambda bound: bound[0])
+        rate = sum(one.rate for one in self._traffic.values())
+        between = sum(self._asks_between(node) for node in self._plan.nodes()) * self._costs.state_bytes
+        waits = sum(lane.rate for one in self._traffic.values() for lane in one.lanes if lane.synchronises)
+        return Prediction(
+            throughput=rate / seconds if seconds else 0.0,
+            limit=limit,
+            synchronised=waits / rate if rate else 0.0,
+            bytes_between=between / rate if rate else 0.0,
+            load={host: work / seconds for host, work in hosts.items()} if seconds else {},
+        )
+
+    def _work(self, node: PlanNode) -> float:
+        """Return the seconds that a worker works for the events of one second."""
+        mine, costs = self._traffic[node.id], self._costs
+        seconds = self._folding(mine.lanes)
+        if not node.children:
+            return seconds
+        forks = [child for child in node.children if not self._traffic[child.id].accumulates]
+        each = costs.window if not forks else costs.synchronisation
+        user = costs.join * len(node.children) + costs.fork * max(0, len(forks) - 1)
+        seconds += mine.asks * (each * len(node.children) + user)
+        return seconds + self._asks_between(node) * (costs.message + costs.state_bytes * costs.byte)
+
+    def _folding(self, lanes: tuple[LaneTraffic, ...]) -> float:
+        """Return the seconds that folding takes: in stretches by columns, in stretches event by event, or merged."""
+        costs = self._costs
+        rate, pieces = sum(lane.rate for lane in lanes), sum(lane.stretches for lane in lanes)
+        merges = pieces * SHORT_STRETCH > rate and len(lanes) > 1
+        seconds = 0.0
+        for lane in lanes:
+            scalar = costs.event(str(lane.kind))
+            length = lane.rate / lane.stretches if lane.stretches else 0.0
+            fast = costs.columns is not None and length > FEW_EVENTS and not merges
+            each = costs.columns if fast and costs.columns is not None else scalar
+            seconds += lane.rate * (each + costs.read + (costs.merge if merges else 0.0))
+            seconds += 0.0 if merges else lane.stretches * costs.stretch
+        return seconds
+
+    def _asks_between(self, node: PlanNode) -> float:
+        """Return how many states per second cross hosts between a worker and its children; up and, where it forks, down."""
+        far = [child for child in node.children if self._home[child.id] != self._home[node.id]]
+        ways = sum(1 if self._traffic[child.id].accumulates else 2 for child in far)
+        return self._traffic[node.id].asks * ways
+
+    def _path(self) -> float:
+        """Return the seconds that pass for the events of one second on the path of those that wait for each other."""
+        waits: dict[str, float] = {}
+        below: dict[str, dict[int, float]] = {}
+        for node in reversed(list(self._plan.nodes())):
+            work = {self._home[node.id]: self._own[node.id]}
+            for child in node.children:
+                for host, seconds in below[child.id].items():
+                    work[host] = work.get(host, 0.0) + seconds
+            below[node.id] = work
+            beside = max((waits[child.id] for child in node.children), default=0.0)
+            if all(self._traffic[child.id].accumulates for child in node.children):
+                waits[node.id] = max(self._own[node.id], beside)
+            else:
+                rest = {
+                    host: s - (self._own[node.id] if host == self._home[node.id] else 0.0)
+                    for host, s in work.items()
+                }
+                waits[node.id] = self._own[node.id] + self._hops(node) + max(beside, *rest.values())
+        return waits[self._plan.root.id]
+
+    def _hops(self, node: PlanNode) -> float:
+        """Return the seconds that messages of a worker's own synchronisations are on their way: there and back, level by level."""
+        own = sum(lane.rate for lane in self._traffic[node.id].lanes if lane.synchronises)
+        return own * 2 * self._costs.hop * self._levels(node)
+
+    def _levels(self, node: PlanNode) -> int:
+        """Return the largest number of changes of host on a way down."""
+        most, stack = 0, [(node, 0)]
+        while stack:
+            one, count = stack.pop()
+            most = max(most, count)
+            stack += [(child, count + (self._home[child.id] != self._home[one.id])) for child in one.children]
+        return most
+
+    def _blame(self) -> str:
+        worst = max(self._plan.nodes(), key=lambda node: self._traffic[node.id].asks * len(node.children))
+        asks = self._traffic[worst.id].asks
+        if not asks:
+            return "its workers wait for each other"
+        rate = sum(one.rate for one in self._traffic.values())
+        return f"{worst.id} joins its {len(worst.children)} children for {asks / rate:.2g} of the events"

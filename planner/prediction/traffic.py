@@ -1,0 +1,140 @@
+"""The traffic of each worker: its lanes with their rates, and how often other lanes cut these into stretches.
+
+A lane is here what one worker owns of one kind of one stream.
+
+>>> from dgs.model.dependence import ALWAYS, Dependence
+>>> from dgs.model.impl_tags import ImplTagSet
+>>> from dgs.model.tags import kind
+>>> from dgs.model.tag_sets import TagSet
+>>> from dgs.planner.plan import PlanNode
+>>> from dgs.planner.topology import Stream
+>>> VALUE, BARRIER = kind("value"), kind("barrier")
+>>> class Sums(Program):
+...     depends = Dependence((BARRIER, VALUE, ALWAYS))
+>>> streams = [Stream("v", TagSet.of(VALUE), {VALUE(): 30.0}), Stream("b", TagSet.of(BARRIER), {BARRIER(): 10.0})]
+>>> one = Plan(PlanNode("w0", ImplTagSet.of(v=TagSet.of(VALUE), b=TagSet.of(BARRIER))))
+>>> [(lane.kind, lane.rate, lane.stretches) for lane in traffic(one, Sums(), streams)["w0"].lanes]
+[('barrier', 10.0, 7.5), ('value', 30.0, 7.5)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dgs.model.program import Program
+from dgs.model.tag_sets import TagSet
+from dgs.planner.plan import Plan, PlanNode, is_accumulating
+from dgs.planner.rates import by_kind, kind_rates
+from dgs.planner.topology import Stream
+
+BATCH_EVENTS = 8192.0
+"""Events that a source brings at once: no stretch is longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaneTraffic:
+    """Events per second of one kind of one stream at one worker, in so many `stretches` per second.
+
+    `synchronises`: each event needs the states of the worker's children.
+    """
+
+    stream: str
+    kind: str | None
+    rate: float
+    stretches: float
+    synchronises: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """The traffic of one worker. `accumulates`: everything in its subtree does, so it answers requests without waiting for a fork.
+
+    `asked`: requests for its state that come from above; `asks`: requests that it makes to each of its children, those passed on
+    included; both per second.
+    """
+
+    lanes: tuple[LaneTraffic, ...]
+    accumulates: bool
+    asked: float
+    asks: float
+
+    @property
+    def rate(self) -> float:
+        """Own events per second."""
+        return sum(lane.rate for lane in self.lanes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Owned:
+    """What one worker owns of one kind of one stream."""
+
+    stream: str
+    kind: str | None
+    tags: TagSet
+    rate: float
+
+
+class Between:
+    """Whether tags of two sets depend on each other, remembered: many plans of one program ask the same."""
+
+    def __init__(self, program: Program) -> None:
+        self._dependence = program.dependence
+        self._known: dict[tuple[TagSet, TagSet], bool] = {}
+
+    def __call__(self, left: TagSet, right: TagSet) -> bool:
+        """Return whether some tag of `left` depends on some tag of `right`."""
+        pair = left, right
+        if pair not in self._known:
+            self._known[pair] = self._known[right, left] = self._dependence.between(left, right)
+        return self._known[pair]
+
+
+def traffic(
+    plan: Plan, program: Program, streams: Sequence[Stream], between: Between | None = None
+) -> dict[str, Traffic]:
+    """Return the traffic of every worker, by id. `between`: of the same program, from calls before."""
+    between = between or Between(program)
+    rates = kind_rates(plan, streams)
+    own = {
+        node.id: [
+            _Owned(stream, name, part, rates.get((node.id, stream, name), 0.0))
+            for stream, tags in node.tags.streams
+            for part, name in by_kind(tags)
+        ]
+        for node in plan.nodes()
+    }
+    found: dict[str, Traffic] = {}
+    for node in plan.nodes():
+        parent = plan.parent(node.id)
+        asked = found[parent.id].asks if parent else 0.0
+        accumulates = is_accumulating(node, program.accumulating)
+        others = [*own[node.id], *(lane for above in plan.ancestors(node.id) for lane in own[above.id])]
+        lanes = tuple(
+            LaneTraffic(
+                lane.stream,
+                lane.kind,
+                lane.rate,
+                _stretches(lane, others, between, least=0.0 if accumulates else asked),
+                _synchronises(lane, node, program),
+            )
+            for lane in own[node.id]
+        )
+        asks = asked + sum(lane.rate for lane in lanes if lane.synchronises) if node.children else 0.0
+        found[node.id] = Traffic(lanes, accumulates, asked, asks)
+    return found
+
+
+def _stretches(lane: _Owned, others: Iterable[_Owned], between: Between, *, least: float) -> float:
+    """Return how often per second a lane begins anew: dependent lanes cut it, or at `least` so many requests that take the state away."""
+    cuts = sum(other.rate for other in others if other is not lane and between(lane.tags, other.tags))
+    cuts = max(cuts, least)
+    pieces = lane.rate * cuts / (lane.rate + cuts) if lane.rate and cuts else 0.0
+    return max(pieces, lane.rate / BATCH_EVENTS)
+
+
+def _synchronises(lane: _Owned, node: PlanNode, program: Program) -> bool:
+    """Return whether each event of a lane needs the states of the children: not where all only add up."""
+    kinds = program.accumulating
+    adds_up = lane.kind in kinds and all(is_accumulating(child, kinds) for child in node.children)
+    return bool(node.children) and not adds_up
