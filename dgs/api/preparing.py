@@ -30,9 +30,13 @@ if TYPE_CHECKING:
     from dgs.model.impl_tags import ImplTagSet
     from dgs.model.order import OrderKey
     from dgs.planner.plan import Plan
+    from dgs.planner.prediction.costs import Costs
     from dgs.planner.topology import Machine, Topology
     from dgs.workers.runtime.job import Job
     from dgs.workers.sources.context import SourceContext
+
+BY_COST = ("cost", "exhaustive")
+"""Optimizers that compare plans by what these are predicted to cost."""
 
 
 @dataclass(frozen=True)
@@ -269,13 +273,26 @@ def prepare(request: Request, *, plan: Plan | None = None, max_events: int | Non
 
         Publisher(config.sinks, request.base_dir, program=program.name)  # refuses classes that are not sinks
     with _placed(request):
-        seen = topology(config.streams, machines(config), context)
+        seen = replace(topology(config.streams, machines(config), context), hosts=hosts(config))
     given = plan or _written_plan(request, program, seen.impl_tags())
     if given is not None:
         check(given, program, seen.impl_tags())
-    made = given or make_plan(config, program, seen)
+    costs = (
+        measured_costs(request, program, seen) if given is None and config.optimizer.name in BY_COST else None
+    )
+    made = given or make_plan(config, program, seen, costs=costs)
     until = None if max_events is None else cutoff(config.streams, context, max_events)
     return Prepared(request, program, seen, made, until, max_events, is_made=given is None)
+
+
+def measured_costs(request: Request, program: Program, topology: Topology) -> Costs:
+    """Return what the program costs, tried on its first events; on a single host that decides nothing, and nothing is tried."""
+    from dgs.planner.prediction.costs import TYPICAL
+    from dgs.workers.sources.trial import trial
+
+    if topology.hosts == 1:
+        return TYPICAL
+    return trial(program, request.settings.config.streams, context_of(request, program))
 
 
 def context_of(request: Request, program: Program, log_dir: Path | None = None) -> SourceContext:
@@ -287,11 +304,20 @@ def context_of(request: Request, program: Program, log_dir: Path | None = None) 
     return SourceContext(program, config.time.unit, request.base_dir, request.memory, log_dir, skips)
 
 
-def make_plan(config: PlanFile, program: Program, topology: Topology, **options: Any) -> Plan:
-    """Return the plan of the optimizer named in the plan file. `options` override its section."""
+def make_plan(
+    config: PlanFile, program: Program, topology: Topology, *, costs: Costs | None = None, **options: Any
+) -> Plan:
+    """Return the plan of the optimizer named in the plan file; `options` override its section."""
     from dgs.planner.optimizers.by_name import plan
 
-    return plan(program, topology, **{**config.optimizer.model_dump(), **options})
+    return plan(program, topology, costs=costs, **{**config.optimizer.model_dump(), **options})
+
+
+def hosts(config: PlanFile) -> int:
+    """Return how many processes the workers are shared among."""
+    if config.runtime.kind != "ray":
+        return 1
+    return config.runtime.hosts or os.cpu_count() or 1
 
 
 def machines(config: PlanFile) -> Sequence[Machine]:

@@ -16,6 +16,7 @@ from dgs.cli.doctor import doctor
 from dgs.cli.explain import explain
 from dgs.cli.log import log
 from dgs.cli.plan import plan
+from dgs.cli.predict import predict
 from dgs.cli.replan import replan
 from dgs.cli.reporting import print_usage_error
 from dgs.cli.resume import resume
@@ -74,6 +75,7 @@ for verb in (
     replan,
     checkpoint,
     plan,
+    predict,
     explain,
     check,
     bench,

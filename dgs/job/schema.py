@@ -171,7 +171,7 @@ class MachineConfig(Section):
 class OptimizerConfig(Section):
     """The optimizer that makes the plan, and its options."""
 
-    name: Literal["sequential", "random", "greedy"] = "greedy"
+    name: Literal["sequential", "random", "greedy", "cost", "exhaustive"] = "greedy"
     seed: Whole = 0
     max_leaves: Count | None = Field(default=None, ge=1)
     max_fan_out: Count = Field(default=8, ge=2)

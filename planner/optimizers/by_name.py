@@ -105,7 +105,7 @@ def plan(
     seed: int = 0,
     max_leaves: int | None = None,
     max_fan_out: int = 8,
-    costs: Costs = TYPICAL,
+    costs: Costs | None = None,
 ) -> Plan:
     """Return a valid plan by the optimizer of that name. `max_leaves` defaults to the number of CPUs (random plans: 16).
 
@@ -124,7 +124,7 @@ def plan(
     plans = [
         placed(Plan(match(to_plan_node(fitted(tree, program)), program), name), topology) for tree in trees
     ]
-    made = plans[0] if len(plans) == 1 else fastest(plans, program, topology, costs)
+    made = plans[0] if len(plans) == 1 else fastest(plans, program, topology, costs or TYPICAL)
     wrong = violations(made, program, topology)
     if wrong:
         raise InternalError(problem=f"optimizer {name} made an invalid plan:\n{listing(wrong)}")

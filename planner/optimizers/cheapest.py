@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from dgs.model.program import Program
 from dgs.planner.optimizers.atoms import Atom
 from dgs.planner.optimizers.graph import Components, DependenceGraph
-from dgs.planner.optimizers.greedy import greedy_tree
+from dgs.planner.optimizers.greedy import by_degree, greedy_tree, tree_of_removals
 from dgs.planner.optimizers.shaping import bound_fan_out, merge_leaves, one_sided
 from dgs.planner.optimizers.tag_tree import TagTree, branch, leaf
 
@@ -36,10 +36,17 @@ def proposals(
     """Yield one worker, then trees with more and more leaves."""
     yield leaf(graph.atoms)
     greedy = greedy_tree(graph)
-    for whole in (greedy, lowered(graph, greedy)):
+    others = [tree_of_removals(graph, order) for order in (by_degree(graph), _by_gain(graph))]
+    for whole in (greedy, *(lowered(graph, tree) for tree in (greedy, *others))):
         tree = one_sided(whole, program)
         for count in _counts(min(max_leaves, tree.leaf_count)):
             yield bound_fan_out(merge_leaves(tree, count), max_fan_out)
+
+
+def _by_gain(graph: DependenceGraph) -> list[int]:
+    """Return the order of removal by rate over the number of dependences: what it costs to synchronise, and what that separates."""
+    degrees = graph.degrees()
+    return sorted(range(len(degrees)), key=lambda i: graph.atoms[i].rate / (1 + degrees[i]))
 
 
 def _counts(most: int) -> Iterator[int]:

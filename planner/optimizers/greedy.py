@@ -44,24 +44,31 @@ def greedy_tree(graph: DependenceGraph) -> TagTree:
     return _tree(graph, root)
 
 
+def tree_of_removals(graph: DependenceGraph, removals: Sequence[int]) -> TagTree:
+    """Return the tag tree of the same recursion with any order of removal."""
+    parts = _insert(graph, removals)
+    return _tree(graph, parts[0] if len(parts) == 1 else _Part([], parts))
+
+
 def first_removals(graph: DependenceGraph) -> list[int]:
     """Return the order of removal at the first level: by rate; equal rates by (stream, tag).
 
     If no rate is known, atoms with the most dependences count as rare, because they separate the others.
     """
     if not any(atom.rate for atom in graph.atoms):
-        return _by_degree(graph)
+        return by_degree(graph)
     return sorted(range(len(graph.atoms)), key=lambda i: (graph.atoms[i].rate, graph.atoms[i].order))
 
 
 def later_removals(graph: DependenceGraph) -> list[int]:
     """Return the order of removal below the first level: by rate; equal rates in the order of the atoms."""
     if not any(atom.rate for atom in graph.atoms):
-        return _by_degree(graph)
+        return by_degree(graph)
     return sorted(range(len(graph.atoms)), key=lambda i: graph.atoms[i].rate)
 
 
-def _by_degree(graph: DependenceGraph) -> list[int]:
+def by_degree(graph: DependenceGraph) -> list[int]:
+    """Return the order of removal by the number of dependences, most first."""
     degrees = graph.degrees()
     return sorted(range(len(degrees)), key=lambda i: -degrees[i])
 

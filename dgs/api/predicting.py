@@ -1,0 +1,54 @@
+"""Predictions: how fast a prepared job would be on more or fewer hosts, and where it stops getting faster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from dgs.api.preparing import Prepared, make_plan, measured_costs
+from dgs.planner.prediction.model import Prediction, Predictor
+from dgs.planner.topology import Machine
+
+if TYPE_CHECKING:
+    from dgs.planner.prediction.costs import Costs
+
+WORTH = 1.1
+"""More hosts are worth it if they make a job so many times as fast."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnHosts:
+    """The prediction for a job on a number of hosts, each with a core of its own. `workers`: of the plan that it would have there."""
+
+    hosts: int
+    workers: int
+    prediction: Prediction
+
+
+def costs_of(prepared: Prepared) -> Costs:
+    """Return what the job costs, tried on its first events."""
+    return measured_costs(prepared.request, prepared.program, replace(prepared.topology, hosts=2))
+
+
+def predictions(prepared: Prepared, hosts: Sequence[int], costs: Costs) -> list[OnHosts]:
+    """Return one prediction for each number of hosts: of the job's own plan if that was written by hand, else of the cheapest there."""
+    found = []
+    for count in hosts:
+        topology = replace(prepared.topology, machines=(Machine("predicted", cpus=count),), hosts=count)
+        plan = prepared.plan
+        if prepared.is_made:
+            options = {"name": "cost", "max_leaves": None}
+            plan = make_plan(prepared.config, prepared.program, topology, costs=costs, **options)
+        prediction = Predictor(prepared.program, topology, costs).predict(plan)
+        found.append(OnHosts(count, len(plan), prediction))
+    return found
+
+
+def stops_scaling(found: Sequence[OnHosts]) -> OnHosts | None:
+    """Return the first prediction that more hosts do not better; None if the last is still the best."""
+    for i, one in enumerate(found[:-1]):
+        best = max(later.prediction.throughput for later in found[i + 1 :])
+        if best < WORTH * one.prediction.throughput:
+            return one
+    return None
