@@ -17,7 +17,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on s
 Debug = Annotated[bool, typer.Option("--debug", envvar="DGS_DEBUG", help="Print tracebacks of bugs in dgs.")]
 OptimizerName = Annotated[
     str | None,
-    typer.Option("--optimizer", metavar="NAME", help="Make a plan with sequential, random or greedy."),
+    typer.Option(
+        "--optimizer", metavar="NAME", help="Make a plan with greedy, cost, exhaustive, random or sequential."
+    ),
 ]
 PlanFrom = Annotated[
     Path | None,

@@ -19,10 +19,10 @@ from dgs.errors import UsageError
 from dgs.planner.optimizers.graph import DependenceGraph
 from dgs.planner.optimizers.tag_tree import TagTree, branch, leaf
 
-MOST_TREES = 20_000
+MOST_TREES = 25_000
 """More trees are not tried."""
 
-MOST_ATOMS = 12
+MOST_ATOMS = 8
 """Trees over more atoms are not even counted."""
 
 

@@ -33,7 +33,7 @@ class Costs:
     kinds: Mapping[str, float] = field(default_factory=dict)
     update: float = 0.25e-6
     columns: float | None = None
-    stretch: float = 8e-6
+    stretch: float = 2.5e-6
     merge: float = 0.15e-6
     read: float = 0.02e-6
     fork: float = 0.3e-6

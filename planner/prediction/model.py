@@ -27,9 +27,6 @@ from dgs.planner.topology import Topology
 FEW_EVENTS = 32.0
 """Shorter stretches are folded with `update` even where there is an `update_batch` (`workers/protocol/folding`)."""
 
-SHORT_STRETCH = 16.0
-"""Shorter stretches than this are merged (`workers/protocol/releases.py`)."""
-
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
@@ -103,19 +100,16 @@ class _Model:
         return seconds + self._asks_between(node) * (costs.message + costs.state_bytes * costs.byte)
 
     def _folding(self, lanes: tuple[LaneTraffic, ...]) -> float:
-        """Return the seconds that folding takes: in stretches by columns, in stretches event by event, or merged."""
+        """Return the seconds that folding takes: merged event by event, or stretch by stretch, by columns where these are long."""
         costs = self._costs
-        rate, pieces = sum(lane.rate for lane in lanes), sum(lane.stretches for lane in lanes)
-        merges = pieces * SHORT_STRETCH > rate and len(lanes) > 1
-        seconds = 0.0
+        merged = stretched = 0.0
         for lane in lanes:
             scalar = costs.event(str(lane.kind))
             length = lane.rate / lane.stretches if lane.stretches else 0.0
-            fast = costs.columns is not None and length > FEW_EVENTS and not merges
-            each = costs.columns if fast and costs.columns is not None else scalar
-            seconds += lane.rate * (each + costs.read + (costs.merge if merges else 0.0))
-            seconds += 0.0 if merges else lane.stretches * costs.stretch
-        return seconds
+            each = scalar if costs.columns is None or length <= FEW_EVENTS else min(scalar, costs.columns)
+            stretched += lane.rate * (each + costs.read) + lane.stretches * costs.stretch
+            merged += lane.rate * (scalar + costs.read + costs.merge)
+        return min(merged, stretched) if len(lanes) > 1 else stretched
 
     def _asks_between(self, node: PlanNode) -> float:
         """Return how many states per second cross hosts between a worker and its children; up and, where it forks, down."""

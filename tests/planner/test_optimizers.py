@@ -17,6 +17,7 @@ from dgs.model.program import Program, StateType
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import kind
 from dgs.planner.drawing.text import as_text
+from dgs.planner.optimizers import exhaustive
 from dgs.planner.optimizers.by_name import OPTIMIZERS, plan
 from dgs.planner.topology import Machine, Stream, Topology
 from dgs.planner.validity import violations
@@ -50,7 +51,13 @@ def windows(count, cpus=8):
 @given(instances(), st.sampled_from(sorted(OPTIMIZERS)), st.integers(0, 10**6))
 def test_plan_is_valid_tag_by_tag(instance, name, seed):
     program, topology = instance
-    made = plan(program, topology, name=name, seed=seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exhaustive, "MOST_TREES", 30)
+        try:
+            made = plan(program, topology, name=name, seed=seed)
+        except UsageError as error:
+            assert (name, "use the optimizer cost" in str(error).lower()) == ("exhaustive", True)  # noqa: PT017
+            return
     assert list(faults(made, program, topology)) == []
 
 
@@ -80,7 +87,7 @@ def test_plan_names_its_optimizer():
 
 
 def test_plan_refuses_an_unknown_optimizer():
-    with pytest.raises(UsageError, match="greedy, random, sequential"):
+    with pytest.raises(UsageError, match="cost, exhaustive, greedy, random, sequential"):
         plan(Window(), windows(2), name="fast")
 
 
@@ -168,6 +175,7 @@ def test_random_plans_are_equal_for_equal_seeds():
 PRINT_PLANS = """
 import random
 from tests.planner.instances import random_instance
+from dgs.planner.optimizers import exhaustive
 from dgs.planner.optimizers.by_name import plan
 from dgs.planner.plan_data import to_data
 for seed in range(6):

@@ -1,0 +1,154 @@
+"""Plans that are chosen by their cost: the choice against every other plan, and laws that every prediction keeps."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dgs.errors import UsageError
+from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
+from dgs.model.tag_sets import TagSet
+from dgs.planner.optimizers import exhaustive
+from dgs.planner.optimizers.by_name import plan
+from dgs.planner.prediction.costs import TYPICAL, Costs
+from dgs.planner.prediction.model import Predictor
+from dgs.planner.topology import Machine, Stream, Topology
+from tests.planner.instances import instances, random_instance
+from tests.planner.test_optimizers import BARRIER, VIEW, Copying, Window, windows
+
+SLACK = 1 + 1e-9
+"""Rounding of sums."""
+
+
+def random_costs(rnd, program):
+    columns = rnd.choice([None, 5e-9]) if program.is_vectorised else None
+    return Costs(update=rnd.choice([0.2e-6, 5e-6, 1e-4, 1e-3]), columns=columns)
+
+
+def on(topology, hosts):
+    """Return the topology with so many hosts, each with a core of its own."""
+    return Topology(topology.streams, [Machine("m", hosts)], hosts)
+
+
+def compare_with_all(seed, monkeypatch, most_trees):
+    """Return how many times as fast as the chosen plan the best of all plans is; None if there are too many."""
+    monkeypatch.setattr(exhaustive, "MOST_TREES", most_trees)
+    rnd = random.Random(seed)
+    program, topology = random_instance(rnd)
+    topology, costs = on(topology, rnd.randint(1, 3)), random_costs(rnd, program)
+    try:
+        best = plan(program, topology, name="exhaustive", costs=costs)
+    except UsageError:
+        return None
+    chosen = plan(program, topology, name="cost", costs=costs, max_leaves=8)
+    predictor = Predictor(program, topology, costs)
+    least = predictor.predict(chosen).throughput
+    return predictor.predict(best).throughput / least if least else 1.0
+
+
+def gaps(seeds, monkeypatch, most_trees):
+    """Return the ratios of many programs, of those with few enough plans."""
+    found = [compare_with_all(seed, monkeypatch, most_trees) for seed in seeds]
+    return [ratio for ratio in found if ratio is not None]
+
+
+def test_choice_is_near_the_best_of_all_plans(monkeypatch):
+    found = gaps(range(50), monkeypatch, most_trees=150)
+    assert len(found) > 10
+    assert max(found) <= 1.1 * SLACK
+
+
+@pytest.mark.slow
+def test_choice_is_near_the_best_of_all_plans_for_many_programs(monkeypatch):
+    found = gaps(range(1000, 5000), monkeypatch, most_trees=1500)
+    assert len(found) > 2000
+    assert max(found) <= 1.1 * SLACK
+
+
+@settings(max_examples=60, deadline=None)
+@given(instances(), st.integers(1, 4), st.randoms(use_true_random=False))
+def test_choice_is_never_predicted_to_be_slower_than_one_worker(instance, hosts, rnd):
+    program, topology = instance
+    topology, costs = on(topology, hosts), random_costs(rnd, program)
+    predictor = Predictor(program, topology, costs)
+    one, chosen = (
+        predictor.predict(plan(program, topology, name=name, costs=costs)).throughput
+        for name in ("sequential", "cost")
+    )
+    assert chosen * SLACK >= one
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    instances(),
+    st.integers(1, 3),
+    st.integers(0, 1000),
+    st.sampled_from(["update", "hop", "join", "message"]),
+)
+def test_a_faster_machine_is_never_predicted_to_be_slower(instance, hosts, seed, cost):
+    program, topology = instance
+    topology = on(topology, hosts)
+    made = plan(program, topology, name="random", seed=seed)
+    slow = Predictor(program, topology, TYPICAL).predict(made)
+    fast = Predictor(program, topology, replace(TYPICAL, **{cost: getattr(TYPICAL, cost) / 3})).predict(made)
+    assert fast.throughput * SLACK >= slow.throughput
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 6), st.integers(1, 4), st.floats(0.001, 50), st.floats(0.1, 1))
+def test_rarer_barriers_are_never_predicted_to_be_slower_per_value(values, hosts, barriers, factor):
+    def seconds_per_value(rate):
+        streams = [
+            replace(stream, other_rate=rate) if stream.id == "b" else stream
+            for stream in windows(values).streams
+        ]
+        topology = on(Topology(streams), hosts)
+        made = plan(Window(), topology, name="greedy", max_leaves=4)
+        return (rate + 100.0 * values) / Predictor(Window(), topology, TYPICAL).predict(made).throughput
+
+    assert seconds_per_value(barriers * factor) <= seconds_per_value(barriers) * SLACK
+
+
+def test_one_process_has_one_worker():
+    assert len(plan(Window(), on(windows(4), 1), name="cost")) == 1
+
+
+def test_dear_independent_events_are_shared_among_hosts():
+    costs = Costs(update=5e-6)
+    streams = [
+        replace(stream, other_rate=0.01) if stream.id == "b" else stream for stream in windows(4).streams
+    ]
+    topology = on(Topology(streams), 2)
+    made, one = (plan(Window(), topology, name=name, costs=costs) for name in ("cost", "sequential"))
+    assert len(made.leaves) == 2
+    predictor = Predictor(Window(), topology, costs)
+    assert predictor.predict(made).throughput > 1.7 * predictor.predict(one).throughput
+
+
+def test_frequent_barriers_leave_one_worker_and_it_is_said_why():
+    streams = [replace(stream, other_rate=100.0) for stream in windows(4).streams]
+    made = plan(Window(), on(Topology(streams), 2), name="cost")
+    assert len(made) == 1
+    assert made.because.startswith("one worker: ")
+    assert "w0 joins its" in made.because
+
+
+class Keyed(Copying):
+    depends = Dependence((VIEW, VIEW, SAME_KEY), (BARRIER, VIEW, ALWAYS), (BARRIER, BARRIER, ALWAYS))
+
+
+def test_a_rare_key_that_nothing_else_depends_on_is_below_the_barrier():
+    rates = {VIEW("rare"): 0.01, **{VIEW(key): 100.0 for key in "abcd"}}
+    views = Stream("views", TagSet.of(*rates), rates)
+    streams = [Stream("b", TagSet.of(BARRIER), {BARRIER(): 1.0}), views]
+    greedy, chosen = (
+        plan(Keyed(), on(Topology(streams), 2), name=name, costs=Costs(update=1e-4))
+        for name in ("greedy", "cost")
+    )
+    assert VIEW("rare") in greedy.root.tags.tags()
+    assert len(chosen.leaves) > 1
+    assert VIEW("rare") not in chosen.root.tags.tags()
