@@ -74,6 +74,8 @@ def plan(
             _save(prepared, save)
         if save is None or shape is not Format.TEXT or as_json:
             print(rendered(prepared, Format.JSON if as_json else shape))
+        if prepared.plan.because is not None:
+            say(f"dgs: {prepared.plan.because}")
 
 
 def say_remarks(prepared: Prepared) -> None:
@@ -117,6 +119,7 @@ def figures(prepared: Prepared) -> dict[str, Any]:
     at_leaves = sum(rates[node.id] for node in plan.leaves)
     return {
         "optimizer": plan.optimizer or "by hand",
+        "because": plan.because,
         "workers": len(plan),
         "leaves": len(plan.leaves),
         "depth": plan.depth,
@@ -141,7 +144,7 @@ def _print_comparison(prepared: Prepared, *, as_json: bool) -> None:
     from dgs.api.preparing import replanned
     from dgs.planner.optimizers.by_name import OPTIMIZERS
 
-    rows = [figures(replanned(prepared, name=name)) for name in OPTIMIZERS]
+    rows = [figures(replanned(prepared, name=name)) for name in OPTIMIZERS if name != "exhaustive"]
     if as_json:
         print_json({"optimizers": rows})
         return

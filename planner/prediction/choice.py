@@ -11,7 +11,7 @@ from dgs.planner.prediction.costs import Costs
 from dgs.planner.prediction.model import Prediction, Predictor
 from dgs.planner.topology import Topology
 
-LEAST_GAIN = 1.1
+LEAST_GAIN = 1.05
 """A plan of several workers has to be so many times as fast as one worker: predictions are not exact."""
 
 

@@ -39,8 +39,8 @@ class Costs:
     fork: float = 0.3e-6
     join: float = 0.3e-6
     state_bytes: float = 100.0
-    synchronisation: float = 20e-6
-    window: float = 1.5e-6
+    synchronisation: float = 90e-6
+    window: float = 15e-6
     message: float = 60e-6
     byte: float = 1e-9
     hop: float = 200e-6

@@ -25,8 +25,9 @@ SLACK = 1 + 1e-9
 
 
 def random_costs(rnd, program):
-    columns = rnd.choice([None, 5e-9]) if program.is_vectorised else None
-    return Costs(update=rnd.choice([0.2e-6, 5e-6, 1e-4, 1e-3]), columns=columns)
+    update = rnd.choice([0.2e-6, 5e-6, 1e-4, 1e-3])
+    columns = rnd.choice([None, update / 50]) if program.is_vectorised else None
+    return Costs(update=update, columns=columns)
 
 
 def on(topology, hosts):

@@ -101,6 +101,7 @@ def test_compare_shows_every_optimizer(project, dgs):
     done = dgs("plan plan.yaml --compare")
     assert [line.split()[0] for line in done.out.splitlines()] == [
         "optimizer",
+        "cost",
         "greedy",
         "random",
         "sequential",

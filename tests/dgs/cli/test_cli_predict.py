@@ -36,6 +36,8 @@ def test_predict_refuses_what_is_no_number_of_hosts(project, dgs, hosts):
 def test_cost_makes_one_worker_for_one_process(project, dgs):
     done = dgs("plan plan.yaml --optimizer cost --set runtime.kind=local")
     assert done.out.splitlines() == ["w0: barrier from barriers; value from left, right"]
+    assert done.err.startswith("dgs: one worker: ")
+    assert "; 3 workers: " in done.err
 
 
 def test_a_run_with_the_optimizer_cost_is_verified(project, dgs):
