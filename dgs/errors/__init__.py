@@ -81,6 +81,7 @@ from dgs.errors.resources import (
     OutputUnwritableError,
     OwnedLogError,
     RayUnavailableError,
+    RayUnreachableError,
     SparkUnavailableError,
     SparkUnreachableError,
 )
@@ -121,6 +122,7 @@ __all__ = [
     "ProgramError",
     "ProgramImportError",
     "RayUnavailableError",
+    "RayUnreachableError",
     "ReplayMismatchError",
     "ResourceError",
     "RunError",

@@ -13,6 +13,14 @@ class RayUnavailableError(ResourceError):
     fix = "Install it with `pip install 'dgs[ray]'`, or run with `--runtime local`"
 
 
+class RayUnreachableError(ResourceError):
+    """No Ray cluster answers at an address."""
+
+    code = "DGS514"
+    template = "no Ray cluster answers at {address} within {seconds:g} s"
+    fix = "Start one there with `ray start --head`, correct `runtime.address`, or leave it out for a cluster of the run's own"
+
+
 class OutputUnwritableError(ResourceError):
     """Outputs or the run directory cannot be written."""
 

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import os
 import secrets
+import socket
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from dgs.errors import RayUnavailableError
+from dgs.errors import DgsError, RayUnavailableError, RayUnreachableError
 from dgs.workers.runtime.control import deferred
 
 OBJECT_STORE_BYTES = 256 * 2**20
+
+ADDRESS_SECONDS = 4.0
+"""How long a running cluster may take to accept a connection, and again to answer."""
+
+HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+"""The beginning of a connection, with empty settings."""
+
+HTTP2_HEAD, HTTP2_SETTINGS = 9, 4
+"""The bytes of the head of a frame, and the type of the first one that a server sends."""
 
 SETTINGS = {"worker_niceness": 0}
 """By default Ray gives its workers low priority. But hosts do the work of the run, and Spark beside them has normal priority."""
@@ -38,7 +48,8 @@ def cluster(address: str, hosts: int) -> Iterator[Any]:
     """Yield the `ray` module, connected to the cluster that this process already uses, else to `address`.
 
     `local` starts a cluster for the time of the run, with all its sockets on the loopback interface and at least one CPU for
-    each of `hosts` processes. Raises RayUnavailableError if Ray is not installed or does not start.
+    each of `hosts` processes. Raises RayUnavailableError if Ray is not installed or does not start, and
+    RayUnreachableError if no cluster answers at the address.
     """
     if address == "local":
         secure_environment()
@@ -53,6 +64,8 @@ def cluster(address: str, hosts: int) -> Iterator[Any]:
         try:
             with deferred(), _own_handlers_kept():
                 _start(ray, address, hosts, directory)
+        except DgsError:
+            raise
         except Exception as error:
             raise RayUnavailableError(
                 problem=f"it does not start: {str(error).strip().splitlines()[0]}"
@@ -62,6 +75,24 @@ def cluster(address: str, hosts: int) -> Iterator[Any]:
         finally:
             with deferred():
                 ray.shutdown()
+
+
+def answers(address: str) -> bool:
+    """Return whether something that speaks Ray's protocol (HTTP/2) listens at an address HOST:PORT; True for any other form.
+
+    Ray itself would try for minutes.
+    """
+    host, colon, port = address.rpartition(":")
+    if not colon or "/" in address or not port.isdigit() or os.environ.get("RAY_USE_TLS", "0") == "1":
+        return True
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=ADDRESS_SECONDS) as channel:
+            channel.settimeout(ADDRESS_SECONDS)
+            channel.sendall(HTTP2_PREFACE)
+            head = channel.recv(HTTP2_HEAD, socket.MSG_WAITALL)
+    except (OSError, OverflowError):
+        return False
+    return len(head) == HTTP2_HEAD and head[3] == HTTP2_SETTINGS
 
 
 @contextmanager
@@ -93,6 +124,8 @@ def _private_directory() -> Iterator[str]:
 def _start(ray: Any, address: str, hosts: int, directory: str) -> None:
     quiet = {"logging_level": "ERROR", "log_to_driver": False}
     if address != "local":
+        if not answers(address):
+            raise RayUnreachableError(address=address, seconds=ADDRESS_SECONDS)
         ray.init(address=address, **quiet)
         return
     ray.init(

@@ -34,6 +34,10 @@ CALENDAR = 10 * 365 * 86_400 * 10**9
 """Times from 1980 on are shown as dates."""
 
 
+LONGEST_SILENCE = 300.0
+"""Seconds after which a run without progress says so again, unless it is to wait for longer before it says anything."""
+
+
 @dataclass(frozen=True, slots=True)
 class Wait:
     """A worker that holds events or requests back until a stream has passed `key`."""
@@ -143,24 +147,26 @@ def shown_time(ts: int, unit: TimeUnit) -> str:
 class Watchdog:
     """Watches a number that grows with progress, such as events read and outputs made. `after`: seconds; with 0 it is silent.
 
+    Without progress it speaks after that time, then after twice that, and so on, at last every LONGEST_SILENCE seconds.
+
     `notify` gives a sentence to the caller of the run. `sentences`: all of them so far, for the report.
     """
 
     def __init__(self, *, after: float, now: float, notify: Callable[[str], None]) -> None:
-        self._after = after
+        self._after = self._wait = after
         self._moved: int | None = None
         self._since = now
         self._notify = notify
         self.sentences: list[str] = []
 
     def is_due(self, moved: int, *, now: float) -> bool:
-        """Return whether nothing has moved for `after` seconds since the last move, or since this was last true."""
+        """Return whether nothing has moved for so long since the last move, or since this was last true, that it is to be said."""
         if moved != self._moved:
-            self._moved, self._since = moved, now
+            self._moved, self._since, self._wait = moved, now, self._after
             return False
-        if not self._after or now - self._since < self._after:
+        if not self._after or now - self._since < self._wait:
             return False
-        self._since = now
+        self._since, self._wait = now, max(self._after, min(2 * self._wait, LONGEST_SILENCE))
         return True
 
     def say(self, sentence: str) -> None:

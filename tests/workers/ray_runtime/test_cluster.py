@@ -1,10 +1,18 @@
 """Clusters that a run starts: only its user can enter the directory of their sockets and logs."""
 
 import os
+import socket
 import stat
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
+
+import pytest
+
+from dgs.errors import RayUnreachableError
+from dgs.workers.ray_runtime import cluster as cluster_module
 
 
 def test_a_cluster_of_our_own_keeps_its_files_where_only_this_user_may_enter(ray_cluster):
@@ -43,3 +51,33 @@ def test_ray_takes_no_signal_from_those_who_wait_for_it():
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout.splitlines() == ["got 15", "started", "got 15", "got 15", "ended"]
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("greeting", [None, b"SSH-2.0-OpenSSH_9.2\r\n", b""])
+def test_address_without_a_ray_cluster_is_refused_at_once(greeting, monkeypatch):
+    """Nothing listens there, something else does, or something that says nothing."""
+    monkeypatch.setattr(cluster_module, "ADDRESS_SECONDS", 0.5)
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+
+        def greet():
+            peer = listener.accept()[0]
+            with peer, suppress(ConnectionError):
+                peer.sendall(greeting)
+                while peer.recv(100):
+                    pass
+
+        server = threading.Thread(target=greet)
+        if greeting is not None:
+            listener.listen()
+            server.start()
+        with pytest.raises(RayUnreachableError, match=address), cluster_module.cluster(address, 2):
+            pass
+        if greeting is not None:
+            server.join()
+
+
+def test_address_of_a_ray_cluster_answers(ray_cluster):
+    assert cluster_module.answers(ray_cluster.get_runtime_context().gcs_address)

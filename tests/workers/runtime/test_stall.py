@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import threading
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
@@ -19,7 +20,7 @@ from dgs.workers.event_log import LogWriter
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.making import make_worker
 from dgs.workers.protocol.messages import Events, Frontiers
-from dgs.workers.runtime.stall import Standing, Wait, sentence, waits_of
+from dgs.workers.runtime.stall import Standing, Wait, Watchdog, sentence, waits_of
 from tests.programs import BARRIER, VALUE, EventWindow
 
 LEAVES = tuple(PlanNode(f"leaf{i}", ImplTagSet.of({f"v{i}": TagSet.of(VALUE(i))})) for i in (0, 1))
@@ -151,3 +152,27 @@ def test_run_says_what_it_waits_for(request, monkeypatch, tmp_path, kind, hosts)
     assert [f"still waiting: {sentence}" for sentence in run.report["waited"]] == [
         line for line in said.getvalue().splitlines() if line.startswith("still waiting: ")
     ]
+
+
+def test_run_that_stands_still_says_so_less_and_less_often():
+    watchdog = Watchdog(after=10.0, now=0.0, notify=lambda _: None)
+    said = [second for second in range(1, 1600) if watchdog.is_due(1, now=float(second))]
+    assert [later - earlier for earlier, later in pairwise([1, *said])] == [
+        10,
+        20,
+        40,
+        80,
+        160,
+        300,
+        300,
+        300,
+        300,
+    ]
+    assert not watchdog.is_due(2, now=1600.0)
+    assert watchdog.is_due(2, now=1610.0)
+
+
+def test_run_that_may_stand_still_for_long_says_so_no_more_often():
+    watchdog = Watchdog(after=1000.0, now=0.0, notify=lambda _: None)
+    said = [second for second in range(1, 4000) if watchdog.is_due(1, now=float(second))]
+    assert said == [1001, 2001, 3001]
