@@ -26,9 +26,7 @@ class OutputUnwritableError(ResourceError):
 
     code = "DGS402"
     template = "cannot write to {path}: {problem}"
-    fix = (
-        "Make the directory writable or name another one: in `sinks:`, or for the run itself with `--run-dir`"
-    )
+    fix = "Make room there and let this user write, or name another place: the `path` of a sink, the `log` of a source, or `--run-dir`"
 
 
 class MissingPackageError(ResourceError):

@@ -19,6 +19,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dgs.errors import CorruptFileError, OwnedLogError
+from dgs.workers.event_log.segments import reading
 from dgs.workers.storage import sealed_file
 from dgs.workers.storage.whole_files import put_new, replace_with
 
@@ -26,14 +27,14 @@ OWNER = "owner.dgs"
 
 
 def owner(directory: Path) -> str | None:
-    """Return the writer of the stream in `directory`, None if it has none yet. Raises CorruptFileError."""
+    """Return the writer of the stream in `directory`, None if it has none yet. Raises CorruptFileError, UnreadableLogError."""
     path = directory / OWNER
     try:
-        header, _ = sealed_file.unpack(sealed_file.EVENTS, path, path.read_bytes())
+        with reading(path):
+            data = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except OSError as error:
-        raise CorruptFileError(path=path, problem=error.strerror) from error
+    header, _ = sealed_file.unpack(sealed_file.EVENTS, path, data)
     if not isinstance(header, str):
         raise CorruptFileError(path=path, problem="it names no writer")
     return header

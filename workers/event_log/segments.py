@@ -17,6 +17,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from dgs import codec
-from dgs.errors import CodecError, CorruptFileError, UsageError
+from dgs.errors import CodecError, CorruptFileError, RunError, UsageError
 from dgs.workers.event_log.event_tables import from_bytes, to_bytes
 from dgs.workers.storage import sealed_file
 
@@ -112,6 +113,25 @@ class Segment:
         return self.batch if isinstance(self.batch, int) else self.numbered
 
 
+class UnreadableLogError(RunError):
+    """A file or directory of an event log cannot be read, though it may be whole."""
+
+    code = "DGS521"
+    template = "the event log cannot be read: {path}: {problem}"
+    fix = "Let this user read the directory and the files in it, see that the disk is there, and go on with `dgs resume`"
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn errors of the operating system into UnreadableLogError; that there is no such file is for the caller to judge."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError):
+        raise
+    except OSError as error:
+        raise UnreadableLogError(path=path, problem=error.strerror or str(error)) from error
+
+
 def greatest(*times: int | None) -> int | None:
     """Return the greatest of the times that are not None."""
     return max((ts for ts in times if ts is not None), default=None)
@@ -134,10 +154,12 @@ def encoded(segment: Segment, table: pa.Table) -> bytes:
 
 
 def read_segment(directory: Path, name: SegmentName) -> tuple[Segment, pa.Table]:
-    """Return the header and the rows of a segment of the stream in `directory`. Raises CorruptFileError naming the file."""
+    """Return the header and the rows of a segment of the stream in `directory`. Raises CorruptFileError naming the file, UnreadableLogError."""
     path = directory / name.folder / name.text
     try:
-        header, payload = sealed_file.unpack(sealed_file.EVENTS, path, path.read_bytes())
+        with reading(path):
+            data = path.read_bytes()
+        header, payload = sealed_file.unpack(sealed_file.EVENTS, path, data)
         segment, table = _segment(header), from_bytes(payload)
     except (CodecError, OSError, TypeError, ValueError, KeyError) as error:
         raise CorruptFileError(path=path, problem=f"{type(error).__name__}: {error}") from error
@@ -165,7 +187,8 @@ def names_in(directory: Path, folder_name: str, since: int = 0) -> list[SegmentN
 
 def _texts_in(directory: Path, folder_name: str) -> list[str]:
     try:
-        return os.listdir(directory / folder_name)  # noqa: PTH208 - to make a path of each costs ten times as much
+        with reading(directory / folder_name):
+            return os.listdir(directory / folder_name)  # noqa: PTH208 - to make a path of each costs ten times as much
     except (FileNotFoundError, NotADirectoryError):
         return []
 
@@ -173,7 +196,8 @@ def _texts_in(directory: Path, folder_name: str) -> list[str]:
 def folders(directory: Path) -> list[str]:
     """Return the folders of a stream, in order."""
     try:
-        return sorted(path.name for path in directory.iterdir() if path.name.isdigit())
+        with reading(directory):
+            return sorted(path.name for path in directory.iterdir() if path.name.isdigit())
     except (FileNotFoundError, NotADirectoryError):
         return []
 

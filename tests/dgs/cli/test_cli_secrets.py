@@ -298,3 +298,56 @@ def test_directory_that_another_user_has_made_in_an_open_place_is_refused(tmp_pa
         with pytest.raises(ForeignDirectoryError, match="belongs to another user"):
             private_files.make_directory(tmp_path / name / "below")
     private_files.make_directory(tmp_path / "own")
+
+
+TRY_ALL = """\
+import os, socket, sys
+for place in sys.argv[2:]:
+    for folder, names, files in os.walk(place):
+        for name in [*names, *files, "new"]:
+            path = os.path.join(folder, name)
+            for flags in (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY | os.O_CREAT):
+                try:
+                    os.close(os.open(path, flags))
+                    print(path)
+                except OSError:
+                    pass
+try:
+    socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET).connect(sys.argv[1])
+    print("connected")
+except PermissionError:
+    pass
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a second user")
+def test_another_user_reads_writes_and_reaches_nothing_of_a_run(project):
+    """But what is the user's own, and the outputs that a sink puts elsewhere. All above the project is open to that user."""
+    import shutil
+    import tempfile
+
+    from dgs.workers.transport.unix_door import Door
+
+    door = Door(0, 2, b"token")
+    with tempfile.TemporaryDirectory(dir="/tmp") as open_place:
+        place = Path(open_place) / "project"
+        shutil.copytree(project, place)
+        for above in (place.parent, place):
+            above.chmod(0o755)
+        assert dgs(place, "run", "plan.yaml", "--run-dir", "one")[0] == 0
+        done = subprocess.run(
+            ["/usr/bin/env", "python3", "-c", TRY_ALL, door.address, str(place)],
+            capture_output=True,
+            text=True,
+            user=65534,
+            group=65534,
+            extra_groups=[],
+            cwd="/",
+            check=True,
+        )
+        reached = {str(Path(line).relative_to(place)) for line in done.stdout.split() if line != "connected"}
+        assert "connected" not in done.stdout
+        assert {"plan.yaml", "out"} <= reached
+        assert not [name for name in reached if name.startswith("one") and name != "one"]
+        assert not [name for name in reached if name.endswith("/new")]
+    door.close()

@@ -1,0 +1,21 @@
+"""Event logs that the operating system does not let us read: an error that says what to do, not one of damage."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dgs.workers.event_log import LogReader, LogWriter
+from dgs.workers.event_log.segments import UnreadableLogError
+
+
+@pytest.mark.parametrize("what", ["list", "file"])
+def test_log_that_may_not_be_read_is_no_damaged_one(tmp_path, monkeypatch, what):
+    LogWriter(tmp_path, "clicks", "w").append(0, {"ts": [1]})
+
+    def denied(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(*((os, "listdir", denied) if what == "list" else (Path, "read_bytes", denied)))
+    with pytest.raises(UnreadableLogError, match=r"clicks.*Permission denied.*Let this user read"):
+        LogReader(tmp_path, "clicks").poll()
