@@ -15,7 +15,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dgs.errors import PlanFileError, UsageError, hidden_values
+from dgs.errors import (
+    AmbiguousTagError,
+    MissingInputError,
+    PlanFileError,
+    UnknownColumnError,
+    UsageError,
+    hidden_values,
+)
 from dgs.job import private_files
 from dgs.job.program_code import Code, code_of
 from dgs.job.references import relocated_references
@@ -337,7 +344,7 @@ def replanned(prepared: Prepared, **options: Any) -> Prepared:
 
 @contextmanager
 def _placed(request: Request) -> Iterator[None]:
-    """Add the line in the plan file to errors about tags that do not fit the program."""
+    """Add the line in the plan file to errors about tags that do not fit the program, and about names that the input does not have."""
     try:
         yield
     except PlanFileError as error:
@@ -347,6 +354,14 @@ def _placed(request: Request) -> Iterator[None]:
             raise
         origin = request.settings.origin(("streams", number, "tags"))
         raise PlanFileError(**{**error.facts, "where": f"{origin}: {error.where}"}) from None
+    except (AmbiguousTagError, MissingInputError, UnknownColumnError) as error:
+        if not request.is_from_file:
+            raise
+        settings = request.settings
+        details = {config.id: config.source.details for config in settings.config.streams}[error.stream]
+        text = error.facts.get("column") or error.facts.get("text") or getattr(details, "path", "")
+        at = settings.named_at(error.stream, str(text))
+        raise type(error)(**{**error.facts, "at": f"{at}: "}) from None
 
 
 def _written_plan(request: Request, program: Program, everything: ImplTagSet) -> Plan | None:

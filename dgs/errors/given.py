@@ -68,22 +68,24 @@ class MissingInputError(InvalidError):
     """An input file named by a source does not exist, or a glob matches nothing."""
 
     code = "DGS307"
-    template = "stream {stream!r}: no file at {path}{hint}"
+    template = "{at}stream {stream!r}: no file at {path}{hint}"
     fix = "Paths in plan.yaml are relative to the plan file"
 
-    def __init__(self, *, stream: str, path: object, hint: str = "", **facts: object) -> None:
-        super().__init__(stream=stream, path=path, hint=hint, **facts)
+    def __init__(self, *, stream: str, path: object, hint: str = "", at: str = "", **facts: object) -> None:
+        super().__init__(stream=stream, path=path, hint=hint, at=at, **facts)
 
 
 class UnknownColumnError(InvalidError):
     """plan.yaml names a column that the source does not have."""
 
     code = "DGS308"
-    template = "stream {stream!r}: there is no column {column!r} in {where}{hint}; its columns are {columns}"
+    template = (
+        "{at}stream {stream!r}: there is no column {column!r} in {where}{hint}; its columns are {columns}"
+    )
     fix = "Correct the name under `ts:`, `tags:`, `payload:` or `columns:` of the stream"
 
-    def __init__(self, *, stream: str, column: str, hint: str = "", **facts: object) -> None:
-        super().__init__(stream=stream, column=column, hint=hint, **facts)
+    def __init__(self, *, stream: str, column: str, hint: str = "", at: str = "", **facts: object) -> None:
+        super().__init__(stream=stream, column=column, hint=hint, at=at, **facts)
 
 
 class MalformedRowError(InvalidError):
@@ -100,10 +102,11 @@ class AmbiguousTagError(InvalidError):
     """A kind or key in plan.yaml is a text that is also the name of a column of the source."""
 
     code = "DGS323"
-    template = (
-        "stream {stream!r}, `tags:`: `{part}: {text}` is a text, and there is a column {text!r} in {where}"
-    )
+    template = "{at}stream {stream!r}, `tags:`: `{part}: {text}` is a text, and there is a column {text!r} in {where}"
     fix = "Say `{part}: {{column: {text}}}` for what each row has there, or `{part}: {{value: {text}}}` for the text itself"
+
+    def __init__(self, *, stream: str, at: str = "", **facts: object) -> None:
+        super().__init__(stream=stream, at=at, **facts)
 
 
 class InvalidDiagramError(InvalidError):

@@ -58,6 +58,16 @@ class Settings:
         """Return the origin of a value: file:line:column, a flag, an environment variable, or `default`."""
         return _origin(place, self.document, self.given) or "default"
 
+    def named_at(self, stream: str, text: str) -> str:
+        """Return where the section of a stream has a text, as a value or a key; else where the section is."""
+        numbers = {config.id: number for number, config in enumerate(self.config.streams)}
+        section: Place = ("streams", numbers[stream])
+        for place in self.document.values:
+            is_inside = place[:2] == section and place[2:] not in ((), ("id",))
+            if is_inside and text in (place[-1], _value_at(self.document.data, place)):
+                return self.origin(place)
+        return self.origin(section)
+
     def values(self) -> Iterator[tuple[Place, Any, str]]:
         """Yield every single value of the resolved configuration, with its place and origin."""
         for place, value in _leaves(self.written(exclude={"plan"}), ()):
@@ -174,6 +184,12 @@ def _given_by(place: Place, given: Mapping[Place, str]) -> str | None:
 def _origin(place: Place, document: Document, given: Mapping[Place, str]) -> str | None:
     by = _given_by(place, given)
     return by or (document.where(place) if place in document.values else None)
+
+
+def _value_at(data: Any, place: Place) -> Any:
+    for part in place:
+        data = data[part]
+    return data
 
 
 def _leaves(data: Any, place: Place) -> Iterator[tuple[Place, Any]]:

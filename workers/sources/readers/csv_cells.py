@@ -147,9 +147,17 @@ def converted(cells: pa.Array, kind: pa.DataType | None) -> tuple[pa.Array, Wron
     wrong: Wrong = {}
     for first, part in _halved(cells, 0, kind):
         if not isinstance(part, pa.Array):
-            wrong[first] = part
+            wrong[first] = part if _is_text(cells[first].as_py()) else NO_TEXT
         parts.append(part if isinstance(part, pa.Array) else pa.nulls(1, kind))
     return pa.concat_arrays(parts), wrong
+
+
+def _is_text(cell: bytes) -> bool:
+    try:
+        cell.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _halved(cells: pa.Array, first: int, kind: pa.DataType) -> Iterator[tuple[int, pa.Array | str]]:
