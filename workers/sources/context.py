@@ -19,8 +19,8 @@ from dgs.model.program import Program
 class SourceContext:
     """The values with which every source of a job is opened.
 
-    `unit`: the plan's unit of time. `base_dir`: where relative paths start. `memory`: the data of `memory` sources by name.
-    `log_dir`: where sockets and Spark queries without a `log` of their own have theirs.
+    `unit`: the plan's unit of time. `base_dir`: the start of relative paths. `memory`: the data of `memory` sources by name.
+    `log_dir`: the directory for logs of sockets and Spark queries that have no `log` in the plan.
     `skips`: rows that cannot be read become placeholder events (`on_error: skip`).
     """
 

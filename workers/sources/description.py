@@ -42,7 +42,7 @@ Description = Mapping[str, Any]
 
 
 class FilesRead:
-    """The files of a source, in the order they are read. Iterating over them notes which have been opened, and what they were.
+    """The files of a source in reading order. Iterating over them notes size and digest of each opened file.
 
     Iterating raises MissingInputError for a file that cannot be read.
     """

@@ -41,7 +41,7 @@ NO_BEATS = Beats()
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a row is, for errors: its file, and its number there from 1, that of a `line` or of a `row`. "" without a file."""
+    """The place of a row, for errors: its file ("" without one), and the number of its `line` or `row` in the file, from 1."""
 
     file: str = ""
     number: int | None = None
@@ -58,7 +58,7 @@ Places = Callable[[int], Place]
 
 
 def nowhere(_row: int) -> Place:
-    """Return the place of a row of no file."""
+    """Return the place of a row that is not from a file."""
     return Place()
 
 
@@ -66,7 +66,7 @@ def nowhere(_row: int) -> Place:
 class RawRows:
     """Rows `first`, `first + 1`, ... of a stream as named columns, all of `count` values. `where`: the file, for errors.
 
-    Heartbeats are no rows: they take no row number. `place` says where each row is, for errors too.
+    Heartbeats are not rows and have no row number. `place` returns the place of each row, also for errors.
     """
 
     first: int
@@ -85,7 +85,7 @@ class RawRows:
             yield self.cut(start, min(start + size, self.count))
 
     def cut(self, start: int, stop: int) -> RawRows:
-        """Return the rows `start` to `stop` - 1, and the heartbeats before them; those behind all rows go with the last row."""
+        """Return the rows `start` to `stop` - 1 and the heartbeats before them. Heartbeats after all rows go with the last."""
         part = {name: columns.cut(column, start, stop) for name, column in self.columns.items()}
         beats = NO_BEATS
         if self.beats.before:
@@ -100,7 +100,7 @@ class RawRows:
 class Arrivals:
     """Events as they arrived, in any order: times in the plan's unit, tags, payload, and the heartbeats among them.
 
-    `is_unreadable`: they stand for rows that could not be read, have no times of their own, and take those of the rows before.
+    `is_unreadable`: the events stand for rows that could not be read. They take the times of the rows before them.
     """
 
     first: int
@@ -140,7 +140,7 @@ class Arrivals:
 
 
 def unreadable(tag: Tag, error: MalformedRowError, row: Any, place: Place = Place()) -> Arrivals:
-    """Return the event that stands for a row that could not be read. `row`: what there is of it."""
+    """Return the event that stands for a row that could not be read. `row`: its readable part."""
     try:
         codec.encode(row)
     except CodecError:

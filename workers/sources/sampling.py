@@ -106,7 +106,7 @@ def sampled(config: StreamConfig, context: SourceContext, *, rows: int) -> Sampl
             MalformedRowError,
             RunError,
             UserCodeError,
-        ):  # a broken row, a generator that raises: the run will say so
+        ):  # such as a malformed row: the run reports it
             sample.is_whole = False
     sample.is_calendar = mapping.clock.is_calendar
     return sample

@@ -37,9 +37,9 @@ PAYLOAD_COLUMN = "payload"
 class Mapping:
     """The time, tag and payload of the rows of one stream, as its section of plan.yaml says.
 
-    `payload:` a name gives that column bare, a list records of those columns, an empty list nothing; without it the
-    payload is the column named `payload` if there is one, else a record of all columns. `skips`: a row that cannot be read becomes
-    an event that stands for it.
+    If `payload:` is a name, the payload is the value of that column; if a list, a record of those columns (None if it is empty).
+    Without it the payload is the column `payload`, if there is one, else a record of all columns. `skips`: an event stands for
+    each row that cannot be read.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Mapping:
     def refused(self, row: int, problem: str, given: Any, place: Place, field: str = "") -> Arrivals:
         """Return the event that stands for a row that cannot be read; raise MalformedRowError unless such rows are skipped.
 
-        `given`: what there is of the row. `field`: the column to blame.
+        `given`: the readable part of the row. `field`: the column at fault.
         """
         error = malformed(self.stream, row, problem, place, field)
         if not self.skips:
@@ -95,7 +95,7 @@ class Mapping:
         return names
 
     def check_names(self, available: Collection[str], where: str) -> None:
-        """Refuse a literal kind or key that is the name of a column, too. Raises AmbiguousTagError."""
+        """Refuse a literal kind or key that is also the name of a column. Raises AmbiguousTagError."""
         part = named_like(self._config, self._program, available)
         if part is not None:
             text = getattr(self._config.tags, part)
@@ -120,7 +120,7 @@ class Mapping:
     def batch(self, first: int, batch: EventBatch) -> Arrivals:
         """Return the arrivals of an EventBatch from user code, with its tags and payload unchanged.
 
-        Raises MalformedRowError for a code that is not the index of one of its tags, and for a kind that the program does not declare.
+        Raises MalformedRowError for a code that is not the index of a tag, and for a kind that the program does not declare.
         """
         ts = self.clock.times(batch.ts, first=first)
         codes, count = batch.codes, len(batch.tags)
@@ -162,7 +162,7 @@ def each_arrival(
 
 
 def _readable(mapping: Mapping, rows: RawRows) -> Generator[Arrivals]:
-    """Yield the rows as events. Where a row is none, try the halves, down to the row: with `on_error: skip` others go on."""
+    """Yield the rows as events. If a row is malformed, halve the rows until it is alone: `on_error: skip` keeps the others."""
     try:
         arrivals = mapping.arrivals(rows)
     except MalformedRowError as error:
@@ -191,7 +191,7 @@ def _only(beats: Beats, row: int) -> Arrivals:
 
 
 def malformed(stream: str, row: int, problem: str, place: Place, field: str = "") -> MalformedRowError:
-    """Return the error for a row, with its place, and the column to blame if it is known."""
+    """Return the error for a row, with its place, and with the column at fault if it is known."""
     where = f", column {field!r}" if field else ""
     said = (
         f"{problem}{str(place)[:-1]}{where})"
@@ -203,7 +203,7 @@ def malformed(stream: str, row: int, problem: str, place: Place, field: str = ""
 
 
 def unknown_column(stream: str, column: str, available: Collection[str], where: str) -> UnknownColumnError:
-    """Return the error that says which columns there are, and which has nearly this name. Blanks in names show.
+    """Return the error that lists the columns and suggests one with a similar name. Blanks in names are shown.
 
     >>> unknown_column("s", "user", ["ts", " user"], "a.csv").columns
     "ts, ' user'"

@@ -34,9 +34,9 @@ class UntypableError(Exception):
 
 
 class Clock:
-    """Turns the time columns of one stream into int64s. It remembers whether times were bare numbers or calendar times.
+    """Converts the time columns of one stream to int64s. It remembers whether times were bare numbers or calendar times.
 
-    The two are never mixed: they would order wrongly in silence. `format`: of times in text, for `datetime.strptime`, instead of
+    It refuses a mixture, whose order would be wrong. `format`: the format of times in text, for `datetime.strptime`, instead of
     ISO-8601. `column`: its name, for errors.
     """
 
@@ -122,7 +122,7 @@ class Clock:
         return times
 
     def _formatted(self, array: Any) -> Int64s:
-        """Return the times of texts of the form that the plan gives; without a zone they are in UTC."""
+        """Return the times of texts in the plan's format. Times without a zone are in UTC."""
         try:
             moments = [datetime.strptime(text, str(self.format)) for text in array.to_pylist()]  # noqa: DTZ007
             return np.array([_since_1970(moment) // self._plan for moment in moments], dtype=np.int64)
@@ -194,7 +194,7 @@ def _parsed(texts: Any) -> Any:
         raise UntypableError(
             f"{_shown(text)} is text, not a number, and not an ISO-8601 time either"
         ) from None
-    raise UntypableError("times with and without zone")  # row by row takes them one at a time
+    raise UntypableError("times with and without zone")  # `_row_by_row` then converts each alone
 
 
 def _beyond(texts: Any) -> str:
