@@ -23,19 +23,21 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from dgs.api.in_scripts import folded, say_how_to_go_on
 from dgs.api.outcome import Run
 from dgs.errors import NoSuchRunError, UsageError
 from dgs.model.program import OwnOutput, OwnState, Program
 
 if TYPE_CHECKING:
     from dgs.api.known_runs import KnownRun
-    from dgs.api.preparing import Options, Request
+    from dgs.api.preparing import Launch, Options, Request
     from dgs.job.settings import Given
     from dgs.planner.plan import Plan
 
 __all__ = ["Run", "replan", "resume", "run", "stop"]
 
 
+@folded
 def run(
     job: str | os.PathLike[str] | Program[OwnState, OwnOutput] | type[Program[OwnState, OwnOutput]],
     *,
@@ -71,7 +73,6 @@ def run(
     """
     from dgs.api import beginning, preparing
     from dgs.api.preparing import Options
-    from dgs.api.running import execute
 
     given = overrides(runtime=runtime, optimizer=optimizer, plan=plan, settings=settings)
     request = _requested(job, streams, given)
@@ -83,9 +84,10 @@ def run(
     if begun is not None:
         return _resumed(begun, given, options, streams=streams, program=request.program, plan=_tree(plan))
     prepared = preparing.prepare(request, plan=_tree(plan), max_events=max_events)
-    return _signalled(execute(beginning.launch(prepared, place, options, resume=resume, fresh=fresh)))
+    return _executed(beginning.launch(prepared, place, options, resume=resume, fresh=fresh))
 
 
+@folded
 def resume(
     run: str | os.PathLike[str],
     *,
@@ -125,6 +127,7 @@ def resume(
     )
 
 
+@folded
 def stop(run: str | os.PathLike[str], *, timeout: float = 60.0) -> dict[str, Any]:
     """Stop a run of another process or thread at a checkpoint; return its results when it has ended.
 
@@ -136,6 +139,7 @@ def stop(run: str | os.PathLike[str], *, timeout: float = 60.0) -> dict[str, Any
     return steering.stop_run(known_runs.run_at(run), timeout=timeout)
 
 
+@folded
 def replan(
     run: str | os.PathLike[str],
     *,
@@ -182,7 +186,6 @@ def _resumed(
     plan: Plan | None,
 ) -> Run:
     from dgs.api import resuming
-    from dgs.api.running import execute
 
     if resuming.has_nothing_left(run):
         raise NoSuchRunError(
@@ -190,13 +193,21 @@ def _resumed(
             advice="Run the plan file again",
         )
     launch = resuming.launch_again(run, given, options, memory=streams, program=program, plan=plan)
-    return _signalled(execute(launch))
+    return _executed(launch)
 
 
-def _signalled(run: Run) -> Run:
-    """Return a run. If a signal has stopped it, raise that signal again for the caller's process."""
+def _executed(launch: Launch) -> Run:
+    """Run a launch. If a signal stops it, say how to go on, and raise what the signal normally does."""
+    from dgs.api.running import execute
+
+    try:
+        run = execute(launch)
+    except KeyboardInterrupt:
+        say_how_to_go_on(launch)
+        raise
     by = str(run.report.get("stopped_by"))
     if by in signal.Signals.__members__:
+        say_how_to_go_on(launch)
         signal.raise_signal(signal.Signals[by])
     return run
 

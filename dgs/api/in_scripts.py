@@ -1,0 +1,96 @@
+"""What scripts and notebooks see of a run that fails or is interrupted: their own frames, and how to go on.
+
+The frames of dgs between the user's call and an error say nothing to the user. They are folded to a note; the environment variable
+DGS_DEBUG shows them. Bugs in dgs keep their whole traceback.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dgs.errors import DgsError, InternalError, UserCodeError
+
+if TYPE_CHECKING:
+    from dgs.api.preparing import Launch
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_ROOT = Path(__file__).resolve().parents[2]
+_OURS = tuple(f"{_ROOT / name}{os.sep}" for name in ("dgs", "planner", "workers", "spark_bridge"))
+
+
+def folded(function: Function) -> Function:
+    """Fold the frames of dgs in errors that a public function raises."""
+
+    @functools.wraps(function)
+    def call(*positional: Any, **named: Any) -> Any:
+        try:
+            return function(*positional, **named)
+        except InternalError:
+            raise
+        except DgsError as error:
+            if not os.environ.get("DGS_DEBUG"):
+                _fold(error)
+            raise
+
+    return call  # type: ignore[return-value]
+
+
+def _fold(error: DgsError) -> None:
+    """Leave the user's frames of an error and of its causes; note how many others there were."""
+    count = 0
+    one: BaseException | None = error
+    seen: set[int] = set()
+    while one is not None and id(one) not in seen:
+        seen.add(id(one))
+        one.__traceback__, dropped = _users(one.__traceback__)
+        count += dropped
+        following = one.__cause__ or one.__context__
+        if isinstance(one, UserCodeError):  # its text begins with the traceback of its cause
+            one.__context__, one.__cause__ = following, None
+        one = following
+    if count:
+        error.add_note(f"... {count} frames of dgs (DGS_DEBUG=1 shows them)")
+
+
+def _users(trace: TracebackType | None) -> tuple[TracebackType | None, int]:
+    """Return a traceback with the user's frames alone, and the number of the others."""
+    frames = []
+    while trace is not None:
+        frames.append(trace)
+        trace = trace.tb_next
+    kept = [one for one in frames if not _is_ours(one)]
+    folded_trace: TracebackType | None = None
+    for one in reversed(kept):
+        folded_trace = TracebackType(folded_trace, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return folded_trace, len(frames) - len(kept)
+
+
+def _is_ours(trace: TracebackType) -> bool:
+    return os.path.realpath(trace.tb_frame.f_code.co_filename).startswith(_OURS)
+
+
+def say_how_to_go_on(launch: Launch) -> None:
+    """Say on stderr where an interrupted run is, what it has committed, and the call that resumes it."""
+    from dgs.api.known_runs import KnownRun, holds_checkpoints
+
+    name, directory = launch.prepared.config.name, launch.directory
+    if directory is None:
+        told = "it has no directory, so nothing is kept: give `run_dir=` to resume such a run"
+    else:
+        path, request = os.path.relpath(directory.path), launch.prepared.request
+        source = "" if request.is_from_file else ", program=..., streams=..."
+        call = f"dgs.resume({path!r}{source})"
+        what = (
+            KnownRun(directory).progress
+            if holds_checkpoints(directory.checkpoints)
+            else "nothing is committed"
+        )
+        told = f"{what}; the run is in {path}; go on with: {call}"
+    sys.stderr.write(f"dgs: {name} was interrupted; {told}\n")
