@@ -21,6 +21,14 @@ class RayUnreachableError(ResourceError):
     fix = "Start one there with `ray start --head`, correct `runtime.address`, or leave it out for a cluster of the run's own"
 
 
+class NoPlaceError(ResourceError):
+    """Ray has no place for a host of the run."""
+
+    code = "DGS515"
+    template = "Ray has not started host {host} within {seconds:g} s"
+    fix = "Add CPUs to the cluster, ask for fewer `runtime.hosts`, or let `runtime.fewer_hosts` be `go_on`"
+
+
 class OutputUnwritableError(ResourceError):
     """Outputs or the run directory cannot be written."""
 

@@ -25,14 +25,16 @@ class RestartsConfig(Section):
 class RuntimeConfig(Section):
     """The runtime: `ray` (host processes), `local` (this process), or `spark` (alone, for data that ends).
 
-    `hosts`: how many processes (default: the CPUs there are). `address`: `local`, or a running Ray cluster's. `buffer_bytes`: the
-    bound on buffered events per process. `linger`: how long the rows that a paced generator has due may wait for more.
+    `hosts`: how many processes (default: the CPUs there are). `fewer_hosts`: whether a run goes on where its cluster has fewer CPUs.
+    `address`: `local`, or a running Ray cluster's. `buffer_bytes`: the bound on buffered events per process. `linger`: how long the
+    rows that a paced generator has due may wait for more.
     `stop_timeout`: how long a clean stop may wait for its checkpoint. `stall_after`: after so long without progress the run says
     what it waits for; 0: never.
     """
 
     kind: Literal["ray", "local", "spark"] = "ray"
     hosts: Count | None = Field(default=None, ge=1)
+    fewer_hosts: Literal["go_on", "wait"] = "go_on"
     address: str = "local"
     transport: Literal["direct", "ray"] = "direct"
     buffer_bytes: Size = 256 * 2**20

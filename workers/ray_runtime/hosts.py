@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from dgs.errors import ChannelUnavailableError, DgsError, InternalError, RayUnavailableError, WorkerLostError
+from dgs.errors import ChannelUnavailableError, DgsError, InternalError, NoPlaceError, WorkerLostError
 from dgs.workers.protocol.story_words import StoryEntry
 
 ANSWER_SECONDS = 10.0
@@ -48,10 +48,13 @@ class RayHosts:
         self._ray = ray
         self.actors = tuple(actors)
         self._processes: list[int] = []
+        self._addresses: dict[int, str] = {}  # of the nodes that hosts are on
 
     def start(self) -> bool:
         """Wait until all have started; return whether all are on one machine. Raises RayUnavailableError after the deadline."""
         places = self._asked(lambda actor: actor.place.remote(), START_SECONDS, is_starting=True)
+        known = {node["NodeID"]: node["NodeManagerAddress"] for node in self._ray.nodes()}
+        self._addresses = {host: known[node] for host, (node, _) in enumerate(places) if node in known}
         here = self._ray.get_runtime_context().get_node_id()
         self._processes = [process for node, process in places if node == here]
         return len({node for node, _ in places}) == 1
@@ -106,7 +109,8 @@ class RayHosts:
         except errors.RayTaskError as error:
             raise InternalError(problem=f"host {host}: {error}") from error
         except errors.RayError as error:
-            raise WorkerLostError(host=host, problem=str(error).splitlines()[0]) from error
+            where = f" (on node {self._addresses[host]})" if host in self._addresses else ""
+            raise WorkerLostError(host=host, problem=str(error).splitlines()[0] + where) from error
         if isinstance(answer, WorkerLostError):
             raise answer
         return answer
@@ -150,7 +154,7 @@ def wait_until_gone(processes: Iterable[int]) -> None:
 
 def _silent(host: int, seconds: float, *, is_starting: bool = False) -> DgsError:
     if is_starting:
-        return RayUnavailableError(problem=f"it has not started host {host} within {seconds:g} s")
+        return NoPlaceError(host=host, seconds=seconds)
     return WorkerLostError(host=host, problem=f"it has not answered for {seconds:g} s")
 
 

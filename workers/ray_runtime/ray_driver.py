@@ -17,7 +17,7 @@ from dgs import codec
 from dgs.errors import InternalError, MissingPackageError
 from dgs.workers.checkpoints import ResumePoint
 from dgs.workers.ray_runtime.cluster import cluster
-from dgs.workers.ray_runtime.hosts import RayHosts
+from dgs.workers.ray_runtime.hosts import START_SECONDS, RayHosts
 from dgs.workers.ray_runtime.pool import HostPool
 from dgs.workers.recovery.epochs import HostReport, RootReport
 from dgs.workers.recovery.stop_request import ControlRequest, Stage
@@ -59,7 +59,7 @@ def run_ray(job: Job, caller: Caller = Caller()) -> JobResult:
             return _Driver(ray, pool, deployment, session).drive()
 
         try:
-            return supervise(job, drive, host_count, caller)
+            return supervise(job, drive, lambda job: hosts_with_a_place(ray, job, caller), caller)
         finally:
             pool.end()
 
@@ -67,6 +67,22 @@ def run_ray(job: Job, caller: Caller = Caller()) -> JobResult:
 def host_count(job: Job) -> int:
     """Return how many hosts to start: as configured, else one per CPU, but never more than there are workers."""
     return min(job.runtime.hosts or os.cpu_count() or 1, len(job.plan))
+
+
+def hosts_with_a_place(ray: Any, job: Job, caller: Caller) -> int:
+    """Return how many hosts to start in the cluster as it is now: with `fewer_hosts: go_on`, no more than it has CPUs."""
+    wanted = host_count(job)
+    cpus = int(ray.cluster_resources().get("CPU", 0))
+    if job.runtime.address == "local" or cpus >= wanted:
+        return wanted
+    gone = sorted({node["NodeManagerAddress"] for node in ray.nodes() if not node["Alive"]})
+    lost = f"node {', '.join(gone)} is lost, and " if gone else ""
+    missing = f"{lost}the cluster has {cpus} CPUs for {wanted} hosts"
+    if job.runtime.fewer_hosts == "wait" or not cpus:
+        caller.notify(f"{missing}: the run waits for others for {START_SECONDS:g} s")
+        return wanted
+    caller.notify(f"{missing}: the run goes on with {cpus}")
+    return cpus
 
 
 def _secret(job: Job, hosts: int) -> Secret | None:
