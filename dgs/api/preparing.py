@@ -254,7 +254,9 @@ def from_program(
 
     memory = gathered(streams)
     document = Document("dgs.run", described(program, memory), {}, {})
-    return Request(resolve(document, given, {}), Path.cwd(), program=program, memory=memory)
+    settings = resolve(document, given, {})
+    private_files.allow(settings.config.umask)
+    return Request(settings, Path.cwd(), program=program, memory=memory)
 
 
 def load(request: Request) -> Program:

@@ -97,7 +97,7 @@ def test_close_marks_the_end_of_the_streams_asked_for(log):
 def test_missing_log_or_stream_is_a_usage_error(log, place, options):
     done = invoke("ls", log.parent / place, *options)
     assert done.exit_code == 2
-    assert "no event log" in done.stderr or "it has others, values" in done.stderr
+    assert "is not an event log" in done.stderr or "it has others, values" in done.stderr
 
 
 def test_run_reads_a_log_to_its_end(log, tmp_path):
