@@ -35,10 +35,11 @@ def differences(launch: Launch, result: JobResult) -> list[str]:
 def check_readable(sinks: Sequence[SinkConfig]) -> None:
     """Raise UsageError unless the committed outputs of these sinks can be read back."""
     for sink in sinks:
-        if sink.kind not in READABLE:
+        appends = sink.kind in READABLE and sink.details.mode == "append"
+        if sink.kind not in READABLE or appends:
             message = (
                 f"--verify of a resumed run reads the committed outputs back, from {' or '.join(READABLE)} files: "
-                f"the sink {sink.kind!r} cannot be read"
+                f"the sink {sink.kind!r} {'also holds outputs of other runs' if appends else 'cannot be read'}"
             )
             raise UsageError(message=message)
 

@@ -313,7 +313,9 @@ def test_verify_reads_parquet_and_no_other_sinks(slow, dgs):
         dgs("run plan.yaml --run-dir there --set 'sinks=[{parquet: {path: out}}]'")
     assert dgs(f"resume there --verify {QUICK}").code == 0
     done = dgs("resume there --verify --set sinks=[stdout]")
-    assert (done.code, "it cannot from the sink 'stdout'" in done.err) == (2, True)
+    assert (done.code, "the sink 'stdout' cannot be read" in done.err) == (2, True)
+    done = dgs("resume there --verify --set 'sinks=[{parquet: {path: out, mode: append}}]'")
+    assert (done.code, "the sink 'parquet' also holds outputs of other runs" in done.err) == (2, True)
 
 
 def test_max_events_is_remembered(slow, dgs):
