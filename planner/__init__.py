@@ -4,6 +4,6 @@
 - `topology`, `rates`: streams and machines, and the traffic of each worker.
 - `optimizers`: from the dependence relation and the rates to a plan.
 - `validity`: the check of every plan before anything runs (V1, V2, structure, coverage).
-- `placement`: workers on machines and host processes.
+- `placement`: workers on machines and host processes. `prediction`: the cost of a plan before it runs.
 - `drawing`: plans and dependence graphs as text, Mermaid, DOT and SVG, and explanations.
 """

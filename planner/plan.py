@@ -166,6 +166,6 @@ def renumbered(root: PlanNode) -> PlanNode:
 
 
 def is_accumulating(node: PlanNode, kinds: Collection[str]) -> bool:
-    """Return whether everything in a subtree is of these kinds, which accumulate: then it answers with partial states."""
+    """Return whether a subtree has only these kinds, which accumulate. Then it answers with partial states."""
     tags = node.subtree_tags().tags()
     return bool(kinds) and bool(tags) and not tags.others and all(name in kinds for name, _ in tags.kinds)

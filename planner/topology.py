@@ -46,7 +46,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Topology:
-    """Streams in their declared order, and machines. `hosts`: processes that workers are shared among."""
+    """Streams in their declared order, and machines. `hosts`: the number of processes that share the workers."""
 
     streams: Sequence[Stream]
     machines: Sequence[Machine] = (Machine("local"),)

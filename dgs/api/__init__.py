@@ -2,7 +2,7 @@
 
 - `preparing`: a request, then a prepared job, then a launch. `beginning`, `resuming`: whether a run begins or goes on.
 - `running`: executes a launch on one of the `runtimes`. `verifying`, `reports`, `outcome`, `state_files`: its results.
-- `known_runs`: finds runs by their directories. `steering`: stops and moves them.
+- `known_runs`: finds runs by their directories. `steering`: stops and moves them. `predicting`: their speed on more hosts.
 
 >>> from dgs import Program
 >>> class Total(Program):

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from dgs.planner.prediction.costs import Costs
 
 WORTH = 1.1
-"""More hosts are worth it if they make a job so many times as fast."""
+"""More hosts are worth it if they make a job at least this many times as fast."""
 
 
 @dataclass(frozen=True, slots=True)
 class OnHosts:
-    """The prediction for a job on a number of hosts, each with a core of its own. `workers`: of the plan that it would have there."""
+    """The prediction for a job on a number of hosts, each with its own core. `workers`: the number in its plan there."""
 
     hosts: int
     workers: int
@@ -32,7 +32,7 @@ def costs_of(prepared: Prepared) -> Costs:
 
 
 def predictions(prepared: Prepared, hosts: Sequence[int], costs: Costs) -> list[OnHosts]:
-    """Return one prediction for each number of hosts: of the job's own plan if that was written by hand, else of the cheapest there."""
+    """Return one prediction per number of hosts. A plan written by hand is kept; else each number gets its cheapest plan."""
     found = []
     for count in hosts:
         topology = replace(prepared.topology, machines=(Machine("predicted", cpus=count),), hosts=count)
@@ -46,7 +46,7 @@ def predictions(prepared: Prepared, hosts: Sequence[int], costs: Costs) -> list[
 
 
 def stops_scaling(found: Sequence[OnHosts]) -> OnHosts | None:
-    """Return the first prediction that more hosts do not better; None if the last is still the best."""
+    """Return the first prediction that no larger number of hosts improves by WORTH. None if each is improved."""
     for i, one in enumerate(found[:-1]):
         best = max(later.prediction.throughput for later in found[i + 1 :])
         if best < WORTH * one.prediction.throughput:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from dgs.workers.sources.context import SourceContext
 
 BY_COST = ("cost", "exhaustive")
-"""Optimizers that compare plans by what these are predicted to cost."""
+"""Optimizers that compare plans by their predicted costs."""
 
 
 @dataclass(frozen=True)
@@ -295,7 +295,7 @@ def prepare(request: Request, *, plan: Plan | None = None, max_events: int | Non
 
 
 def measured_costs(request: Request, program: Program, topology: Topology) -> Costs:
-    """Return what the program costs, tried on its first events; on a single host that decides nothing, and nothing is tried."""
+    """Return the costs of the program, measured on its first events. On a single host they decide nothing and are not measured."""
     from dgs.planner.prediction.costs import TYPICAL
     from dgs.workers.sources.trial import trial
 
@@ -323,7 +323,7 @@ def make_plan(
 
 
 def hosts(config: PlanFile) -> int:
-    """Return how many processes the workers are shared among."""
+    """Return the number of processes that share the workers."""
     if config.runtime.kind != "ray":
         return 1
     return config.runtime.hosts or os.cpu_count() or 1

@@ -3,7 +3,7 @@
 - `app`: all verbs. `run`, `resume`: running a plan file. `finishing`: their common part. `show_config`: a flag of run.
 - `reporting`: messages and exit codes. `options`: shared flags. `stopping`: the end by a signal.
 - `stop`, `replan`: for a run that is alive. `checkpoint`, `log`: its files. `schema`, `doctor`: for a plan file, for a machine.
-- `plan`, `explain`: plans and stories. `check`, `simulate`, `bench`: is a program right, and how fast is it?
+- `plan`, `explain`: plans and stories. `check`, `simulate`, `bench`, `predict`: is a program right, and how fast is it?
 
 Data goes to stdout and messages to stderr. No verb asks the user anything. `dgs.errors` has the exit codes.
 """

@@ -21,14 +21,14 @@ from dgs.errors.families import DgsError
 from dgs.errors.hidden_values import masked, masked_data
 
 PLACE = re.compile(r"(?P<file>\S.*?\.\w+)(?::(?P<line>\d+))?(?::(?P<column>\d+))?(?=$|: |\))")
-"""`plan.yaml:3:5`, and what may follow it."""
+"""A place such as `plan.yaml:3:5`, at the end of a text or before a colon or a parenthesis."""
 
 
 def as_data(error: DgsError) -> dict[str, Any]:
-    """Return an error as data that JSON can hold: code, message, fix, file, line, column, problems, facts, and the user's traceback.
+    """Return an error as data for JSON: code, message, fix, file, line, column, problems, facts, and the user's traceback.
 
-    `message` is the whole sentence, with the remedy; `fix` is the remedy alone, None if there is none. `problems` lists what is wrong,
-    one object each with `message`, `fix`, `file`, `line` and `column`; of a plan also with `rule`, `nodes` and `tags`.
+    `message` is the whole sentence, with the remedy; `fix` is the remedy alone, None if there is none. `problems` has an object for
+    each problem, with `message`, `fix`, `file`, `line` and `column`; problems of a plan also have `rule`, `nodes` and `tags`.
     `column` is a number in a plan file, and a name in a row of the input.
     """
     trace = masked(error.facts.get("trace") or "")
@@ -75,7 +75,7 @@ def _place(where: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON can hold it: what it cannot hold, as text."""
+    """Return a value for JSON, with text in place of other objects."""
     if isinstance(value, (bool, int, float, type(None))):
         return value
     if isinstance(value, Mapping):

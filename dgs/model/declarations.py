@@ -32,7 +32,7 @@ NOT_GIVEN = ("all_kinds", "gives", "kind", "kind_problem")
 """Methods of Program that programs do not override."""
 
 CLOSE = 0.75
-"""From this likeness on, by difflib, a name is taken for a slip of another."""
+"""The least likeness, by difflib, at which a name counts as a misspelling of another."""
 
 
 def check_declarations(program: Program) -> None:
@@ -58,9 +58,9 @@ def problems(program: Program) -> Iterator[str]:
 
 
 def near_misses(program: Program) -> list[str]:
-    """Return a sentence for each name in the user's classes that is almost that of a part of a program which they do not give.
+    """Return a sentence for each name in the user's classes that is almost the name of a missing part of a program.
 
-    `jion` or `forks` is a method that nobody calls, and parallelism is lost in silence.
+    For example, nothing calls a method `jion` or `forks`, and the program silently loses its parallelism.
     """
     own, library = _own_names(program), _library_names(program)
     missing = [name for name in library if name not in own]
@@ -73,7 +73,7 @@ def near_misses(program: Program) -> list[str]:
 
 
 def _meant(name: str, missing: Sequence[str]) -> str | None:
-    """Return which of the missing names is meant by one that is almost the same, or that begins like one: `init_state`."""
+    """Return the missing name that a name probably means: a similar one, or its beginning, as in `init_state`."""
     close = get_close_matches(name, missing, n=1, cutoff=CLOSE)
     longer = [other for other in missing if name.startswith(f"{other}_")]
     return next(iter([*close, *longer]), None)
@@ -86,7 +86,7 @@ def _own_names(program: Program) -> list[str]:
 
 
 def _library_names(program: Program) -> list[str]:
-    """Return what a program may give, by the classes of dgs that it is made from."""
+    """Return the names that a program may define, from the classes of dgs that it inherits from."""
     parts = [part for one in type(program).__mro__ if _is_ours(one) for part in vars(one).items()]
     derived = (property, cached_property)
     return [
@@ -101,7 +101,7 @@ def _is_ours(one: type) -> bool:
 
 
 def _missing_methods(program: Program) -> Iterator[str]:
-    """Yield which of the methods are missing that every program must have."""
+    """Yield a problem for each missing method that every program needs."""
     has_states = type(program).states is not Program.states
     needed = {"init": "init(self)", "update": "update(self, state, event, emit)"}
     for name in needed if not has_states else ("init",):

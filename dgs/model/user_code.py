@@ -49,11 +49,11 @@ _OURS = (
 
 
 class ReturnedNothingError(Exception):
-    """An `update` returned None: its caller makes a NoStateError of it."""
+    """An `update` returned None. Its caller raises NoStateError instead."""
 
 
 class States:
-    """What may be a state of a program. It is asked only about None, which most often is a forgotten `return`."""
+    """The possible states of a program. Only None is checked, which usually is a forgotten `return`."""
 
     def __init__(self, program: Program) -> None:
         self._program = program

@@ -1,4 +1,4 @@
-"""Why a plan has one worker: one phrase for the user, who may have expected parallelism.
+"""The reason why a plan has one worker: one phrase for users who expected parallelism.
 
 >>> from dgs.model.tag_sets import TagSet
 >>> from dgs.planner.plan import PlanNode
@@ -21,7 +21,7 @@ NO_DIVISION = "its frequent tags depend on each other, also when rarer ones are 
 def why_one_worker(
     plan: Plan, program: Program, topology: Topology, *, most_leaves: int | None = None
 ) -> str | None:
-    """Return why a plan has one worker, None if it has several. `most_leaves`: the bound that the optimizer was given."""
+    """Return why a plan has one worker, None if it has several. `most_leaves`: the optimizer's bound."""
     if len(plan) > 1:
         return None
     single = _single_tag(topology)
@@ -44,7 +44,7 @@ def why_one_worker(
 
 
 def _without_forks(program: Program) -> str:
-    """Return what a program lacks to fork its state."""
+    """Return the methods that a program lacks to fork its state, as a phrase."""
     has_fork, has_join = program.gives("fork"), program.gives("join")
     if not has_join:
         return (

@@ -52,7 +52,7 @@ class Options:
 
 
 Optimizer = Callable[[DependenceGraph, Program, Options], Iterable[TagTree]]
-"""Turns the dependence graph of the atoms into tag trees whose sibling subtrees are independent: of several the cheapest is taken."""
+"""Makes tag trees with independent sibling subtrees from the dependence graph of the atoms. The cheapest of several is used."""
 
 
 def _sequential(graph: DependenceGraph, *_: object) -> Iterator[TagTree]:
@@ -109,7 +109,7 @@ def plan(
 ) -> Plan:
     """Return a valid plan by the optimizer of that name. `max_leaves` defaults to the number of CPUs (random plans: 16).
 
-    `costs` are for the optimizer `cost`, which compares plans by what they are predicted to cost.
+    `costs` are for the optimizer `cost`, which compares plans by their predicted costs.
 
     Raises UsageError for an unknown optimizer or bound, NoPlanError if the initial state type does not handle all tags.
     """

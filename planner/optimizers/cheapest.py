@@ -1,7 +1,7 @@
-"""The `cost` optimizer: of many tag trees, those that greedy would make and others, the one whose plan is predicted to be the fastest.
+"""The `cost` optimizer: it proposes many tag trees, from which the plan with the fastest prediction is chosen.
 
-Greedy looks at rates alone. Here it is one of several proposals: with each number of leaves, and with its rare tags lowered
-into leaves where they separate nothing. One worker is a proposal, too, and often the best.
+The greedy tree, which depends on rates alone, is one proposal. Others have fewer leaves, another order of removal, or rare tags
+lowered into leaves where they separate nothing. A single worker is also a proposal, and often the best.
 
 >>> from dgs.model.dependence import ALWAYS, Dependence
 >>> from dgs.planner.optimizers.atoms import Atom
@@ -24,10 +24,10 @@ from dgs.planner.optimizers.shaping import bound_fan_out, merge_leaves, one_side
 from dgs.planner.optimizers.tag_tree import TagTree, branch, leaf
 
 ALL_COUNTS = 4
-"""Up to so many leaves every number is tried; then steps of half as many more."""
+"""Every number of leaves up to this one is tried. Above it, each step adds half as many."""
 
 MOST_WORK = 200_000
-"""Atoms that are looked at before lowering ends: deep trees have many subtrees."""
+"""The number of atoms after which lowering ends, since deep trees have many subtrees."""
 
 
 def proposals(
@@ -44,7 +44,7 @@ def proposals(
 
 
 def _by_gain(graph: DependenceGraph) -> list[int]:
-    """Return the order of removal by rate over the number of dependences: what it costs to synchronise, and what that separates."""
+    """Return the order of removal by rate (the cost of synchronising) over the number of dependences (the parts it separates)."""
     degrees = graph.degrees()
     return sorted(range(len(degrees)), key=lambda i: graph.atoms[i].rate / (1 + degrees[i]))
 
@@ -59,9 +59,9 @@ def _counts(most: int) -> Iterator[int]:
 
 
 def lowered(graph: DependenceGraph, tree: TagTree) -> TagTree:
-    """Return the tree with every atom as low as it can be: one that depends on nothing below its node becomes a leaf there.
+    """Return the tree with every atom as low as possible. An atom that depends on nothing below its node becomes a leaf there.
 
-    One that depends on a single child's subtree moves into that. The most frequent atoms go first.
+    An atom that depends on one child's subtree only moves into that subtree. The most frequent atoms go first.
     """
     number = {id(atom): i for i, atom in enumerate(graph.atoms)}
     work, waiting, order = 0, [tree], list[tuple[TagTree, list[Atom], list[TagTree]]]()

@@ -1,4 +1,4 @@
-"""The `exhaustive` optimizer: every tag tree of a small instance. The yardstick for the others.
+"""The `exhaustive` optimizer: every tag tree of a small instance, to judge other optimizers by.
 
 >>> from dgs.model.dependence import Dependence
 >>> from dgs.planner.optimizers.atoms import Atom
@@ -20,10 +20,10 @@ from dgs.planner.optimizers.graph import DependenceGraph
 from dgs.planner.optimizers.tag_tree import TagTree, branch, leaf
 
 MOST_TREES = 25_000
-"""More trees are not tried."""
+"""The largest number of trees that are tried."""
 
 MOST_ATOMS = 8
-"""Trees over more atoms are not even counted."""
+"""The largest number of atoms over which trees are counted."""
 
 
 def all_trees(graph: DependenceGraph) -> Iterator[TagTree]:
@@ -64,7 +64,7 @@ def count_trees(graph: DependenceGraph) -> float:
 def _divisions(
     graph: DependenceGraph, inside: tuple[int, ...]
 ) -> Iterator[tuple[tuple[int, ...], list[tuple[int, ...]]]]:
-    """Yield what a node over these atoms may own, with the atoms of each of its at least two children."""
+    """Yield each choice of a node's own atoms, with the atoms of each of its two or more children."""
     for size in range(len(inside) - 1):
         for own in combinations(inside, size):
             parts = graph.components([i for i in inside if i not in own])

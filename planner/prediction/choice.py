@@ -1,4 +1,4 @@
-"""The choice among plans: the one that is predicted to be the fastest, and why, in one line."""
+"""The choice of the plan with the fastest prediction, with the reason in one line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dgs.planner.prediction.model import Prediction, Predictor
 from dgs.planner.topology import Topology
 
 LEAST_GAIN = 1.05
-"""A plan of several workers has to be so many times as fast as one worker: predictions are not exact."""
+"""The least gain over one worker for which several are chosen, since predictions are not exact."""
 
 
 def fastest(plans: Sequence[Plan], program: Program, topology: Topology, costs: Costs) -> Plan:

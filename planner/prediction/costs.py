@@ -19,15 +19,15 @@ from dgs.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Seconds of one core, but for `hop`, which is seconds of waiting. The defaults are those of a small server of 2025.
+    """Seconds of one core; `hop` is seconds of waiting. The defaults are from a small server of 2025.
 
-    `kinds`: one `update` of an event of a kind, `update` of kinds that are not there. `columns`: one event in `update_batch`, None
-    for a program without. `stretch`: what each run of events of one lane costs besides; `merge`: what each event costs where
-    lanes alternate so often that they are merged. `read`: reading and ordering an event. `output`: writing one.
+    `kinds`: one `update`, by kind; `update`: the same for all other kinds. `columns`: one event in `update_batch`, None for a
+    program without it. `stretch`: the extra cost of each run of events of one lane. `merge`: the cost per event if lanes
+    alternate so often that they are merged. `read`: reading and ordering an event. `output`: writing an output.
 
-    `fork`, `join`: the user's functions on a typical state; `state_bytes`: the size of that.
-    `synchronisation`: asking one child for its state and giving it back; `window`: the same where the child accumulates.
-    `message`: sending and taking a frame between two hosts; `byte`: each byte of it; `hop`: how long it is on its way.
+    `fork`, `join`: the user's functions on a typical state; `state_bytes`: its size.
+    `synchronisation`: asking one child for its state and returning it; `window`: the same if the child accumulates.
+    `message`: sending and receiving a frame between two hosts; `byte`: each byte of it; `hop`: its time in transit.
     """
 
     kinds: Mapping[str, float] = field(default_factory=dict)
@@ -61,4 +61,4 @@ class Costs:
 
 
 TYPICAL = Costs()
-"""Where nothing was measured."""
+"""The costs that are used without measurements."""

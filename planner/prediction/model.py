@@ -1,12 +1,12 @@
-"""The model: how many events per second a plan processes, and what bounds it.
+"""The model of a plan's throughput in events per second, and of its bound.
 
-A worker spends its time on own events, on the stretches that others cut these into, and on synchronisations: with each child for
-each event that needs the states of its children, and for each request from above. Three things bound the whole:
+A worker spends its time on its own events, on the stretches that they are cut into, and on synchronisations. It synchronises with
+each child for each event that needs the children's states, and for each request from above. There are three bounds:
 
-- a *host* is busy with the work of its workers, one at a time;
-- a *machine* has so many cores for its hosts;
-- a *worker* whose children wait for forks stands still while they work and while messages are on their way, and they while it does. So
-  on the path from the root down these times add up. Where a subtree accumulates nobody waits.
+- a *host* does the work of its workers one at a time;
+- a *machine* has a limited number of cores for its hosts;
+- a *worker* whose children wait for forks waits for them and for messages in transit, and they wait for it in turn. So
+  these times add up on the path from the root down. No worker of an accumulating subtree waits.
 
 The seconds that the busiest of these needs for the events of one second bound the throughput.
 """
@@ -25,15 +25,15 @@ from dgs.planner.rates import node_rates
 from dgs.planner.topology import Topology
 
 FEW_EVENTS = 32.0
-"""Shorter stretches are folded with `update` even where there is an `update_batch` (`workers/protocol/folding`)."""
+"""Shorter stretches are folded with `update` even if there is an `update_batch` (`workers/protocol/folding`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The prediction for a plan: `throughput` in events per second (0 without events), and `limit`, what bounds it, as one clause.
+    """The prediction for a plan: `throughput` in events per second (0 without events), and `limit`, its bound as a clause.
 
-    `synchronised`: the share of the events that need the states of other workers. `bytes_between`: bytes of states between hosts per
-    event. `load`: the share of its time that each host works at this throughput.
+    `synchronised`: the share of events that need the states of other workers. `bytes_between`: bytes of states between hosts per
+    event. `load`: the share of time that each host works at this throughput.
     """
 
     throughput: float
@@ -44,14 +44,14 @@ class Prediction:
 
 
 class Predictor:
-    """Predicts plans of one program on one topology: its host processes and the cores that these share."""
+    """Predicts plans of one program on one topology, which has the host processes and the cores that they share."""
 
     def __init__(self, program: Program, topology: Topology, costs: Costs) -> None:
         self._program, self._topology, self._costs = program, topology, costs
         self._between = Between(program)
 
     def predict(self, plan: Plan, home: Mapping[str, int] | None = None) -> Prediction:
-        """Return the prediction for a plan. `home`: the host of each worker; else as a run would choose it."""
+        """Return the prediction for a plan. `home`: the host of each worker (default: the choice of a run)."""
         topology = self._topology
         home = home or assign_hosts(plan, topology.hosts, node_rates(plan, topology.streams))
         of = traffic(plan, self._program, topology.streams, self._between)
@@ -59,7 +59,7 @@ class Predictor:
 
 
 class _Model:
-    """One plan: `own` are the seconds of work of each worker for the events of one second."""
+    """The model of one plan. `own`: each worker's seconds of work for the events of one second."""
 
     def __init__(self, plan: Plan, of: Mapping[str, Traffic], costs: Costs, home: Mapping[str, int]) -> None:
         self._plan, self._traffic, self._costs, self._home = plan, of, costs, home
@@ -100,7 +100,7 @@ class _Model:
         return seconds + self._asks_between(node) * (costs.message + costs.state_bytes * costs.byte)
 
     def _folding(self, lanes: tuple[LaneTraffic, ...]) -> float:
-        """Return the seconds that folding takes: merged event by event, or stretch by stretch, by columns where these are long."""
+        """Return the seconds of folding, either merged event by event or stretch by stretch, with columns for long stretches."""
         costs = self._costs
         merged = stretched = 0.0
         for lane in lanes:
@@ -112,13 +112,13 @@ class _Model:
         return min(merged, stretched) if len(lanes) > 1 else stretched
 
     def _asks_between(self, node: PlanNode) -> float:
-        """Return how many states per second cross hosts between a worker and its children; up and, where it forks, down."""
+        """Return the states per second that cross hosts between a worker and its children: up and, if it forks, down."""
         far = [child for child in node.children if self._home[child.id] != self._home[node.id]]
         ways = sum(1 if self._traffic[child.id].accumulates else 2 for child in far)
         return self._traffic[node.id].asks * ways
 
     def _path(self) -> float:
-        """Return the seconds that pass for the events of one second on the path of those that wait for each other."""
+        """Return the seconds for the events of one second on the path of workers that wait for each other."""
         waits: dict[str, float] = {}
         below: dict[str, dict[int, float]] = {}
         for node in reversed(list(self._plan.nodes())):
@@ -139,12 +139,12 @@ class _Model:
         return waits[self._plan.root.id]
 
     def _hops(self, node: PlanNode) -> float:
-        """Return the seconds that messages of a worker's own synchronisations are on their way: there and back, level by level."""
+        """Return the seconds in transit of messages of a worker's own synchronisations: there and back, level by level."""
         own = sum(lane.rate for lane in self._traffic[node.id].lanes if lane.synchronises)
         return own * 2 * self._costs.hop * self._levels(node)
 
     def _levels(self, node: PlanNode) -> int:
-        """Return the largest number of changes of host on a way down."""
+        """Return the largest number of changes of host on a path down."""
         most, stack = 0, [(node, 0)]
         while stack:
             one, count = stack.pop()

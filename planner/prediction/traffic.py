@@ -1,6 +1,6 @@
-"""The traffic of each worker: its lanes with their rates, and how often other lanes cut these into stretches.
+"""The traffic of each worker: its lanes with their rates, and how often other lanes cut them into stretches.
 
-A lane is here what one worker owns of one kind of one stream.
+Here a lane is the part of one kind of one stream that one worker owns.
 
 >>> from dgs.model.dependence import ALWAYS, Dependence
 >>> from dgs.model.impl_tags import ImplTagSet
@@ -29,12 +29,12 @@ from dgs.planner.rates import by_kind, kind_rates
 from dgs.planner.topology import Stream
 
 BATCH_EVENTS = 8192.0
-"""Events that a source brings at once: no stretch is longer."""
+"""The events of one reading of a source. No stretch is longer."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaneTraffic:
-    """Events per second of one kind of one stream at one worker, in so many `stretches` per second.
+    """Events per second of one kind of one stream at one worker. `stretches`: their number per second.
 
     `synchronises`: each event needs the states of the worker's children.
     """
@@ -48,10 +48,10 @@ class LaneTraffic:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """The traffic of one worker. `accumulates`: everything in its subtree does, so it answers requests without waiting for a fork.
+    """The traffic of one worker. `accumulates`: its whole subtree does, so it answers requests without waiting for a fork.
 
-    `asked`: requests for its state that come from above; `asks`: requests that it makes to each of its children, those passed on
-    included; both per second.
+    `asked`: requests from above for its state, per second. `asks`: requests to each of its children, per second, including those
+    that it passes on.
     """
 
     lanes: tuple[LaneTraffic, ...]
@@ -67,7 +67,7 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Owned:
-    """What one worker owns of one kind of one stream."""
+    """The part of one kind of one stream that one worker owns."""
 
     stream: str
     kind: str | None
@@ -76,7 +76,7 @@ class _Owned:
 
 
 class Between:
-    """Whether tags of two sets depend on each other, remembered: many plans of one program ask the same."""
+    """A cache of whether tags of two sets depend on each other, since many plans of one program ask the same."""
 
     def __init__(self, program: Program) -> None:
         self._dependence = program.dependence
@@ -93,7 +93,7 @@ class Between:
 def traffic(
     plan: Plan, program: Program, streams: Sequence[Stream], between: Between | None = None
 ) -> dict[str, Traffic]:
-    """Return the traffic of every worker, by id. `between`: of the same program, from calls before."""
+    """Return the traffic of every worker, by id. `between`: the cache of earlier calls for the same program."""
     between = between or Between(program)
     rates = kind_rates(plan, streams)
     own = {
@@ -126,7 +126,7 @@ def traffic(
 
 
 def _stretches(lane: _Owned, others: Iterable[_Owned], between: Between, *, least: float) -> float:
-    """Return how often per second a lane begins anew: dependent lanes cut it, or at `least` so many requests that take the state away."""
+    """Return how many stretches a lane has per second: dependent lanes cut it, and at `least` the requests that take the state."""
     cuts = sum(other.rate for other in others if other is not lane and between(lane.tags, other.tags))
     cuts = max(cuts, least)
     pieces = lane.rate * cuts / (lane.rate + cuts) if lane.rate and cuts else 0.0
@@ -134,7 +134,7 @@ def _stretches(lane: _Owned, others: Iterable[_Owned], between: Between, *, leas
 
 
 def _synchronises(lane: _Owned, node: PlanNode, program: Program) -> bool:
-    """Return whether each event of a lane needs the states of the children: not where all only add up."""
+    """Return whether each event of a lane needs the states of the children. It does not if all of them accumulate."""
     kinds = program.accumulating
     adds_up = lane.kind in kinds and all(is_accumulating(child, kinds) for child in node.children)
     return bool(node.children) and not adds_up

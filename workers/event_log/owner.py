@@ -27,7 +27,7 @@ OWNER = "owner.dgs"
 
 
 def owner(directory: Path) -> str | None:
-    """Return the writer of the stream in `directory`, None if it has none yet. Raises CorruptFileError, UnreadableLogError."""
+    """Return the writer of the stream in `directory`, None before the first. Raises CorruptFileError, UnreadableLogError."""
     path = directory / OWNER
     try:
         with reading(path):

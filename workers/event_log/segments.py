@@ -123,7 +123,7 @@ class UnreadableLogError(RunError):
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn errors of the operating system into UnreadableLogError; that there is no such file is for the caller to judge."""
+    """Turn errors of the operating system into UnreadableLogError, except for a missing file."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError):

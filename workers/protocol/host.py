@@ -66,7 +66,7 @@ class Host:
         self._streams = dict(sources)
         self._queue: deque[tuple[str, Message]] = deque()
         self._awake: dict[str, None] = {}
-        self._behind: dict[str, None] = {}  # to be awake at the next pump
+        self._behind: dict[str, None] = {}  # workers that go on at the next pump
         self._has_forked = False  # whether this pump has sent a part of a state to another host
         self._edges = Edges(index, hosts=hosts, generation=generation, buffer_bytes=buffer_bytes)
         feeds = {source: self._fed_hosts(streams) for source, streams in sources.items()}
@@ -152,7 +152,7 @@ class Host:
 
     @property
     def is_behind(self) -> bool:
-        """Whether a worker has more to do at the next pump, although nothing has come for it."""
+        """Whether a worker has more to do at the next pump, even if nothing arrives for it."""
         return bool(self._behind)
 
     def _send(self, target: str, message: Message) -> None:

@@ -23,8 +23,8 @@ MOST_WINDOWS = 4096
 class Leaf(Worker):
     """A leaf. When its parent asks, it hands up its state and waits for a fork. An accumulating leaf goes on at once.
 
-    It folds for a bounded time at once (`dgs.workers.protocol.window`), however slow `update` or a sink is, and then lets its host
-    look at what has arrived. A request for a checkpoint goes before what is left.
+    It folds for a bounded time (`dgs.workers.protocol.window`), however slow `update` or a sink is. Then its host looks for new
+    messages. A request for a checkpoint comes before the remaining events.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Leaf(Worker):
         super().__init__(node, program, lanes, skips=skips)
         self._clock = clock
         self._window = Window(clock)
-        self._held: deque[Release] = deque()  # released, and not folded yet
+        self._held: deque[Release] = deque()  # released but not folded yet
 
     def work(self) -> Iterator[Effect]:
         """Process released events, and answer the parent's requests."""
@@ -55,7 +55,7 @@ class Leaf(Worker):
                 yield from self._answer(request, [state])
 
     def _fold_released(self, until: float) -> Iterator[Effect]:
-        """Fold what is released, in pieces; keep what is left at a time."""
+        """Fold the released events in pieces until a time, and keep the rest."""
         if not self._held:
             self._held.extend(self.mailbox.release())
         while self._held and self._clock() <= until:
@@ -70,12 +70,12 @@ class Leaf(Worker):
 
     @property
     def has_more(self) -> bool:
-        """Whether it has stopped before all was done that can be done now."""
+        """Whether it has stopped with released events left to fold."""
         return self.has_state and bool(self._held)
 
     @property
     def load(self) -> int:
-        """The bytes of the events that are here."""
+        """The bytes of the events that wait here."""
         return super().load + sum(batch.nbytes for release in self._held for batch in release.batches)
 
     @property
@@ -101,7 +101,7 @@ class Leaf(Worker):
         return {lane: self._first_held(lane) or self.mailbox.below(lane) for lane in self.mailbox.own}
 
     def _first_held(self, lane: int) -> OrderKey | None:
-        """Return the key of the first event of a lane that is released and not folded, None if there is none."""
+        """Return the key of a lane's first event that is released but not folded, None if there is none."""
         for release in self._held:
             for one, batch in zip(release.lanes, release.batches, strict=True):
                 if one == lane:

@@ -15,7 +15,7 @@ def make_worker(
 ) -> Worker:
     """Return the worker of a node: a leaf, or one of the two kinds with children.
 
-    `skips`: it leaves out events that raise. `clock`: for the bounds on what is done at once and what is in flight.
+    `skips`: it leaves out events that raise. `clock`: for the bounds on work at once and on requests in flight.
     """
     node = lanes.plan.node(node_id)
     with_children = ForkingInner if takers(node, program) else KeepingInner

@@ -53,7 +53,7 @@ class Release:
         return len(sizes) > 1 and stretches * SHORT_STRETCH > len(self)
 
     def cut(self, rows: int) -> tuple[Release, Release | None]:
-        """Return about so many events, and the rest, if there is one: the events before some key, and those from it on."""
+        """Return about `rows` events, all before some key, and the rest from that key on, None if there is none."""
         bounds, sizes = [], dict.fromkeys(self.lanes, 0)
         for lane, batch in zip(self.lanes, self.batches, strict=True):
             left = rows - sizes[lane]
@@ -68,7 +68,7 @@ class Release:
         )
 
     def _part(self, spans: list[tuple[int, int]]) -> Release:
-        """Return the events of these rows of the batches."""
+        """Return the events in a span of rows of each batch."""
         found = [
             (lane, batch if stop - start == len(batch) else batch.cut(start, stop))
             for lane, batch, (start, stop) in zip(self.lanes, self.batches, spans, strict=True)

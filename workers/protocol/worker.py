@@ -146,12 +146,12 @@ class Worker(ABC):
 
     @property
     def has_more(self) -> bool:
-        """Whether it has stopped before all was done that can be done now, for its host to look at what has arrived."""
+        """Whether it has stopped with work left, so that its host can look for new messages."""
         return False
 
     @property
     def load(self) -> int:
-        """The bytes of the events that are here."""
+        """The bytes of the events that wait here."""
         return self.mailbox.nbytes
 
     @property

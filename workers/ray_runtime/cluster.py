@@ -17,13 +17,13 @@ from dgs.workers.runtime.control import deferred
 OBJECT_STORE_BYTES = 256 * 2**20
 
 ADDRESS_SECONDS = 4.0
-"""How long a running cluster may take to accept a connection, and again to answer."""
+"""Seconds for a running cluster to accept a connection, and again to answer."""
 
 HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-"""The beginning of a connection, with empty settings."""
+"""The first bytes of a client's connection, with empty settings."""
 
 HTTP2_HEAD, HTTP2_SETTINGS = 9, 4
-"""The bytes of the head of a frame, and the type of the first one that a server sends."""
+"""The length of a frame's head, and the type of a server's first frame."""
 
 SETTINGS = {"worker_niceness": 0}
 """By default Ray gives its workers low priority. But hosts do the work of the run, and Spark beside them has normal priority."""

@@ -27,7 +27,7 @@ CLOSE_SECONDS = 30.0
 """The time for hosts to close their files when a generation ends."""
 
 ABANDON_SECONDS = 10.0
-"""How long they may take to close what is not complete. A signal may ask for that."""
+"""Seconds for hosts to close incomplete outputs. A signal may be the reason."""
 
 STORY_SECONDS = 2.0
 """The time for hosts to send their stories when a run has failed."""

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 POLL_SECONDS = 0.05
 
 LAST_SECONDS = 0.5
-"""How long hosts may take to end once a request to stop has timed out. Then they are killed: user code keeps them, such as a slow sink."""
+"""Seconds for hosts to end after a request to stop has timed out. Then they are killed: user code, such as a slow sink, blocks them."""
 
 ENDING_SECONDS = 5.0
-"""How long they may take to end for a request that is met."""
+"""Seconds for hosts to end after a request in time."""
 
 REFILL_SECONDS = 10.0
 """The time a generation works before idle hosts for the next one are started, so that a short run does not pay for them."""
@@ -181,11 +181,11 @@ class _Driver:
         return Ended(None if final is None else codec.decode(final), figures, self._request)
 
     def _patience(self) -> float:
-        """Return how many seconds hosts may take to end for a request."""
+        """Return the seconds that hosts have to end for a request."""
         return LAST_SECONDS if self._session.stop.stage is Stage.TIMED_OUT else ENDING_SECONDS
 
     def _abandon(self, why: str) -> Ended:
-        """Return the end of a generation whose hosts do not end for a request: they are killed, and what they have not committed is lost."""
+        """Kill hosts that do not end for a request, and return the end of their generation. Uncommitted outputs are lost."""
         self._session.story.says(f"kills the hosts, which do not end: {why}")
         self._is_abandoned = True
         return Ended(None, self._figures([]), self._request)

@@ -35,7 +35,7 @@ CALENDAR = 10 * 365 * 86_400 * 10**9
 
 
 LONGEST_SILENCE = 300.0
-"""Seconds after which a run without progress says so again, unless it is to wait for longer before it says anything."""
+"""The longest time in seconds between two messages about missing progress, unless even the first comes later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def shown_time(ts: int, unit: TimeUnit) -> str:
 class Watchdog:
     """Watches a number that grows with progress, such as events read and outputs made. `after`: seconds; with 0 it is silent.
 
-    Without progress it speaks after that time, then after twice that, and so on, at last every LONGEST_SILENCE seconds.
+    Without progress it speaks after that time, then after twice that time, and so on up to every LONGEST_SILENCE seconds.
 
     `notify` gives a sentence to the caller of the run. `sentences`: all of them so far, for the report.
     """
@@ -160,7 +160,7 @@ class Watchdog:
         self.sentences: list[str] = []
 
     def is_due(self, moved: int, *, now: float) -> bool:
-        """Return whether nothing has moved for so long since the last move, or since this was last true, that it is to be said."""
+        """Return whether a message is due: nothing has moved for long enough since the last move or the last message."""
         if moved != self._moved:
             self._moved, self._since, self._wait = moved, now, self._after
             return False

@@ -33,7 +33,7 @@ from dgs.workers.transport.frames import decoded, encoded
 
 MOST_HOSTS = 4
 PACES = (0.01, 0.2, 0.0)
-"""Seconds that a step takes, for what is bounded by time (`dgs.workers.protocol.window`): one by one, from generation to generation."""
+"""Seconds per step for work that is bounded by time (`dgs.workers.protocol.window`). Each generation takes the next."""
 
 SMALLEST_BUFFER = 1
 """Bytes, so that any event is too much."""
@@ -78,7 +78,7 @@ class Generation:
         self._restore()
 
     def _clock(self) -> float:
-        """Return the time of what is bounded by time: it passes with every step, and whenever somebody looks at it."""
+        """Return the time for work that is bounded by time. It advances with every step and every call."""
         self._looks += 1
         return (self.world.now + self._looks) * self._pace
 

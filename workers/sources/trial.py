@@ -1,7 +1,7 @@
-"""A trial of a program on the first events of its streams: what its functions cost, for the optimizer that compares plans.
+"""A trial of a program on the first events of its streams: it measures the costs of its functions, to compare plans.
 
-The program is run sequentially over what one reading of each stream brings, for a fraction of a second. What raises is left to the
-run to report: what is not measured keeps its typical cost.
+The program runs sequentially over one reading of each stream, for a fraction of a second. The run reports functions that raise.
+Functions without a measurement keep their typical cost.
 
 >>> from dgs.job.schema import StreamConfig
 >>> class Slow(Program):
@@ -34,17 +34,17 @@ from dgs.semantics.sequential import merge
 from dgs.workers.sources import SourceContext, open_source
 
 SECONDS = 0.2
-"""How long `update` is tried."""
+"""Seconds for which `update` is tried."""
 
 ROWS = 4096
-"""Rows that are read of each stream."""
+"""Rows read from each stream."""
 
 LEAST_COLUMNS = 0.5e-9
-"""Seconds that an event takes at least in `update_batch`: memory is no faster."""
+"""The least seconds per event in `update_batch`, since memory is not faster."""
 
 
 def trial(program: Program, streams: Sequence[StreamConfig], context: SourceContext) -> Costs:
-    """Return the costs of a program: those that could be measured, the others typical."""
+    """Return the costs of a program: measured if possible, else typical."""
     costs = TYPICAL
     with suppress(DgsError, *RAISED):
         batches = [_first(config, context, rank) for rank, config in enumerate(streams)]
@@ -93,7 +93,7 @@ def _columns(program: Program, batches: list[list[EventBatch]]) -> float | None:
     if update_batch is None or not events:
         return None
     spent = []
-    for _ in range(2):  # the first time functions of NumPy are looked up, and more
+    for _ in range(2):  # the first time is slower: it looks up functions of NumPy, for example
         state: Any = program.init()
         began = time.perf_counter()
         for batch in several:
@@ -114,7 +114,7 @@ def _forking(program: Program, state: State) -> tuple[float, float]:
 
 
 def _seconds(function: Callable[[], None]) -> float:
-    """Return what a call costs that does nothing, and reading the clock twice."""
+    """Return the seconds of calling a function and reading the clock once."""
     began = time.perf_counter()
     for _ in range(100):
         time.perf_counter()

@@ -148,7 +148,7 @@ class ScalarLoop:
 
 
 def _allow() -> None:
-    """Take None for a state: the state before was None, too, such as a side of a fork."""
+    """Accept None as a state. The state before was also None, such as a side of a fork."""
 
 
 def _noting(

@@ -28,7 +28,7 @@ from dgs.errors import MissingInputError
 
 CHUNK_BYTES = 1 << 16
 MOST_LINES = 4
-"""So many times the longest line may lie between two quotation marks until one is looked for that is never closed."""
+"""After this many times the longest line without a closing quotation mark, the reader looks for one that is never closed."""
 _SIGNATURES = {
     b"\x1f\x8b": "gzip",
     b"PK\x03\x04": "zip",

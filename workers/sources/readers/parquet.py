@@ -12,9 +12,9 @@ from dgs.workers.sources.rows import Place, RawRows
 from dgs.workers.sources.shaping.mapping import Mapping, malformed
 
 BATCH_BYTES = 1 << 26
-"""So many bytes of unpacked columns are read at once, about, however few rows they are."""
+"""About this many bytes of unpacked columns are read at once, however few rows they are."""
 MOST_UNPACKED = 1000
-"""A row group that unpacks to more than `BATCH_BYTES` may be at most so many times as large as in the file."""
+"""A row group that unpacks to more than `BATCH_BYTES` may be at most this many times as large as in the file."""
 
 
 class ParquetReader:
@@ -77,7 +77,7 @@ class ParquetReader:
 
 
 def _rows_at_once(file: pq.ParquetFile, groups: list[int], wanted: list[str]) -> int:
-    """Return how many rows to read at once, by what the row groups say of their size. Raises ValueError for one that is a bomb."""
+    """Return the number of rows to read at once, from the sizes in the row groups. Raises ValueError for a decompression bomb."""
     least = 2**31 - 1
     for number in groups:
         group = file.metadata.row_group(number)
