@@ -18,6 +18,7 @@ from dgs.errors import PlanFileError
 from dgs.job.schema import ColumnRef, SortWithin, SparkSource, StreamConfig, TagConfig
 from dgs.job.units import TimeUnit
 from dgs.spark_bridge.data_source.log_options import listed
+from dgs.spark_bridge.ingest import text_files
 from dgs.spark_bridge.session.settings_advice import text
 
 FILES = frozenset(["parquet", "orc", "csv", "json", "text", "avro"])
@@ -69,6 +70,11 @@ class Query:
     def description(self) -> dict[str, Any]:
         """The settings that decide the rows and their order: a log takes rows of one description only."""
         said = self.source.model_dump(mode="json", exclude={"trigger", "max_delay", "log", "query"})
+        new = {"nulls": None, "encoding": "utf-8"}  # logs begun before there were these do not have them
+        said = {part: value for part, value in said.items() if part not in new or value != new[part]}
+        said["ts"] = {
+            part: value for part, value in said["ts"].items() if part != "format" or value is not None
+        }
         return {"streams": list(self.stream_ids), **said}
 
     def options(self, log: Path) -> dict[str, str]:
@@ -102,22 +108,23 @@ def frame(spark: Any, query: Query, *, base_dir: Path) -> Any:
     """Return the rows of a query as a DataFrame, streaming if the query is a stream. Raises errors of Spark."""
     source = query.source
     rows = spark.sql(source.sql) if source.sql is not None else _loaded(spark, query, base_dir)
+    rows = text_files.with_nulls(rows, source)
     if source.where is not None:
         rows = rows.where(source.where)
-    return rows.selectExpr(*source.select) if source.select else rows
+    rows = rows.selectExpr(*source.select) if source.select else rows
+    return text_files.with_times(rows, source)
 
 
 def told(reader: Any, source: SparkSource) -> Any:
     """Return a reader of Spark with the source's format, options and columns."""
-    reader = reader.format(source.format).options(
-        **{name: text(value) for name, value in source.options.items()}
-    )
+    given = {name: text(value) for name, value in source.options.items()}
+    reader = reader.format(source.format).options(**{**text_files.options_of(source), **given})
     columns = ", ".join(f"{quoted(name)} {kind}" for name, kind in source.columns.items())
     return reader.schema(columns) if columns else reader
 
 
 def _loaded(spark: Any, query: Query, base_dir: Path) -> Any:
-    source = query.source
+    source = text_files.all_texts(query.source)
     path = [] if source.path is None else [resolved(source.path, base_dir)]
     if not query.is_stream:
         return told(spark.read, source).load(*path)
@@ -218,6 +225,7 @@ def _query(name: str, streams: Sequence[StreamConfig], unit: TimeUnit) -> Query:
 
 def _contradictions(source: SparkSource, unit: TimeUnit) -> Iterator[str]:
     """Yield the problems of a single Spark source."""
+    yield from text_files.problems_of(source)
     if (source.format is None) == (source.sql is None):
         yield "a Spark source needs either `format:` or `sql:`"
     if source.sql is not None and (source.path is not None or source.options):

@@ -1,0 +1,113 @@
+"""Text files through Spark give the rows that the sources `csv` and `jsonl` read from them."""
+
+import json
+
+import pytest
+
+import dgs
+from dgs.errors import DgsError, PlanFileError
+from dgs.job.schema import StreamConfig
+from dgs.spark_bridge.ingest.queries import queries_of
+
+PROGRAM = """
+import dgs
+
+
+class Rows(dgs.Program):
+    kinds = (dgs.kind("row"),)
+
+    def init(self):
+        return []
+
+    def update(self, state, event, emit):
+        return [*state, (event.ts, tuple(event.payload.values()))]
+"""
+CSV = "at;name;n\n31.12.1969 23:59;NA;1\n1.1.1970 00:01;;-\n02.01.1970 10:00;é;3\n03.01.1970 10:00;-;4\n"
+LINES = [{"at": "31.12.1969 23:59", "name": "é", "n": 1}, {"at": "1.1.1970 00:01", "name": "", "n": None}]
+TS = {"column": "at", "format": "%d.%m.%Y %H:%M"}
+
+
+def rows_of(folder, source, name):
+    plan = {
+        "version": 1, "name": name, "time": {"unit": "s"}, "program": {"ref": "program.py:Rows"},
+        "streams": [{"id": "s", "tags": {"kind": "row"}, "source": source, "payload": ["name", "n"]}],
+        "runtime": {"kind": "local"},
+    }  # fmt: skip
+    (folder / "program.py").write_text(PROGRAM)
+    (folder / f"{name}.yaml").write_text(json.dumps(plan))
+    return dgs.run(folder / f"{name}.yaml", run_dir=folder / name).state
+
+
+@pytest.mark.parametrize(
+    ("encoding", "nulls"), [("utf-8", ["-"]), ("latin-1", ["", "NA", "-"]), ("utf-16", ["-"])]
+)
+def test_csv_files_give_the_same_rows_through_spark(spark, tmp_path, encoding, nulls):
+    (tmp_path / "a.csv").write_bytes(CSV.encode(encoding))
+    common = {"path": "a.csv", "ts": TS, "nulls": nulls, "encoding": encoding}
+    local = {"csv": {**common, "delimiter": ";", "columns": {"name": "str", "n": "int"}}}
+    options = {"header": True, "sep": ";"}
+    columns = {"at": "string", "name": "string", "n": "bigint"}
+    through = {"spark": {**common, "format": "csv", "options": options, "columns": columns}}
+    expected = rows_of(tmp_path, local, "local")
+    assert len(expected) == 4
+    assert rows_of(tmp_path, through, "through") == expected
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_json_files_give_the_same_rows_through_spark(spark, tmp_path, encoding):
+    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in LINES)
+    (tmp_path / "a.jsonl").write_bytes(text.encode(encoding))
+    common = {"path": "a.jsonl", "ts": TS, "encoding": encoding}
+    columns = {"at": "string", "name": "string", "n": "bigint"}
+    expected = rows_of(tmp_path, {"jsonl": common}, "local")
+    assert len(expected) == 2
+    assert (
+        rows_of(tmp_path, {"spark": {**common, "format": "json", "columns": columns}}, "through") == expected
+    )
+
+
+def test_a_text_of_csv_is_not_null_through_spark_either(spark, tmp_path):
+    (tmp_path / "a.csv").write_text("ts,name,n\n1,NA,1\n2,,2\n")
+    options = {"header": True}
+    columns = {"ts": "bigint", "name": "string", "n": "bigint"}
+    local = rows_of(tmp_path, {"csv": {"path": "a.csv", "columns": {"name": "str"}}}, "local")
+    source = {"spark": {"format": "csv", "path": "a.csv", "options": options, "columns": columns}}
+    assert rows_of(tmp_path, source, "through") == local == [(1, ("NA", 1)), (2, ("", 2))]
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("csv", "ts,name,n\n1,a,x\n"),
+        ("csv", "ts,name,n\n1,a\n"),
+        ("json", '{"ts": 1, "name": "a", "n": NaN}\n'),
+        ("json", "{\n"),
+    ],
+)
+def test_wrong_text_is_an_error_through_spark(spark, tmp_path, form, text):
+    (tmp_path / f"a.{form}").write_text(text)
+    options = {"header": True} if form == "csv" else {}
+    columns = {"ts": "bigint", "name": "string", "n": "bigint"}
+    with pytest.raises(DgsError) as caught:
+        rows_of(
+            tmp_path,
+            {"spark": {"format": form, "path": f"a.{form}", "options": options, "columns": columns}},
+            "x",
+        )
+    assert caught.value.exit_code != 70
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"format": "parquet", "nulls": ["-"]}, "`nulls:` are those of files of format csv"),
+        ({"format": "orc", "encoding": "latin-1"}, "`encoding:` is that of files"),
+        ({"format": "csv", "encoding": "cp1252"}, "Spark reads no cp1252"),
+        ({"format": "csv", "ts": {"column": "a", "format": "%Y week %W"}}, "Spark reads no %W"),
+    ],
+)
+def test_what_spark_cannot_read_is_refused_before_it_starts(options, said):
+    source = {"spark": {"path": "a", **options}}
+    config = StreamConfig.model_validate({"id": "s", "tags": {"kind": "n"}, "source": source})
+    with pytest.raises(PlanFileError, match=said):
+        queries_of([config], unit="ms")
