@@ -10,7 +10,7 @@ class RayUnavailableError(ResourceError):
 
     code = "DGS401"
     template = "Ray is not available: {problem}"
-    fix = "Install it with `pip install 'dgs[ray]'`, or run with `--runtime local`"
+    fix = "If it is not installed: `pip install 'dgs[ray]'`. `--runtime local` needs no Ray"
 
 
 class RayUnreachableError(ResourceError):
