@@ -33,7 +33,8 @@ class DgsError(Exception):
 
     def __str__(self) -> str:
         sentence = self.template.format(**self.facts)
-        return masked(f"{sentence}. {self.fix.format(**self.facts)}" if self.fix else sentence)
+        end = "" if sentence.endswith("?") else "."
+        return masked(f"{sentence}{end} {self.fix.format(**self.facts)}" if self.fix else sentence)
 
     def __repr__(self) -> str:
         return masked(f"{type(self).__name__}({masked_data(self.facts)!r})")

@@ -21,7 +21,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from dgs.errors import ProgramError
-from dgs.model.dependence import Dependence
+from dgs.model.dependence import Dependence, Rule, When
 from dgs.model.program import Program, StateType
 from dgs.model.tags import AnyKind, Kind
 
@@ -130,16 +130,38 @@ def relation_problem(program: Program) -> str | None:
     """Return why `depends` cannot be the dependence relation of a program, None if it can."""
     declared = vars(program).get("depends", type(program).depends)
     if isinstance(declared, Dependence):
-        return None
+        return next((problem for rule in declared.rules if (problem := _rule_problem(rule))), None)
     remedy = "give a Dependence of rules, or a function of two tags: `def depends(self, a, b): return ...`"
     called = declared if isinstance(declared, FunctionType) else program.depends
     if not callable(called):
         return f"`depends` is a {type(declared).__name__}: {remedy}"
-    given = (None, None, None) if called is declared and called.__code__.co_argcount > 2 else (None, None)  # noqa: PLR2004 - self
+    is_method = isinstance(called, FunctionType) and called.__code__.co_varnames[:1] == ("self",)
+    given = (None, None, None) if is_method or _takes_three(called) else (None, None)
     try:
         inspect.signature(called).bind(*given)
     except TypeError:
         return f"`depends{inspect.signature(called)}` cannot be called with two tags: {remedy}"
+    except ValueError:  # a function in C without a signature
+        pass
+    return None
+
+
+def _takes_three(called: Callable[..., Any]) -> bool:
+    return isinstance(called, FunctionType) and called.__code__.co_argcount > 2  # noqa: PLR2004 - self and two tags
+
+
+def _rule_problem(rule: Rule) -> str | None:
+    """Return why the condition of a rule of `depends` cannot be one; None if it can."""
+    remedy = "give dgs.ALWAYS, dgs.SAME_KEY, or a function of two tags: `lambda a, b: ...`"
+    where = f"the rule of `depends` for {str(rule.left)!r} and {str(rule.right)!r}"
+    if isinstance(rule.when, When):
+        return None
+    if not callable(rule.when):
+        return f"{where} has the condition {rule.when!r}: {remedy}"
+    try:
+        inspect.signature(rule.when).bind(None, None)
+    except TypeError:
+        return f"{where} has a condition that cannot be called with two tags: {remedy}"
     except ValueError:  # a function in C without a signature
         pass
     return None

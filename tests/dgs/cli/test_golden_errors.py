@@ -190,3 +190,59 @@ def test_set_leads_nowhere(golden):
 def test_environment_variable_is_blamed(golden, monkeypatch):
     monkeypatch.setenv("DGS_HOSTS", "many")
     golden("environment_variable", 3)
+
+
+def test_relation_with_a_condition_that_is_none(golden, edit):
+    edit("program.py", "(BARRIER, VALUE, dgs.ALWAYS)", "(BARRIER, VALUE, 'same_key')")
+    golden("condition_is_no_function", 3)
+
+
+def test_relation_with_a_condition_of_one_tag(golden, edit):
+    edit("program.py", "(BARRIER, VALUE, dgs.ALWAYS)", "(BARRIER, VALUE, lambda a: True)")
+    golden("condition_of_one_tag", 3)
+
+
+def test_relation_that_takes_one_tag(golden, edit):
+    edit(
+        "program.py",
+        "    depends = ",
+        "    kinds = (VALUE, BARRIER)\n\n    def depends(self, a):\n        return True\n\n    rules = ",
+    )
+    golden("relation_of_one_tag", 3)
+
+
+def test_program_without_update(golden, edit):
+    edit("program.py", "    def update(", "    def updates(")
+    golden("update_missing", 3)
+
+
+def test_update_that_returns_nothing(golden, edit):
+    edit("program.py", "        emit(state)\n        return 0", "        emit(state)")
+    golden("update_returns_nothing", 1)
+
+
+def test_kinds_without_a_comma(golden, edit):
+    edit("program.py", "    depends = ", "    kinds = (VALUE)\n    depends = ")
+    golden("kinds_without_a_comma", 3)
+
+
+def test_program_that_looks_at_tags_without_naming_kinds(golden, edit):
+    edit("program.py", "    depends = ", "    rules = ")
+    golden("kinds_are_missing", 3)
+
+
+def test_plan_with_a_kind_that_the_program_does_not_declare(golden, edit, project):
+    plan = (project / "plan.yaml").read_text()
+    (project / "plan.yaml").write_text(plan + EVERYTHING_BELOW.replace("left: [value]", "left: [valeu]"))
+    golden("undeclared_kind_in_a_plan", 3)
+
+
+def test_join_misspelt(golden, edit):
+    edit("program.py", "    def join(", "    def jion(")
+    edit("left.csv", "3,100", "NA,100")
+    golden("join_misspelt", 3)
+
+
+def test_undeclared_kind_in_a_list_of_tags(golden, edit):
+    edit("plan.yaml", "{kind: value}", "[barrier, valu]")
+    golden("undeclared_kind_in_a_list", 3)

@@ -190,3 +190,10 @@ def test_parts_of_ready_programs_count_too():
 )
 def test_missing_methods_are_named(given, told):
     assert told in refused(type("Made", (dgs.Program,), given)())
+
+
+@pytest.mark.parametrize("when", ["same_key", None, lambda a: True, lambda a, b, c: True])
+def test_a_rule_whose_condition_does_not_take_two_tags(when):
+    assert "the rule of `depends` for 'barrier' and 'value'" in refused(
+        made(depends=dgs.Dependence((BARRIER, VALUE, when)))
+    )
