@@ -56,9 +56,11 @@ class Leaf(Worker):
 
     def _fold_released(self, until: float) -> Iterator[Effect]:
         """Fold the released events in pieces until a time, and keep the rest."""
-        if not self._held:
-            self._held.extend(self.mailbox.release())
-        while self._held and self._clock() <= until:
+        while True:
+            if not self._held:  # also after the last piece: more may be released by now
+                self._held.extend(self.mailbox.release())
+            if not self._held or self._clock() > until:
+                return
             piece, rest = self._held.popleft().cut(self._window.most)
             if rest is not None:
                 self._held.appendleft(rest)

@@ -138,3 +138,16 @@ def test_window_grows_while_rounds_are_fast_and_shrinks_at_once_when_they_are_sl
     window.complete(count)
     assert window.room == int(SECONDS / 0.06)
     assert not list(window.broken_invariants())
+
+
+def test_leaf_forgets_nothing_that_is_released_while_it_is_behind():
+    """What arrives while a leaf is behind is folded after what it holds, although nothing more comes."""
+    program = Slow(0.1, accumulates=False)
+    host = host_of(Plan(node("root", r=READ(0))), program)
+    host.ingest("r", events("r", 0, READ(0), list(range(1, 11)), [1] * 10), after_heartbeat(10, 0))
+    outputs = [effect for _, effect in host.pump() if isinstance(effect, OutputBatch)]
+    assert host.is_behind
+    host.ingest("r", events("r", 0, READ(0), [11], [1]), END)
+    while host.is_behind:
+        outputs += [effect for _, effect in host.pump() if isinstance(effect, OutputBatch)]
+    assert sum(map(len, outputs)) == 11
