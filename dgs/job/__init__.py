@@ -7,5 +7,6 @@
 - `loading`: programs, connectors and functions that a plan file names. `program_code`: digests of a program's code.
 - `stream_tags`: the possible tags of a stream.
 - `python_streams`: streams given from Python, described as in a plan file.
-- `run_directory`: the files of a run.
+- `run_directory`: the files of a run. `private_files`: who may read them.
+- `references`: values from environment variables. `relocation`: relative paths, seen from another directory.
 """
