@@ -21,7 +21,10 @@ PROGRESS_EVERY = 5.0
 Seeds = Annotated[int, typer.Option("--seeds", min=1, metavar="N", help="How many seeds to run, from 0 on.")]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, metavar="N", help="Run only this seed.")]
 FaultNames = Annotated[
-    str, typer.Option("--faults", metavar="KINDS", help="crash, disk, network, user, odd, slow; all or none.")
+    str,
+    typer.Option(
+        "--faults", metavar="KINDS", help="crash, disk, network, user, odd, slow, bounds; all or none."
+    ),
 ]
 MaxEvents = Annotated[
     int,

@@ -15,6 +15,7 @@ from dgs.model.events import EventBatch
 from dgs.model.order import END, OrderKey
 from dgs.model.outputs import OutputBatch
 from dgs.workers.protocol.edges import Edges, Peer
+from dgs.workers.protocol.folding.bounds import BOUNDS, Bounds
 from dgs.workers.protocol.inner import ForkingInner
 from dgs.workers.protocol.lanes import Lanes, Router
 from dgs.workers.protocol.messages import (
@@ -56,12 +57,13 @@ class Host:
         buffer_bytes: int,
         generation: int = 0,
         story: Story | None = None,
+        bounds: Bounds = BOUNDS,
     ) -> None:
         self.index = index
         self.story = Story(index, lanes, generation=generation) if story is None else story
         self.workers = {worker.id: worker for worker in workers}
         self._lanes = lanes
-        self._router = Router(lanes)
+        self._router = Router(lanes, bounds)
         self._home = home
         self._streams = dict(sources)
         self._queue: deque[tuple[str, Message]] = deque()

@@ -19,6 +19,7 @@ from typing import Any
 from dgs.model.order import BEGIN, OrderKey
 from dgs.model.program import Program
 from dgs.planner.plan import PlanNode, is_accumulating
+from dgs.workers.protocol.folding.bounds import BOUNDS, Bounds
 from dgs.workers.protocol.folding.fold import NOTHING
 from dgs.workers.protocol.forking import Forking
 from dgs.workers.protocol.lanes import Lanes
@@ -28,9 +29,6 @@ from dgs.workers.protocol.releases import Release
 from dgs.workers.protocol.window import Clock, Window, no_time
 from dgs.workers.protocol.worker import Worker
 
-MOST_REQUESTS = 4096
-"""At most this many requests of the parent are passed on at once in an accumulating subtree."""
-
 
 class Inner(Worker):
     """The common part of workers with children: keeps synchronisations in flight, in one order, and relays frontiers downward.
@@ -39,14 +37,21 @@ class Inner(Worker):
     """
 
     def __init__(
-        self, node: PlanNode, program: Program, lanes: Lanes, *, skips: bool = False, clock: Clock = no_time
+        self,
+        node: PlanNode,
+        program: Program,
+        lanes: Lanes,
+        *,
+        skips: bool = False,
+        clock: Clock = no_time,
+        bounds: Bounds = BOUNDS,
     ) -> None:
-        super().__init__(node, program, lanes, skips=skips)
+        super().__init__(node, program, lanes, skips=skips, bounds=bounds)
         self.children = tuple(child.id for child in node.children)
         self._forking = Forking(program, node, takers(node, program))
         self._held: deque[OwnEvents] = deque()  # released, and not announced yet
         self._pending = Pending(self.children)
-        self._window = Window(clock)
+        self._window = Window(clock, bounds)
         self._below: dict[int, OrderKey] = {}  # positions of the lanes of the children's subtrees
         mailbox = (*lanes.of(node.id), *lanes.above(node.id))
         self._relayed = dict.fromkeys((lane.id for lane in mailbox), BEGIN)
@@ -101,7 +106,7 @@ class Inner(Worker):
         if not is_for_checkpoint:
             yield from self._with_room()
         if is_for_checkpoint or not self._held:
-            requests = self._take_requests(MOST_REQUESTS if self._accumulates else 1)
+            requests = self._take_requests(self._bounds.most_requests if self._accumulates else 1)
             if requests is not None:
                 yield ParentRequests(requests)
 
@@ -218,9 +223,16 @@ class ForkingInner(Inner):
     """A worker whose children have its state. It joins the state for an event or its parent, and forks it after each event."""
 
     def __init__(
-        self, node: PlanNode, program: Program, lanes: Lanes, *, skips: bool = False, clock: Clock = no_time
+        self,
+        node: PlanNode,
+        program: Program,
+        lanes: Lanes,
+        *,
+        skips: bool = False,
+        clock: Clock = no_time,
+        bounds: Bounds = BOUNDS,
     ) -> None:
-        super().__init__(node, program, lanes, skips=skips, clock=clock)
+        super().__init__(node, program, lanes, skips=skips, clock=clock, bounds=bounds)
         self.takers = tuple(self.children[i] for i in takers(node, program))
         self._is_below = False  # whether the children have the state, in parts
 
@@ -269,9 +281,16 @@ class KeepingInner(Inner):
     """
 
     def __init__(
-        self, node: PlanNode, program: Program, lanes: Lanes, *, skips: bool = False, clock: Clock = no_time
+        self,
+        node: PlanNode,
+        program: Program,
+        lanes: Lanes,
+        *,
+        skips: bool = False,
+        clock: Clock = no_time,
+        bounds: Bounds = BOUNDS,
     ) -> None:
-        super().__init__(node, program, lanes, skips=skips, clock=clock)
+        super().__init__(node, program, lanes, skips=skips, clock=clock, bounds=bounds)
         self._accumulating_lanes = {
             lane.id
             for lane in lanes.of(node.id)

@@ -34,16 +34,7 @@ from dgs.model.key_sets import KeySet
 from dgs.model.tag_sets import TagSet, union
 from dgs.model.tags import Tag
 from dgs.planner.plan import Plan, PlanNode
-
-MOST_SINGLE_TAGS = 64
-"""Up to this many listed tags of a kind with a predicate rule get a lane each; more share one."""
-
-
-FEW_LANES = 8
-"""Up to this many lanes, one pass over a batch for each lane is cheaper than sorting the batch."""
-
-MOST_REMEMBERED = 2**20
-"""The lanes of this many tags are remembered. With one tag more, all are forgotten and looked up again."""
+from dgs.workers.protocol.folding.bounds import BOUNDS, Bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +50,10 @@ class Lane:
 class Lanes:
     """All lanes of a plan, and their dependences. The same plan gives the same numbers on every host."""
 
-    def __init__(self, plan: Plan, dependence: Dependence) -> None:
+    def __init__(self, plan: Plan, dependence: Dependence, bounds: Bounds = BOUNDS) -> None:
         self.plan = plan
         self.dependence = dependence
+        self._most_single_tags = bounds.most_single_tags
         self.all = self._merged(self._pieces())
         self._own = _by_owner(plan, self.all)
         self._neighbours = self._adjacency(self.all)
@@ -127,7 +119,7 @@ class Lanes:
         rules = [rule for rule in self.dependence.rules if name in (rule.left, rule.right)]
         if any(not isinstance(rule.when, When) for rule in rules) and tags.is_finite:
             singles = list(tags.tags())
-            return [TagSet.of(tag) for tag in singles] if len(singles) <= MOST_SINGLE_TAGS else [tags]
+            return [TagSet.of(tag) for tag in singles] if len(singles) <= self._most_single_tags else [tags]
         partners = [
             str(rule.right if rule.left == name else rule.left)
             for rule in rules
@@ -188,7 +180,8 @@ def _by_kind(tags: TagSet) -> list[TagSet]:
 class Router:
     """Finds the lane of every event. Answers are remembered: a key is hashed once."""
 
-    def __init__(self, lanes: Lanes) -> None:
+    def __init__(self, lanes: Lanes, bounds: Bounds = BOUNDS) -> None:
+        self._bounds = bounds
         self._by_stream: dict[str, list[Lane]] = {}
         self._known: dict[tuple[str, Tag], int | None] = {}
         for lane in lanes.all:
@@ -202,7 +195,7 @@ class Router:
         """Return the number of the lane of a tag, None if no worker owns it."""
         where = (stream, tag)
         if where not in self._known:
-            if len(self._known) >= MOST_REMEMBERED:
+            if len(self._known) >= self._bounds.most_remembered:
                 self._known.clear()
             self._known[where] = next((lane.id for lane in self.of_stream(stream) if tag in lane.tags), None)
         return self._known[where]
@@ -218,19 +211,21 @@ class Router:
         if len(set(lanes)) == 1 and lanes[0] is not None:
             yield lanes[0], batch
             return
-        for lane, rows in _rows_by_lane(lanes, batch.codes):
+        for lane, rows in _rows_by_lane(lanes, batch.codes, self._bounds.few_lanes):
             mine = batch
             if lanes.count(lane) == 1:  # all events have one tag: no codes are needed
                 mine = replace(batch, tags=(batch.tags[lanes.index(lane)],), codes=None)
             yield _owned(lane, batch, int(rows[0])), mine.take(rows)
 
 
-def _rows_by_lane(lanes: list[int | None], codes: Codes) -> Iterator[tuple[int | None, npt.NDArray[np.intp]]]:
-    """Yield each lane that has events in a batch, with their rows. `lanes`: the lane of each tag code."""
+def _rows_by_lane(
+    lanes: list[int | None], codes: Codes, few: int
+) -> Iterator[tuple[int | None, npt.NDArray[np.intp]]]:
+    """Yield each lane that has events in a batch, with their rows. `lanes`: the lane of each tag code; `few`: see `few_lanes`."""
     distinct = list(dict.fromkeys(lanes))
     which = np.array([distinct.index(lane) for lane in lanes], dtype=np.int32)
     group = codes if len(distinct) == len(lanes) else which[codes]
-    if len(distinct) <= FEW_LANES:
+    if len(distinct) <= few:
         found = ((lane, (group == i).nonzero()[0]) for i, lane in enumerate(distinct))
     else:
         order = np.argsort(group, kind="stable")

@@ -9,15 +9,13 @@ from dgs.errors import InternalError
 from dgs.model.order import OrderKey
 from dgs.model.program import Program
 from dgs.planner.plan import PlanNode
+from dgs.workers.protocol.folding.bounds import BOUNDS, Bounds
 from dgs.workers.protocol.folding.fold import NOTHING
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.messages import Effect, JoinAnswer, JoinRequest
 from dgs.workers.protocol.releases import Release
-from dgs.workers.protocol.window import SECONDS, Clock, Window, no_time
+from dgs.workers.protocol.window import Clock, Window, no_time
 from dgs.workers.protocol.worker import Worker
-
-MOST_WINDOWS = 4096
-"""One answer carries at most this many partial states."""
 
 
 class Leaf(Worker):
@@ -28,22 +26,29 @@ class Leaf(Worker):
     """
 
     def __init__(
-        self, node: PlanNode, program: Program, lanes: Lanes, *, skips: bool = False, clock: Clock = no_time
+        self,
+        node: PlanNode,
+        program: Program,
+        lanes: Lanes,
+        *,
+        skips: bool = False,
+        clock: Clock = no_time,
+        bounds: Bounds = BOUNDS,
     ) -> None:
-        super().__init__(node, program, lanes, skips=skips)
+        super().__init__(node, program, lanes, skips=skips, bounds=bounds)
         self._clock = clock
-        self._window = Window(clock)
-        self._held: deque[Release] = deque()  # released but not folded yet
+        self._window = Window(clock, bounds)
+        self._held: deque[Release] = deque()  # released, and not folded yet
 
     def work(self) -> Iterator[Effect]:
         """Process released events, and answer the parent's requests."""
-        until = self._clock() + SECONDS
+        until = self._clock() + self._bounds.seconds_in_flight
         while self.has_state:
             if not self._is_asked_for_checkpoint:
                 yield from self._fold_released(until)
                 if self._held:
                     return
-            most = MOST_WINDOWS if self._accumulates else 1
+            most = self._bounds.most_windows if self._accumulates else 1
             request = self._take_requests(most, beside_events=self._accumulates)
             if request is None:
                 return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dgs.model.program import Program
+from dgs.workers.protocol.folding.bounds import BOUNDS, Bounds
 from dgs.workers.protocol.inner import ForkingInner, KeepingInner, takers
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.leaf import Leaf
@@ -11,12 +12,20 @@ from dgs.workers.protocol.worker import Worker
 
 
 def make_worker(
-    node_id: str, program: Program, lanes: Lanes, *, skips: bool = False, clock: Clock = no_time
+    node_id: str,
+    program: Program,
+    lanes: Lanes,
+    *,
+    skips: bool = False,
+    clock: Clock = no_time,
+    bounds: Bounds = BOUNDS,
 ) -> Worker:
     """Return the worker of a node: a leaf, or one of the two kinds with children.
 
-    `skips`: it leaves out events that raise. `clock`: for the bounds on work at once and on requests in flight.
+    `skips`: it leaves out events that raise. `clock`: for the bounds on what is done at once and what is in flight; `bounds`: these and others.
     """
     node = lanes.plan.node(node_id)
     with_children = ForkingInner if takers(node, program) else KeepingInner
-    return (Leaf if node.is_leaf else with_children)(node, program, lanes, skips=skips, clock=clock)
+    return (Leaf if node.is_leaf else with_children)(
+        node, program, lanes, skips=skips, clock=clock, bounds=bounds
+    )

@@ -17,9 +17,7 @@ import numpy.typing as npt
 from dgs.errors import InternalError
 from dgs.model.events import EventBatch
 from dgs.model.order import OrderKey
-
-SHORT_STRETCH = 16
-"""If stretches have fewer events than this on average, merging is cheaper."""
+from dgs.workers.protocol.folding.bounds import BOUNDS
 
 Rows = npt.NDArray[np.intp]
 _Stretch = tuple[tuple[int, int, int], int, EventBatch, int, int]
@@ -40,8 +38,7 @@ class Release:
     def __len__(self) -> int:
         return sum(map(len, self.batches))
 
-    @property
-    def is_dense(self) -> bool:
+    def is_dense(self, short_stretch: int = BOUNDS.short_stretch) -> bool:
         """Whether dependent lanes alternate so often that merging is cheaper than processing stretches."""
         if len(self.batches) == 1:
             return False
@@ -50,7 +47,7 @@ class Release:
             sizes[lane] = sizes.get(lane, 0) + len(batch)
         cuts = {lane: 1 + sum(sizes.get(other, 0) for other in self.ordered.get(lane, ())) for lane in sizes}
         stretches = sum(min(size, cuts[lane]) for lane, size in sizes.items())
-        return len(sizes) > 1 and stretches * SHORT_STRETCH > len(self)
+        return len(sizes) > 1 and stretches * short_stretch > len(self)
 
     def cut(self, rows: int) -> tuple[Release, Release | None]:
         """Return about `rows` events, all before some key, and the rest from that key on, None if there is none."""

@@ -5,10 +5,10 @@ ones. So their number is bounded by time: by how long the last ones were in flig
 
 >>> now = [0.0]
 >>> window = Window(lambda: now[0])
->>> window.room, window.announce(FIRST), window.room
+>>> window.room, window.announce(4), window.room
 (4, None, 0)
 >>> now[0] += 0.001                     # all are complete after 1 ms
->>> window.complete(FIRST), window.room
+>>> window.complete(4), window.room
 (None, 16)
 >>> window.announce(16)
 >>> now[0] += 1.0                       # from now on they are slow
@@ -21,17 +21,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 
-SECONDS = 0.25
-"""The time for which a synchronisation may be in flight, by the measured time of earlier ones."""
-
-FIRST = 4
-"""The number in flight before the first measurement."""
-
-LEAST = 2
-"""The least number in flight: while the parent works on one, its children may work on the next."""
-
-GROWTH = 4
-"""The factor by which the number in flight may grow after a fast round."""
+from dgs.workers.protocol.folding.bounds import BOUNDS, Bounds
 
 RESOLUTION = 1e-6
 """The least number of seconds that a round counts for."""
@@ -48,14 +38,14 @@ def no_time() -> float:
 class Window:
     """Counts synchronisations in flight, and bounds their number. `clock` is read once per round of requests, not per event."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, clock: Clock, bounds: Bounds = BOUNDS) -> None:
+        self._clock, self._bounds = clock, bounds
         self._rounds: deque[tuple[int, int, float]] = (
             deque()
         )  # the last of a round, how many were in flight, when
         self._announced = 0
         self._complete = 0
-        self.most = FIRST
+        self.most = max(bounds.first_in_flight, bounds.least_in_flight)
 
     @property
     def room(self) -> int:
@@ -80,12 +70,12 @@ class Window:
             last = self._rounds.popleft()
         if last is not None:
             _, depth, announced = last
-            fitting = int(depth * SECONDS / max(self._clock() - announced, RESOLUTION))
-            self.most = max(LEAST, min(fitting, GROWTH * self.most))
+            fitting = int(depth * self._bounds.seconds_in_flight / max(self._clock() - announced, RESOLUTION))
+            self.most = max(self._bounds.least_in_flight, min(fitting, self._bounds.growth * self.most))
 
     def broken_invariants(self) -> Iterator[str]:
         """Yield a sentence for each invariant that does not hold."""
-        if self.in_flight < 0 or self.most < LEAST:
+        if self.in_flight < 0 or self.most < self._bounds.least_in_flight:
             yield f"{self.in_flight} synchronisations are in flight, of {self.most} at most"
         last = self._rounds[-1][0] if self._rounds else self._complete
         if last != self._announced:

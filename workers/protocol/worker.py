@@ -16,6 +16,7 @@ from dgs.model.order import OrderKey
 from dgs.model.program import Program
 from dgs.model.user_code import UserCode
 from dgs.planner.plan import PlanNode, is_accumulating
+from dgs.workers.protocol.folding.bounds import BOUNDS, Bounds
 from dgs.workers.protocol.folding.fold import NOTHING, Folder
 from dgs.workers.protocol.folding.skipping import Skipping
 from dgs.workers.protocol.lanes import Lanes
@@ -40,7 +41,15 @@ class Worker(ABC):
     `skips`: events whose `update` raises are left out (`on_error: skip`).
     """
 
-    def __init__(self, node: PlanNode, program: Program, lanes: Lanes, *, skips: bool = False) -> None:
+    def __init__(
+        self,
+        node: PlanNode,
+        program: Program,
+        lanes: Lanes,
+        *,
+        skips: bool = False,
+        bounds: Bounds = BOUNDS,
+    ) -> None:
         parent = lanes.plan.parent(node.id)
         self.id = node.id
         self.parent = None if parent is None else parent.id
@@ -49,7 +58,8 @@ class Worker(ABC):
         self.synchronisations = 0
         types = {state_type.name: state_type for state_type in program.states()}
         folding: type[Folder | Skipping] = Skipping if skips else Folder
-        self._folder = folding(program, types[node.state_type], node.id)
+        self._bounds = bounds
+        self._folder = folding(program, types[node.state_type], node.id, bounds)
         self._program = program
         self._accumulates = self.parent is not None and is_accumulating(node, program.accumulating)
         self._state: Any = self._identity() if self._accumulates else NOTHING

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from dgs.errors import CheckpointFailedError, FencedError
+from dgs.errors import CheckpointFailedError, FencedError, OutputUnwritableError
 from dgs.workers.checkpoints import Checkpoint, CheckpointStore
 from dgs.workers.recovery.coordinator import Coordinator
 from dgs.workers.recovery.epochs import HostReport, RootReport
@@ -75,7 +75,10 @@ class Driver:
             self._committed(checkpoint)
 
     def _is_durable(self, checkpoint: Checkpoint) -> bool:
-        """Make a checkpoint durable; return whether it is. Raises CheckpointFailedError for the last one or after many failures."""
+        """Make a checkpoint durable; return whether it is. Raises CheckpointFailedError for the last one or after many failures.
+
+        Raises OutputUnwritableError if its files do not get their names. The next commit tries that again, so a driver may go on.
+        """
         try:
             self._store.commit(checkpoint)
         except CheckpointFailedError:
@@ -87,6 +90,12 @@ class Driver:
         except FencedError:
             self.is_fenced = True
             return False
+        except OutputUnwritableError:
+            if checkpoint.is_final or not self._world.is_odd():
+                raise
+            self._world.says(
+                f"epoch {checkpoint.epoch} is durable, and not all of its files have their names"
+            )
         return True
 
     def _committed(self, checkpoint: Checkpoint) -> None:

@@ -17,10 +17,12 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from dgs.errors import UsageError
+from dgs.workers.protocol.folding.bounds import BOUNDS, Bounds
 from dgs.workers.simulated.disk import DiskFaults
 
-KINDS = ("crash", "disk", "network", "user", "odd", "slow")
-"""`odd`: no faults, but legal paths that are rarely taken (buggify): tiny buffers, repeated heartbeats, many snapshots at once."""
+KINDS = ("crash", "disk", "network", "user", "odd", "slow", "bounds")
+"""`odd`: no faults, but legal paths that are rarely taken (buggify): tiny buffers, repeated heartbeats, many snapshots at once.
+`bounds`: neither; the numbers by which the protocol chooses between ways that give the same outputs are small."""
 
 
 class CrashedError(Exception):
@@ -40,6 +42,7 @@ class Faults:
     generation that one bit of a file has turned, and that the machine stops at an operation of the disk. `publishing`: that files
     do not get their names. User: `raises`, that the user's code raises. Odd: `oddity`, for every legal but rare path.
     Slow: `slow_sinks`, a chance per batch of outputs and per staged epoch; `slow_stores`, a chance per commit.
+    Bounds: `bounds`, those of workers and hosts; `snapshots`: that a checkpoint is asked for.
 
     `until`: the step at which all faults stop (liveness mode), None if they never do (safety mode).
     """
@@ -63,6 +66,8 @@ class Faults:
     oddity: float = 0.0
     slow_sinks: float = 0.0
     slow_stores: float = 0.0
+    bounds: Bounds = BOUNDS
+    snapshots: float = 0.02
     until: int | None = None
 
     @classmethod
@@ -164,6 +169,10 @@ def _until(rnd: random.Random) -> dict[str, Any]:
     return {"until": rnd.choice([None, None, 0, 20, 60, 150])}
 
 
+def _bounds(rnd: random.Random) -> dict[str, Any]:
+    return {"bounds": small_bounds(rnd), "snapshots": rnd.choice([0.02, 0.02, 0.1, 0.3])}
+
+
 def _slow(rnd: random.Random) -> dict[str, Any]:
     return {"slow_sinks": rnd.choice([0.0, 0.0, 0.1, 0.5]), "slow_stores": rnd.choice([0.0, 0.0, 0.2, 0.7])}
 
@@ -176,5 +185,30 @@ _DRAW: dict[str, Callable[[random.Random], dict[str, Any]]] = {
     "odd": _odd,
     "until": _until,
     "slow": _slow,
+    "bounds": _bounds,
 }
 """In the order of drawing. New ones come last, so that the other faults of a seed do not change."""
+
+
+def small_bounds(rnd: random.Random) -> Bounds:
+    """Draw the bounds of a seed: each is often the default, and else so small that a few events reach it."""
+    return Bounds(**{name: rnd.choice([getattr(BOUNDS, name), *small]) for name, small in _SMALL.items()})
+
+
+_SMALL = {
+    "first_in_flight": (1, 1, 2, 1000),
+    "least_in_flight": (1, 1, 3),
+    "growth": (1, 2),
+    "seconds_in_flight": (0.5, 1000.0),
+    "most_requests": (1, 2),
+    "most_windows": (1, 2),
+    "few_events": (0, 1, 3),
+    "events_at_once": (1, 2, 3),
+    "dense": (0, 1, 100),
+    "short_stretch": (0, 1, 100),
+    "singly": (1, 2, 4),
+    "most_single_tags": (0, 2),
+    "few_lanes": (0, 1),
+    "most_remembered": (0, 1),
+}
+"""What is drawn instead: `dense` and `short_stretch` choose between two ways, so they have values beyond all sizes, too."""

@@ -51,7 +51,7 @@ class Generation:
         self._looks = 0
         self._pace = PACES[(point.generation + len(layout.plan)) % len(PACES)]
         rnd, plan = world.random, layout.plan
-        self._lanes = layout.lanes(world.program.dependence)
+        self._lanes = layout.lanes(world.program.dependence, world.bounds)
         spread = {node.id: rnd.randrange(MOST_HOSTS) for node in plan.nodes()}
         used = sorted(set(spread.values())) if rnd.random() < 0.8 else [spread[plan.root.id]]  # noqa: PLR2004
         self._home = {node: used.index(host) if host in used else 0 for node, host in spread.items()}
@@ -93,6 +93,7 @@ class Generation:
                     self._lanes,
                     skips=self.world.skips,
                     clock=self._clock,
+                    bounds=self.world.bounds,
                 )
                 for node_id in mine
             ],
@@ -103,6 +104,7 @@ class Generation:
             buffer_bytes=self._buffer_bytes or 0,
             generation=self.point.generation,
             story=Story(index, self._lanes, generation=self.point.generation, log=self.world.result.log),
+            bounds=self.world.bounds,
         )
 
     def _restore(self) -> None:

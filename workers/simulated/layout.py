@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from dgs.model.dependence import Dependence
 from dgs.planner.plan import Plan
+from dgs.workers.protocol.folding.bounds import BOUNDS, Bounds
 from dgs.workers.protocol.lanes import Lanes
 
 
@@ -23,13 +24,14 @@ class Layout:
 
     plan: Plan
     splits: Mapping[str, int] = field(default_factory=dict)
-    _lanes: dict[Dependence, Lanes] = field(default_factory=dict, repr=False, compare=False)
+    _lanes: dict[tuple[Dependence, int], Lanes] = field(default_factory=dict, repr=False, compare=False)
 
-    def lanes(self, dependence: Dependence) -> Lanes:
+    def lanes(self, dependence: Dependence, bounds: Bounds = BOUNDS) -> Lanes:
         """Return the lanes of the plan."""
-        if dependence not in self._lanes:
-            self._lanes[dependence] = Lanes(self.plan, dependence)
-        return self._lanes[dependence]
+        which = dependence, bounds.most_single_tags
+        if which not in self._lanes:
+            self._lanes[which] = Lanes(self.plan, dependence, bounds)
+        return self._lanes[which]
 
     def split(self, stream: str) -> int:
         """Return the number of splits of a stream, given its name or that of one of its implementation streams."""

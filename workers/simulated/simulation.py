@@ -37,7 +37,6 @@ from dgs.workers.simulated.world import World
 
 __all__ = ["Layouts", "OnError", "Simulated", "Simulation", "simulate"]
 
-SNAPSHOT_CHANCE = 0.02
 MOST_GAPS = 3
 """At most this many generations of a run end because a frame is missing."""
 
@@ -182,7 +181,7 @@ class Simulation(World):
             if self._strikes(generation):
                 continue
             generation.do(*rnd.choice(steps))
-            if generation.asked < MOST_SNAPSHOTS and rnd.random() < SNAPSHOT_CHANCE:
+            if generation.asked < MOST_SNAPSHOTS and rnd.random() < self.faults.snapshots:
                 for _ in range(MOST_AT_ONCE if self.is_odd() else 1):
                     generation.request_snapshot()
             if self._stops.has_stopped(generation):

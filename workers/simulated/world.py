@@ -47,6 +47,7 @@ class World(SimulatedSinks):
         self.program = with_fuse(program, self.fuse) if faults.raises else program
         self.streams, self.buffer_bytes, self.faults, self.skips = streams, buffer_bytes, faults, skips
         self.validates = validates
+        self.bounds = faults.bounds
         self.is_transactional = self.random.random() < 0.5  # noqa: PLR2004 - half of the seeds
         self.result = Simulated(outputs=self.visible)
         self.storage = storage_for(lambda: identity_of(program, list(streams)), faults, seed)

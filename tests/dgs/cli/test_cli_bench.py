@@ -4,6 +4,9 @@ import json
 
 import pytest
 
+from dgs.workers.protocol.folding.bounds import Bounds
+from dgs.workers.protocol.making import make_worker
+
 VECTORISED = """
     def update_batch(self, state, batch, emit_batch):
         import numpy as np
@@ -54,9 +57,8 @@ def test_bench_runs_vectorised_programs_both_ways(project, dgs, edit):
 
 
 def test_bench_fails_if_outputs_differ(project, dgs, edit, monkeypatch):
-    monkeypatch.setattr(
-        "dgs.workers.protocol.folding.fold.FEW_EVENTS", 0
-    )  # these are few, and update_batch is what is wrong
+    few = Bounds(few_events=0)  # these are few, and update_batch is what is wrong
+    monkeypatch.setitem(make_worker.__kwdefaults__, "bounds", few)
     edit("program.py", "    def fork(", VECTORISED.format(fault=" + 1") + "\n    def fork(")
     done = dgs(f"bench plan.yaml {LOCAL}")
     assert done.code == 1

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from dgs.model.order import END, OrderKey
-from dgs.workers.protocol import window
 from dgs.workers.protocol.edges import Edge, Edges
 from dgs.workers.protocol.host import Host
 from dgs.workers.protocol.inner import Inner
@@ -181,7 +180,6 @@ def answers_keyless_requests_at_once(patch: pytest.MonkeyPatch) -> None:
 
 def forgets_the_events_it_holds(patch: pytest.MonkeyPatch) -> None:
     """R3, R5: what is released and not announced is above positions, and above what children are told."""
-    patch.setattr(window, "FIRST", 1)
     patch.setattr(Inner, "_unsent", lambda worker, lane: worker.mailbox.below(lane))
 
 

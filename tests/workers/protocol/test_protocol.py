@@ -16,7 +16,7 @@ from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Tag
 from dgs.planner.plan import Plan, PlanNode
 from dgs.semantics import sequential
-from dgs.workers.protocol import window
+from dgs.workers.protocol.folding.bounds import BOUNDS
 from dgs.workers.protocol.host import Host
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.mailbox import Mailbox
@@ -211,4 +211,4 @@ def test_checkpoint_does_not_wait_for_a_stream_of_the_root_that_was_read_ahead()
     effects = [effect for _, effect in host.pump()]
     host.validate_state()
     assert [effect.is_final for effect in effects if isinstance(effect, Snapshot)] == [False]
-    assert sum(len(effect) for effect in effects if isinstance(effect, OutputBatch)) >= window.FIRST
+    assert sum(len(effect) for effect in effects if isinstance(effect, OutputBatch)) >= BOUNDS.first_in_flight

@@ -100,7 +100,7 @@ def test_independent_lanes_are_one_stretch_each_although_another_lane_depends_on
     views = [batch(1, list(range(100))), batch(2, list(range(100)))]
     release = Release((0, 1, 2), [batch(0, [50]), *views], {0: (1, 2), 1: (0,), 2: (0,)})
     assert [(lane, len(b)) for lane, b in release.stretches()] == [(1, 50), (2, 50), (0, 1), (1, 50), (2, 50)]
-    assert not release.is_dense
+    assert not release.is_dense()
 
 
 def test_two_dependent_lanes_with_one_key_are_a_broken_invariant():
@@ -110,4 +110,4 @@ def test_two_dependent_lanes_with_one_key_are_a_broken_invariant():
 
 def test_lanes_that_alternate_are_merged():
     release = Release((0, 1), [batch(0, list(range(100))), batch(1, list(range(100)))], {0: (1,), 1: (0,)})
-    assert release.is_dense
+    assert release.is_dense()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -19,12 +18,11 @@ from dgs.model.program import Program, StateType
 from dgs.model.tags import Tag
 from dgs.semantics import sequential
 from dgs.semantics.skipped_events import DeadLetter, StateNotSavedError
-from dgs.workers.protocol.folding import fold, skipping
-from dgs.workers.protocol.folding.fold import NOTHING
+from dgs.workers.protocol.folding.fold import NOTHING, Folder
 from dgs.workers.protocol.folding.skipping import Skipping
 from dgs.workers.protocol.messages import Skipped
 from dgs.workers.protocol.releases import Release
-from dgs.workers.simulated.faults import NO_FAULTS, Faults
+from dgs.workers.simulated.faults import NO_FAULTS, Faults, small_bounds
 from dgs.workers.simulated.simulation import Simulated, simulate
 from tests.programs import (
     BARRIER,
@@ -111,20 +109,17 @@ def run_seed(seed: int, *, is_faulty: bool) -> tuple[Workload, Simulated]:
     work = replace(work, program=poisoned(work.program))
     streams = dict(zip(work.stream_ids, work.batches, strict=True))
     faults = random_faults(random.Random(f"faults {seed}")) if is_faulty else NO_FAULTS
-    with (
-        patch.object(fold, "FEW_EVENTS", 0 if seed % 2 else 32),  # let update_batch see small batches
-        patch.object(skipping, "SINGLY", 1 + seed % 4),
-    ):
-        return work, simulate(
-            work.program,
-            random_layouts(work) if is_faulty else random_plan(work, seed),
-            streams,
-            seed=seed,
-            buffer_bytes=SMALL_BUFFER if seed % 3 == 0 else None,
-            faults=faults,
-            on_error="skip",
-            validates=True,
-        )
+    bounds = small_bounds(random.Random(f"bounds {seed}"))
+    return work, simulate(
+        work.program,
+        random_layouts(work) if is_faulty else random_plan(work, seed),
+        streams,
+        seed=seed,
+        buffer_bytes=SMALL_BUFFER if seed % 3 == 0 else None,
+        faults=replace(faults, bounds=bounds),
+        on_error="skip",
+        validates=True,
+    )
 
 
 def check_seed(seed: int, *, is_faulty: bool) -> int:
@@ -190,7 +185,7 @@ def of_the_rest(batch: EventBatch) -> EventBatch:
 def folded_with(program: Program, *, skips: bool = True) -> Any:
     """Return the folder of a program, with poison or without."""
     one = poisoned(program) if skips else program
-    return (Skipping if skips else fold.Folder)(one, one.states()[0], "w1")
+    return (Skipping if skips else Folder)(one, one.states()[0], "w1")
 
 
 def ids(made: list[Any]) -> list[tuple[Any, ...]]:

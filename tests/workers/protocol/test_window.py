@@ -12,11 +12,12 @@ from dgs.model.outputs import OutputBatch
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Tag
 from dgs.planner.plan import Plan, PlanNode
+from dgs.workers.protocol.folding.bounds import BOUNDS
 from dgs.workers.protocol.host import Host
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.making import make_worker
 from dgs.workers.protocol.messages import Snapshot
-from dgs.workers.protocol.window import GROWTH, SECONDS, Window
+from dgs.workers.protocol.window import Window
 from tests.programs import INC, READ, Counters
 from tests.workers.protocol.test_protocol import events
 
@@ -87,7 +88,7 @@ def test_checkpoint_waits_for_a_bounded_time(plan: Plan, accumulates: bool, seco
             asked = None
     assert waits
     assert read == READS
-    assert max(waits) <= (GROWTH + 1) * max(SECONDS, seconds)
+    assert max(waits) <= (BOUNDS.growth + 1) * max(BOUNDS.seconds_in_flight, seconds)
 
 
 def test_checkpoint_goes_before_the_events_that_a_leaf_has():
@@ -119,7 +120,7 @@ def test_leaf_lets_its_host_look_at_what_has_arrived_before_it_goes_on(accumulat
         assert host.load > 0 or not host.is_behind
         host.workers["root"].snapshot()
         host.wake("root")
-    assert longest <= 2 * SECONDS + 0.02
+    assert longest <= 2 * BOUNDS.seconds_in_flight + 0.02
     assert snapshots >= pumps - 2
 
 
@@ -131,12 +132,14 @@ def test_window_grows_while_rounds_are_fast_and_shrinks_at_once_when_they_are_sl
         window.announce(count)
         now[0] += 0.0001 * count
         window.complete(count)
-    assert SECONDS / 0.0001 / GROWTH < window.room <= SECONDS / 0.0001
+    assert (
+        BOUNDS.seconds_in_flight / 0.0001 / BOUNDS.growth < window.room <= BOUNDS.seconds_in_flight / 0.0001
+    )
     count = window.room
     window.announce(count)
     now[0] += 0.06 * count
     window.complete(count)
-    assert window.room == int(SECONDS / 0.06)
+    assert window.room == int(BOUNDS.seconds_in_flight / 0.06)
     assert not list(window.broken_invariants())
 
 

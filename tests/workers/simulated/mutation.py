@@ -65,7 +65,7 @@ class Mutant:
         if self.run is not None or self.kinds is None:
             (self.run or test_simulation.check_seed)(seed)
             return
-        faults = replace(faults_of(seed, self.kinds), **self.more)
+        faults = replace(faults_of(seed, (*self.kinds, "bounds")), **self.more)
         case_of(seed // test_crashes.SEEDS_PER_WORKLOAD, self.subject).check_with(seed, faults)
 
 

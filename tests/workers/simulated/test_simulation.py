@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 
@@ -20,9 +19,9 @@ from dgs.planner.optimizers import by_name
 from dgs.planner.plan import Plan
 from dgs.planner.topology import Machine, Stream, Topology
 from dgs.semantics import sequential
-from dgs.workers.protocol.folding import fold
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.recovery.positions import Layer, Positions
+from dgs.workers.simulated.faults import Faults, small_bounds
 from dgs.workers.simulated.simulation import Simulated, simulate
 from tests.strategies import Workload, random_workload
 
@@ -39,17 +38,16 @@ def run_seed(seed: int) -> tuple[Workload, Simulated]:
     work = random_workload(random.Random(seed))
     streams = dict(zip(work.stream_ids, work.batches, strict=True))
     bound = SMALL_BUFFER if seed % 3 == 0 else None
-    with patch.object(
-        fold, "FEW_EVENTS", 0 if seed % 2 else 32
-    ):  # these batches are small: let update_batch see them
-        return work, simulate(
-            work.program,
-            random_plan(work, seed),
-            streams,
-            seed=seed,
-            buffer_bytes=bound,
-            validates=True,
-        )
+    bounds = small_bounds(random.Random(f"bounds {seed}"))
+    return work, simulate(
+        work.program,
+        random_plan(work, seed),
+        streams,
+        seed=seed,
+        buffer_bytes=bound,
+        faults=Faults(bounds=bounds),
+        validates=True,
+    )
 
 
 def ids(work: Workload, run: Simulated) -> list[tuple[object, ...]]:

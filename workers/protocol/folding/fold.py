@@ -7,7 +7,7 @@ The choice depends on what is folded and on what the state type offers. In each 
     a release          all lanes but one accumulate, and there is an `update_windows`   _Windows.fold
                        its lanes alternate densely                                      ScalarLoop.fold_merged
                        else                                                             each stretch as a batch
-    a batch            it has more than FEW_EVENTS, and there is an `update_batch`      _Columns.fold
+    a batch            it has more than `few_events`, and there is an `update_batch`      _Columns.fold
                        it is one event                                                  ScalarLoop.fold_one
                        else                                                             ScalarLoop.fold_batch
     windows            there is an `update_windows`                                     _Windows.fill
@@ -27,14 +27,12 @@ from dgs.model.events import Event, EventBatch, Int64s
 from dgs.model.outputs import BatchEmitter, OutputBatch
 from dgs.model.program import Emit, Program, State, StateType, Update, UpdateBatch, UpdateWindows
 from dgs.model.user_code import States, UserCode
+from dgs.workers.protocol.folding.bounds import BOUNDS, Bounds
 from dgs.workers.protocol.folding.update_loop import Feed, ScalarLoop
 from dgs.workers.protocol.releases import Release
 
 NOTHING = object()
 """Stands where a state would be: the state is not here yet, or no longer."""
-
-FEW_EVENTS = 32
-"""Up to this many events are folded one by one even with an `update_batch`: calling it costs more."""
 
 
 class Folder:
@@ -43,10 +41,10 @@ class Folder:
     Its methods raise UserCodeError if the user's code raises.
     """
 
-    def __init__(self, program: Program, state_type: StateType, worker: str) -> None:
-        self._program = program
+    def __init__(self, program: Program, state_type: StateType, worker: str, bounds: Bounds = BOUNDS) -> None:
+        self._program, self._bounds = program, bounds
         code = UserCode(program, worker)
-        self._loop = ScalarLoop(code, state_type.update)
+        self._loop = ScalarLoop(code, state_type.update, bounds)
         self._joined = _Joined(program, state_type.update, self._loop)
         self._columns = self._windows = None
         if state_type.update_batch is not None:
@@ -59,7 +57,7 @@ class Folder:
         outputs: list[OutputBatch] = []
         if self._windows is not None and (split := self._windows.split(release)) is not None:
             state = self._windows.fold(state, *split, outputs)
-        elif release.is_dense:
+        elif release.is_dense(self._bounds.short_stretch):
             state = self._loop.fold_merged(state, release, outputs)
         else:
             for _, batch in release.stretches():
@@ -68,7 +66,7 @@ class Folder:
 
     def _fold_batch(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
         count = len(batch)
-        if self._columns is not None and count > FEW_EVENTS:
+        if self._columns is not None and count > self._bounds.few_events:
             return self._columns.fold(state, batch, outputs)
         if count == 1:
             return self._loop.fold_one(state, batch, outputs)

@@ -35,12 +35,10 @@ from dgs.model.outputs import OutputBatch
 from dgs.model.program import Program, State, StateType
 from dgs.model.user_code import UserCode
 from dgs.semantics.skipped_events import DeadLetter, for_readable, saved
+from dgs.workers.protocol.folding.bounds import BOUNDS, Bounds
 from dgs.workers.protocol.folding.fold import NOTHING, Folder
 from dgs.workers.protocol.messages import Skipped
 from dgs.workers.protocol.releases import Release
-
-SINGLY = 32
-"""When `update_batch` fails on at most this many events, they are folded with `update`."""
 
 UPDATES = ("update", "update_batch", "update_windows")
 """The functions that may raise because of an event. A fork or a join that raises stops the run: no event is to blame."""
@@ -51,13 +49,13 @@ Made = list[OutputBatch | Skipped]
 class Skipping:
     """A Folder that leaves out events that raise. Law: state and outputs are as if the other events were all there are."""
 
-    def __init__(self, program: Program, state_type: StateType, worker: str) -> None:
-        self._program, self._worker = program, worker
+    def __init__(self, program: Program, state_type: StateType, worker: str, bounds: Bounds = BOUNDS) -> None:
+        self._program, self._worker, self._bounds = program, worker, bounds
         self._code = UserCode(program, worker)
         state_type = for_readable(state_type)
-        self._whole = Folder(program, state_type, worker)
+        self._whole = Folder(program, state_type, worker, bounds)
         singly = replace(state_type, update_batch=None, update_windows=None)
-        self._singly = Folder(program, singly, worker)
+        self._singly = Folder(program, singly, worker, bounds)
 
     def fold(self, state: State, release: Release) -> tuple[State, Made]:
         """Return the state after the release, the outputs and the events that were left out. Raises StateNotSavedError."""
@@ -84,7 +82,7 @@ class Skipping:
                     *more,
                     Skipped(offender, DeadLetter.of(offender.events()[0], offender.key(0), raised)),
                 ]
-            elif len(release) <= SINGLY:
+            elif len(release) <= self._bounds.singly:
                 folder = self._singly
                 continue
             else:

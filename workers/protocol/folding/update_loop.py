@@ -14,16 +14,10 @@ from dgs.model.events import Event, EventBatch
 from dgs.model.outputs import OutputBatch
 from dgs.model.program import State, Update
 from dgs.model.user_code import States, UserCode
+from dgs.workers.protocol.folding.bounds import BOUNDS, Bounds
 from dgs.workers.protocol.releases import Release, Rows
 
-EVENTS_AT_ONCE = 4096
-"""At most this many events are turned into Python objects at a time, so that their columns stay in the cache."""
-
-
-DENSE = 4
-"""If more than one event in this many emits, outputs are counted after each event: cheaper than a note with each output."""
-
-ONE_EACH = list(range(1, EVENTS_AT_ONCE + 1))
+ONE_EACH = list(range(1, BOUNDS.events_at_once + 1))
 """The counts after events that emit one output each. This is the common dense case, and it needs no list of rows."""
 
 
@@ -55,8 +49,8 @@ class Feed:
 class ScalarLoop:
     """Folds a user's `update` event by event. Law: equal to calling it on each event in OrderKey order."""
 
-    def __init__(self, code: UserCode, update: Update) -> None:
-        self._code = code
+    def __init__(self, code: UserCode, update: Update, bounds: Bounds = BOUNDS) -> None:
+        self._code, self._bounds = code, bounds
         self._update = update
         self._states = States(code.program)
         self._is_dense = False
@@ -80,7 +74,7 @@ class ScalarLoop:
             self._states.check_none if state is not None else _allow,
             at=lambda: feed.find(feed.current),
         )
-        self._is_dense = len(values) * DENSE > feed.count
+        self._is_dense = len(values) * self._bounds.dense > feed.count
         return state, values, rows
 
     def fold_one(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
@@ -97,9 +91,9 @@ class ScalarLoop:
 
     def fold_batch(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
         """Return the state after a batch; add its outputs."""
-        for start in range(0, len(batch), EVENTS_AT_ONCE):
-            whole = len(batch) <= EVENTS_AT_ONCE
-            part = batch if whole else batch.cut(start, min(len(batch), start + EVENTS_AT_ONCE))
+        most = self._bounds.events_at_once
+        for start in range(0, len(batch), most):
+            part = batch if len(batch) <= most else batch.cut(start, min(len(batch), start + most))
             state, values, rows = self.fold(state, Feed.of(part))
             if values:
                 outputs.append(OutputBatch.of_rows(part, values, rows))
@@ -108,8 +102,8 @@ class ScalarLoop:
     def fold_merged(self, state: State, release: Release, outputs: list[OutputBatch]) -> State:
         """Return the state after a release of several lanes merged by OrderKey; add its outputs."""
         _, part, row = release.merge_order()
-        for start in range(0, len(part), EVENTS_AT_ONCE):
-            some = slice(start, start + EVENTS_AT_ONCE)
+        for start in range(0, len(part), self._bounds.events_at_once):
+            some = slice(start, start + self._bounds.events_at_once)
             state = self._fold_mixed(state, release.batches, part[some], row[some], outputs)
         return state
 
