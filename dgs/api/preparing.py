@@ -25,8 +25,7 @@ from dgs.errors import (
 )
 from dgs.job import private_files
 from dgs.job.program_code import Code, code_of
-from dgs.job.references import relocated_references
-from dgs.job.relocation import relocated
+from dgs.job.references import relocated, relocated_references
 from dgs.job.run_directory import RunDirectory
 from dgs.job.schema import FileSink, PlanFile, SinkConfig
 from dgs.job.settings import Given, Settings, resolve

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 import typer
 
 from dgs.cli.options import given_by_flags
-from dgs.cli.plan import say_why_one_worker
 from dgs.cli.reporting import (
     INTERRUPTED,
     Ending,
     command,
     print_json,
     say,
+    say_why_one_worker,
     show_path,
 )
 

@@ -19,7 +19,7 @@ from dgs.cli.options import (
     SetValues,
     given_by_flags,
 )
-from dgs.cli.reporting import print_json, reporting, say, show_path
+from dgs.cli.reporting import print_json, reporting, say, say_why_one_worker, show_path
 
 if TYPE_CHECKING:
     from dgs.api.preparing import Prepared
@@ -74,7 +74,7 @@ def plan(
             _save(prepared, save)
         if save is None or shape is not Format.TEXT or as_json:
             print(rendered(prepared, Format.JSON if as_json else shape))
-        if prepared.plan.because is not None:
+        if prepared.plan.because is not None and len(prepared.plan) > 1:
             say(f"dgs: {prepared.plan.because}")
 
 
@@ -85,13 +85,6 @@ def say_remarks(prepared: Prepared) -> None:
     for line in near_misses(prepared.program):
         say(f"dgs: {prepared.config.name}: {line}")
     say_why_one_worker(prepared)
-
-
-def say_why_one_worker(prepared: Prepared) -> None:
-    """Say on stderr why the plan has one worker, if it has."""
-    why = prepared.why_one_worker
-    if why is not None:
-        say(f"dgs: {prepared.config.name}: the plan has one worker: {why}")
 
 
 def rendered(prepared: Prepared, shape: Format) -> str:

@@ -18,6 +18,7 @@ import typer
 from dgs.cli.stopping import exit_code_of
 
 if TYPE_CHECKING:
+    from dgs.api.preparing import Prepared
     from dgs.errors import DgsError
     from dgs.job.run_directory import RunDirectory
 
@@ -193,3 +194,10 @@ def _bug(cause: BaseException, error: DgsError, ending: Ending) -> typer.Exit:
 
 def _run_dir(ending: Ending) -> str | None:
     return str(ending.directory.path) if ending.directory is not None else None
+
+
+def say_why_one_worker(prepared: Prepared) -> None:
+    """Say on stderr why the plan has one worker, if it has."""
+    why = prepared.why_one_worker
+    if why is not None:
+        say(f"dgs: {prepared.config.name}: the plan has one worker: {why}")

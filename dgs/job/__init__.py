@@ -8,5 +8,5 @@
 - `stream_tags`: the possible tags of a stream.
 - `python_streams`: streams given from Python, described as in a plan file.
 - `run_directory`: the files of a run. `private_files`: who may read them.
-- `references`: values from environment variables. `relocation`: relative paths, seen from another directory.
+- `references`: values from environment variables, and relative paths seen from another directory.
 """

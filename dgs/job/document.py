@@ -44,8 +44,7 @@ from ruamel.yaml.events import (
 
 from dgs.errors import PlanFileError
 from dgs.errors.hidden_values import hide
-from dgs.job.references import Place, Reference, with_references
-from dgs.job.relocation import PATHS, REFS
+from dgs.job.references import PATHS, REFS, Place, Reference, with_references
 
 NAMES = (*PATHS, *REFS, "name", "id", "table", "column")
 """Keys whose values are names, which are to be seen wherever what they name is."""

@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, Any
 from dgs.errors import CorruptFileError, OutputUnwritableError
 from dgs.errors.hidden_values import masked
 from dgs.job import private_files
-from dgs.job.references import relocated_references, with_references
-from dgs.job.relocation import relocated
+from dgs.job.references import relocated, relocated_references, with_references
 
 if TYPE_CHECKING:
     from dgs.job.settings import Settings

@@ -33,6 +33,7 @@ def why_one_worker(
             program.dependence.is_total,
             "the program gives no `depends`, so every event depends on every other",
         ),
+        (plan.because is not None, f"no other is predicted to be faster ({plan.because})"),
         (single is not None, f"all events are {single}: `split` the stream, or give its tags keys"),
         (most_leaves == 1, "optimizer.max_leaves is 1"),
         (

@@ -34,7 +34,7 @@ from dgs.planner.optimizers.random_trees import random_tree
 from dgs.planner.optimizers.shaping import bound_fan_out, merge_leaves, one_sided
 from dgs.planner.optimizers.tag_tree import TagTree, leaf, to_plan_node
 from dgs.planner.placement import placed
-from dgs.planner.plan import Plan
+from dgs.planner.plan import Plan, PlanNode
 from dgs.planner.prediction.choice import fastest
 from dgs.planner.prediction.costs import TYPICAL, Costs
 from dgs.planner.topology import Topology
@@ -114,6 +114,10 @@ def plan(
     Raises UsageError for an unknown optimizer or bound, NoPlanError if the initial state type does not handle all tags.
     """
     options = _options(topology, name, seed, max_leaves, max_fan_out)
+    if not program.fork_joins():
+        alone = placed(Plan(PlanNode("w0", topology.impl_tags(), program.states()[0].name), name), topology)
+        if not violations(alone, program, topology):
+            return alone
     classes = min(MAX_CLASSES, CLASSES_PER_LEAF * max(options.max_leaves, topology.cpus))
     graph = DependenceGraph(atoms(topology, program, classes=classes), program.dependence)
     trees = (
