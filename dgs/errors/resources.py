@@ -17,7 +17,7 @@ class RayUnreachableError(ResourceError):
     """No Ray cluster answers at an address."""
 
     code = "DGS514"
-    template = "no Ray cluster answers at {address} within {seconds:g} s"
+    template = "no Ray cluster answers at {address} within {seconds} s"
     fix = "Start one there with `ray start --head`, correct `runtime.address`, or leave it out for a cluster of the run's own"
 
 
@@ -25,7 +25,7 @@ class NoPlaceError(ResourceError):
     """Ray has no place for a host of the run."""
 
     code = "DGS515"
-    template = "Ray has not started host {host} within {seconds:g} s"
+    template = "Ray has not started host {host} within {seconds} s"
     fix = "Add CPUs to the cluster, ask for fewer `runtime.hosts`, or let `runtime.fewer_hosts` be `go_on`"
 
 

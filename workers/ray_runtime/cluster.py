@@ -125,7 +125,7 @@ def _start(ray: Any, address: str, hosts: int, directory: str) -> None:
     quiet = {"logging_level": "ERROR", "log_to_driver": False}
     if address != "local":
         if not answers(address):
-            raise RayUnreachableError(address=address, seconds=ADDRESS_SECONDS)
+            raise RayUnreachableError(address=address, seconds=f"{ADDRESS_SECONDS:g}")
         ray.init(address=address, **quiet)
         return
     ray.init(

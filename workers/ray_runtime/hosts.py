@@ -154,7 +154,7 @@ def wait_until_gone(processes: Iterable[int]) -> None:
 
 def _silent(host: int, seconds: float, *, is_starting: bool = False) -> DgsError:
     if is_starting:
-        return NoPlaceError(host=host, seconds=seconds)
+        return NoPlaceError(host=host, seconds=f"{seconds:g}")
     return WorkerLostError(host=host, problem=f"it has not answered for {seconds:g} s")
 
 

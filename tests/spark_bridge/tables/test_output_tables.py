@@ -143,6 +143,8 @@ def test_persistent_catalog_keeps_its_tables_outside_the_run_directory(tmp_path)
 
 
 class Total(dgs.Program):
+    kinds = (dgs.kind("n"),)
+
     def init(self):
         return 0
 
