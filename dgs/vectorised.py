@@ -99,23 +99,37 @@ def by_tag(batch: EventBatch, values: Sequence[Any], *, as_codes: bool = False) 
 
 
 def _spread(values: list[Any], codes: Codes | Indices | pa.Array | None, count: int) -> Column:
-    types = set(map(type, values))
-    if types == {dict}:
-        names = values[0].keys()
-        if names and all(value.keys() == names for value in values) and all(type(n) is str for n in names):
-            indices = codes.astype(np.intp, copy=False) if isinstance(codes, np.ndarray) else codes
-            return {name: _spread([value[name] for value in values], indices, count) for name in names}
-    array = _as_array(values, types)
+    """Return a column with value `codes[i]` in row i; without codes, of the one value `count` times."""
+    if names := _shared_names(values):
+        indices = codes.astype(np.intp, copy=False) if isinstance(codes, np.ndarray) else codes
+        return {name: _spread([value[name] for value in values], indices, count) for name in names}
+    array = _as_array(values, set(map(type, values)))
+    if codes is None:
+        return _repeated(values, array, count)
     if isinstance(codes, pa.Array):
         coded = None if array is None else _as_dictionary(values, array, codes)
         if coded is not None:
             return coded
         codes = codes.to_numpy()
     if isinstance(array, np.ndarray):
-        return columns.constant(array, count) if codes is None else array.take(codes)
-    if array is not None:
-        return pa.nulls(count) if codes is None else array.take(pa.array(codes))
-    return values * count if codes is None else [values[code] for code in codes.tolist()]
+        return array.take(codes)
+    return [values[code] for code in codes.tolist()] if array is None else array.take(pa.array(codes))
+
+
+def _shared_names(values: list[Any]) -> list[str]:
+    """Return the names of records that all have the same; none if there are other values among them."""
+    if not values or any(type(value) is not dict for value in values):
+        return []
+    names = values[0].keys()
+    are_shared = all(value.keys() == names for value in values) and all(type(name) is str for name in names)
+    return list(names) if are_shared else []
+
+
+def _repeated(values: list[Any], array: Any, count: int) -> Column:
+    """Return the one value `count` times. `array`: the value as an array, None if no array holds it."""
+    if isinstance(array, np.ndarray):
+        return columns.constant(array, count)
+    return values * count if array is None else pa.nulls(count)
 
 
 def _as_dictionary(values: list[Any], array: Any, codes: pa.Array) -> Any:

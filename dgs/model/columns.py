@@ -10,7 +10,7 @@ row). The data path uses only the functions here; they return views instead of c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -85,15 +85,18 @@ def concat(columns: Sequence[Column]) -> Column:
     first = columns[0]
     if isinstance(first, dict) and all(isinstance(c, dict) and c.keys() == first.keys() for c in columns):
         return {name: concat([c[name] for c in columns]) for name in first}
-    columns = [c.dictionary_decode() if isinstance(c, pa.DictionaryArray) else c for c in columns]
+    plain = [c.dictionary_decode() if isinstance(c, pa.DictionaryArray) else c for c in columns]
+    return plain[0] if len(plain) == 1 else _concatenation(plain)(plain)
+
+
+def _concatenation(columns: Sequence[Column]) -> Callable[[Any], Column]:
+    """Return what makes one column of several: of arrays of one type an array, else a list."""
     first = columns[0]
-    if len(columns) == 1:
-        return first
     if all(isinstance(c, np.ndarray) and c.dtype == first.dtype for c in columns):
-        return np.concatenate(columns)
+        return np.concatenate
     if all(isinstance(c, pa.Array) and c.type == getattr(first, "type", None) for c in columns):
-        return pa.concat_arrays(columns)
-    return [value for column in columns for value in to_list(column)]
+        return pa.concat_arrays  # type: ignore[no-any-return]  # pyarrow has no types
+    return lambda several: [value for column in several for value in to_list(column)]
 
 
 def to_list(column: Column) -> list[Any]:

@@ -47,25 +47,28 @@ def _share(node: TagTree, budget: int) -> list[tuple[TagTree, int]]:
 
     A child worth two leaves or more keeps its tree; all others share the remaining leaves in groups of about equal rate.
     """
-    total = sum(_weight(child) for child in node.children)
-    worth = {id(child): int(_weight(child) * budget / total) for child in node.children}
-    large = [child for child in node.children if child.children and worth[id(child)] > 1]
-    if not large and len(node.children) <= budget:
-        large = [child for child in node.children if child.children]
-    small = [child for child in node.children if not any(child is other for other in large)]
-    shares = {id(child): min(max(1, worth[id(child)]), child.leaf_count) for child in large}
-    room = budget - sum(shares.values())
-    if small and room < 1:
-        shares[id(max(large, key=lambda child: shares[id(child)]))] -= 1
-        room = 1
-    groups = balanced_groups(small, room) if small else []
-    room -= len(groups)
-    for child in sorted(large, key=lambda child: shares[id(child)] - _weight(child) * budget / total):
-        more = min(room, child.leaf_count - shares[id(child)])
-        shares[id(child)] += more
-        room -= more
+    total = sum(map(_weight, node.children))
+    worth = [_weight(child) * budget / total for child in node.children]
+    large = _large(node, worth, budget)
+    small = [child for i, child in enumerate(node.children) if i not in large]
+    shares = {i: min(max(1, int(worth[i])), node.children[i].leaf_count) for i in large}
+    if small and sum(shares.values()) >= budget:
+        shares[max(large, key=shares.__getitem__)] -= 1
+    groups = balanced_groups(small, budget - sum(shares.values())) if small else []
+    rest = budget - sum(shares.values()) - len(groups)
+    for i in sorted(large, key=lambda i: shares[i] - worth[i]):
+        more = min(rest, node.children[i].leaf_count - shares[i])
+        shares[i] += more
+        rest -= more
     merged = [(collapse(*group) if len(group) > 1 else group[0], 1) for group in groups]
-    return [*((child, shares[id(child)]) for child in large), *merged]
+    return [*((node.children[i], shares[i]) for i in large), *merged]
+
+
+def _large(node: TagTree, worth: Sequence[float], budget: int) -> list[int]:
+    """Return the positions of the children that keep their trees: those worth two leaves, else all if there are leaves for each."""
+    trees = [i for i, child in enumerate(node.children) if child.children]
+    large = [i for i in trees if int(worth[i]) > 1]
+    return trees if not large and len(node.children) <= budget else large
 
 
 def _weight(tree: TagTree) -> float:
