@@ -56,10 +56,12 @@ def unfinished(request: Request, run_dir: Path | None = None, *, is_wanted: bool
         run = newest_of(request.plan_file)
     if run is None:
         return None
-    has_committed = is_unfinished(run.directory.checkpoints)
-    if is_wanted or has_committed or (run.is_alive and _shares(run, request)):
+    checkpoints = run.directory.checkpoints
+    has_progress = is_unfinished(checkpoints)
+    if is_wanted or has_progress or (run.is_alive and _shares(run, request)):
         run.check_not_alive()
-    return run if has_committed else None
+    has_begun = not run.is_done and holds_checkpoints(checkpoints)  # its outputs in a database may be there already
+    return run if has_progress or (is_wanted and has_begun) else None
 
 
 def _run_in(run_dir: Path, request: Request) -> KnownRun | None:

@@ -164,6 +164,14 @@ def holds_checkpoints(directory: Path) -> bool:
     return any(path.name in RECORDS or epoch_of(path.name) is not None for path in directory.iterdir())
 
 
+def has_committed(directory: Path) -> bool:
+    """Return whether anything is committed to a directory of checkpoints. True also if it cannot be read."""
+    if not holds_checkpoints(directory):
+        return False
+    committed = committed_in(directory)
+    return committed is None or committed.checkpoint.epoch > 0
+
+
 def is_unfinished(directory: Path) -> bool:
     """Return whether a directory of checkpoints has a commit before the end. True also if it cannot be read."""
     if not holds_checkpoints(directory):

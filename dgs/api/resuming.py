@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dgs.api.known_runs import KnownRun, holds_checkpoints, runs_in
+from dgs.api.known_runs import KnownRun, has_committed, holds_checkpoints, runs_in
 from dgs.api.preparing import Launch, Options, Prepared, Request, from_file, prepare
 from dgs.errors import CodeChangedError, NoSuchRunError, UsageError
 from dgs.job.program_code import changes
@@ -70,7 +70,7 @@ def _check_code(run: KnownRun, prepared: Prepared) -> None:
     if noted is None or prepared.program.version > noted["version"]:
         return
     found = changes(noted["digests"], prepared.code)
-    if found and holds_checkpoints(run.directory.checkpoints):
+    if found and has_committed(run.directory.checkpoints):
         raise CodeChangedError(
             program=prepared.program.name,
             path=run.directory.path,

@@ -119,7 +119,7 @@ class DirectoryStore(CheckpointDirectory):
         """
         with self._refusing():
             known = (self.committed() or self._without_record()) if resumes else None
-            if known is not None and known.checkpoint.epoch:
+            if known is not None and (known.run or known.checkpoint.epoch):
                 self._run = known.run or self._run_of_version_0_1()
             else:
                 self._run = run or uuid.uuid4().hex
