@@ -60,7 +60,9 @@ def unfinished(request: Request, run_dir: Path | None = None, *, is_wanted: bool
     has_progress = is_unfinished(checkpoints)
     if is_wanted or has_progress or (run.is_alive and _shares(run, request)):
         run.check_not_alive()
-    has_begun = not run.is_done and holds_checkpoints(checkpoints)  # its outputs in a database may be there already
+    has_begun = not run.is_done and holds_checkpoints(
+        checkpoints
+    )  # its outputs in a database may be there already
     return run if has_progress or (is_wanted and has_begun) else None
 
 

@@ -4,6 +4,8 @@
 >>> class Lopsided(Program):
 ...     kinds = (kind("cell", key=range(3)),)
 ...     def depends(self, a, b): return a.key == b.key + 1
+...     def init(self): return 0
+...     def update(self, state, event, emit): return state
 >>> relation_finding(Lopsided()).what
 'depends(cell(0), cell(1)) is False, and depends(cell(1), cell(0)) is True'
 """

@@ -66,8 +66,12 @@ def all_texts(source: SparkSource) -> SparkSource:
 
 
 def with_nulls(rows: Any, source: SparkSource) -> Any:
-    """Return the rows of CSV files with null where `nulls` says so, and nowhere else in columns of text."""
-    if source.format != "csv":
+    """Return the rows of CSV files with null where `nulls` says so, and nowhere else in columns of text.
+
+    Spark's own option `nullValue` keeps its meaning.
+    """
+    has_option = any(name.lower() == "nullvalue" for name in source.options)
+    if source.format != "csv" or (has_option and source.nulls is None):
         return rows
     from pyspark.sql import functions as sql
 

@@ -16,7 +16,7 @@ PACKAGES = ("dgs", "planner", "workers", "spark_bridge")
 MOST_ON_THE_WAY = 65
 """Modules between the command line and the runtime, on the way there and back."""
 
-MOST_IN_A_RUN = 120
+MOST_IN_A_RUN = 125
 """Modules of a whole run, with those that read, fold and write events: 111 when this was written. It must not grow unnoticed."""
 
 COUNTING = {

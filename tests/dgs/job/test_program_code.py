@@ -156,7 +156,9 @@ def test_a_program_in_a_script_is_what_its_class_mentions(project):
     assert changes(plain, scripted(step=6)) == ["__main__: step has changed"]
 
 
-def test_the_function_that_makes_a_program_counts(project):
+def test_the_function_that_makes_a_program_counts(project, monkeypatch):
+    monkeypatch.delitem(sys.modules, "program", raising=False)  # of a project of another test
+    monkeypatch.syspath_prepend(str(project))
     (project / "making.py").write_text("from program import Sums\ndef make(): return Sums()\n")
     program = load_program(ProgramConfig(ref="making.py:make"), project)
     assert "making.py" in code_of(program, project, "making.py:make")

@@ -223,8 +223,8 @@ def test_tag_that_no_worker_owns_is_refused(here, tmp_path):
     plan = json.loads(path.read_text())
     plan["streams"][1]["tags"] = {"kind": {"column": "kind"}, "kinds": ["value"]}
     path.write_text(json.dumps(plan))
-    (tmp_path / "v0.jsonl").write_text('{"ts": 1, "payload": 0, "kind": "rumour"}\n')
-    with pytest.raises(UnownedTagError, match="rumour"):
+    (tmp_path / "v0.jsonl").write_text('{"ts": 1, "payload": 0, "kind": "barrier"}\n')
+    with pytest.raises(UnownedTagError, match="barrier"):
         dgs.run(path, runtime="spark")
 
 

@@ -390,13 +390,6 @@ def test_file_sinks_without_a_path_write_to_the_output_directory(tmp_path):
 # -- without files -----------------------------------------------------------------------------------------------------
 
 
-def test_memory_keeps_the_batches(tmp_path):
-    one, given_batch = sink("memory", tmp_path), batch([1])
-    one.write(given_batch, epoch=1)
-    finish(one)
-    assert one.batches == [given_batch]
-
-
 def test_none_counts(tmp_path):
     one = sink("none", tmp_path)
     one.write(batch([1, 2]), epoch=1)
