@@ -72,14 +72,12 @@ def run(
     Raises any DgsError; UnfinishedRunError if there is an unfinished run and neither `resume` nor `fresh` is given.
     """
     from dgs.api import beginning, preparing
-    from dgs.api.preparing import Options
 
     given = overrides(runtime=runtime, optimizer=optimizer, plan=plan, settings=settings)
     request = _requested(job, streams, given)
     place = None if run_dir is None else Path(run_dir)
-    options = Options(
-        collect=True, verify=verify, tolerance=tolerance, accepts_code_change=accept_code_change
-    )
+    accepts = {"accepts_code_change": accept_code_change}
+    options = preparing.Options(collect=True, verify=verify, tolerance=tolerance, **accepts)
     begun = beginning.begun(request, place, resume=resume, fresh=fresh)
     if begun is not None:
         return _resumed(begun, given, options, streams=streams, program=request.program, plan=_tree(plan))

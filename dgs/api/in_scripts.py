@@ -1,4 +1,4 @@
-"""What scripts and notebooks see of a run that fails or is interrupted: their own frames, and how to go on.
+"""Errors and interrupts in scripts and notebooks: the traceback shows the user's own frames, and says how to go on.
 
 The frames of dgs between the user's call and an error say nothing to the user. They are folded to a note; the environment variable
 DGS_DEBUG shows them. Bugs in dgs keep their whole traceback.

@@ -19,11 +19,11 @@ from dgs.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Seconds of one core; `hop` is seconds of waiting. The defaults are from a small server of 2025.
+    """Seconds of one core; `hop` is seconds of waiting. The defaults were measured once, on a busy server of two cores.
 
     `kinds`: one `update`, by kind; `update`: the same for all other kinds. `columns`: one event in `update_batch`, None for a
     program without it. `stretch`: the extra cost of each run of events of one lane. `merge`: the cost per event if lanes
-    alternate so often that they are merged. `read`: reading and ordering an event. `output`: writing an output.
+    alternate so often that they are merged. `read`: reading and ordering an event.
 
     `fork`, `join`: the user's functions on a typical state; `state_bytes`: its size.
     `synchronisation`: asking one child for its state and returning it; `window`: the same if the child accumulates.

@@ -33,14 +33,13 @@ class Prediction:
     """The prediction for a plan: `throughput` in events per second (0 without events), and `limit`, its bound as a clause.
 
     `synchronised`: the share of events that need the states of other workers. `bytes_between`: bytes of states between hosts per
-    event. `load`: the share of time that each host works at this throughput.
+    event.
     """
 
     throughput: float
     limit: str
     synchronised: float
     bytes_between: float
-    load: Mapping[int, float]
 
 
 class Predictor:
@@ -84,7 +83,6 @@ class _Model:
             limit=limit,
             synchronised=waits / rate if rate else 0.0,
             bytes_between=between / rate if rate else 0.0,
-            load={host: work / seconds for host, work in hosts.items()} if seconds else {},
         )
 
     def _work(self, node: PlanNode) -> float:

@@ -3,7 +3,7 @@
 - `messages`: what workers and hosts say to each other. `lanes`: sets of tags that no other worker needs to tell apart.
 - `mailbox`: decides by frontiers and join requests what may be processed now. `releases`: events that it lets go together.
 - `worker`: what all workers do. `leaf`: folds events into a state. `making`: which kind of worker a node of a plan gets.
-- `pending`: what is in flight at a worker with children, bounded by a `window` of time. `inner`: the two kinds of such workers.
+- `pending`: what is in flight at a worker with children, within its `bounds`. `inner`: the two kinds of such workers.
 - `forking`: forks along a tree.
 - `folding`: folds `update` over events, in whole batches or one by one, and can leave out events that raise.
 - `host`: many workers, and routes for their messages. `edges`: numbered frames. `read_gate`: which source to read next.

@@ -14,8 +14,8 @@ from dgs.errors import InternalError
 from dgs.model.events import EventBatch
 from dgs.model.order import END, OrderKey
 from dgs.model.outputs import OutputBatch
+from dgs.workers.protocol.bounds import BOUNDS, Bounds
 from dgs.workers.protocol.edges import Edges, Peer
-from dgs.workers.protocol.folding.bounds import BOUNDS, Bounds
 from dgs.workers.protocol.inner import ForkingInner
 from dgs.workers.protocol.lanes import Lanes, Router
 from dgs.workers.protocol.messages import (

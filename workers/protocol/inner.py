@@ -14,20 +14,18 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Unpack
 
 from dgs.model.order import BEGIN, OrderKey
 from dgs.model.program import Program
 from dgs.planner.plan import PlanNode, is_accumulating
-from dgs.workers.protocol.folding.bounds import BOUNDS, Bounds
 from dgs.workers.protocol.folding.fold import NOTHING
 from dgs.workers.protocol.forking import Forking
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.messages import Effect, ForkedState, Frontiers, JoinAnswer, Send
 from dgs.workers.protocol.pending import OwnEvents, ParentRequests, Pending, Synchronisation
 from dgs.workers.protocol.releases import Release
-from dgs.workers.protocol.window import Clock, Window, no_time
-from dgs.workers.protocol.worker import Worker
+from dgs.workers.protocol.worker import Options, Worker
 
 
 class Inner(Worker):
@@ -36,22 +34,12 @@ class Inner(Worker):
     `takers`: the positions of the children that need a part of the state.
     """
 
-    def __init__(
-        self,
-        node: PlanNode,
-        program: Program,
-        lanes: Lanes,
-        *,
-        skips: bool = False,
-        clock: Clock = no_time,
-        bounds: Bounds = BOUNDS,
-    ) -> None:
-        super().__init__(node, program, lanes, skips=skips, bounds=bounds)
+    def __init__(self, node: PlanNode, program: Program, lanes: Lanes, **options: Unpack[Options]) -> None:
+        super().__init__(node, program, lanes, **options)
         self.children = tuple(child.id for child in node.children)
         self._forking = Forking(program, node, takers(node, program))
         self._held: deque[OwnEvents] = deque()  # released, and not announced yet
         self._pending = Pending(self.children)
-        self._window = Window(clock, bounds)
         self._below: dict[int, OrderKey] = {}  # positions of the lanes of the children's subtrees
         mailbox = (*lanes.of(node.id), *lanes.above(node.id))
         self._relayed = dict.fromkeys((lane.id for lane in mailbox), BEGIN)
@@ -222,17 +210,8 @@ class Inner(Worker):
 class ForkingInner(Inner):
     """A worker whose children have its state. It joins the state for an event or its parent, and forks it after each event."""
 
-    def __init__(
-        self,
-        node: PlanNode,
-        program: Program,
-        lanes: Lanes,
-        *,
-        skips: bool = False,
-        clock: Clock = no_time,
-        bounds: Bounds = BOUNDS,
-    ) -> None:
-        super().__init__(node, program, lanes, skips=skips, clock=clock, bounds=bounds)
+    def __init__(self, node: PlanNode, program: Program, lanes: Lanes, **options: Unpack[Options]) -> None:
+        super().__init__(node, program, lanes, **options)
         self.takers = tuple(self.children[i] for i in takers(node, program))
         self._is_below = False  # whether the children have the state, in parts
 
@@ -280,17 +259,8 @@ class KeepingInner(Inner):
     an answer, and waits for a fork.
     """
 
-    def __init__(
-        self,
-        node: PlanNode,
-        program: Program,
-        lanes: Lanes,
-        *,
-        skips: bool = False,
-        clock: Clock = no_time,
-        bounds: Bounds = BOUNDS,
-    ) -> None:
-        super().__init__(node, program, lanes, skips=skips, clock=clock, bounds=bounds)
+    def __init__(self, node: PlanNode, program: Program, lanes: Lanes, **options: Unpack[Options]) -> None:
+        super().__init__(node, program, lanes, **options)
         self._accumulating_lanes = {
             lane.id
             for lane in lanes.of(node.id)

@@ -34,7 +34,7 @@ from dgs.model.key_sets import KeySet
 from dgs.model.tag_sets import TagSet, union
 from dgs.model.tags import Tag
 from dgs.planner.plan import Plan, PlanNode
-from dgs.workers.protocol.folding.bounds import BOUNDS, Bounds
+from dgs.workers.protocol.bounds import BOUNDS, Bounds
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,40 +4,28 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from typing import Unpack
 
 from dgs.errors import InternalError
 from dgs.model.order import OrderKey
 from dgs.model.program import Program
 from dgs.planner.plan import PlanNode
-from dgs.workers.protocol.folding.bounds import BOUNDS, Bounds
 from dgs.workers.protocol.folding.fold import NOTHING
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.messages import Effect, JoinAnswer, JoinRequest
 from dgs.workers.protocol.releases import Release
-from dgs.workers.protocol.window import Clock, Window, no_time
-from dgs.workers.protocol.worker import Worker
+from dgs.workers.protocol.worker import Options, Worker
 
 
 class Leaf(Worker):
     """A leaf. When its parent asks, it hands up its state and waits for a fork. An accumulating leaf goes on at once.
 
-    It folds for a bounded time (`dgs.workers.protocol.window`), however slow `update` or a sink is. Then its host looks for new
+    It folds for a bounded time (`dgs.workers.protocol.bounds`), however slow `update` or a sink is. Then its host looks for new
     messages. A request for a checkpoint comes before the remaining events.
     """
 
-    def __init__(
-        self,
-        node: PlanNode,
-        program: Program,
-        lanes: Lanes,
-        *,
-        skips: bool = False,
-        clock: Clock = no_time,
-        bounds: Bounds = BOUNDS,
-    ) -> None:
-        super().__init__(node, program, lanes, skips=skips, bounds=bounds)
-        self._clock = clock
-        self._window = Window(clock, bounds)
+    def __init__(self, node: PlanNode, program: Program, lanes: Lanes, **options: Unpack[Options]) -> None:
+        super().__init__(node, program, lanes, **options)
         self._held: deque[Release] = deque()  # released, and not folded yet
 
     def work(self) -> Iterator[Effect]:

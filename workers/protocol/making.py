@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dgs.model.program import Program
-from dgs.workers.protocol.folding.bounds import BOUNDS, Bounds
+from dgs.workers.protocol.bounds import BOUNDS, Bounds, Clock, no_time
 from dgs.workers.protocol.inner import ForkingInner, KeepingInner, takers
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.leaf import Leaf
-from dgs.workers.protocol.window import Clock, no_time
 from dgs.workers.protocol.worker import Worker
 
 
@@ -22,7 +21,7 @@ def make_worker(
 ) -> Worker:
     """Return the worker of a node: a leaf, or one of the two kinds with children.
 
-    `skips`: it leaves out events that raise. `clock`: for the bounds on what is done at once and what is in flight; `bounds`: these and others.
+    `skips`: it leaves out events that raise. `clock`, `bounds`: for what is done at once and what is in flight.
     """
     node = lanes.plan.node(node_id)
     with_children = ForkingInner if takers(node, program) else KeepingInner

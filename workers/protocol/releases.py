@@ -17,7 +17,7 @@ import numpy.typing as npt
 from dgs.errors import InternalError
 from dgs.model.events import EventBatch
 from dgs.model.order import OrderKey
-from dgs.workers.protocol.folding.bounds import BOUNDS
+from dgs.workers.protocol.bounds import BOUNDS
 
 Rows = npt.NDArray[np.intp]
 _Stretch = tuple[tuple[int, int, int], int, EventBatch, int, int]

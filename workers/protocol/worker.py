@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from dgs.errors import InternalError
 from dgs.model.order import OrderKey
 from dgs.model.program import Program
 from dgs.model.user_code import UserCode
 from dgs.planner.plan import PlanNode, is_accumulating
-from dgs.workers.protocol.folding.bounds import BOUNDS, Bounds
+from dgs.workers.protocol.bounds import BOUNDS, Bounds, Clock, Window, no_time
 from dgs.workers.protocol.folding.fold import NOTHING, Folder
 from dgs.workers.protocol.folding.skipping import Skipping
 from dgs.workers.protocol.lanes import Lanes
@@ -35,11 +35,18 @@ from dgs.workers.protocol.messages import (
 )
 
 
-class Worker(ABC):
-    """The state machine of one plan node. Law: whatever the delivery order, outputs are the sequential program's.
-
-    `skips`: events whose `update` raises are left out (`on_error: skip`).
+class Options(TypedDict, total=False):
+    """The options of every worker: `skips`, events whose `update` raises are left out (`on_error: skip`); `clock` and `bounds`, of what
+    is done at once and what is in flight.
     """
+
+    skips: bool
+    clock: Clock
+    bounds: Bounds
+
+
+class Worker(ABC):
+    """The state machine of one plan node. Law: whatever the delivery order, outputs are the sequential program's."""
 
     def __init__(
         self,
@@ -48,6 +55,7 @@ class Worker(ABC):
         lanes: Lanes,
         *,
         skips: bool = False,
+        clock: Clock = no_time,
         bounds: Bounds = BOUNDS,
     ) -> None:
         parent = lanes.plan.parent(node.id)
@@ -58,7 +66,8 @@ class Worker(ABC):
         self.synchronisations = 0
         types = {state_type.name: state_type for state_type in program.states()}
         folding: type[Folder | Skipping] = Skipping if skips else Folder
-        self._bounds = bounds
+        self._bounds, self._clock = bounds, clock
+        self._window = Window(clock, bounds)
         self._folder = folding(program, types[node.state_type], node.id, bounds)
         self._program = program
         self._accumulates = self.parent is not None and is_accumulating(node, program.accumulating)

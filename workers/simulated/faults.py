@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from dgs.errors import UsageError
-from dgs.workers.protocol.folding.bounds import BOUNDS, Bounds
+from dgs.workers.protocol.bounds import BOUNDS, Bounds
 from dgs.workers.simulated.disk import DiskFaults
 
 KINDS = ("crash", "disk", "network", "user", "odd", "slow", "bounds")

@@ -33,7 +33,7 @@ from dgs.workers.transport.frames import decoded, encoded
 
 MOST_HOSTS = 4
 PACES = (0.01, 0.2, 0.0)
-"""Seconds per step for work that is bounded by time (`dgs.workers.protocol.window`). Each generation takes the next."""
+"""Seconds per step for work that is bounded by time (`dgs.workers.protocol.bounds`). Each generation takes the next."""
 
 SMALLEST_BUFFER = 1
 """Bytes, so that any event is too much."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from dgs.model.dependence import Dependence
 from dgs.planner.plan import Plan
-from dgs.workers.protocol.folding.bounds import BOUNDS, Bounds
+from dgs.workers.protocol.bounds import BOUNDS, Bounds
 from dgs.workers.protocol.lanes import Lanes
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dgs.workers.protocol.folding.bounds import Bounds
+from dgs.workers.protocol.bounds import Bounds
 from dgs.workers.protocol.making import make_worker
 
 VECTORISED = """

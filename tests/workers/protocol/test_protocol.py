@@ -16,7 +16,7 @@ from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Tag
 from dgs.planner.plan import Plan, PlanNode
 from dgs.semantics import sequential
-from dgs.workers.protocol.folding.bounds import BOUNDS
+from dgs.workers.protocol.bounds import BOUNDS
 from dgs.workers.protocol.host import Host
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.mailbox import Mailbox

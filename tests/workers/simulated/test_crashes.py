@@ -20,7 +20,7 @@ from dgs.errors import UsageError
 from dgs.model.events import EventBatch
 from dgs.model.outputs import OutputBatch
 from dgs.model.tags import Tag
-from dgs.workers.protocol.folding.bounds import BOUNDS
+from dgs.workers.protocol.bounds import BOUNDS
 from dgs.workers.recovery.positions import Positions
 from dgs.workers.simulated.case import Case, WrongRunError
 from dgs.workers.simulated.disk import DiskFaults

@@ -27,7 +27,7 @@ from dgs.model.events import Event, EventBatch, Int64s
 from dgs.model.outputs import BatchEmitter, OutputBatch
 from dgs.model.program import Emit, Program, State, StateType, Update, UpdateBatch, UpdateWindows
 from dgs.model.user_code import States, UserCode
-from dgs.workers.protocol.folding.bounds import BOUNDS, Bounds
+from dgs.workers.protocol.bounds import BOUNDS, Bounds
 from dgs.workers.protocol.folding.update_loop import Feed, ScalarLoop
 from dgs.workers.protocol.releases import Release
 

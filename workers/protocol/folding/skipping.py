@@ -35,7 +35,7 @@ from dgs.model.outputs import OutputBatch
 from dgs.model.program import Program, State, StateType
 from dgs.model.user_code import UserCode
 from dgs.semantics.skipped_events import DeadLetter, for_readable, saved
-from dgs.workers.protocol.folding.bounds import BOUNDS, Bounds
+from dgs.workers.protocol.bounds import BOUNDS, Bounds
 from dgs.workers.protocol.folding.fold import NOTHING, Folder
 from dgs.workers.protocol.messages import Skipped
 from dgs.workers.protocol.releases import Release

@@ -14,7 +14,7 @@ from dgs.model.events import Event, EventBatch
 from dgs.model.outputs import OutputBatch
 from dgs.model.program import State, Update
 from dgs.model.user_code import States, UserCode
-from dgs.workers.protocol.folding.bounds import BOUNDS, Bounds
+from dgs.workers.protocol.bounds import BOUNDS, Bounds
 from dgs.workers.protocol.releases import Release, Rows
 
 ONE_EACH = list(range(1, BOUNDS.events_at_once + 1))

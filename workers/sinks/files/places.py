@@ -52,7 +52,7 @@ class Place:
 
     @property
     def opener(self) -> Callable[[str, int], int] | None:
-        """What opens its files, for `open`."""
+        """The opener of its files, for `open`."""
         return private_files.opener if self.is_private else None
 
     def make(self) -> None:

@@ -129,7 +129,7 @@ class Replay:
 
 
 class Replayed(Live):
-    """What a live source has, with the decided heartbeats: for readers that only want the events."""
+    """A live source with the decided heartbeats, for readers that only want the events."""
 
     def __init__(self, source: Live, decisions: Decisions) -> None:
         self._source, self._replay = source, Replay(decisions)

@@ -195,7 +195,7 @@ class LineServer:
 
 
 class _Lines(asyncio.StreamReader):
-    """What one client has sent. One that dies is one that ends: the lines before are taken."""
+    """The lines of one client. A client that dies has ended: its earlier lines are taken."""
 
     def set_exception(self, exc: Exception) -> None:  # noqa: ARG002 - as in the base
         """Take an error of the connection for its end."""
