@@ -36,8 +36,9 @@ from dgs.workers.protocol.messages import (
 
 
 class Options(TypedDict, total=False):
-    """The options of every worker: `skips`, events whose `update` raises are left out (`on_error: skip`); `clock` and `bounds`, of what
-    is done at once and what is in flight.
+    """The options of every worker.
+
+    `skips`: events whose `update` raises are left out (`on_error: skip`). `clock` and `bounds`: what is done at once and what is in flight.
     """
 
     skips: bool
