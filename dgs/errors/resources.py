@@ -21,6 +21,17 @@ class RayUnreachableError(ResourceError):
     fix = "Start one there with `ray start --head`, correct `runtime.address`, or leave it out for a cluster of the run's own"
 
 
+class RayRefusedError(ResourceError):
+    """A Ray cluster does not let this user in."""
+
+    code = "DGS516"
+    template = "the Ray cluster at {address} does not take the token of this user"
+    fix = (
+        "Set RAY_AUTH_TOKEN (or RAY_AUTH_TOKEN_PATH) to the cluster's own, correct `runtime.address`, "
+        "or leave it out for a cluster of the run's own"
+    )
+
+
 class NoPlaceError(ResourceError):
     """Ray has no place for a host of the run."""
 

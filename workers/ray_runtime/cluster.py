@@ -9,15 +9,23 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from dgs.errors import DgsError, RayUnavailableError, RayUnreachableError
+from dgs.errors import DgsError, RayRefusedError, RayUnavailableError, RayUnreachableError
+from dgs.workers.ray_runtime.ray_lines import lines_kept, stderr_kept
 from dgs.workers.runtime.control import deferred
 
 OBJECT_STORE_BYTES = 256 * 2**20
 
 ADDRESS_SECONDS = 4.0
 """Seconds for a running cluster to accept a connection, and again to answer."""
+
+TOKEN_SECONDS = 2.0
+"""Seconds for a cluster that answers to take our token or to refuse it."""
+
+CLIENT_PORT = "10001"
+"""The port of `ray://HOST`, as Ray has it."""
 
 HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 """The first bytes of a client's connection, with empty settings."""
@@ -44,12 +52,13 @@ def secure_environment() -> None:
 
 
 @contextmanager
-def cluster(address: str, hosts: int) -> Iterator[Any]:
+def cluster(address: str, hosts: int, log: Path | None = None) -> Iterator[Any]:
     """Yield the `ray` module, connected to the cluster that this process already uses, else to `address`.
 
     `local` starts a cluster for the time of the run, with all its sockets on the loopback interface and at least one CPU for
-    each of `hosts` processes. Raises RayUnavailableError if Ray is not installed or does not start, and
-    RayUnreachableError if no cluster answers at the address.
+    each of `hosts` processes. `log`: the file for what Ray prints, None for none. Raises RayUnavailableError if Ray is not
+    installed or does not start, RayUnreachableError if no cluster answers at the address, and RayRefusedError if one does not
+    take our token.
     """
     if address == "local":
         secure_environment()
@@ -60,15 +69,15 @@ def cluster(address: str, hosts: int) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
-    with _private_directory() as directory:
+    with _private_directory() as directory, lines_kept(log) as lines:
         try:
-            with deferred(), _own_handlers_kept():
+            with deferred(), _own_handlers_kept(), stderr_kept(lines):
                 _start(ray, address, hosts, directory)
         except DgsError:
             raise
         except Exception as error:
             raise RayUnavailableError(
-                problem=f"it does not start: {str(error).strip().splitlines()[0]}"
+                problem=f"it does not start: {str(error).strip().splitlines()[0].rstrip('.')}"
             ) from error
         try:
             yield ray
@@ -93,6 +102,52 @@ def answers(address: str) -> bool:
     except (OSError, OverflowError):
         return False
     return len(head) == HTTP2_HEAD and head[3] == HTTP2_SETTINGS
+
+
+def found_at(address: str) -> str:
+    """Return the address of a cluster that answers and lets us in; `auto` is the one of RAY_ADDRESS, else one on this machine.
+
+    Raises RayUnreachableError, RayRefusedError.
+    """
+    meant = os.environ.get("RAY_ADDRESS", "") if address == "auto" else address
+    if not meant or meant == "auto":
+        meant = _on_this_machine()
+    shown = meant if meant == address else f"{meant} (found for `{address}`)"
+    host = meant.removeprefix("ray://").partition("/")[0]
+    is_client = meant.startswith("ray://")
+    if is_client and ":" not in host.rpartition("]")[2]:
+        host = f"{host}:{CLIENT_PORT}"
+    if not answers(host if is_client else meant):
+        raise RayUnreachableError(address=shown, seconds=f"{ADDRESS_SECONDS:g}")
+    if "/" not in meant:
+        _check_token(meant, shown)
+    return meant
+
+
+def _on_this_machine() -> str:
+    from ray._private.services import get_ray_address_from_environment
+
+    try:
+        return str(get_ray_address_from_environment("auto", None))
+    except ConnectionError:
+        address = "`auto` (RAY_ADDRESS is not set, and none runs on this machine)"
+        raise RayUnreachableError(address=address, seconds=f"{ADDRESS_SECONDS:g}") from None
+
+
+def _check_token(address: str, shown: str) -> None:
+    """Raise RayRefusedError if a cluster does not take our token. Ray itself would try for 20 s."""
+    from ray import _raylet
+    from ray.exceptions import AuthenticationError, RpcError
+
+    client = getattr(_raylet, "InnerGcsClient", None)  # not public: another version of Ray may have none
+    if client is None:
+        return
+    try:
+        client.standalone(address, None, int(TOKEN_SECONDS * 1000))
+    except AuthenticationError:
+        raise RayRefusedError(address=shown) from None
+    except RpcError:  # slow, perhaps: connecting says what it is
+        return
 
 
 @contextmanager
@@ -124,9 +179,7 @@ def _private_directory() -> Iterator[str]:
 def _start(ray: Any, address: str, hosts: int, directory: str) -> None:
     quiet = {"logging_level": "ERROR", "log_to_driver": False}
     if address != "local":
-        if not answers(address):
-            raise RayUnreachableError(address=address, seconds=f"{ADDRESS_SECONDS:g}")
-        ray.init(address=address, **quiet)
+        ray.init(address=found_at(address), **quiet)
         return
     ray.init(
         address="local",

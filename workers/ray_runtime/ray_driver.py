@@ -52,7 +52,7 @@ def run_ray(job: Job, caller: Caller = Caller()) -> JobResult:
     if Ray is absent or does not start, MissingPackageError if ZeroMQ is absent and `runtime.transport` is `direct`,
     WorkerLostError if hosts die too often, and any DgsError that a host raises; outputs are then left as `.partial`.
     """
-    with cluster(job.runtime.address, host_count(job)) as ray:
+    with cluster(job.runtime.address, host_count(job), job.ray_log) as ray:
         pool = HostPool(ray, job)
 
         def drive(deployment: Deployment, session: Session) -> Ended:

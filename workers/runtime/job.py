@@ -109,6 +109,11 @@ class Job:
         return None if self.control_dir is None else self.output_dir / STORY
 
     @property
+    def ray_log(self) -> Path | None:
+        """The file for what Ray prints: in the run directory, None without one."""
+        return None if self.control_dir is None else self.output_dir / "ray.log"
+
+    @property
     def splits(self) -> dict[str, int]:
         """The number of implementation streams of each declared stream."""
         return {config.id: config.split for config in self.streams}

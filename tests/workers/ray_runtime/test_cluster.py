@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dgs.errors import RayUnreachableError
+from dgs.errors import RayRefusedError, RayUnreachableError
 from dgs.workers.ray_runtime import cluster as cluster_module
 
 
@@ -53,14 +53,16 @@ def test_ray_takes_no_signal_from_those_who_wait_for_it():
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("form", ["{}", "ray://{}", "ray://{}/?namespace=a", "auto"])
 @pytest.mark.parametrize("greeting", [None, b"SSH-2.0-OpenSSH_9.2\r\n", b""])
-def test_address_without_a_ray_cluster_is_refused_at_once(greeting, monkeypatch):
+def test_address_without_a_ray_cluster_is_refused_at_once(greeting, form, monkeypatch):
     """Nothing listens there, something else does, or something that says nothing."""
     monkeypatch.setattr(cluster_module, "ADDRESS_SECONDS", 0.5)
     monkeypatch.setattr("ray.is_initialized", lambda: False)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{listener.getsockname()[1]}"
+        monkeypatch.setenv("RAY_ADDRESS", address)
 
         def greet():
             peer = listener.accept()[0]
@@ -73,7 +75,10 @@ def test_address_without_a_ray_cluster_is_refused_at_once(greeting, monkeypatch)
         if greeting is not None:
             listener.listen()
             server.start()
-        with pytest.raises(RayUnreachableError, match=address), cluster_module.cluster(address, 2):
+        with (
+            pytest.raises(RayUnreachableError, match=address),
+            cluster_module.cluster(form.format(address), 2),
+        ):
             pass
         if greeting is not None:
             server.join()
@@ -81,3 +86,39 @@ def test_address_without_a_ray_cluster_is_refused_at_once(greeting, monkeypatch)
 
 def test_address_of_a_ray_cluster_answers(ray_cluster):
     assert cluster_module.answers(ray_cluster.get_runtime_context().gcs_address)
+
+
+def test_client_address_without_a_port_has_the_port_of_ray_clients(monkeypatch):
+    asked = []
+    monkeypatch.setattr(cluster_module, "answers", asked.append)
+    for address in ("ray://[::1]", "ray://head/?namespace=a", "ray://head:7"):
+        with pytest.raises(RayUnreachableError):
+            cluster_module.found_at(address)
+    assert asked == ["[::1]:10001", "head:10001", "head:7"]
+
+
+def test_auto_without_a_cluster_says_where_it_looked(monkeypatch):
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr("ray._private.services.find_gcs_addresses", frozenset)
+    monkeypatch.setattr("ray._private.services.find_bootstrap_address", lambda _: None)
+    with pytest.raises(RayUnreachableError, match="RAY_ADDRESS is not set, and none runs on this machine"):
+        cluster_module.found_at("auto")
+
+
+OF_ANOTHER = """
+import os, sys, time
+os.environ["RAY_AUTH_TOKEN"] = "0" * 64
+from dgs.workers.ray_runtime.cluster import cluster
+began = time.monotonic()
+try:
+    with cluster(sys.argv[1], 1):
+        pass
+except Exception as error:
+    print(error.code, time.monotonic() - began < 10)
+"""
+
+
+def test_cluster_with_another_token_is_refused_at_once(ray_cluster):
+    command = [sys.executable, "-c", OF_ANOTHER, ray_cluster.get_runtime_context().gcs_address]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.stdout, done.stderr) == (f"{RayRefusedError.code} True\n", "")
