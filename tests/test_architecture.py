@@ -62,10 +62,10 @@ WALL_CLOCK = {
     "spark_bridge/tables/checkpoint_table.py": "when a checkpoint was made, for people",
     "workers/checkpoints/directory_store.py": "when a checkpoint was made, for people",
     "workers/runtime/control.py": "a name for a file",
-    "workers/runtime/steady_clock.py": "where the clock begins that does not jump",
+    "workers/runtime/process.py": "where the clock begins that does not jump",
     "workers/sources/live/waiting.py": "heartbeats of streams whose times are those of the world",
 }
-"""Modules that ask for the time of day, with what for. All others measure intervals, by `time.monotonic` or `steady_clock`."""
+"""Modules that ask for the time of day, with what for. All others measure intervals, by `time.monotonic` or `process.now`."""
 
 HOMES = {
     "networkx": re.compile(r"planner/"),

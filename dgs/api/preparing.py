@@ -21,7 +21,6 @@ from dgs.errors import (
     PlanFileError,
     UnknownColumnError,
     UsageError,
-    hidden_values,
 )
 from dgs.job import private_files
 from dgs.job.program_code import Code, code_of
@@ -195,7 +194,6 @@ class Launch:
             delivery=config.delivery,
             spark=config.spark,
             umask=config.umask,
-            hidden=hidden_values.all_hidden(),
         )
 
 

@@ -12,7 +12,7 @@ from dgs.api.known_runs import KILLED
 from dgs.errors import DgsError, NoSuchRunError, UsageError
 from dgs.errors.as_data import as_data
 from dgs.errors.hidden_values import masked
-from dgs.workers.runtime import steady_clock
+from dgs.workers.runtime import process
 
 if TYPE_CHECKING:
     from dgs.api.known_runs import KnownRun
@@ -85,7 +85,7 @@ def failure(launch: Launch, started: float, error: BaseException) -> dict[str, A
         "status": status,
         **_about(launch.prepared, started),
         "error": told,
-        "seconds": steady_clock.now() - started,
+        "seconds": process.now() - started,
     }
 
 

@@ -22,7 +22,7 @@ from dgs.api.verifying import check_readable, differences, file_differences
 from dgs.errors import CheckpointBusyError, OutputUnwritableError, PlanFileError
 from dgs.job.run_directory import RunDirectory
 from dgs.model.declarations import near_misses
-from dgs.workers.runtime import steady_clock
+from dgs.workers.runtime import process
 from dgs.workers.runtime.control import deferred
 from dgs.workers.runtime.job import Caller
 
@@ -43,7 +43,7 @@ def execute(launch: Launch, caller: Caller = Caller()) -> Run:
     with nullcontext() if directory is None else held(directory.path):
         if directory is not None and not options.resumes:
             directory.check_unused()  # again, since now no other process can begin here
-        started = steady_clock.now()
+        started = process.now()
         before = _events_in(launch.checkpoint_dir) if options.resumes else 0
         moves = Moves(launch)
         with noted(moves, started, notify=caller.notify):

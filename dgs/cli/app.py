@@ -18,13 +18,12 @@ from dgs.cli.log import log
 from dgs.cli.plan import plan
 from dgs.cli.predict import predict
 from dgs.cli.replan import replan
-from dgs.cli.reporting import print_usage_error
+from dgs.cli.reporting import print_usage_error, stopped_early
 from dgs.cli.resume import resume
 from dgs.cli.run import run
 from dgs.cli.schema import schema
 from dgs.cli.simulate import simulate
 from dgs.cli.stop import stop
-from dgs.cli.stopping import stopped_early
 
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
 """The UsageError of click, from the copy inside typer or from click itself."""

@@ -74,7 +74,7 @@ def bench(
     """
     with reporting(as_json=as_json, debug=debug):
         from dgs.api.preparing import from_file, prepare
-        from dgs.workers.runtime.allocator import keep_freed_memory
+        from dgs.workers.runtime.process import keep_freed_memory
 
         keep_freed_memory()
         prepared = prepare(

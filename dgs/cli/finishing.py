@@ -111,8 +111,8 @@ def run_and_finish(launch: Launch, state_file: Path | None, ending: Ending) -> N
 
 def _run(launch: Launch, ending: Ending) -> Run:
     from dgs.api.running import execute
-    from dgs.workers.runtime.allocator import keep_freed_memory
     from dgs.workers.runtime.job import Caller
+    from dgs.workers.runtime.process import keep_freed_memory
     from dgs.workers.sinks.delivery import deliveries
 
     keep_freed_memory()
@@ -120,8 +120,7 @@ def _run(launch: Launch, ending: Ending) -> Run:
     paths = [path for sink in launch.sinks if (path := getattr(sink.details, "path", None)) is not None]
     ending.output_dirs = [base_dir / path for path in paths]
     say_why_one_worker(launch.prepared)
-    weak = deliveries(launch.sinks, launch.prepared.config.delivery, base_dir)
-    if weak is not None:
+    if launch.sinks and (weak := deliveries(launch.sinks, launch.prepared.config.delivery, base_dir)):
         say(f"dgs: {ending.name}: {weak}")
     with shown_progress(ending.name) as progress:
         caller = Caller(progress, notify=lambda text: say(f"dgs: {ending.name}: {text}"))

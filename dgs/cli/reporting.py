@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import shlex
+import signal
 import sys
 import traceback
 from collections.abc import Iterator
@@ -14,8 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-
-from dgs.cli.stopping import exit_code_of
 
 if TYPE_CHECKING:
     from dgs.api.preparing import Prepared
@@ -134,6 +133,17 @@ def print_table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
             for text, width, is_right in zip(line, widths, right, strict=True)
         )
         print("  ".join(cells).rstrip())
+
+
+def stopped_early(error: KeyboardInterrupt) -> SystemExit:
+    """Print that a signal came before a verb had begun, and return the exit."""
+    sys.stderr.write("dgs was stopped before it had begun\n")
+    return SystemExit(exit_code_of(error))
+
+
+def exit_code_of(stopped: KeyboardInterrupt) -> int:
+    """Return the exit code of a process that a signal has stopped."""
+    return getattr(stopped, "exit_code", 128 + signal.SIGINT)
 
 
 def print_usage_error(message: str) -> None:

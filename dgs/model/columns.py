@@ -23,7 +23,38 @@ Column = Any
 
 _WIDE = {kind: np.dtype(wide) for kind, wide in (("b", "i8"), ("i", "i8"), ("u", "i8"), ("f", "f8"))}
 
+_NUMPY_TYPES = {int: np.int64, float: np.float64, bool: np.bool_}
+
 Indices = npt.NDArray[np.intp]
+
+
+def as_column(values: list[Any]) -> Column:
+    """Return Python values as a column: numbers of one type as a NumPy array, records with the same names as columns.
+
+    >>> as_column([1, 2]), as_column([1, 2.5]), as_column([{"a": 1}, {"a": 2}])
+    (array([1, 2]), [1, 2.5], {'a': array([1, 2])})
+    """
+    types = set(map(type, values))
+    if len(types) != 1:
+        return values
+    (one,) = types
+    if one in _NUMPY_TYPES:
+        try:
+            return np.array(values, dtype=_NUMPY_TYPES[one])
+        except OverflowError:
+            return values
+    if one is dict:
+        return _records(values)
+    return values
+
+
+def _records(values: list[dict[Any, Any]]) -> Column:
+    names = values[0].keys()
+    if not names or not all(isinstance(name, str) for name in names):
+        return values
+    if any(value.keys() != names for value in values):
+        return values
+    return {name: as_column([value[name] for value in values]) for name in names}
 
 
 def length(column: Column) -> int:

@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from dgs.bench.measuring import Sample, measured, medians
-from dgs.workers.runtime.allocator import keep_freed_memory
+from dgs.workers.runtime.process import keep_freed_memory
 from experiments.bench import latency, memory, plot, report, sync
 from experiments.bench.applications import APPLICATIONS, application, available
 from experiments.bench.engines import Shapes, contestants

@@ -48,7 +48,7 @@ from dgs.spark_bridge.session.session import session as spark_session
 from dgs.workers.checkpoints import ResumePoint
 from dgs.workers.event_log import failure, summary
 from dgs.workers.recovery.epochs import HostReport, RootReport
-from dgs.workers.runtime import steady_clock
+from dgs.workers.runtime import process
 from dgs.workers.runtime.caller_outputs import CallerOutputs
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.figures import HostFigures, WorkerFigures, run_figures
@@ -76,7 +76,7 @@ def run_spark(job: Job, caller: Caller = Caller()) -> JobResult:
 
 def drive(deployment: Deployment, session: Session) -> Ended:
     """Process all events after the resume point of a deployment, and commit the result."""
-    started, job, point = steady_clock.now(), deployment.job, deployment.point
+    started, job, point = process.now(), deployment.job, deployment.point
     checkpoints = session.checkpointing(deployment)
     wait_for_queries(job)
     schedule = Schedule(job, point, _first_state(job.program, point))
@@ -91,7 +91,7 @@ def drive(deployment: Deployment, session: Session) -> Ended:
     reports = [*answers.reports, *replayed]
     session.caller.progress(sum(one.events for one in reports), sum(one.outputs for one in reports))
     checkpoints.take_reports(_as_of_one_host(deployment, state, reports))
-    seconds = steady_clock.now() - started
+    seconds = process.now() - started
     hosts = [_figures(report) for report in reports]
     return Ended(state, run_figures(hosts, checkpoints.last, seconds=seconds, started=started))
 

@@ -24,7 +24,7 @@ from dgs.spark_bridge.batch.tasks import Report
 from dgs.workers.checkpoints import ResumePoint
 from dgs.workers.protocol.folding.fold import NOTHING, Folder
 from dgs.workers.protocol.forking import Forking
-from dgs.workers.runtime import steady_clock
+from dgs.workers.runtime import process
 from dgs.workers.runtime.job import Job
 
 MOST_WINDOWS = 65_536
@@ -36,7 +36,7 @@ class Replay:
 
     def __init__(self, job: Job, node: PlanNode, point: ResumePoint, *, keeps: frozenset[str]) -> None:
         self._job, self._node, self._point, self.keeps = job, node, point, keeps
-        self._began = steady_clock.now()
+        self._began = process.now()
         own = ImplTagSet.of(dict(node.tags.streams))
         with closing(Inputs(job, own, keeps, point)) as inputs:
             self._batches = self._read(inputs)
@@ -106,7 +106,7 @@ class Replay:
             self._sources,
             figures,
             self._began,
-            steady_clock.now(),
+            process.now(),
             first,
         )
 

@@ -9,7 +9,7 @@ from dgs.model.outputs import OutputBatch
 from dgs.workers.checkpoints import ResumePoint
 from dgs.workers.protocol.messages import Skipped
 from dgs.workers.recovery.positions import declared
-from dgs.workers.runtime import steady_clock
+from dgs.workers.runtime import process
 from dgs.workers.runtime.job import Job
 from dgs.workers.sinks import HostSink, is_central, open_sink
 from dgs.workers.sinks.contract import Staged
@@ -56,7 +56,7 @@ class TaskOutputs:
             splits = self._job.splits[declared(batch.stream)[0]]
             new = self._point.committed.outputs_above(batch, splits)
         if self.first is None:
-            self.first = steady_clock.now()
+            self.first = process.now()
         self.count += len(new)
         for sink, is_transactional in self._sinks:
             sink.write(new if is_transactional else batch, self.epoch)

@@ -32,7 +32,7 @@ from dgs.workers.protocol.host import Host
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.making import make_worker
 from dgs.workers.protocol.messages import EpochClosed, Skipped, Snapshot
-from dgs.workers.runtime import steady_clock
+from dgs.workers.runtime import process
 from dgs.workers.runtime.job import Job
 
 SCHEMA = pa.schema(
@@ -154,7 +154,7 @@ def _caught(work: Work, task: Task) -> Iterator[Row]:
 
 def run_task(work: Work, task: Task) -> Iterator[Row]:
     """Run a task in this process. Raises any DgsError."""
-    job, began = work.loaded(), steady_clock.now()
+    job, began = work.loaded(), process.now()
     with (
         closing(Inputs(job, task.tags, task.keeps, work.point)) as inputs,
         TaskOutputs(job, work.point, task.number) as outputs,
@@ -183,7 +183,7 @@ def run_task(work: Work, task: Task) -> Iterator[Row]:
                     inputs.described(),
                     figures,
                     began,
-                    steady_clock.now(),
+                    process.now(),
                     outputs.first,
                 )
             ),

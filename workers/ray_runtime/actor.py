@@ -20,11 +20,11 @@ from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.checkpoints import ResumePoint
 from dgs.workers.protocol.story_words import StoryEntry
 from dgs.workers.recovery.epochs import HostReport, RootReport
-from dgs.workers.runtime.allocator import keep_freed_memory
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.engine import Engine
 from dgs.workers.runtime.figures import HostFigures
 from dgs.workers.runtime.job import Job
+from dgs.workers.runtime.process import keep_freed_memory
 from dgs.workers.runtime.stall import Standing
 from dgs.workers.transport.contract import Transport
 from dgs.workers.transport.ray_calls import RayTransport

@@ -21,7 +21,7 @@ from dgs.workers.ray_runtime.hosts import START_SECONDS, RayHosts
 from dgs.workers.ray_runtime.pool import HostPool
 from dgs.workers.recovery.epochs import HostReport, RootReport
 from dgs.workers.recovery.stop_request import ControlRequest, Stage
-from dgs.workers.runtime import steady_clock
+from dgs.workers.runtime import process
 from dgs.workers.runtime.checkpointing import Checkpointing
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.figures import HostFigures, RunFigures, run_figures
@@ -116,7 +116,7 @@ class _Driver:
             notify=session.caller.notify,
         )
         self._checkpoints = session.checkpointing(deployment)
-        self._started = steady_clock.now()
+        self._started = process.now()
         self._request: ControlRequest | None = None
         self._is_abandoned = False
         self._hosts = RayHosts(ray, pool.take(deployment.hosts))
@@ -152,7 +152,7 @@ class _Driver:
 
     def _run(self) -> Ended:
         self._open()
-        self._started = started = steady_clock.now()
+        self._started = started = process.now()
         checkpoints = self._checkpoints
         loops = {actor.run.remote(): index for index, actor in enumerate(self._hosts.actors)}
         final: bytes | None = None
@@ -169,7 +169,7 @@ class _Driver:
                 last_moment = time.monotonic() + self._patience()
             if self._request is not None or final is not None:
                 self._hosts.ask(lambda actor: actor.stop.remote())
-            elif steady_clock.now() - started > REFILL_SECONDS:
+            elif process.now() - started > REFILL_SECONDS:
                 self._pool.refill(self._deployment.hosts)
             if self._request is not None and loops and time.monotonic() > last_moment:
                 return self._abandon(f"hosts {sorted(loops.values())} are busy")
@@ -194,7 +194,7 @@ class _Driver:
         return run_figures(
             hosts,
             self._checkpoints.last,
-            seconds=steady_clock.now() - self._started,
+            seconds=process.now() - self._started,
             started=self._started,
             waited=self._watchdog.sentences,
         )

@@ -2,12 +2,11 @@
 
 - `job`: the task of a runtime (`Job`), its result (`JobResult`), and the callbacks to its caller (`Caller`).
 - `deployment`: the host of each worker and of each source.
-- `engine`: the loop of one host, with its `host_sources`, `host_outputs` and `steady_clock`. All runtimes drive this loop.
+- `engine`: the loop of one host, with its `host_sources`, `host_outputs` and `process`, its clock and memory. All runtimes drive this loop.
 - `checkpointing`: when to take a checkpoint and what to commit. `caller_outputs`: outputs that go out at the caller.
 - `control`: requests to stop or to move, from signals and files. `recovery.stop_request` follows such a request.
 - `supervisor`: a run as generations, each from the last commit. `store_opening`: the stores that it commits to.
 - `local`: the driver of one generation in this process. `ray_runtime` has the one for Ray.
 - `figures`: counts, from the workers to the report. `stall`: the reason why a run makes no progress.
 - `run_story`: the latest events of a run, written into the run directory when it fails.
-- `allocator`: freed memory that a host keeps.
 """

@@ -19,7 +19,7 @@ from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.protocol.messages import EpochClosed, Frame, Skipped, Snapshot
 from dgs.workers.protocol.story_words import StoryEntry, entries_of
 from dgs.workers.recovery.epochs import HostReport, RootReport
-from dgs.workers.runtime import steady_clock
+from dgs.workers.runtime import process
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.figures import HostFigures, WorkerFigures
 from dgs.workers.runtime.host_outputs import HostOutputs
@@ -76,7 +76,7 @@ class Engine:
 
     def _say_beginning(self) -> None:
         point, story = self._point, self.host.story
-        story.tick(steady_clock.now())
+        story.tick(process.now())
         names = ", ".join(self.host.workers)
         story.says(
             f"begins generation {point.generation} from epoch {point.epoch}, with {names or 'no worker'}"
@@ -88,7 +88,7 @@ class Engine:
 
     def step(self) -> bool:
         """Act on frames that have arrived, and read from one source if that is allowed. Return whether anything was done."""
-        self.host.story.tick(steady_clock.now())
+        self.host.story.tick(process.now())
         try:
             return self._step()
         except Exception as error:
@@ -97,7 +97,7 @@ class Engine:
 
     def _step(self) -> bool:
         if self.began is None:
-            self.began = steady_clock.now()
+            self.began = process.now()
         busy = bool(self._inbox)
         self._sources.begin_step()
         while self._inbox:
@@ -153,7 +153,7 @@ class Engine:
     def _show(self, snapshot: Snapshot) -> None:
         """Report the root's snapshot. Its state is encoded, if it is to be saved, before the root goes on with it."""
         if snapshot.is_final:
-            self.final, self.ended = snapshot, steady_clock.now()
+            self.final, self.ended = snapshot, process.now()
         saves = self._saves_final if snapshot.is_final else self._is_worth_saving(snapshot.state)
         state = codec.encode(snapshot.state, keeps_order=True) if saves else None
         self.reports.append(RootReport(snapshot.epoch, state, snapshot.positions, snapshot.is_final))

@@ -18,7 +18,7 @@ from dgs.workers.protocol.messages import Skipped
 from dgs.workers.protocol.worker import Worker
 from dgs.workers.recovery.epochs import Epochs, HostReport
 from dgs.workers.recovery.positions import declared
-from dgs.workers.runtime import steady_clock
+from dgs.workers.runtime import process
 from dgs.workers.runtime.caller_outputs import CallerOutputs
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.sinks import HostSink, is_central, open_sink
@@ -87,7 +87,7 @@ class HostOutputs:
         if self._is_past_the_last_commit(epoch):
             return
         if self.first is None:
-            self.first = steady_clock.now()
+            self.first = process.now()
         new = batch
         if self._point.epoch:
             new = self._point.committed.outputs_above(batch, self._splits[declared(batch.stream)[0]])

@@ -45,8 +45,7 @@ class Job:
     `checkpoint`: when checkpoints are taken, None for never. `checkpoint_dir`: their directory, also for that of a clean stop
     (None: the run cannot be resumed). `resumes`: go on from the newest checkpoint there; with `accepts_duplicates` even if the
     record is lost. `run_id`: identifies a run over all its generations and resumes (the supervisor sets it). `control_dir`:
-    where `dgs stop` and `dgs replan` post requests. `directory`: of the run, for the command that continues it. `umask`: of the run's own files. `hidden`: values of environment
-    variables that no text shows.
+    where `dgs stop` and `dgs replan` post requests. `umask`: of the run's own files.
     """
 
     program: Program
@@ -73,13 +72,17 @@ class Job:
     delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
     spark: SparkConfig = field(default_factory=SparkConfig)
     umask: str = private_files.OWNER_ONLY
-    hidden: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state for another process, with the values of environment variables that no text there may show."""
+        return {**self.__dict__, "hidden": hidden_values.all_hidden()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Come to life in another process: its files, and what its texts show, are as in the first."""
+        hidden = state.pop("hidden")
         self.__dict__.update(state)
         private_files.allow(self.umask)
-        for name, value in self.hidden.items():
+        for name, value in hidden.items():
             hidden_values.hide(name, value)
 
     @property

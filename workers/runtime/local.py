@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from dgs.errors import StalledError
-from dgs.workers.runtime import steady_clock
+from dgs.workers.runtime import process
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.engine import Engine
 from dgs.workers.runtime.figures import run_figures
@@ -31,7 +31,7 @@ def drive(deployment: Deployment, session: Session) -> Ended:
     watchdog = Watchdog(
         after=job.runtime.stall_after / SECOND, now=time.monotonic(), notify=session.caller.notify
     )
-    started = reported = steady_clock.now()
+    started = reported = process.now()
     request = None
     try:
         while not checkpoints.is_over and request is None:
@@ -42,14 +42,14 @@ def drive(deployment: Deployment, session: Session) -> Ended:
                 time.sleep(min(engine.idle_seconds or 0.0, PROGRESS_EVERY))
             session.caller_outputs.write(engine.take_outputs())
             checkpoints.take_reports(engine.take_reports())
-            if steady_clock.now() - reported > PROGRESS_EVERY:
-                reported = steady_clock.now()
+            if process.now() - reported > PROGRESS_EVERY:
+                reported = process.now()
                 events, outputs = engine.counts
                 session.caller.progress(events, outputs)
                 if watchdog.is_due(events + outputs, now=time.monotonic()):
                     watchdog.say(sentence([engine.standing()], unit=job.unit))
                     session.story.write()
-        seconds = steady_clock.now() - started
+        seconds = process.now() - started
     finally:
         engine.close(complete=checkpoints.is_over)
     figures = run_figures(

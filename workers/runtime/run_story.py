@@ -28,7 +28,7 @@ from dgs.errors.hidden_values import masked
 from dgs.job import private_files
 from dgs.workers.protocol.story import MOST_NOTES, Log, Story
 from dgs.workers.protocol.story_words import StoryEntry, entries_of
-from dgs.workers.runtime import steady_clock
+from dgs.workers.runtime import process
 
 LONGEST_LINE = 200
 """An entry has at most this many characters of an error. The results have the whole error."""
@@ -50,7 +50,7 @@ class RunStory:
 
     def says(self, text: str) -> None:
         """Note an action of the driver."""
-        self._driver.tick(steady_clock.now())
+        self._driver.tick(process.now())
         self._driver.says(text)
 
     def keep(self) -> None:

@@ -1,6 +1,6 @@
 """Sources: declared input streams as ordered batches of events. Read in this order.
 
-- `contract`, `context`, `rows`, `origin`: the vocabulary. `pipeline`: a source, put together. `opening`: which parts it gets.
+- `contract`, `context`, `rows`: the vocabulary. `pipeline`: a source, put together. `opening`: which parts it gets.
 - `readers`: files and objects as rows. `shaping`: rows as events in order. `live`: sources that wait for events.
 - `custom_source`, `bookmarks`: sources that users write. `description`: is a source still the same after a resume?
 - `sampling`, `first_events`, `trial`: looks at the input before a run.

@@ -1,4 +1,4 @@
-r"""The description of a source in a checkpoint, and the check that the source is still the same when a run resumes.
+r"""The origin of the rows of a source, its description in a checkpoint, and the check that it is still the same on resume.
 
 A description is plain data: `kind`; the identity of the source (below); `rows`, the number of raw rows read; and, once the source
 has ended, `end`, the key after its last event. The identity of files is the path of each file that was opened, its size at that
@@ -27,11 +27,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dgs.errors import MissingInputError, SourceChangedError
 from dgs.errors.hidden_values import masked_data
+from dgs.model.order import OrderKey
 from dgs.workers.event_log.segments import all_names, read_segment
 
 WHOLE_BYTES = 1 << 20
@@ -39,6 +41,38 @@ BLOCK_BYTES = 1 << 16
 BLOCKS = WHOLE_BYTES // BLOCK_BYTES
 
 Description = Mapping[str, Any]
+
+
+def _none() -> int:
+    return 0
+
+
+def _as_before(_before: Mapping[str, Any]) -> None:
+    return None
+
+
+def _nothing() -> None:
+    """Do nothing: nothing is open."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The callbacks of an origin. `describe` returns plain data that the codec carries; it changes as reading goes on.
+
+    `skip_to` is called before the first read with the first raw row that is needed; None if all rows must be read. `refused`
+    returns the number of bad lines that were left out.
+
+    Sources with bookmarks have two more for before the first read. `resume` takes the description in a checkpoint, and returns
+    what has changed since (None: nothing). `seek` takes the key below which no event is needed, and returns the latest time of
+    the rows that are left out. `close` closes what is open; it may be called twice.
+    """
+
+    describe: Callable[[], dict[str, Any]]
+    skip_to: Callable[[int], None] | None = None
+    refused: Callable[[], int] = _none
+    resume: Callable[[Mapping[str, Any]], str | None] = _as_before
+    seek: Callable[[OrderKey], int] | None = None
+    close: Callable[[], None] = _nothing
 
 
 class FilesRead:

@@ -14,12 +14,12 @@ from dgs.model.program import Program
 from dgs.workers.sources.context import SourceContext
 from dgs.workers.sources.contract import EventSource
 from dgs.workers.sources.custom_source import connected
+from dgs.workers.sources.description import Origin
 from dgs.workers.sources.live.decisions import Decisions, Followed, Replayed
 from dgs.workers.sources.live.heartbeats import Heartbeats, Wall, delay_in
 from dgs.workers.sources.live.logged import LOGGED, heartbeats_path, logged
 from dgs.workers.sources.live.paced import Paced, rows_ahead
 from dgs.workers.sources.live.waiting import Live, LiveTime
-from dgs.workers.sources.origin import Origin
 from dgs.workers.sources.pipeline import PipelineSource
 from dgs.workers.sources.readers.choosing import read
 from dgs.workers.sources.readers.custom_rows import CustomReader

@@ -23,9 +23,8 @@ from dgs.model.events import EventBatch
 from dgs.model.order import BEGIN, END, MIN_TS, OrderKey, after_heartbeat
 from dgs.workers.recovery.dealing import dealt
 from dgs.workers.sources.contract import Reading
-from dgs.workers.sources.description import check
+from dgs.workers.sources.description import Origin, check
 from dgs.workers.sources.live.waiting import Live
-from dgs.workers.sources.origin import Origin
 from dgs.workers.sources.rows import Arrivals
 from dgs.workers.sources.shaping.disorder import Ordering
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from dgs import codec
 from dgs.errors import CodecError, MalformedRowError
 from dgs.model import columns
-from dgs.model.columns import Column
+from dgs.model.columns import Column, as_column
 from dgs.model.events import Codes, Int64s
 from dgs.model.order import MIN_TS
 from dgs.model.row_numbers import RowNumbers
@@ -147,3 +148,48 @@ def unreadable(tag: Tag, error: MalformedRowError, row: Any, place: Place = Plac
         row = shown(row)
     told = UnreadableRow(row, place.file, place.number, str(error))
     return Arrivals(int(error.row), np.array([MIN_TS]), (tag,), payload=[told], is_unreadable=True)
+
+
+def settled(column: Column) -> Column:
+    """Return a column in the best form for programs, with the same values.
+
+    Numbers without nulls become NumPy arrays, others Arrow arrays or lists. Arrow dictionaries and chunks are resolved.
+    """
+    if isinstance(column, list):
+        return as_column(column)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if not isinstance(column, pa.Array):
+        return column
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    column = _microseconds(column)
+    plain = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    if column.null_count or not (plain or pa.types.is_boolean(column.type)):
+        return column
+    return column.to_numpy(zero_copy_only=False)
+
+
+def _microseconds(column: Any) -> Any:
+    """Return times in microseconds, which Python's datetime can hold, also in records and lists, if that loses nothing."""
+    wanted = _in_microseconds(column.type)
+    if wanted == column.type:
+        return column
+    try:
+        return column.cast(wanted)
+    except pa.ArrowInvalid:
+        return column
+
+
+def _in_microseconds(kind: pa.DataType) -> pa.DataType:
+    """Return a type with microseconds in place of nanoseconds."""
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        return pa.timestamp("us", kind.tz)
+    if pa.types.is_struct(kind):
+        return pa.struct([part.with_type(_in_microseconds(part.type)) for part in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_in_microseconds(kind.key_type), _in_microseconds(kind.item_type))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        make = pa.list_ if pa.types.is_list(kind) else pa.large_list
+        return make(kind.value_field.with_type(_in_microseconds(kind.value_type)))
+    return kind

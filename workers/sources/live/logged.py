@@ -14,10 +14,10 @@ from dgs.errors import MissingInputError
 from dgs.job.schema import SocketSource, StreamConfig
 from dgs.workers.event_log.reader import LogReader
 from dgs.workers.sources.context import SourceContext
+from dgs.workers.sources.description import Origin
 from dgs.workers.sources.live.decisions import HEARTBEATS
 from dgs.workers.sources.live.log import LogArrivals
 from dgs.workers.sources.live.socket_source import SocketArrivals
-from dgs.workers.sources.origin import Origin
 from dgs.workers.sources.shaping.mapping import Mapping
 
 LOGGED = ("log", "socket", "spark")

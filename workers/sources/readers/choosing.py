@@ -22,8 +22,7 @@ from dgs.job.schema import ColumnRef, StreamConfig, TagConfig
 from dgs.model import columns
 from dgs.model.program import Program
 from dgs.workers.sources.context import SourceContext
-from dgs.workers.sources.description import FilesRead
-from dgs.workers.sources.origin import Origin
+from dgs.workers.sources.description import FilesRead, Origin
 from dgs.workers.sources.readers.csv import CsvReader
 from dgs.workers.sources.readers.files import input_files
 from dgs.workers.sources.readers.generators import generated

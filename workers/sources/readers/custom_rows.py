@@ -27,8 +27,8 @@ from typing import Any
 from dgs.model.order import MIN_TS, OrderKey
 from dgs.workers.sources.bookmarks import Bookmark, Bookmarks
 from dgs.workers.sources.custom_source import ConnectedSource
+from dgs.workers.sources.description import Origin
 from dgs.workers.sources.live.waiting import Live, nothing
-from dgs.workers.sources.origin import Origin
 from dgs.workers.sources.readers.items import ItemsReader
 from dgs.workers.sources.rows import Arrivals
 from dgs.workers.sources.shaping.mapping import Mapping, each_arrival

@@ -16,12 +16,12 @@ import pyarrow as pa
 
 from dgs.errors import MalformedRowError
 from dgs.model import columns
+from dgs.model.columns import as_column
 from dgs.model.events import Event, EventBatch
 from dgs.model.order import Heartbeat
 from dgs.model.tags import Tag
 from dgs.workers.sources.rows import Arrivals, Beats, Place, RawRows
 from dgs.workers.sources.shaping.mapping import Mapping
-from dgs.workers.sources.shaping.payloads import as_column
 from dgs.workers.sources.shaping.tagging import TagValueError
 
 ITEM_LENGTH = 3

@@ -26,8 +26,7 @@ from dgs.model.columns import Column
 from dgs.model.events import EventBatch
 from dgs.model.program import Program
 from dgs.model.tags import Tag
-from dgs.workers.sources.rows import NO_BEATS, Arrivals, Beats, Place, RawRows, unreadable
-from dgs.workers.sources.shaping.payloads import settled
+from dgs.workers.sources.rows import NO_BEATS, Arrivals, Beats, Place, RawRows, settled, unreadable
 from dgs.workers.sources.shaping.tagging import Tagging, TagValueError
 from dgs.workers.sources.shaping.times import Clock
 

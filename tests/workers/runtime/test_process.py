@@ -11,7 +11,7 @@ import pytest
 ROUNDS = """
 import resource
 import numpy as np
-from dgs.workers.runtime.allocator import keep_freed_memory
+from dgs.workers.runtime.process import keep_freed_memory
 {call}
 def use():
     return [np.arange(500_000) for _ in range(4)]   # 4 MB each: no huge pages
