@@ -9,6 +9,7 @@ import pytest
 import dgs
 from dgs.workers.simulated.simulation import simulate
 from tests.recorded_programs import CASES, PROGRAMS, as_json, recorded, sums_of
+from tests.selection import rest_is_slow
 
 pytestmark = pytest.mark.skipif(
     not CASES.is_dir(), reason="the recorded cases are not beside the checkout (shared/cases)"
@@ -36,14 +37,16 @@ def run_case(case: str, runtime: dict[str, object], optimizer: str, seed: int) -
 
 
 @pytest.mark.parametrize("case", PROGRAMS)
-@pytest.mark.parametrize(("optimizer", "seed"), OPTIMIZERS)
+@pytest.mark.parametrize(("optimizer", "seed"), rest_is_slow(OPTIMIZERS, keep=2))
 def test_recorded_case_runs_locally_with_the_recorded_outputs(case, optimizer, seed):
     run_case(case, {"kind": "local"}, optimizer, seed)
 
 
 @pytest.mark.ray
 @pytest.mark.usefixtures("ray_cluster")
-@pytest.mark.parametrize("case", PROGRAMS)
+@pytest.mark.parametrize(
+    "case", rest_is_slow(sorted(PROGRAMS, key=lambda case: (case != "page_view_join", case)))
+)
 def test_recorded_case_runs_on_ray_with_the_recorded_outputs(case):
     run_case(case, {"kind": "ray", "hosts": 2}, "greedy", 0)
 

@@ -16,9 +16,10 @@ from dgs.errors import MissingPackageError, OutOfOrderError, UserCodeError, Work
 from dgs.semantics import sequential
 from dgs.workers.runtime.run_story import read_story
 from tests.programs import BARRIER, VALUE, EventWindow
+from tests.selection import rest_is_slow
 from tests.strategies import Workload, random_workload
 
-RAY_SEEDS = range(900, 904)
+RAY_SEEDS = rest_is_slow(range(900, 904))
 TRANSPORTS = ("direct", "ray")
 LOCAL_SEEDS = range(500, 560)
 
@@ -150,16 +151,22 @@ class ForksInThree(Forking):
         return state, 0, 0
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES, indirect=True)
+FAILING = [
+    (FailsInUpdate(), ["update of program FailsInUpdate raised ValueError: fifteen", "row", "15"]),
+    (FailsInJoin(), ["join of program FailsInJoin raised ValueError: cannot join"]),
+    (FailsInJoinAfterFork(), ["join of program FailsInJoinAfterFork raised ValueError: cannot join"]),
+    (FailsInFork(), ["fork of program FailsInFork raised ValueError: cannot fork"]),
+    (FailsInInit(), ["init of program FailsInInit raised ValueError: cannot start"]),
+]
+
+
 @pytest.mark.parametrize(
-    ("program", "said"),
+    ("runtime", "program", "said"),
     [
-        (FailsInUpdate(), ["update of program FailsInUpdate raised ValueError: fifteen", "row", "15"]),
-        (FailsInJoin(), ["join of program FailsInJoin raised ValueError: cannot join"]),
-        (FailsInJoinAfterFork(), ["join of program FailsInJoinAfterFork raised ValueError: cannot join"]),
-        (FailsInFork(), ["fork of program FailsInFork raised ValueError: cannot fork"]),
-        (FailsInInit(), ["init of program FailsInInit raised ValueError: cannot start"]),
+        *(("local", *case) for case in FAILING),
+        *rest_is_slow([("ray", *case) for case in FAILING], marks=(pytest.mark.ray,)),
     ],
+    indirect=["runtime"],
 )
 def test_runtime_says_where_user_code_raised(runtime, program, said):
     with pytest.raises(UserCodeError) as error:

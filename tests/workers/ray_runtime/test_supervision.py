@@ -41,6 +41,7 @@ from dgs.workers.transport import zeromq
 from dgs.workers.transport.unix_door import directories_of
 from experiments.crash.processes import family
 from tests.programs import BARRIER, VALUE, EchoWindow
+from tests.selection import rest_is_slow
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("ray_cluster")]
 
@@ -228,7 +229,7 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-@pytest.mark.parametrize("transport", ["direct", "ray"])
+@pytest.mark.parametrize("transport", rest_is_slow(["direct", "ray"]))
 def test_a_killed_host_is_noticed_at_once_and_the_run_goes_on_from_its_last_checkpoint(
     tmp_path, monkeypatch, transport
 ):
@@ -306,7 +307,7 @@ def test_restarts_without_progress_are_bounded_and_pause_and_the_run_can_be_resu
     run.check_files()
 
 
-@pytest.mark.parametrize("where", ["running", "opening"])
+@pytest.mark.parametrize("where", rest_is_slow(["running", "opening"]))
 def test_a_host_that_hangs_is_lost_once_it_has_not_answered(tmp_path, monkeypatch, where):
     falls = {(BARRIER(), 300): 1} if where == "running" else {("init",): 1}
     run = Falling(tmp_path, falls, signal=signal.SIGSTOP)
