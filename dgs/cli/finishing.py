@@ -119,6 +119,11 @@ def _run(launch: Launch, ending: Ending) -> Run:
     base_dir = launch.prepared.request.base_dir
     paths = [path for sink in launch.sinks if (path := getattr(sink.details, "path", None)) is not None]
     ending.output_dirs = [base_dir / path for path in paths]
+    ending.tables = [
+        (base_dir / sink.details.path, sink.details.table)
+        for sink in launch.sinks
+        if sink.kind == "sqlite" and sink.details.mode != "append"
+    ]
     say_why_one_worker(launch.prepared)
     if launch.sinks and (weak := deliveries(launch.sinks, launch.prepared.config.delivery, base_dir)):
         say(f"dgs: {ending.name}: {weak}")

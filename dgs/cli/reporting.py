@@ -33,6 +33,7 @@ class Ending:
     name: str = ""
     directory: RunDirectory | None = None
     output_dirs: list[Path] = field(default_factory=list)
+    tables: list[tuple[Path, str]] = field(default_factory=list)
     saved: Path | None = None
 
     def progress(self) -> str:
@@ -70,9 +71,24 @@ class Ending:
         found = sorted({path for place in self.output_dirs for path in place.rglob("*.partial")})
         if found:
             partial = f"outputs so far are kept as {', '.join(map(show_path, found))}"
+        elif self.committed():
+            partial = "only what is committed was kept"
+        elif rows := self._rows():
+            partial = f"outputs go into a database at once: {rows}"
         else:
-            partial = "only what is committed was kept" if self.committed() else "no outputs were kept"
+            partial = "no outputs were kept"
         return f"{partial}; the run is in {show_path(self.directory.path)}"
+
+    def _rows(self) -> str:
+        """Return a phrase on the rows in the tables that the run replaces."""
+        if not self.tables:
+            return ""
+        from dgs.workers.sinks.sqlite_tables import rows_in
+
+        found = ((path, table, rows_in(path, table)) for path, table in self.tables)
+        return ", ".join(
+            f"table {table!r} of {show_path(path)} has {rows} rows now" for path, table, rows in found if rows
+        )
 
 
 @contextlib.contextmanager

@@ -95,6 +95,7 @@ class RunStores:
             store.hold()
             store.name_run(resumes=False, run=job.run_id)
             store.begin()
+            settle_rows(job)
             self._durable = store
             remove_earlier(places_of(job))
         return self._durable
@@ -171,6 +172,29 @@ def check_outputs(job: Job, point: ResumePoint) -> None:
 
         writer = Writer(job.run_id, point.generation, appends=sink.details.mode == "append")
         check_table_kept(path, sink.details.table, writer)
+
+
+def settle_rows(job: Job) -> None:
+    """Keep the rows that a run without checkpoints has appended to databases, since the run has ended or can go on."""
+    for path, table in _appended(job):
+        from dgs.workers.sinks.sqlite_appended import settle
+
+        settle(path, table, job.run_id)
+
+
+def withdraw_rows(job: Job, run: str | None = None) -> None:
+    """Remove the rows that a run without checkpoints has appended to databases and failed, or all such runs that were killed."""
+    for path, table in _appended(job):
+        from dgs.workers.sinks.sqlite_appended import withdraw
+
+        withdraw(path, table, run)
+
+
+def _appended(job: Job) -> Iterator[tuple[Path, str]]:
+    """Yield the files and tables of databases that a job appends to."""
+    for path, sink in _databases(job):
+        if sink.details.mode == "append":
+            yield path, sink.details.table
 
 
 def _databases(job: Job) -> Iterator[tuple[Path, SinkConfig]]:

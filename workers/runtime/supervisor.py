@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,6 +31,8 @@ from dgs.workers.runtime.store_opening import (
     claimed_outputs,
     opened_store,
     places_of,
+    settle_rows,
+    withdraw_rows,
 )
 from dgs.workers.sinks import is_central, open_sink
 from dgs.workers.sinks.custom_sink import Generation
@@ -120,6 +122,7 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
         stack.enter_context(claimed_outputs(job, publisher))
         if not job.resumes:
             check_free_outputs(job)
+            withdraw_rows(job)
         # Now, because this may refuse the names of outputs, and outputs of an earlier run are still untouched.
         stack.enter_context(caller.ports.outputs())
         run, store = stack.enter_context(opened_store(job, publisher.publish))
@@ -135,9 +138,13 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
             complete = result.stopped_by is None
             if session.job.is_kept:
                 discard_unpublished(places_of(job))
+            elif complete:
+                settle_rows(job)
         except BaseException as error:
             story.says(f"the run fails: {in_a_line(error)}")
             story.write()
+            with suppress(DgsError):  # then the next run does it, and this error matters more
+                withdraw_rows(job, run)
             raise
         finally:
             session.caller_outputs.close(complete=complete)

@@ -69,7 +69,8 @@ def open_sink(
         from dgs.workers.sinks.sqlite_sink import SqliteSink
         from dgs.workers.sinks.sqlite_tables import Writer
 
-        writer = Writer(run, generation, continues, appends=details.mode == "append", job=job)
+        appends = details.mode == "append"
+        writer = Writer(run, generation, continues, appends=appends, job=job, may_go_on=by_epoch)
         return SqliteSink(base_dir / details.path, details.table, writer, splits=splits)
     place = sink_place(config, output_dir=output_dir, base_dir=base_dir, run=run)
     return _FILES[config.kind](PartNames(place, host, generation, by_epoch))

@@ -35,6 +35,7 @@ from dgs.workers.sinks.contract import Staged
 from dgs.workers.sinks.formats.arrow_tables import text_of
 from dgs.workers.sinks.formats.json_columns import json_lines
 from dgs.workers.sinks.marks import Mark, MarkKey, accept
+from dgs.workers.sinks.sqlite_appended import newest_row, note
 from dgs.workers.sinks.sqlite_tables import (
     LOCKED_SECONDS,
     LOG_SECONDS,
@@ -152,16 +153,23 @@ class SqliteSink:
             added.add_outputs(rows)
             added.add_marks((*key, *mark) for key, mark in marks.items())
             gone.add_marks((*key, *old) for key in marks if (old := self._mark(key)) is not None)
-            self._db.executemany(
-                f'INSERT INTO "{self._table}" VALUES (?, ?, ?, ?, ?, ?, ?)',  # noqa: S608 - letters and digits
-                rows,
-            )
+            self._insert_rows(rows, sink)
             self._db.executemany(
                 "INSERT OR REPLACE INTO dgs_marks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 ((sink, *key, *mark) for key, mark in marks.items()),
             )
             count(self._db, sink, line, added, gone)
         self._marks.update(marks)
+
+    def _insert_rows(self, rows: list[tuple[object, ...]], sink: str) -> None:
+        is_noted = rows and self._writer.appends and not self._writer.may_go_on
+        before = newest_row(self._db, self._table) if is_noted else 0
+        self._db.executemany(
+            f'INSERT INTO "{self._table}" VALUES (?, ?, ?, ?, ?, ?, ?)',  # noqa: S608 - letters and digits
+            rows,
+        )
+        if is_noted:
+            note(self._db, sink, before + 1, newest_row(self._db, self._table))
 
     def _mark(self, key: MarkKey) -> Mark | None:
         """Return a mark. During a generation only this host changes the marks of its tags, so each is read once."""

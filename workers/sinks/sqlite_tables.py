@@ -65,6 +65,7 @@ class Writer:
     """The writer of a table. `run` stays the same when a run is resumed; `generation` counts its restarts.
 
     `continues`: the run has committed outputs, so the table must hold them. `appends`: rows of others stay. `job`: the run's job.
+    `may_go_on`: the run takes checkpoints, so it can go on from its rows if it fails.
     """
 
     run: str
@@ -72,6 +73,7 @@ class Writer:
     continues: bool = False
     appends: bool = False
     job: Path | None = None
+    may_go_on: bool = True
 
     def sink(self, table: str) -> str:
         """Return the name of the line in `dgs_writers`, and of the marks."""
@@ -166,6 +168,10 @@ class Sums:
         """Add rows of `dgs_marks`, without the name of the sink."""
         self.checksum += sum(map(_spread, marks))
 
+    def fits(self, line: Line) -> bool:
+        """Return whether these are the outputs and marks of a line."""
+        return (self.outputs, self.checksum % _MODULUS) == (line.rows, line.checksum)
+
 
 def _spread(row: tuple[Any, ...]) -> int:
     """Return a checksum that differs after a change of one bit. A factor makes equal sums of several rows unlikely."""
@@ -179,7 +185,7 @@ def check_table_free(path: Path, table: str, mode: OutputMode | None, job: Path)
     with refusing_database(path), closing(connected(path)) as db:
         if not _columns(db, table):
             return
-        held = db.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0]  # noqa: S608 - letters and digits
+        held = rows_in(path, table)
         where, names = f"table {table!r} of {path}", f"{held} rows"
         if mode == "error":
             raise OutputsThereError(where=where, names=names)
@@ -213,7 +219,7 @@ def check_table_kept(path: Path, table: str, writer: Writer) -> None:
         if is_locked(error) or not os.access(path, os.W_OK):
             raise OutputUnwritableError(path=path, problem=str(error)) from error
         raise OutputsChangedError(where=where, problem=str(error)) from error
-    if (sums.outputs, sums.checksum % _MODULUS) != (line.rows, line.checksum):
+    if not sums.fits(line):
         problem = (
             f"it has {sums.outputs} rows and had {line.rows}"
             if sums.outputs != line.rows
@@ -222,12 +228,28 @@ def check_table_kept(path: Path, table: str, writer: Writer) -> None:
         raise OutputsChangedError(where=where, problem=problem)
 
 
+def rows_in(path: Path, table: str) -> int:
+    """Return the number of rows of a table, 0 if it cannot be read."""
+    if not path.is_file():
+        return 0
+    try:
+        with closing(connected(path)) as db:
+            return int(db.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0])  # noqa: S608 - letters and digits
+    except sqlite3.Error:
+        return 0
+
+
 def _sums(db: sqlite3.Connection, table: str, writer: Writer) -> Sums:
     sums = Sums()
     sums.add_outputs(db.execute(f'SELECT * FROM "{table}"'))  # noqa: S608 - letters and digits
-    marks = "SELECT stream, splits, split, kind, key, ts, rank, seq, idx FROM dgs_marks WHERE sink = ?"
-    sums.add_marks(db.execute(marks, (writer.sink(table),)))
+    sums.add_marks(marks_of(db, writer.sink(table)))
     return sums
+
+
+def marks_of(db: sqlite3.Connection, sink: str) -> Iterable[tuple[Any, ...]]:
+    """Return the rows of `dgs_marks` for a sink, without its name."""
+    query = "SELECT stream, splits, split, kind, key, ts, rank, seq, idx FROM dgs_marks WHERE sink = ?"
+    return db.execute(query, (sink,))
 
 
 def _make_own_tables(db: sqlite3.Connection) -> None:

@@ -2,6 +2,8 @@
 
 import json
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 
 import pyarrow.csv
@@ -62,16 +64,16 @@ def project(tmp_path):
 
 def amounts(folder, kind):
     """Return the amounts that the sink holds, sorted."""
-    out = folder / "out"
+    files = list((folder / "out").glob(f"part-*.{'parquet' if kind == 'spark' else kind}"))
     if kind == "sqlite":
         with closing(sqlite3.connect(folder / "out.db")) as db:
             rows = [json.loads(value) for (value,) in db.execute("SELECT value FROM outputs")]
     elif kind == "jsonl":
-        rows = [json.loads(line) for path in out.glob("part-*") for line in path.read_text().splitlines()]
+        rows = [json.loads(line) for path in files for line in path.read_text().splitlines()]
     elif kind == "csv":
-        rows = [row for path in out.glob("part-*") for row in pyarrow.csv.read_csv(path).to_pylist()]
+        rows = [row for path in files for row in pyarrow.csv.read_csv(path).to_pylist()]
     else:
-        rows = [row for path in out.glob("part-*") for row in pyarrow.parquet.read_table(path).to_pylist()]
+        rows = [row for path in files for row in pyarrow.parquet.read_table(path).to_pylist()]
     return sorted(row["amount"] for row in rows)
 
 
@@ -149,3 +151,76 @@ def test_a_resolved_plan_file_is_the_job_that_it_was_made_of(project, tmp_path):
     run = project("one", "jsonl", [1, 2])
     dgs.run(run.run_dir / "plan.yaml", fresh=True)
     assert amounts(tmp_path, "jsonl") == [1, 2]
+
+
+FAILING = PROGRAM.replace(
+    "        emit(", '        if event.payload == "fails":\n            raise ValueError\n        emit('
+)
+DYING = FAILING.replace("raise ValueError", "import os; os.kill(os.getpid(), 9)")
+ROWS = 3000
+"""More than a sink keeps in memory before it writes."""
+
+
+def go_wrong(folder, plan):
+    """Run a plan file in another process, and return what it says."""
+    command = [sys.executable, "-c", "import sys; from dgs.cli import main; sys.argv[0] = 'dgs'; main()"]
+    done = subprocess.run(
+        [*command, "run", plan, "--fresh"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode
+    return done.stderr
+
+
+def write_many(folder, name):
+    """Let a job read many values, and then one that ends it."""
+    rows = [json.dumps({"ts": ts, "amount": value}) for ts, value in enumerate([*range(10, ROWS), "fails"])]
+    (folder / f"{name}.jsonl").write_text("\n".join(rows))
+
+
+@KINDS
+@pytest.mark.parametrize("program", [FAILING, DYING], ids=["fails", "is_killed"])
+def test_failed_run_leaves_nothing_among_outputs_that_it_appends_to(project, tmp_path, kind, program):
+    project("first", kind, [1, 2], "append")
+    project("second", kind, [3], "append")
+    (tmp_path / "program.py").write_text(program)
+    write_many(tmp_path, "second")
+    told = go_wrong(tmp_path, "second.yaml")
+    if program is FAILING:
+        assert amounts(tmp_path, kind) == [1, 2, 3]
+        assert ("outputs so far" in told) == (kind != "sqlite")
+    elif kind == "sqlite":
+        assert len(amounts(tmp_path, kind)) > 3
+    (tmp_path / "program.py").write_text(PROGRAM)
+    project("third", kind, [4], "append")
+    assert amounts(tmp_path, kind) == [1, 2, 3, 4]
+
+
+def test_rows_of_a_killed_run_that_were_moved_stay(project, tmp_path):
+    """Others have vacuumed the database: the rows that it noted may be those of others now."""
+    project("first", "sqlite", [1, 2, 3], "append")
+    (tmp_path / "program.py").write_text(DYING)
+    write_many(tmp_path, "first")
+    go_wrong(tmp_path, "first.yaml")
+    with closing(sqlite3.connect(tmp_path / "out.db")) as db, db:
+        db.execute("DELETE FROM outputs WHERE value ->> 'amount' = 1")
+        db.execute("UPDATE outputs SET rowid = rowid - 1")
+    before = amounts(tmp_path, "sqlite")
+    (tmp_path / "program.py").write_text(PROGRAM)
+    project("third", "sqlite", [1], "append")
+    assert amounts(tmp_path, "sqlite") == [1, *before]
+
+
+@pytest.mark.parametrize("mode", ["", "append"])
+def test_closing_line_names_rows_that_a_failed_run_leaves(project, tmp_path, mode):
+    project("first", "sqlite", [1, 2], mode)
+    (tmp_path / "program.py").write_text(FAILING)
+    write_many(tmp_path, "first")
+    told = go_wrong(tmp_path, "first.yaml")
+    kept = amounts(tmp_path, "sqlite")
+    assert ("no outputs were kept" in told) == bool(mode)
+    assert (f"table 'outputs' of out.db has {len(kept)} rows now" in told) == (not mode)
