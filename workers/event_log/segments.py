@@ -217,6 +217,14 @@ def directory_of(log: Path, stream: str) -> Path:
     return log / stream
 
 
+def is_closed(directory: Path) -> bool:
+    """Return whether a stream has the mark of its end. No file is opened."""
+    for folder_name in reversed(folders(directory)):
+        if names := names_in(directory, folder_name):
+            return names[-1].batch == END_MARK
+    return False
+
+
 def newest(directory: Path) -> Segment | None:
     """Return the header of the last segment of a stream; None if there is none. Raises CorruptFileError."""
     for folder_name in reversed(folders(directory)):

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -184,11 +185,16 @@ def _changed_memory(before: Description, now: Description) -> str | None:
 
 
 def _changed_log(before: Description, now: Description) -> str | None:
-    """Compare the segment that was read last. Its deletion is not a change: it is not needed any more."""
-    last = before["segment"]
+    """Compare the segment that was read last, and the mark of the end, without which a run would wait for more.
+
+    The deletion of the segment is not a change: it is not needed any more.
+    """
+    last, directory = before["segment"], Path(now["path"]) / now["stream"]
+    if before.get("is_closed") and not now["is_closed"]:  # a checkpoint of an earlier version does not say
+        close = shlex.join(["dgs", "log", "close", str(now["path"]), "--stream", now["stream"]])
+        return f"the log {directory} had been closed, and the mark of its end is gone; if no rows are missing, close it again: {close}"
     if last is None:
         return None
-    directory = Path(now["path"]) / now["stream"]
     names = list(all_names(directory))
     if not names or names[-1].number < last["number"]:
         return f"segment {last['number']} of {directory} had been read, but the log has fewer segments now"

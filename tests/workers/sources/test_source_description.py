@@ -212,6 +212,23 @@ def test_change_of_a_log(tmp_path):
     assert "segment 2 of" in change(logged, before, base_dir=tmp_path)
 
 
+@pytest.mark.parametrize("is_read", [True, False], ids=["read", "not_read"])
+def test_log_that_was_closed_and_has_lost_the_mark_of_its_end(tmp_path, is_read):
+    """A run would wait for further rows, for ever."""
+    logged = stream({"log": {"path": "log"}})
+    writer = LogWriter(tmp_path / "log", "s", "w")
+    writer.append(0, {"ts": [0], "payload": [0]})
+    writer.close()
+    source = opened(logged, base_dir=tmp_path)
+    if is_read:
+        readings(source)
+    before = source.description
+    source.close()
+    assert change(logged, before, base_dir=tmp_path) is OK
+    next((tmp_path / "log" / "s").glob("*/*-end.dgs")).unlink()
+    assert f"dgs log close {tmp_path / 'log'} --stream s" in change(logged, before, base_dir=tmp_path)
+
+
 # beginning behind the first rows
 
 pieces = st.lists(st.integers(0, 5), max_size=5)

@@ -37,7 +37,7 @@ from dgs.workers.event_log import failure
 from dgs.workers.event_log.event_tables import columns_of, events_of, is_events
 from dgs.workers.event_log.owner import owner
 from dgs.workers.event_log.reader import LogReader
-from dgs.workers.event_log.segments import Segment
+from dgs.workers.event_log.segments import Segment, is_closed
 from dgs.workers.sources.live.waiting import Live, nothing
 from dgs.workers.sources.rows import Arrivals, Beats, RawRows
 from dgs.workers.sources.shaping.mapping import Mapping
@@ -125,13 +125,14 @@ class LogArrivals(Live):
         """Do nothing: no file stays open between two reads."""
 
     def describe(self) -> dict[str, Any]:
-        """Return the description of the log. The last segment read identifies it."""
-        last = self._log.last
+        """Return the description of the log. The last segment read identifies it, and it stays closed once it is."""
+        last, directory = self._log.last, self._log.path / self._log.stream
         return {
             "kind": "log",
             "path": str(self._log.path.absolute()),
             "stream": self._log.stream,
-            "writer": owner(self._log.path / self._log.stream),
+            "writer": owner(directory),
+            "is_closed": self._log.has_ended or is_closed(directory),
             "segment": None if last is None else {"number": last.number, "digest": last.digest},
         }
 
