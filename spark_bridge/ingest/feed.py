@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dgs.errors import PlanFileError
+from dgs.errors.hidden_values import masked_data
 from dgs.spark_bridge.data_source.log_options import LogOptions
 from dgs.spark_bridge.data_source.log_writer import BATCH_WRITE
 from dgs.spark_bridge.data_source.query_owner import PREFIX
@@ -66,20 +67,19 @@ class Feed:
         return False
 
     def _check_description(self) -> None:
-        now, file = self.query.description, self._place / DESCRIPTION
+        told, file = self.query.description, self._place / DESCRIPTION
+        now = masked_data(told)
         if file.exists():
             before = json.loads(file.read_text(encoding="utf-8"))
-            differing = [part for part in now if now[part] != before.get(part)]
-            if not differing:
-                return
-            if any(owner.owner(self.log / stream) for stream in before["streams"]):
+            differing = [part for part in now if before.get(part) not in (now[part], told[part])]
+            if differing and any(owner.owner(self.log / stream) for stream in before["streams"]):
                 problem = (
                     f"`{differing[0]}:` has changed since the event log {self.log} was begun, and its rows are "
                     "not read again: name another `log:`, or remove that one"
                 )
                 raise PlanFileError(where=f"stream {self.query.stream_ids[0]!r}", problem=problem)
-            # The earlier query wrote nothing and was corrected: Spark's plan of it is useless.
-            shutil.rmtree(self.checkpoint, ignore_errors=True)
+            if differing:  # the earlier query wrote nothing and was corrected: Spark's plan of it is useless
+                shutil.rmtree(self.checkpoint, ignore_errors=True)
         replace_with(file, json.dumps(now).encode())
 
     def run(self, spark: Any, stop: threading.Event) -> None:

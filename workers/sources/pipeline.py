@@ -62,7 +62,8 @@ class PipelineSource:
         self.stream = stream
         self._origin = origin or Origin(_unknown)
         self._rows = 0
-        self._latest = self._base_ts = MIN_TS
+        self._latest = MIN_TS
+        self._base = BEGIN
         self._end: OrderKey | None = None
         self._ended_before: OrderKey | None = None
         self._arrivals = arrivals
@@ -100,7 +101,7 @@ class PipelineSource:
         row before that of `base` always comes if the source must know how far it has come.
         """
         own = _within(base, self._order.rank)
-        self._base_ts = base.ts
+        self._base = own
         if isinstance(self._arrivals, Live):
             self._arrivals.begin_at(own)
         if self._origin.skip_to is not None:
@@ -138,10 +139,16 @@ class PipelineSource:
         self._origin.close()
 
     def _timed(self, arrivals: Any) -> Any:
-        """Give placeholders of unreadable rows the time of the rows before them, or the least possible time."""
+        """Give placeholders of unreadable rows the time of the rows before them, or the least possible time.
+
+        After a resume the rows before them may not be read again. Those that are needed come at the base or behind it.
+        """
         if arrivals is None or not arrivals.is_unreadable:
             return arrivals
-        ts = max(self._order.floor, self._base_ts, MIN_TS + 1)
+        ts = max(self._order.floor, self._latest)
+        if ts == MIN_TS and arrivals.first >= self._base.seq > 0:
+            ts = self._base.ts
+        ts = max(ts, MIN_TS + 1)
         return replace(arrivals, ts=np.full(len(arrivals), ts, dtype=np.int64))
 
     def _note(self, arrivals: Arrivals | None, batch: EventBatch) -> None:

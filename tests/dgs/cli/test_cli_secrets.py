@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from dgs.job.private_files import ForeignDirectoryError
 from dgs.job.schema import PlanFile
 from dgs.job.settings import resolve
 from tests.dgs.projects import write_files
+from tests.dgs.recovering import wait_until
 
 SECRET = "Xyzzy'\"\\7:%-unmistakable"
 OTHER = "another-value-of-today"
@@ -231,6 +233,48 @@ def test_error_of_a_plan_file_does_not_show_a_value(monkeypatch):
         assert not [text for text in spellings(SECRET) if text in shown]
     finally:
         forget("DGS_TEST_SECRET")
+
+
+SOCKET = """\
+version: 1
+name: count
+program: {ref: "program.py:Sums", args: {password: open}}
+streams:
+  - id: rows
+    tags: {kind: value}
+    payload: []
+    source: {socket: {port: 0, token: "${env:DGS_TEST_SECRET}"}}
+runtime: {kind: local}
+checkpoint: {every: 1ms}
+"""
+
+
+@pytest.mark.parametrize("line", ['{"kind": "end"}', "{"], ids=["right", "wrong"])
+def test_token_of_a_port_is_in_no_file_and_no_message(project, line):
+    """Neither the right one nor that of a client that shows another."""
+    write_files(project, {"plan.yaml": SOCKET, "valid.json": '["open"]'})
+    run = subprocess.Popen(
+        [sys.executable, "-m", "dgs", "run", "plan.yaml", "--run-dir", "one", "--json"],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "DGS_TEST_SECRET": SECRET},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    place = project / "one" / "logs" / "rows" / "listening"
+    wait_until(lambda: place.exists() or run.poll() is not None)
+    host, _, port = place.read_text().strip().rpartition(":")
+    for token in (f"{SECRET}!", SECRET):
+        with socket.create_connection((host, int(port)), timeout=60) as client, client.makefile() as answers:
+            client.sendall(json.dumps({"kind": "token", "token": token}).encode() + b"\n")
+            if token == SECRET:
+                assert json.loads(answers.readline()) == {"token": "accepted"}
+                client.sendall(f'{{"ts": 1}}\n{line}\n'.encode())
+            answers.read()
+    said, _ = run.communicate(timeout=60)
+    assert (run.returncode == 0) == ("end" in line), said
+    assert not [text for text in spellings(SECRET) if text in said]
+    assert not leaks(project)
 
 
 @pytest.mark.parametrize(
