@@ -48,11 +48,12 @@ class Leaf(Worker):
                 yield from self._answer(request, [state])
 
     def _fold_released(self, until: float) -> Iterator[Effect]:
-        """Fold the released events in pieces until a time, and keep the rest."""
+        """Fold the released events in pieces, one at least, until a time, and keep the rest."""
+        has_folded = False
         while True:
             if not self._held:  # also after the last piece: more may be released by now
                 self._held.extend(self.mailbox.release())
-            if not self._held or self._clock() > until:
+            if not self._held or (has_folded and self._clock() > until):
                 return
             piece, rest = self._held.popleft().cut(self._window.most)
             if rest is not None:
@@ -62,6 +63,7 @@ class Leaf(Worker):
             self.events += len(piece)
             yield from outputs
             self._window.complete(len(piece))
+            has_folded = True
 
     @property
     def has_more(self) -> bool:

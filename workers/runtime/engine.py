@@ -98,7 +98,7 @@ class Engine:
     def _step(self) -> bool:
         if self.began is None:
             self.began = process.now()
-        busy = bool(self._inbox)
+        busy = bool(self._inbox) or self.host.is_behind
         self._sources.begin_step()
         while self._inbox:
             self.host.receive(self._inbox.popleft())

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
 
+import dgs
 from dgs.errors import DgsError, StalledError
 from dgs.job.schema import RuntimeConfig, SinkConfig, StreamConfig
 from dgs.model.events import EventBatch
@@ -144,6 +146,14 @@ def test_local_run_is_stuck_only_if_no_source_can_bring_anything(monkeypatch, jo
     monkeypatch.setattr(Host, "pump", lambda self, **_: iter(()))
     with pytest.raises(StalledError, match="no worker waits for a stream"):
         run_local(job)
+
+
+def test_run_whose_events_take_longer_than_a_step_is_not_stuck(monkeypatch):
+    clock = count(step=10)  # each look at the clock finds that a step has taken too long
+    monkeypatch.setattr("dgs.workers.runtime.deployment.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    streams = {"v": [(VALUE(0), ts, 1) for ts in range(50)], "b": [(BARRIER(), 99, None)]}
+    run = dgs.run(EventWindow(), streams=streams, runtime="local")
+    assert run.outputs == [50]
 
 
 class Unstartable(EventWindow):
