@@ -36,7 +36,7 @@ class UnownedTagError(RunError):
     """No worker of the plan owns the tag of an event."""
 
     code = "DGS503"
-    template = "stream {stream!r}, row {row}: no worker of the plan owns tag {tag}"
+    template = "stream {stream!r}, row {row}: no worker of the plan owns tag {tag}{owned}"
     fix = "Add the tag to the stream's `tags:` and to a node of the plan, or let the planner make one"
 
 

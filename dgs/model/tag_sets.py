@@ -13,12 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypeVar
 
+from dgs.errors.nearest import did_you_mean
 from dgs.model.key_sets import KeySet
 from dgs.model.tags import Kind, Tag
 
 Set = TypeVar("Set", bound=Any)
+
+MOST_COMPARED, LONGEST = 1000, 200
+"""An error compares a tag with at most so many others, and lists them in at most so many characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +124,25 @@ def union_of(sets: Iterable[Set], empty: Set) -> Set:
         pairs = zip(level[::2], level[1::2], strict=False)
         level = [*(a | b for a, b in pairs), *(level[-1:] if len(level) % 2 else [])]
     return level[0]
+
+
+def owned_instead(tag: Tag, owned: TagSet) -> str:
+    """Return words for an error about a tag that no worker owns: the nearest tag or kind, and what workers own of its stream.
+
+    >>> owned_instead(Tag("valeu"), TagSet.of(Tag("value"), Tag("barrier"))), owned_instead(Tag("a"), TagSet())
+    ("; did you mean 'value'? Of this stream they own {barrier, value}", '; of this stream they own nothing')
+    >>> owned_instead(Tag("value", "1"), TagSet.of(Tag("value", 1)))
+    "; did you mean 'value(1)'? Of this stream they own {value(1)}"
+    """
+    if not owned:
+        return "; of this stream they own nothing"
+    listed = repr(owned)
+    near = did_you_mean(repr(tag), [repr(one) for one in islice(owned.tags(), MOST_COMPARED)])
+    near = near or did_you_mean(tag.kind, (name for name, _ in owned.kinds if name != tag.kind))
+    start = " Of" if near else "; of"
+    return (
+        f"{near}{start} this stream they own {listed if len(listed) <= LONGEST else listed[:LONGEST] + '...'}"
+    )
 
 
 def _domain(item: Kind | str) -> KeySet:

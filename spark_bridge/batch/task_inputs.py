@@ -15,6 +15,7 @@ from dgs.errors import UnownedTagError
 from dgs.model.events import EventBatch
 from dgs.model.impl_tags import ImplTagSet
 from dgs.model.order import BEGIN, END
+from dgs.model.tag_sets import owned_instead
 from dgs.workers.checkpoints import ResumePoint
 from dgs.workers.runtime.job import Job
 from dgs.workers.sources import EventSource, open_source
@@ -102,7 +103,8 @@ class Inputs:
         if len(owned) < len(batch):
             row = int(np.flatnonzero(~np.isin(np.asarray(batch.seq), np.asarray(owned.seq)))[0])
             tag = batch.tags[0 if batch.codes is None else int(batch.codes[row])]
-            raise UnownedTagError(stream=batch.stream, row=int(batch.seq[row]), tag=tag)
+            instead = owned_instead(tag, self._whole.stream(batch.stream))
+            raise UnownedTagError(stream=batch.stream, row=int(batch.seq[row]), tag=tag, owned=instead)
 
     def _chosen(self, batch: EventBatch, tags: ImplTagSet, why: str) -> EventBatch:
         """Return the events whose tags are in a set; the answer for each tag is cached under `why`."""

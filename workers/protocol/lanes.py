@@ -31,7 +31,7 @@ from dgs.errors import UnownedTagError
 from dgs.model.dependence import Dependence, When
 from dgs.model.events import Codes, EventBatch
 from dgs.model.key_sets import KeySet
-from dgs.model.tag_sets import TagSet, union
+from dgs.model.tag_sets import TagSet, owned_instead, union
 from dgs.model.tags import Tag
 from dgs.planner.plan import Plan, PlanNode
 from dgs.workers.protocol.bounds import BOUNDS, Bounds
@@ -206,7 +206,7 @@ class Router:
             return
         lanes = [self.lane(batch.stream, tag) for tag in batch.tags]
         if batch.codes is None:
-            yield _owned(lanes[0], batch, 0), batch
+            yield self._owned(lanes[0], batch, 0), batch
             return
         if len(set(lanes)) == 1 and lanes[0] is not None:
             yield lanes[0], batch
@@ -215,7 +215,19 @@ class Router:
             mine = batch
             if lanes.count(lane) == 1:  # all events have one tag: no codes are needed
                 mine = replace(batch, tags=(batch.tags[lanes.index(lane)],), codes=None)
-            yield _owned(lane, batch, int(rows[0])), mine.take(rows)
+            yield self._owned(lane, batch, int(rows[0])), mine.take(rows)
+
+    def _owned(self, lane: int | None, batch: EventBatch, row: int) -> int:
+        """Return the lane of a row. Raises UnownedTagError if there is none."""
+        if lane is None:
+            tag = batch.tags[0 if batch.codes is None else int(batch.codes[row])]
+            raise self.unowned(batch.stream, tag, int(batch.seq[row]))
+        return lane
+
+    def unowned(self, stream: str, tag: Tag, row: int) -> UnownedTagError:
+        """Return the error for a tag that no worker owns."""
+        owned = owned_instead(tag, union(lane.tags for lane in self.of_stream(stream)))
+        return UnownedTagError(stream=stream, row=row, tag=tag, owned=owned)
 
 
 def _rows_by_lane(
@@ -232,11 +244,3 @@ def _rows_by_lane(
         bounds = np.searchsorted(group[order], np.arange(len(distinct) + 1))
         found = ((lane, order[bounds[i] : bounds[i + 1]]) for i, lane in enumerate(distinct))
     yield from ((lane, rows) for lane, rows in found if len(rows))
-
-
-def _owned(lane: int | None, batch: EventBatch, row: int) -> int:
-    """Return the lane of a row. Raises UnownedTagError if there is none."""
-    if lane is None:
-        tag = batch.tags[0 if batch.codes is None else int(batch.codes[row])]
-        raise UnownedTagError(stream=batch.stream, row=int(batch.seq[row]), tag=tag)
-    return lane

@@ -13,7 +13,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from dgs.errors import UnownedTagError
 from dgs.model.outputs import OutputBatch
 from dgs.workers.protocol.lanes import Router
 from dgs.workers.recovery.dealing import BLOCK
@@ -57,5 +56,5 @@ def owners(batch: OutputBatch, router: Router) -> Iterator[tuple[int, OutputBatc
         rows = np.array([row for row, its in enumerate(of_row) if its == lane], dtype=np.intp)
         if lane is None:
             tag = batch.tags[int(codes[rows[0]])]
-            raise UnownedTagError(stream=batch.stream, row=int(batch.seq[int(rows[0])]), tag=tag)
+            raise router.unowned(batch.stream, tag, int(batch.seq[int(rows[0])]))
         yield lane, batch.take(rows)

@@ -246,3 +246,18 @@ def test_join_misspelt(golden, edit):
 def test_undeclared_kind_in_a_list_of_tags(golden, edit):
     edit("plan.yaml", "{kind: value}", "[barrier, valu]")
     golden("undeclared_kind_in_a_list", 3)
+
+
+def test_blanks_in_the_header_of_csv(golden, edit):
+    edit("left.csv", "ts,amount", "ts, amount ")
+    golden("blanks_in_a_header", 3)
+
+
+def test_path_of_data_is_misspelt(golden, edit):
+    edit("plan.yaml", "path: left.csv", "path: lfet.csv")
+    golden("data_path_misspelt", 3)
+
+
+def test_init_misspelt(golden, edit):
+    edit("program.py", "    def init(", "    def inti(")
+    golden("init_misspelt", 3)
