@@ -30,8 +30,8 @@ def without_batches(program: Program) -> Program:
         return tuple(replace(state, update_batch=None) for state in kind.states(self))
 
     names: dict[str, Any] = {name: getattr(Program, name) for name in VECTORISED}
+    if kind.states is not Program.states:  # a program with states of its own does not accumulate
+        names["states"] = states
     slower = copy.copy(program)
-    slower.__class__ = type(
-        kind.__name__, (kind,), {**names, "states": states, "__module__": kind.__module__}
-    )
+    slower.__class__ = type(kind.__name__, (kind,), {**names, "__module__": kind.__module__})
     return slower

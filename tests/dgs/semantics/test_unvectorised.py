@@ -1,6 +1,6 @@
 """Programs without their vectorised methods."""
 
-from dgs import Program, StateType, TagSet
+from dgs import Dependence, Program, StateType, TagSet
 from dgs.semantics.unvectorised import without_batches
 
 
@@ -43,3 +43,20 @@ def test_states_of_its_own_lose_their_batches_too():
 
 def test_optional_methods_count_as_not_given():
     assert not without_batches(Scaled(1)).gives("update_batch")
+
+
+class Sums(Scaled):
+    depends = Dependence()
+    accumulates = ("value",)
+
+    def identity(self):
+        return 0
+
+    def join(self, left, right):
+        return left + right
+
+
+def test_copy_accumulates_as_the_program_does():
+    slower = without_batches(Sums(1))
+    assert slower.accumulating == {"value"}
+    assert len(slower.fork_joins()) == 1
