@@ -73,9 +73,9 @@ class Application:
         return prepare(request, plan=self.plans.get(leaves))
 
 
-def application(name: str, *, events: int) -> Application:
-    """Return an application with `events` events in each of its streams (flights: all of the data)."""
-    return APPLICATIONS[name](name, events)
+def application(name: str, *, events: int, streams: int = STREAMS) -> Application:
+    """Return an application with `streams` dense streams of `events` events each (flights: all of the data)."""
+    return APPLICATIONS[name](name, events, streams)
 
 
 def batch(name: str, rank: int, tags: Sequence[dgs.Tag], data: Columns, codes: Any = None) -> EventBatch:
@@ -94,10 +94,12 @@ def of_one_key(
     return Application(name, program, batches, data)
 
 
-def _made(first: Callable[..., Rows], dense: Callable[..., Rows], events: int) -> dict[str, Columns]:
+def _made(
+    first: Callable[..., Rows], dense: Callable[..., Rows], events: int, streams: int
+) -> dict[str, Columns]:
     """Return the synchronising stream and the dense ones, named after the functions that make them."""
     made = {first.__name__: first(events=events)}
-    made |= {f"{dense.__name__}-{i}": dense(stream=i, events=events) for i in range(STREAMS)}
+    made |= {f"{dense.__name__}-{i}": dense(stream=i, events=events) for i in range(streams)}
     return {name: _put_together(list(parts)) for name, parts in made.items()}
 
 
@@ -105,21 +107,21 @@ def _put_together(parts: Sequence[Columns]) -> Columns:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _event_window(name: str, events: int) -> Application:
-    data = _made(workload.barriers, workload.values, events)
+def _event_window(name: str, events: int, streams: int) -> Application:
+    data = _made(workload.barriers, workload.values, events, streams)
     tags = {"barriers": window_program.BARRIER(), "values": window_program.VALUE()}
     return of_one_key(name, window_program.EventWindow(), data, tags)
 
 
-def _fraud(name: str, events: int) -> Application:
-    data = _made(workload.rules, workload.transactions, events)
+def _fraud(name: str, events: int, streams: int) -> Application:
+    data = _made(workload.rules, workload.transactions, events, streams)
     tags = {"rules": fraud_program.RULE(), "transactions": fraud_program.TRANSACTION()}
     cyclic = fraud_program.CyclicFraudDetection if name == "fraud-cyclic" else fraud_program.FraudDetection
     return of_one_key(name, cyclic(), data, tags)
 
 
-def _page_view(name: str, events: int) -> Application:
-    data = _made(workload.updates, workload.views, events)
+def _page_view(name: str, events: int, streams: int) -> Application:
+    data = _made(workload.updates, workload.views, events, streams)
     batches = {}
     for rank, (stream, rows) in enumerate(data.items()):
         kind = view_program.UPDATE if stream == "updates" else view_program.VIEW
@@ -127,7 +129,9 @@ def _page_view(name: str, events: int) -> Application:
             batch(stream, rank, [kind(page) for page in view_program.PAGES], rows, rows["page"])
         ]
     program = view_program.PageViewJoin()
-    return Application(name, program, batches, data, plans={STREAMS: _page_view_plan()})
+    return Application(
+        name, program, batches, data, plans={STREAMS: _page_view_plan()} if streams == STREAMS else {}
+    )
 
 
 def _page_view_plan() -> Plan:
@@ -150,7 +154,7 @@ def _owned(tags: Mapping[str, dgs.TagSet]) -> Any:
     return ImplTagSet.of(tags)
 
 
-def _flights(name: str, _events: int) -> Application:
+def _flights(name: str, _events: int, _streams: int) -> Application:
     parts = {
         "weather": (flights_program.UPDATE, flights_source.weather(), ["temp", "wind_speed", "visib"]),
         "flights": (flights_program.VIEW, flights_source.flights(), ["carrier", "flight", "dest"]),
@@ -172,7 +176,7 @@ def _flights(name: str, _events: int) -> Application:
     return Application(name, flights_program.FlightsJoin(), streams)
 
 
-APPLICATIONS: Mapping[str, Callable[[str, int], Application]] = {
+APPLICATIONS: Mapping[str, Callable[[str, int, int], Application]] = {
     "event-window": _event_window,
     "page-view": _page_view,
     "fraud": _fraud,

@@ -18,6 +18,7 @@ import json
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,6 @@ import typer
 from dgs.model.events import Int64s
 from dgs.model.outputs import OutputBatch
 
-STREAMS = 4
 HOSTS = 2
 SECOND = 10**9
 CHUNK = 65_536
@@ -41,6 +41,18 @@ SLOW = 100_000
 """Events per second with `linger: 0`."""
 WARM_UP = SECOND // 2
 """Nanoseconds at the start whose barriers do not count: processes start, caches fill."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A job: its value streams, each on a leaf, how often they send heartbeats, and its runtime."""
+
+    streams: int = 4
+    heartbeat: str = "10ms"
+    engine: str = "ray"
+
+
+FOUR = Shape()
 
 _began: dict[str, int] = {}
 """The time at which this process began to read the barriers, by the clock that all processes of a machine share."""
@@ -79,12 +91,14 @@ def note(outputs: OutputBatch, *, path: str) -> None:
         )
 
 
-def plan_file(events: int, step: int, every: int, *, linger: str | None, path: Path) -> dict[str, Any]:
+def plan_file(
+    events: int, step: int, every: int, *, linger: str | None, path: Path, shape: Shape = FOUR
+) -> dict[str, Any]:
     """Return the job: `events` values per stream, one every `step`, a barrier every `every` nanoseconds.
 
     `linger`: None means no pace. `path`: the file for latencies.
     """
-    heartbeat = {} if linger is None else {"heartbeat": {"every": "10ms", "max_delay": "0"}}
+    heartbeat = {} if linger is None else {"heartbeat": {"every": shape.heartbeat, "max_delay": "0"}}
 
     def stream(name: str, kind: str, interval: int, **args: int) -> dict[str, Any]:
         made = {"ref": f"{__name__}:{kind}s", "args": {**args, "events": events, "step": step}}
@@ -99,10 +113,10 @@ def plan_file(events: int, step: int, every: int, *, linger: str | None, path: P
         "time": {"unit": "ns"},
         "streams": [
             stream("barriers", "barrier", every, every=every),
-            *(stream(f"values-{number}", "value", step) for number in range(STREAMS)),
+            *(stream(f"values-{number}", "value", step) for number in range(shape.streams)),
         ],
-        "optimizer": {"max_leaves": STREAMS},
-        "runtime": {"kind": "ray", "hosts": HOSTS, "linger": linger or "5ms"},
+        "optimizer": {"max_leaves": shape.streams},
+        "runtime": {"kind": shape.engine, "hosts": HOSTS, "linger": linger or "5ms"},
         "sinks": [
             "none"
             if linger is None
@@ -111,24 +125,26 @@ def plan_file(events: int, step: int, every: int, *, linger: str | None, path: P
     }
 
 
-def run(events: int, step: int, every: int, *, linger: str | None) -> dict[str, Any]:
-    """Run such a job on Ray, which must be running; return its row."""
+def run(events: int, step: int, every: int, *, linger: str | None, shape: Shape = FOUR) -> dict[str, Any]:
+    """Run such a job, on Ray if it is running; return its row."""
     import dgs
     from dgs.job.document import dump
 
     with tempfile.TemporaryDirectory() as directory:
         path, late = Path(directory) / "plan.yaml", Path(directory) / "latencies"
-        path.write_text(dump(plan_file(events, step, every, linger=linger, path=late)), encoding="utf-8")
+        path.write_text(
+            dump(plan_file(events, step, every, linger=linger, path=late, shape=shape)), encoding="utf-8"
+        )
         done = dgs.run(path, run_dir=Path(directory) / "run")
         noted = np.loadtxt(late, dtype=np.int64, ndmin=2) if linger is not None else None
     ends = windows_end(events, step, every)
-    right = STREAMS * np.diff(-(-ends // step), prepend=0)  # values before each barrier
+    right = shape.streams * np.diff(-(-ends // step), prepend=0)  # values before each barrier
     row = {
         "app": "latency",
-        "engine": "ray",
+        "engine": shape.engine,
         "mode": "vectorised",
         "leaves": len(done.plan.leaves),
-        "hosts": HOSTS,
+        "hosts": HOSTS if shape.engine == "ray" else 1,
         "events": done.report["events_in"],
         "seconds": done.report["seconds"],
         "eps": done.report["throughput_eps"],
@@ -156,11 +172,11 @@ def rows(*, seconds: float) -> Iterator[dict[str, Any]]:
     """Yield rows: the maximum rate, the latency at half of it, and the latency with `linger: 0`, each over `seconds`."""
     from experiments.bench.report import console
 
-    most = run(MOST_EVENTS // STREAMS, 1_000, WINDOW * 1_000, linger=None)
+    most = run(MOST_EVENTS // FOUR.streams, 1_000, WINDOW * 1_000, linger=None)
     yield most
     for rate, linger in ((most["eps"] / 2, "5ms"), (SLOW, "0")):
-        step = max(1, round(SECOND * STREAMS / rate))
-        console().print(f"{STREAMS * SECOND / step:,.0f} events/s, linger {linger} ...", highlight=False)
+        step = max(1, round(SECOND * FOUR.streams / rate))
+        console().print(f"{FOUR.streams * SECOND / step:,.0f} events/s, linger {linger} ...", highlight=False)
         yield run(int(seconds * SECOND / step), step, BARRIERS_EVERY, linger=linger)
 
 

@@ -1,0 +1,55 @@
+"""`python -m experiments.evaluation figure8`: one figure or table of the paper's evaluation, as JSON, a table and a drawing.
+
+What is measured on this machine and what is predicted for others is marked apart: `is_measured` in JSON and tables, full and dashed
+lines in drawings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dgs.workers.runtime.process import keep_freed_memory
+from experiments.bench import report
+from experiments.evaluation import cases, latencies, parallelism, principles, scaling
+from experiments.evaluation.finding import Finding
+
+OUT = Path(__file__).parent / "out"
+
+FINDINGS: Mapping[str, Callable[[bool], Finding]] = {
+    "figure4": lambda quick: parallelism.figure4(scaling.QUICK if quick else scaling.Size()),
+    "figure6": lambda quick: parallelism.figure6(scaling.QUICK if quick else scaling.Size()),
+    "figure8": lambda quick: scaling.figure8(scaling.QUICK if quick else scaling.Size()),
+    "figure10": lambda quick: latencies.figure10(latencies.QUICK if quick else latencies.Sweep()),
+    "table1": lambda _: principles.table1(),
+    "cases": lambda quick: cases.cases(cases.QUICK if quick else cases.Extent()),
+}
+
+
+def main(
+    name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(FINDINGS)}.")],
+    *,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small data, this process only: some seconds.")
+    ] = False,
+    out: Annotated[Path, typer.Option(metavar="DIRECTORY", help="Where NAME.json, .md and .svg go.")] = OUT,
+) -> None:
+    """Make one figure or table of the evaluation."""
+    if name not in FINDINGS:
+        raise typer.BadParameter(f"there is no {name}: there are {', '.join(FINDINGS)}")
+    about = report.surroundings({"name": name, "quick": quick})
+    keep_freed_memory()  # as `dgs run` and its hosts do
+    found = FINDINGS[name](quick)
+    print(found.as_table())
+    for path in found.write(out, about):
+        print(path)
+    if wrong := [row for row in found.rows if row.get("problem")]:
+        print(f"{len(wrong)} rows have wrong outputs: {wrong[0]['problem']}")
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(main)
