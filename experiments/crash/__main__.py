@@ -1,7 +1,7 @@
 """`python -m experiments.crash`: kill hosts and drivers of runs at random; no output may be lost or repeated.
 
 All outputs, in JSON lines and in a SQLite table, are compared with the sequential program's; the exit code is 1 if any differ.
-`--recovery` measures recovery times, `--checkpoint-cost` the cost of checkpoints.
+`--recovery` measures recovery times, `--commits` the distances between commits, `--checkpoint-cost` the cost of checkpoints.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import typer
 from rich.console import Console
 from rich.table import Table as Lines
 
-from experiments.crash import costs
+from experiments.crash import commits, costs
 from experiments.crash.jobs import expected, generated, in_files, in_table, written
 from experiments.crash.killing import HOSTS, Outcome, Victim, finish, kill_driver, kill_hosts
 
@@ -45,6 +45,7 @@ Recovery = Annotated[
 Cost = Annotated[
     bool, typer.Option("--checkpoint-cost", help="Measure runs with and without checkpoints instead.")
 ]
+Commits = Annotated[bool, typer.Option("--commits", help="Measure how far apart commits are instead.")]
 Repeat = Annotated[int, typer.Option("--repeat", min=1, help="Repetitions of --checkpoint-cost.")]
 
 
@@ -57,6 +58,7 @@ def main(
     json_file: Json = None,
     recovery: Recovery = False,
     checkpoint_cost: Cost = False,
+    measures_commits: Commits = False,
     repeat: Repeat = 5,
 ) -> None:
     """Kill, compare, measure."""
@@ -66,6 +68,9 @@ def main(
         return
     dice = random.Random(seed)
     with _place() as place:
+        if measures_commits:
+            commits.report(console, place, json_file)
+            return
         if recovery:
             outcomes = {"10 MB of state": _recovery(place, kills, dice)}
         else:

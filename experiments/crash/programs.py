@@ -26,14 +26,17 @@ Counts = npt.NDArray[np.int64]
 
 
 class Ledger(Program):
-    """Outputs every value, and at each barrier the count and sum of the values since the last. `pause`: seconds per value."""
+    """Outputs every value, and at each barrier the count and sum of the values since the last.
+
+    `pause`, `barrier_pause`: seconds per value and per barrier.
+    """
 
     depends = Dependence((BARRIER, BARRIER, ALWAYS), (BARRIER, VALUE, ALWAYS))
     accumulates = (VALUE,)
 
-    def __init__(self, pause: float = 0.0) -> None:
-        """Set the pause per value."""
-        self.pause = pause
+    def __init__(self, pause: float = 0.0, barrier_pause: float = 0.0) -> None:
+        """Set the pauses."""
+        self.pause, self.barrier_pause = pause, barrier_pause
 
     def init(self) -> tuple[int, int]:
         """Return count and sum 0."""
@@ -44,6 +47,7 @@ class Ledger(Program):
     def update(self, state: tuple[int, int], event: Any, emit: Callable[[Any], None]) -> tuple[int, int]:
         """Count and sum a value, or output both at a barrier and start again."""
         if event.tag.kind == BARRIER:
+            time.sleep(self.barrier_pause)
             emit(list(state))
             return 0, 0
         if self.pause:
@@ -104,3 +108,8 @@ def values(events: int, window: int) -> Iterator[dict[str, Counts]]:
 def barriers(events: int, window: int) -> Iterator[dict[str, Counts]]:
     """Yield the barriers of `events` values: one at the end of each window."""
     yield {"ts": np.arange(window, events + 1, window)}
+
+
+def slow_sink(batch: Any) -> None:
+    """Take a millisecond for every output."""
+    time.sleep(0.001 * len(batch))

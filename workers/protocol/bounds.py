@@ -5,52 +5,64 @@ way: production uses the defaults, which were measured.
 
 What is in flight is bounded by time. Many synchronisations in flight hide the round trips to the children. But a keyless request, for
 a checkpoint or a stop, waits for all earlier ones. So a `Window` has room for as many as complete within a quarter of a second, by
-how long the last ones were in flight (Little's law).
+how long the last ones were in flight (Little's law). If not even one does, it has no room: then a worker asks its children to be
+prepared first (`dgs.workers.protocol.pending.Preparations`), and announces the next one when that takes no time.
 
 >>> now = [0.0]
 >>> window = Window(lambda: now[0])
->>> window.room, window.announce(4), window.room
-(4, None, 0)
->>> now[0] += 0.001                     # all are complete after 1 ms
->>> window.complete(4), window.room
-(None, 16)
->>> window.announce(16)
->>> now[0] += 1.0                       # from now on they are slow
+>>> window.room, window.prepare(), window.announce(1, last_ts=10), window.room      # nothing is known yet
+(0, None, None, -1)
+>>> now[0] += 0.0025                    # it is complete after 2.5 ms
+>>> window.complete(1), window.room, window.until
+(None, 4, 10)
+>>> window.prepare(), window.announce(1, last_ts=20)
+(None, None)
+>>> now[0] += 0.0025
+>>> window.complete(1), window.room, window.until       # 10 in 2.5 ms, so 1,000 in 250 ms; 4 times as much is soon noticed
+(None, 16, 4020)
+>>> window.announce(16, last_ts=200)
+>>> now[0] += 5.0                       # from now on they take long
 >>> window.complete(16), window.room
-(None, 4)
+(None, 0)
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """The bounds of the workers and hosts of a run.
 
-    In flight, at a worker with children: `first_in_flight` synchronisations before anything is known, `least_in_flight` at least,
-    `growth` times as many after a round that was fast, for at most `seconds_in_flight` once it is known how long others took;
+    In flight, at a worker with children, without preparation: `first_in_flight` synchronisations before anything is known,
+    `least_in_flight` at least, `growth` times as many after a round that was fast, for at most `seconds_in_flight` once it is known
+    how long others took;
     `most_requests` of the parent are passed on at once where the subtree accumulates; `most_windows`, partial states that one answer
     of a leaf carries at most.
 
-    Folding: up to `few_events` are folded one by one even where there is an `update_batch`, a call of which costs more;
-    `events_at_once` are turned into Python objects at a time, so that their columns stay in the cache; where one event in `dense`
-    emits, outputs are counted after every event; stretches of fewer than `short_stretch` events on average cost more than merging;
-    `singly`, so many events for which `update_batch` has failed are folded with `update`.
+    Folding: a leaf folds for `seconds_at_once`, and looks at the clock after `least_piece` events or more; up to `few_events` are folded one by one even
+    where there is an `update_batch`, a call of which costs more; `events_at_once` are turned into Python objects at a time, so that
+    their columns stay in the cache; where one event in `dense` emits, outputs are counted after every event; stretches of fewer than
+    `short_stretch` events on average cost more than merging; `singly`, so many events for which `update_batch` has failed are folded
+    with `update`.
 
     Lanes: up to `most_single_tags` listed tags of a kind with a predicate rule get a lane each, more share one; up to `few_lanes`, a
     pass over a batch for each is cheaper than sorting it; with more than `most_remembered` tags, those whose lane is known are forgotten.
     """
 
-    first_in_flight: int = 4
-    least_in_flight: int = 2
+    first_in_flight: int = 0
+    least_in_flight: int = 0
     growth: int = 4
     seconds_in_flight: float = 0.25
     most_requests: int = 4096
     most_windows: int = 4096
+    least_piece: int = 4
+    seconds_at_once: float = 0.1
     few_events: int = 32
     events_at_once: int = 4096
     dense: int = 4
@@ -67,6 +79,9 @@ BOUNDS = Bounds()
 RESOLUTION = 1e-6
 """The least number of seconds that a round counts for."""
 
+LAST = 2**63 - 1
+"""The last time that an event may have."""
+
 Clock = Callable[[], float]
 """Seconds, of which only differences matter."""
 
@@ -76,48 +91,87 @@ def no_time() -> float:
     return 0.0
 
 
+class _Round(NamedTuple):
+    """What was announced at once: the number of the last, how many were in flight, when; the times of the last event complete then, and of its own last."""
+
+    last: int
+    depth: int
+    since: float
+    complete_ts: int
+    last_ts: int
+
+
 class Window:
-    """Counts synchronisations in flight, and bounds their number. `clock` is read once per round of requests, not per event."""
+    """Counts synchronisations in flight, and bounds their number. `clock` is read once per round of requests, not per event.
+
+    A round is what a worker announces at once for its own events. It takes until the last of it is complete, counted from when it was
+    announced, or, if it was prepared, from when the children were asked to prepare. Requests of a parent are in flight, too, but teach
+    nothing. `most`: the number of synchronisations that may be in flight. `reach`: how far their events may be ahead in event time,
+    since in a stream whose events suddenly become rare, as many as before would take for ever.
+    """
 
     def __init__(self, clock: Clock, bounds: Bounds = BOUNDS) -> None:
         self._clock, self._bounds = clock, bounds
-        self._rounds: deque[tuple[int, int, float]] = (
-            deque()
-        )  # the last of a round, how many were in flight, when
+        self._rounds: deque[_Round] = deque()
+        self._preparing_since: float | None = None
         self._announced = 0
         self._complete = 0
+        self._complete_ts: int | None = None
         self.most = max(bounds.first_in_flight, bounds.least_in_flight)
+        self.reach = math.inf if self.most else 0.0
 
     @property
     def room(self) -> int:
-        """The number of synchronisations that may still be announced."""
+        """The number of synchronisations that may still be announced. Requests of a parent may make it negative."""
         return self.most - self.in_flight
+
+    @property
+    def until(self) -> int:
+        """The last time of an event that may be announced without preparation."""
+        return int(min((self._complete_ts or 0) + self.reach, LAST))
 
     @property
     def in_flight(self) -> int:
         """The number of synchronisations that are announced but not complete."""
         return self._announced - self._complete
 
-    def announce(self, count: int) -> None:
-        """Note that `count` synchronisations are announced."""
+    def prepare(self) -> None:
+        """Note that the children are asked to prepare the next round."""
+        self._preparing_since = self._clock()
+
+    def announce(self, count: int, last_ts: int = 0) -> None:
+        """Note that synchronisations for `count` own events are announced; the last of them is at `last_ts`."""
+        self.pass_on(count)
+        since = self._clock() if self._preparing_since is None else self._preparing_since
+        self._preparing_since = None
+        complete_ts = last_ts if self._complete_ts is None else self._complete_ts
+        self._rounds.append(_Round(self._announced, self.in_flight, since, complete_ts, last_ts))
+
+    def pass_on(self, count: int) -> None:
+        """Note that `count` requests of the parent are announced to the children."""
         self._announced += count
-        self._rounds.append((self._announced, self.in_flight, self._clock()))
 
     def complete(self, count: int) -> None:
-        """Note that `count` more are complete, and adapt the bound to the time of the last whole round."""
+        """Note that `count` more are complete, and adapt the bounds to the time of the last whole round."""
         self._complete += count
-        last = None
-        while self._rounds and self._rounds[0][0] <= self._complete:
-            last = self._rounds.popleft()
-        if last is not None:
-            _, depth, announced = last
-            fitting = int(depth * self._bounds.seconds_in_flight / max(self._clock() - announced, RESOLUTION))
-            self.most = max(self._bounds.least_in_flight, min(fitting, self._bounds.growth * self.most))
+        done = None
+        while self._rounds and self._rounds[0].last <= self._complete:
+            done = self._rounds.popleft()
+        if done is not None:
+            self._learn(done)
+
+    def _learn(self, done: _Round) -> None:
+        bounds = self._bounds
+        times = bounds.seconds_in_flight / max(self._clock() - done.since, RESOLUTION)
+        most = min(int(done.depth * times), bounds.growth * max(self.most, 1))
+        self.most = max(bounds.least_in_flight, most)
+        self._complete_ts = done.last_ts
+        self.reach = max(bounds.growth * times * (done.last_ts - done.complete_ts), self.reach / 2)
 
     def broken_invariants(self) -> Iterator[str]:
         """Yield a sentence for each invariant that does not hold."""
         if self.in_flight < 0 or self.most < self._bounds.least_in_flight:
             yield f"{self.in_flight} synchronisations are in flight, of {self.most} at most"
-        last = self._rounds[-1][0] if self._rounds else self._complete
-        if last != self._announced:
+        last = self._rounds[-1].last if self._rounds else self._complete
+        if last > self._announced:
             yield f"{self._announced} synchronisations are announced, and {last} in rounds"

@@ -68,7 +68,7 @@ class Host:
         self._streams = dict(sources)
         self._queue: deque[tuple[str, Message]] = deque()
         self._awake: dict[str, None] = {}
-        self._behind: dict[str, None] = {}  # workers that go on at the next pump
+        self._behind: dict[str, None] = {}  # workers that go on at a later pump, one at each
         self._has_forked = False  # whether this pump has sent a part of a state to another host
         self._edges = Edges(index, hosts=hosts, generation=generation, buffer_bytes=buffer_bytes)
         feeds = {source: self._fed_hosts(streams) for source, streams in sources.items()}
@@ -130,17 +130,20 @@ class Host:
         """Let the workers do all they can. Yield every effect that is not a message, with the worker it comes from.
 
         With `until_forked` it stops once parts of a state wait for another host: they should leave before the workers here
-        go on with theirs, so that both hosts work at once.
+        go on with theirs, so that both hosts work at once. Of the workers that have more to do than fits, one goes on, so that this
+        takes a bounded time; the others only take their messages.
         """
         self._has_forked = False
-        self._awake |= self._behind
-        self._behind.clear()
+        self._awake_next()
         while (self._queue or self._awake) and not (until_forked and self._has_forked):
             while self._queue:
                 target, message = self._queue.popleft()
                 self.story.takes(target, message)
                 self.workers[target].offer(message)
-                self._awake[target] = None
+                if target not in self._behind:
+                    self._awake[target] = None
+            if not self._awake:
+                return
             worker = self.workers[next(iter(self._awake))]
             del self._awake[worker.id]
             for effect in worker.work():
@@ -151,6 +154,13 @@ class Host:
                     yield worker.id, effect
             if worker.has_more:
                 self._behind[worker.id] = None
+
+    def _awake_next(self) -> None:
+        """Let the next worker that is behind go on, after those that are awake."""
+        if self._behind:
+            name = next(iter(self._behind))
+            del self._behind[name]
+            self._awake[name] = None
 
     @property
     def is_behind(self) -> bool:

@@ -2,7 +2,8 @@
 
 Released events are announced to the children at once, many before the first is complete. The children answer in that order
 (R4), so a round trip overlaps with their work. Their number is bounded by time (`Window`), since a keyless request waits for
-announced events. It goes before events that are not announced yet, so a checkpoint does not wait for streams read ahead.
+announced events. It goes before events that are not announced yet, so a checkpoint does not wait for streams read ahead. If there
+is no room for even one, the children prepare the next one before it is announced (`Preparations`).
 
 There are two kinds. A `ForkingInner` has a child that needs a part of the state: after every event it forks the state to its
 children, and waits until they hand it up again. A `KeepingInner` has only children that accumulate: each answers with a partial
@@ -22,8 +23,17 @@ from dgs.planner.plan import PlanNode, is_accumulating
 from dgs.workers.protocol.folding.fold import NOTHING
 from dgs.workers.protocol.forking import Forking
 from dgs.workers.protocol.lanes import Lanes
-from dgs.workers.protocol.messages import Effect, ForkedState, Frontiers, JoinAnswer, Send
-from dgs.workers.protocol.pending import OwnEvents, ParentRequests, Pending, Synchronisation
+from dgs.workers.protocol.messages import (
+    EVERYTHING,
+    Effect,
+    ForkedState,
+    Frontiers,
+    JoinAnswer,
+    Prepare,
+    Prepared,
+    Send,
+)
+from dgs.workers.protocol.pending import OwnEvents, ParentRequests, Pending, Preparations, Synchronisation
 from dgs.workers.protocol.releases import Release
 from dgs.workers.protocol.worker import Options, Worker
 
@@ -40,11 +50,13 @@ class Inner(Worker):
         self._forking = Forking(program, node, takers(node, program))
         self._held: deque[OwnEvents] = deque()  # released, and not announced yet
         self._pending = Pending(self.children)
+        self._preparations = Preparations(self.children)
+        self._wish: Prepare | None = None  # for the first of the held events
         self._below: dict[int, OrderKey] = {}  # positions of the lanes of the children's subtrees
         mailbox = (*lanes.of(node.id), *lanes.above(node.id))
         self._relayed = dict.fromkeys((lane.id for lane in mailbox), BEGIN)
 
-    def work(self) -> Iterator[Effect]:
+    def _work(self) -> Iterator[Effect]:
         """Complete synchronisations that the children have answered, release own events, and relay frontiers to the children."""
         yield from self._hand_down()
         while True:
@@ -84,6 +96,7 @@ class Inner(Worker):
                 )
             entries = list(self._next_entries())
             if not entries:
+                yield from self._prepare_next()
                 return
             for entry in entries:
                 yield from self._announce(entry)
@@ -104,34 +117,67 @@ class Inner(Worker):
         return self.parent is not None and not self._accumulates and self._pending.ends_with_requests
 
     def _with_room(self) -> Iterator[OwnEvents]:
-        """Remove and yield held events, as far as there is room in flight."""
-        room = self._window.room
-        while self._held and (room > 0 or not self._held[0].needs_children):
-            entry = self._held.popleft()
+        """Remove and yield held events, as far as there is room in flight, or the first one if it is prepared."""
+        is_prepared = self._wish is not None and self._are_children_prepared(self._wish)
+        if is_prepared:
+            self._wish = None
+        room = 1 if is_prepared else self._window.room
+        while self._held:
+            entry = self._held[0]
+            fitting = len(entry)
             if entry.needs_children:
-                if len(entry) > room:
-                    self._held.appendleft(entry.cut(room, len(entry)))
-                    entry = entry.cut(0, room)
-                room -= len(entry)
-            yield entry
+                fitting = 1 if is_prepared else min(room, entry.count_until(self._window.until))
+                room -= fitting
+                is_prepared = False
+            if fitting <= 0:
+                return
+            self._held.popleft()
+            if fitting < len(entry):
+                self._held.appendleft(entry.cut(fitting, len(entry)))
+            yield entry.cut(0, fitting)
+
+    def _prepare_next(self) -> Iterator[Effect]:
+        """Ask the children to prepare the first held event if there is no room for it, although nothing is in flight; or the end."""
+        if self._has_ended and super()._is_done and not self._held:
+            yield from self._prepare_children(EVERYTHING)
+        elif self._held and self._held[0].needs_children and not self._wish and not self._window.in_flight:
+            self._wish = Prepare(self._held[0].lane, self._held[0].batch.key(0))
+            self._window.prepare()
+            yield from self._prepare_children(self._wish)
+
+    def _prepare_children(self, wish: Prepare) -> Iterator[Send]:
+        if self._preparations.begin(wish):
+            yield from (Send(child, wish) for child in self.children)
+
+    def _are_children_prepared(self, wish: Prepare) -> bool:
+        if not self._preparations.is_met(wish):
+            return False
+        self._preparations.forget(wish)
+        return True
 
     @property
     def _is_done(self) -> bool:
-        return super()._is_done and not self._held
+        return super()._is_done and not self._held and self._preparations.is_met(EVERYTHING)
 
     def _announce(self, entry: Synchronisation) -> Iterator[Effect]:
         """Put a synchronisation in flight, and ask the children for the states that it needs."""
         first = self._pending.add(entry)
         if entry.needs_children:
-            self._window.announce(len(entry))
+            if isinstance(entry, OwnEvents):
+                self._window.announce(len(entry), int(entry.batch.ts[-1]))
+            else:
+                self._window.pass_on(len(entry))
             asked = entry.asked(first)
             for child in self.children:
                 yield Send(child, asked)
 
     # -- completing ----------------------------------------------------------------------------------------------------
 
-    def _accept(self, answer: JoinAnswer) -> None:
-        self._pending.accept(answer)
+    def _accept(self, message: JoinAnswer | Prepared) -> None:
+        if isinstance(message, Prepared):
+            self._preparations.accept(message)
+        else:
+            self._pending.accept(message)
 
     def _settle(self) -> Iterator[Effect]:
         """Complete synchronisations in their order, as far as all children have answered."""
@@ -157,7 +203,6 @@ class Inner(Worker):
         return self._below | own
 
     def _unsent(self, lane: int) -> OrderKey:
-        """Return the key below which everything of a lane has been announced."""
         for entry in self._held:
             if entry.lane == lane:
                 return entry.batch.key(0)

@@ -12,7 +12,7 @@ from dgs.model.program import Program
 from dgs.planner.plan import PlanNode
 from dgs.workers.protocol.folding.fold import NOTHING
 from dgs.workers.protocol.lanes import Lanes
-from dgs.workers.protocol.messages import Effect, JoinAnswer, JoinRequest
+from dgs.workers.protocol.messages import Effect, JoinAnswer, JoinRequest, Prepared
 from dgs.workers.protocol.releases import Release
 from dgs.workers.protocol.worker import Options, Worker
 
@@ -28,9 +28,9 @@ class Leaf(Worker):
         super().__init__(node, program, lanes, **options)
         self._held: deque[Release] = deque()  # released, and not folded yet
 
-    def work(self) -> Iterator[Effect]:
+    def _work(self) -> Iterator[Effect]:
         """Process released events, and answer the parent's requests."""
-        until = self._clock() + self._bounds.seconds_in_flight
+        until = self._clock() + self._bounds.seconds_at_once
         while self.has_state:
             if not self._is_asked_for_checkpoint:
                 yield from self._fold_released(until)
@@ -55,7 +55,7 @@ class Leaf(Worker):
                 self._held.extend(self.mailbox.release())
             if not self._held or (has_folded and self._clock() > until):
                 return
-            piece, rest = self._held.popleft().cut(self._window.most)
+            piece, rest = self._held.popleft().cut(max(self._window.most, self._bounds.least_piece))
             if rest is not None:
                 self._held.appendleft(rest)
             self._window.announce(len(piece))
@@ -91,11 +91,14 @@ class Leaf(Worker):
             request, [self._identity() if state is NOTHING else state for state in states]
         )
 
-    def _accept(self, answer: JoinAnswer) -> None:
-        raise InternalError(problem=f"leaf {self.id} got the answer of {answer.child}")
+    def _accept(self, message: JoinAnswer | Prepared) -> None:
+        raise InternalError(problem=f"leaf {self.id} got the answer of {message.child}")
 
     def _positions(self) -> dict[int, OrderKey]:
-        return {lane: self._first_held(lane) or self.mailbox.below(lane) for lane in self.mailbox.own}
+        return {lane: self._unsent(lane) for lane in self.mailbox.own}
+
+    def _unsent(self, lane: int) -> OrderKey:
+        return self._first_held(lane) or self.mailbox.below(lane)
 
     def _first_held(self, lane: int) -> OrderKey | None:
         """Return the key of a lane's first event that is released but not folded, None if there is none."""

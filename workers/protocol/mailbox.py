@@ -80,6 +80,10 @@ class Mailbox:
         """Return the key below which everything of `lane` has arrived."""
         return self._frontier[lane]
 
+    def ordered_with(self, lane: int) -> tuple[int, ...]:
+        """Return the other lanes that a lane must wait for."""
+        return self._ordered[lane]
+
     @property
     def lanes(self) -> Iterable[int]:
         """All lanes: the own ones, and those of ancestors."""
@@ -122,7 +126,7 @@ class Mailbox:
             return None
         front, done = self._requests[0], self._answered
         if front.lane is None or front.keys is None:
-            ready = 0 if front.is_final and not self.is_done else 1
+            ready = 1
         else:
             bounds = [self._bound(other, beside_events) for other in self._ordered[front.lane]]
             ready = front.keys.count_up_to(min(bounds, default=END)) - done
@@ -137,8 +141,8 @@ class Mailbox:
 
     @property
     def is_asked_for_checkpoint(self) -> bool:
-        """Whether the parent's next request is keyless, but not the last one. Such a request waits for no event."""
-        return bool(self._requests) and self._requests[0].lane is None and not self._requests[0].is_final
+        """Whether the parent's next request is keyless. Such a request waits for no event."""
+        return bool(self._requests) and self._requests[0].lane is None
 
     def _bound(self, lane: int, beside_events: bool) -> OrderKey:
         """Return the highest key before which nothing of `lane` is missing or waiting here."""

@@ -1,7 +1,7 @@
 """Messages between workers, effects that workers ask their host for, and the frames that carry messages between hosts.
 
-A source sends a worker `Events` and `Frontiers`. A parent sends `JoinRequest`, `Frontiers` and `ForkedState`; its child answers
-with `JoinAnswer`. Lanes are numbered: see `dgs.workers.protocol.lanes`. Between hosts, messages travel in frames.
+A source sends a worker `Events` and `Frontiers`. A parent sends `JoinRequest`, `Frontiers`, `ForkedState` and `Prepare`; its child
+answers with `JoinAnswer` and `Prepared`. Lanes are numbered: see `dgs.workers.protocol.lanes`. Between hosts, messages travel in frames.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dgs.model.events import EventBatch
-from dgs.model.order import OrderKey
+from dgs.model.order import END, OrderKey
 from dgs.model.outputs import OutputBatch
 from dgs.semantics.skipped_events import DeadLetter
 
@@ -75,8 +75,8 @@ class JoinRequest:
     """A parent's request for the state, once or many times. R4: children answer in the order of the numbers.
 
     With a lane, it asks for the state before each of the lane's events in `keys`, a batch without payload; the requests are
-    numbered `number`, `number + 1`, .... Without a lane it is one *keyless* request: it waits for its turn but for no event,
-    or, if `is_final`, for all lanes to end. It closes `epoch`: outputs of a worker before its answer belong to that epoch.
+    numbered `number`, `number + 1`, .... Without a lane it is one *keyless* request: it waits for its turn but for no event. The
+    last one, `is_final`, is made when everything is processed. It closes `epoch`: outputs of a worker before its answer belong to that epoch.
     """
 
     number: int
@@ -115,7 +115,31 @@ class ForkedState:
     state: Any
 
 
-Message = Events | Frontiers | JoinRequest | JoinAnswer | ForkedState
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """A parent's wish to hear when everything before the event `key` of a lane is processed, or everything at all (None).
+
+    It promises no request, and binds nobody.
+    """
+
+    lane: int | None
+    key: OrderKey
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A child's news: its subtree has processed everything that a request at `key` of the lane would wait for."""
+
+    child: str
+    lane: int | None
+    key: OrderKey
+
+
+EVERYTHING = Prepare(None, END)
+"""The wish before the last request of a run."""
+
+
+Message = Events | Frontiers | JoinRequest | JoinAnswer | ForkedState | Prepare | Prepared
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,17 @@
-"""Synchronisations in flight at a worker with children: released events and requests, in order, and the children's answers."""
+"""Synchronisations at a worker with children: those in flight, in order, with the children's answers; and the next one, in preparation.
+
+A synchronisation in flight cannot be withdrawn, and a request for a checkpoint waits for it. So where they are rare, and the children
+have much to process before the next one, they are asked to *prepare* it: to say when they have. It is announced only then, and is
+complete after a round trip. Until then a checkpoint goes first. The root's last request, which waits for everything, is prepared too.
+
+>>> preparations, read = Preparations(["w1", "w2"]), Prepare(0, OrderKey(5, 0, 0))
+>>> preparations.begin(read), preparations.begin(read)
+(True, False)
+>>> for child in ("w1", "w2"):
+...     preparations.accept(Prepared(child, 0, OrderKey(5, 0, 0)))
+>>> preparations.is_met(read)
+True
+"""
 
 from __future__ import annotations
 
@@ -10,7 +23,7 @@ from typing import Any, ClassVar
 from dgs.errors import InternalError
 from dgs.model.events import EventBatch
 from dgs.model.order import OrderKey
-from dgs.workers.protocol.messages import JoinAnswer, JoinRequest
+from dgs.workers.protocol.messages import JoinAnswer, JoinRequest, Prepare, Prepared
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +45,11 @@ class OwnEvents:
         if start == 0 and stop == len(self.batch):
             return self
         return OwnEvents(self.lane, self.batch.cut(start, stop), self.needs_children)
+
+    def count_until(self, ts: int) -> int:
+        """Return the number of these events that are at `ts` or before."""
+        times = self.batch.ts
+        return len(times) if times[-1] <= ts else int(times.searchsorted(ts, side="right"))
 
     def asked(self, number: int) -> JoinRequest:
         """Return the join requests for these events, numbered from `number` on."""
@@ -166,3 +184,33 @@ class Pending:
             marks = [self._used, *(number for number, _ in self._marks[child])]
             if marks != sorted(set(marks)) or marks[-1] != answered:
                 yield f"the positions of {child} are those of the answers {marks[1:]}, the last of which is {answered}"
+
+
+class Preparations:
+    """What the children were asked to prepare, each with the children that are not prepared yet."""
+
+    def __init__(self, children: Sequence[str]) -> None:
+        self._children = children
+        self._missing: dict[Prepare, dict[str, None]] = {}
+
+    def begin(self, wish: Prepare) -> bool:
+        """Note a wish; return whether the children have to be asked, because it is new."""
+        if wish in self._missing:
+            return False
+        self._missing[wish] = dict.fromkeys(self._children)
+        return True
+
+    def accept(self, news: Prepared) -> None:
+        """Note that a child is prepared. Raises InternalError if it was not asked."""
+        missing = self._missing.get(Prepare(news.lane, news.key), {})
+        if news.child not in missing:
+            raise InternalError(problem=f"{news.child} is prepared for {news.key}, which nobody asked for")
+        del missing[news.child]
+
+    def is_met(self, wish: Prepare) -> bool:
+        """Return whether all children were asked, and are prepared."""
+        return wish in self._missing and not self._missing[wish]
+
+    def forget(self, wish: Prepare) -> None:
+        """Forget a wish that is met."""
+        del self._missing[wish]

@@ -29,6 +29,8 @@ from dgs.workers.protocol.messages import (
     JoinAnswer,
     JoinRequest,
     Message,
+    Prepare,
+    Prepared,
     Skipped,
     Snapshot,
 )
@@ -132,6 +134,9 @@ def _brief(message: Message) -> Brief:
         return "events", message.lane, _span(message.batch.ts)
     if isinstance(message, JoinAnswer):
         return "answers", message.child, message.number, len(message.states)
+    if isinstance(message, Prepare | Prepared):
+        said = () if isinstance(message, Prepare) else (message.child,)
+        return "prepared" if said else "wishes", *said, message.lane, message.key.ts
     return "frontiers", len(message.by_lane)
 
 

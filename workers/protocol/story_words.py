@@ -105,6 +105,13 @@ class _Words:
         noun = "answer" if len(self._who) == 1 else "answers"
         return f"{self._named(parent)} takes the {noun} of {_listed(self._who)} to {_numbered(number, count)}"
 
+    def wishes(self, lane: int | None, ts: int) -> str:
+        verb = "is" if len(self._who) == 1 else "are"
+        return f"{_listed(self._who)} {verb} asked to prepare {self._event(lane, ts)}"
+
+    def prepared(self, child: str, lane: int | None, ts: int) -> str:
+        return f"{_listed(self._who)} hears that {self._named(child)} is prepared for {self._event(lane, ts)}"
+
     def outputs(self, stream: str, span: Span) -> str:
         made = f"{_count(span[0], 'output')} for events of {stream!r} {self._times(span)}"
         return f"{_listed(self._who)} makes {made}"
@@ -138,6 +145,19 @@ class _Words:
 
     def _answers(self, child: str, number: int, count: int) -> str:
         return f"the answer of {self._named(child)} to {_numbered(number, count)}"
+
+    def _wishes(self, lane: int | None, ts: int) -> str:
+        return f"the wish to prepare {self._event(lane, ts)}"
+
+    def _prepared(self, child: str, lane: int | None, ts: int) -> str:
+        return f"that {self._named(child)} is prepared for {self._event(lane, ts)}"
+
+    def _event(self, lane: int | None, ts: int) -> str:
+        return (
+            "the end of all streams"
+            if lane is None
+            else f"the event of {self._stream(lane)} at {self._shown(ts)}"
+        )
 
     def _take(self) -> str:
         return f"{_listed(self._who)} {'takes' if len(self._who) == 1 else 'take'}"

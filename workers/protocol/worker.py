@@ -30,6 +30,8 @@ from dgs.workers.protocol.messages import (
     JoinAnswer,
     JoinRequest,
     Message,
+    Prepare,
+    Prepared,
     Send,
     Snapshot,
 )
@@ -73,6 +75,7 @@ class Worker(ABC):
         self._program = program
         self._accumulates = self.parent is not None and is_accumulating(node, program.accumulating)
         self._state: Any = self._identity() if self._accumulates else NOTHING
+        self._wishes: list[Prepare] = []  # of the parent
         self._snapshots_wanted = 0
         self._epoch = 0  # at the root: the last epoch that was closed
         self._has_ended = False
@@ -110,16 +113,49 @@ class Worker(ABC):
             self.mailbox.request(message)
         elif isinstance(message, ForkedState):
             self._receive_state(message.state)
+        elif isinstance(message, Prepare):
+            self._wishes.append(message)
         else:
             self._accept(message)
 
-    @abstractmethod
     def work(self) -> Iterator[Effect]:
         """Do everything that can be done now; yield the messages to send and the outputs."""
+        yield from self._work()
+        if self._wishes:
+            yield from self._say_prepared()
 
     @abstractmethod
-    def _accept(self, answer: JoinAnswer) -> None:
-        """Take the answer of a child."""
+    def _work(self) -> Iterator[Effect]:
+        """Process and answer what can be processed and answered now."""
+
+    @abstractmethod
+    def _accept(self, message: JoinAnswer | Prepared) -> None:
+        """Take a message of a child."""
+
+    @abstractmethod
+    def _unsent(self, lane: int) -> OrderKey:
+        """Return the key below which everything of a lane has been folded, or announced to the children."""
+
+    def _prepare_children(self, wish: Prepare) -> Iterator[Send]:  # noqa: ARG002 - a leaf has none
+        """Ask the children, unless they were asked before."""
+        yield from ()
+
+    def _are_children_prepared(self, wish: Prepare) -> bool:  # noqa: ARG002 - a leaf has none
+        return True
+
+    def _say_prepared(self) -> Iterator[Effect]:
+        """Tell the parent what this subtree is prepared for by now."""
+        left = []
+        for wish in self._wishes:
+            yield from self._prepare_children(wish)
+            box = self.mailbox
+            lanes = box.own if wish.lane is None else box.ordered_with(wish.lane)
+            is_behind = any(self._unsent(lane) < wish.key for lane in lanes)
+            if is_behind or not self._are_children_prepared(wish):
+                left.append(wish)
+            elif self.parent is not None:
+                yield Send(self.parent, Prepared(self.id, wish.lane, wish.key))
+        self._wishes = left
 
     @abstractmethod
     def _positions(self) -> dict[int, OrderKey]:

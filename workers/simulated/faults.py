@@ -196,12 +196,14 @@ def small_bounds(rnd: random.Random) -> Bounds:
 
 
 _SMALL = {
-    "first_in_flight": (1, 1, 2, 1000),
-    "least_in_flight": (1, 1, 3),
+    "first_in_flight": (1, 2, 4, 1000),
+    "least_in_flight": (1, 2, 3),
     "growth": (1, 2),
     "seconds_in_flight": (0.5, 1000.0),
     "most_requests": (1, 2),
     "most_windows": (1, 2),
+    "least_piece": (1, 2),
+    "seconds_at_once": (0.0, 0.5, 1000.0),
     "few_events": (0, 1, 3),
     "events_at_once": (1, 2, 3),
     "dense": (0, 1, 100),

@@ -28,9 +28,11 @@ from dgs.workers.protocol.messages import (
     JoinAnswer,
     JoinRequest,
     Message,
+    Prepare,
+    Prepared,
 )
 
-EVENTS, FRONTIERS, REQUEST, ANSWER, FORKED_STATE = range(5)
+EVENTS, FRONTIERS, REQUEST, ANSWER, FORKED_STATE, PREPARE, PREPARED = range(7)
 
 _INTS = {int}
 
@@ -99,6 +101,10 @@ def _from_keys(content: Any) -> Iterator[tuple[int, OrderKey]]:
     return zip(lanes, map(_from_key, content[1::2]), strict=True)
 
 
+def _from_lane(lane: Any) -> int | None:
+    return None if lane is None else int(_of(int, lane))
+
+
 def _from_events(lane: Any, batch: Any) -> Events:
     return Events(_of(int, lane), _of(EventBatch, batch))
 
@@ -139,6 +145,8 @@ _TO: Mapping[type[Message], Callable[[str, Any], list[Any]]] = {
     JoinRequest: _to_request,
     JoinAnswer: _to_answer,
     ForkedState: lambda target, message: [target, FORKED_STATE, in_order(message.state)],
+    Prepare: lambda target, message: [target, PREPARE, message.lane, _to_key(message.key)],
+    Prepared: lambda target, message: [target, PREPARED, message.child, message.lane, _to_key(message.key)],
 }
 
 _FROM: Mapping[int, Callable[..., Message]] = {
@@ -147,4 +155,6 @@ _FROM: Mapping[int, Callable[..., Message]] = {
     REQUEST: _from_request,
     ANSWER: _from_answer,
     FORKED_STATE: ForkedState,
+    PREPARE: lambda lane, key: Prepare(_from_lane(lane), _from_key(key)),
+    PREPARED: lambda child, lane, key: Prepared(_of(str, child), _from_lane(lane), _from_key(key)),
 }

@@ -14,6 +14,7 @@ from dgs.model.order import BEGIN, END, OrderKey
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Tag
 from dgs.planner.plan import Plan, PlanNode
+from dgs.workers.protocol.bounds import Bounds
 from dgs.workers.protocol.edges import Peer
 from dgs.workers.protocol.folding.fold import NOTHING
 from dgs.workers.protocol.host import Host
@@ -104,7 +105,8 @@ def host_of(program: EventWindow, root: PlanNode = FLAT, home: dict[str, int] | 
     plan = Plan(root)
     lanes = Lanes(plan, program.dependence)
     home = home or {node.id: 0 for node in plan.nodes()}
-    workers = [make_worker(node, program, lanes) for node, host in home.items() if host == 0]
+    bounds = Bounds(first_in_flight=4)
+    workers = [make_worker(node, program, lanes, bounds=bounds) for node, host in home.items() if host == 0]
     sources = {stream: (stream,) for stream in STREAMS}
     host = Host(0, workers, lanes, home, hosts=1 + max(home.values()), sources=sources, buffer_bytes=10**6)
     host.workers[root.id].start(program.init())

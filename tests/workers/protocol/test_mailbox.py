@@ -133,16 +133,11 @@ def test_mailbox_gives_many_requests_at_once_up_to_what_has_arrived():
     assert box.below(0) == OrderKey(8, 0, 3)
 
 
-def test_mailbox_answers_a_request_without_lane_at_once_or_at_the_end():
+def test_mailbox_answers_a_request_without_lane_at_once():
     box = Mailbox([0], {0: ()})
     box.offer(0, EventBatch.of("s", rank=0, tags=[Tag("t")], ts=[1]))
     box.request(JoinRequest(1, None, None))
-    box.request(JoinRequest(2, None, None, is_final=True))
     assert box.take_requests().number == 1
-    box.advance(0, END)
-    assert box.take_requests() is None
-    box.release()
-    assert box.take_requests().number == 2
 
 
 def test_mailbox_refuses_events_below_its_frontier():

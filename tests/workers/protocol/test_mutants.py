@@ -16,8 +16,8 @@ from dgs.workers.protocol.inner import Inner
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.leaf import Leaf
 from dgs.workers.protocol.mailbox import Mailbox
-from dgs.workers.protocol.messages import Effect, Frame, JoinAnswer, JoinRequest, Message, Send
-from dgs.workers.protocol.pending import OwnEvents, Pending, Synchronisation
+from dgs.workers.protocol.messages import EVERYTHING, Effect, Frame, JoinAnswer, JoinRequest, Message, Send
+from dgs.workers.protocol.pending import OwnEvents, Pending, Preparations, Synchronisation
 from dgs.workers.protocol.read_gate import ReadGate
 from dgs.workers.protocol.releases import Release
 from dgs.workers.protocol.worker import Worker
@@ -206,10 +206,10 @@ def goes_on_before_its_state_is_copied(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Host, "pump", all_at_once)
 
 
-def answers_the_last_request_early(patch: pytest.MonkeyPatch) -> None:
-    """The last keyless request waits for everything to end: a bounded run flushes everything."""
-    original = Mailbox.request
-    patch.setattr(Mailbox, "request", lambda box, asked: original(box, replace(asked, is_final=False)))
+def makes_the_last_request_early(patch: pytest.MonkeyPatch) -> None:
+    """The root makes the last request when all children are prepared for it: a bounded run flushes everything."""
+    original = Preparations.is_met
+    patch.setattr(Preparations, "is_met", lambda known, wish: wish is EVERYTHING or original(known, wish))
 
 
 def lets_nobody_read_over_the_bound(patch: pytest.MonkeyPatch) -> None:
@@ -269,7 +269,7 @@ MUTANTS = [
     Mutant(forgets_the_events_it_holds),
     Mutant(goes_on_with_a_state_it_handed_up),
     Mutant(goes_on_before_its_state_is_copied, ("odd",), {"oddity": 0.1, "until": None}, subject="history"),
-    Mutant(answers_the_last_request_early, ("network",), {"delay": 0.2, "until": None}, subject="history"),
+    Mutant(makes_the_last_request_early, ("network",), {"delay": 0.2, "until": None}, subject="history"),
     Mutant(lets_nobody_read_over_the_bound),
     Mutant(reads_whatever_is_there, ("odd",)),
     Mutant(says_nothing_of_its_frontier),

@@ -21,6 +21,8 @@ from dgs.workers.protocol.messages import (
     Frontiers,
     JoinAnswer,
     JoinRequest,
+    Prepare,
+    Prepared,
     Skipped,
     Snapshot,
 )
@@ -57,6 +59,8 @@ def test_every_message_has_its_sentence(story):
         ("w0", JoinAnswer("w1", 4, ["one", "another"], {})),
         ("w1", ForkedState("part")),
         ("w1", Frontiers(((0, END),))),
+        ("w1", Prepare(LANE_OF["b"], OrderKey(50, 0, 0))),
+        ("w0", Prepared("w1", None, END)),
     ):
         story.takes(worker, message)
     assert texts(story) == [
@@ -66,6 +70,8 @@ def test_every_message_has_its_sentence(story):
         "w1 takes request 6, for the state at the end of epoch 2",
         "w0 takes the answer of w1 to requests 4 to 5",
         "w1 takes its part of the state",
+        "w1 is asked to prepare the event of 'b' at 50",
+        "w0 hears that w1 is prepared for the end of all streams",
     ]
 
 

@@ -31,18 +31,17 @@ def node(name: str, children: tuple[PlanNode, ...] = (), **streams: Tag) -> Plan
 
 
 class Slow(Counters):
-    """Counters whose reads each take some virtual time."""
+    """Counters whose reads and increments each take some virtual time."""
 
-    def __init__(self, seconds: float, *, accumulates: bool) -> None:
-        self.now, self.seconds = 0.0, seconds
+    def __init__(self, read: float, *, accumulates: bool, increment: float = 0.0) -> None:
+        self.now, self.seconds = 0.0, {READ: read, INC: increment}
         self.accumulates = (INC,) if accumulates else ()
 
     def identity(self) -> Any:
         return self.init()
 
     def update(self, state: Any, event: Any, emit: Any) -> Any:
-        if event.tag.kind == READ:
-            self.now += self.seconds
+        self.now += self.seconds[event.tag.kind]
         return super().update(state, event, emit)
 
 
@@ -126,8 +125,8 @@ def test_leaf_lets_its_host_look_at_what_has_arrived_before_it_goes_on(accumulat
 def test_window_grows_while_rounds_are_fast_and_shrinks_at_once_when_they_are_slow():
     now = [0.0]
     window = Window(lambda: now[0])
-    for _ in range(5):
-        count = window.room
+    for _ in range(6):
+        count = max(window.room, 1)
         window.announce(count)
         now[0] += 0.0001 * count
         window.complete(count)
@@ -140,6 +139,54 @@ def test_window_grows_while_rounds_are_fast_and_shrinks_at_once_when_they_are_sl
     window.complete(count)
     assert window.room == int(BOUNDS.seconds_in_flight / 0.06)
     assert not list(window.broken_invariants())
+
+
+MANY = 200
+"""Increments of a leaf between two rare reads."""
+
+TIME_OF_ONE = 0.05
+"""Seconds of an increment."""
+
+
+def ask_in_between(host: Host, program: Slow) -> tuple[list[float], int]:
+    """Ask for a snapshot after the last one, whenever the host makes an output or a step; return the waits and the number of reads."""
+    asked, waits, read = None, [], 0
+    while True:
+        for _, effect in host.pump():
+            read += len(effect) if isinstance(effect, OutputBatch) else 0
+            if isinstance(effect, Snapshot) and asked is not None:
+                waits.append(program.now - asked)
+                asked = None
+        host.validate_state()
+        if asked is None and host.is_behind:
+            asked = program.now
+            host.workers["root"].snapshot()
+            host.wake("root")
+        elif not host.is_behind:
+            return waits, read
+
+
+@pytest.mark.parametrize("often", [0, 2000], ids=["rare", "rare after many"])
+@pytest.mark.parametrize("plan", [FLAT, NESTED], ids=["flat", "nested"])
+@pytest.mark.parametrize("accumulates", [True, False])
+def test_checkpoint_does_not_wait_for_the_events_before_a_rare_synchronisation(
+    plan: Plan, accumulates: bool, often: int
+):
+    """Reads are there long before the increments ahead of them are folded, which take ten seconds each time and leaf."""
+    program = Slow(0.02, accumulates=accumulates, increment=TIME_OF_ONE)
+    host = host_of(plan, program)
+    rare = [often + MANY * i for i in range(1, 7)]
+    reads = [*range(2, often, 2), *rare]
+    host.ingest("r", events("r", 0, READ(0), reads, [1] * len(reads)), END)
+    before = list(range(often + 1, rare[-1]))
+    for rank, stream in enumerate(["a", "b"], start=1):
+        host.ingest(stream, events(stream, rank, INC(0), before, [1] * len(before)), END)
+    if plan is NESTED:
+        host.ingest("c", [], END)
+    waits, read = ask_in_between(host, program)
+    assert read == len(reads)
+    assert len(waits) > MANY * TIME_OF_ONE
+    assert max(waits) <= 5 * BOUNDS.seconds_in_flight
 
 
 def test_leaf_forgets_nothing_that_is_released_while_it_is_behind():

@@ -21,6 +21,8 @@ from dgs.workers.protocol.messages import (
     JoinAnswer,
     JoinRequest,
     Message,
+    Prepare,
+    Prepared,
 )
 from dgs.workers.transport.frames import decoded, encoded
 
@@ -44,6 +46,8 @@ MESSAGES = st.one_of(
     st.builds(JoinRequest, INTS, st.none(), st.none(), st.booleans(), INTS),
     st.builds(JoinAnswer, st.text(), INTS, st.lists(STATES, max_size=9), st.dictionaries(INTS, KEYS)),
     st.builds(ForkedState, STATES),
+    st.builds(Prepare, st.none() | INTS, KEYS),
+    st.builds(Prepared, st.text(), st.none() | INTS, KEYS),
 )
 FRAMES = st.builds(
     Frame,
