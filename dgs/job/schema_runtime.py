@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, GetJsonSchemaHandler, model_validator
+from pydantic import AfterValidator, Field, GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema
 
 from dgs.job.schema_base import Choice, Count, Duration, LocalPath, Section, Size
@@ -109,11 +109,21 @@ class FileSink(Section):
     mode: OutputMode | None = None
 
 
+def _own_table(name: str) -> str:
+    if name.lower().startswith(("dgs_", "sqlite_")):
+        raise ValueError(
+            f"{name!r} may not begin with dgs_ or sqlite_: such tables are ours, or the database's"
+        )
+    return name
+
+
 class SqliteSink(Section):
     """A table of a SQLite database: every output once, at once, by its id. `mode`: as in `FileSink`."""
 
     path: LocalPath
-    table: str = Field(default="outputs", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    table: Annotated[str, AfterValidator(_own_table)] = Field(
+        default="outputs", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"
+    )
     mode: OutputMode | None = None
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from dgs.job.schema_base import Choice, Count, Duration, LocalPath, Pace, Scalar, Section
-from dgs.job.units import TimeUnit, time_format
+from dgs.job.units import TimeUnit, one_delimiter, time_format
 from dgs.job.units import encoding as known_encoding
 
 
@@ -58,7 +58,7 @@ class CsvSource(Section):
     ts: Ts = TimeColumn(column="ts")
     columns: ColumnTypes = {}
     header: list[str] | None = None
-    delimiter: str = ","
+    delimiter: Annotated[str, AfterValidator(one_delimiter)] = ","
     nulls: list[str] | None = None
     encoding: Encoding = "utf-8"
 

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import codecs
+import os
 import re
 from datetime import datetime
 from fractions import Fraction
@@ -101,6 +102,15 @@ def encoding(name: str) -> str:
 _EXAMPLE = datetime(2001, 12, 31, 22, 58, 59)  # noqa: DTZ001 - formats with and without a zone are to read it
 
 
+def one_delimiter(text: str) -> str:
+    """Return the delimiter of CSV unchanged. Raises ValueError unless it is one character of ASCII that cannot mean anything else."""
+    if len(text) != 1 or not text.isascii() or text in '"\r\n\0':
+        raise ValueError(
+            f"{text!r} is no delimiter: expected one ASCII character such as ',' or ';', or \"\\t\""
+        )
+    return text
+
+
 def time_format(text: str) -> str:
     """Return a format of times for `datetime.strptime`. Raises ValueError if it does not know the format or the format has no year.
 
@@ -116,6 +126,9 @@ def time_format(text: str) -> str:
         raise ValueError(f"{text!r} has no year: times need one, such as '%d.%m.%Y %H:%M'")
     return text
 
+
+LONGEST_NAME, LONGEST_PATH = 255, 4000
+"""The bytes of a name and of a path that file systems take."""
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
@@ -134,6 +147,11 @@ def local_path(path: str) -> str:
     """
     found = _ADDRESS.match(path)
     if found is None:
+        if (
+            any(len(os.fsencode(name)) > LONGEST_NAME for name in path.split("/"))
+            or len(os.fsencode(path)) > LONGEST_PATH
+        ):
+            raise ValueError(f"'{path[:30]}...' is longer than a path in a file system can be")
         return path
     advice = ", such as that of a mounted directory"
     if found[0].lower() == "file:/":

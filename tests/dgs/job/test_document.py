@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dgs.errors import PlanFileError, UsageError
 from dgs.job.document import MAX_BYTES, dump, parse, read
 from dgs.job.schema import PlanFile, RuntimeConfig
+from dgs.job.schema_runtime import SqliteSink
 from dgs.job.settings import Given, resolve, set_flag
 
 MINIMAL = """\
@@ -255,3 +256,39 @@ def test_units_are_written_as_people_write_them():
     config = RuntimeConfig.model_validate({"buffer_bytes": "256MiB", "linger": "1.5s", "stop_timeout": "0"})
     dumped = config.model_dump()
     assert (dumped["buffer_bytes"], dumped["linger"], dumped["stop_timeout"]) == ("256MiB", "1500ms", "0ns")
+
+
+@pytest.mark.parametrize("delimiter", ["", ";;", "é", '"', "\n", "\0"])
+def test_delimiter_is_one_character_that_cannot_mean_anything_else(delimiter):
+    source = {"csv": {"path": "a.csv", "delimiter": delimiter}}
+    with pytest.raises(PlanFileError, match=r"source\.csv\.delimiter: .* is no delimiter"):
+        resolve(with_source(source), {}, {})
+
+
+@pytest.mark.parametrize("path", ["x" * 256, "é" * 128, "a/" * 2500])
+def test_path_that_no_file_system_takes_is_refused(path):
+    for kind in ("csv", "log"):
+        with pytest.raises(PlanFileError, match="is longer than a path in a file system can be"):
+            resolve(with_source({kind: {"path": path}}), {}, {})
+    resolve(with_source({"csv": {"path": "x" * 255 + "/y"}}), {}, {})
+
+
+def with_source(source):
+    return parse(
+        dump(
+            {
+                "version": 1,
+                "name": "job",
+                "program": {"ref": "p.py:P"},
+                "streams": [{"id": "s", "tags": ["a"], "source": source}],
+            }
+        ),
+        "p",
+        {},
+    )
+
+
+@pytest.mark.parametrize("table", ["dgs_marks", "DGS_x", "sqlite_x"])
+def test_table_of_a_database_has_no_name_of_our_own_ones(table):
+    with pytest.raises(ValueError, match="may not begin with dgs_ or sqlite_"):
+        SqliteSink.model_validate({"path": "o.db", "table": table})

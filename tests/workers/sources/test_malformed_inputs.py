@@ -40,6 +40,8 @@ BIG = "9" * 20
 # name: (file, bytes, options of the source, row, what the error says)
 CSV = {
     "latin-1": ("a.csv", "ts,a\n1,x\n2,süß\n".encode("latin-1"), STR, 1, "column 'a': its text is not utf-8: byte 0xfc at byte 12"),
+    "year 0": ("a.csv", b"ts,a\n1,2020-01-01\n2,0000-01-01\n", {}, 1, "beyond the years 1 to 9999"),
+    "year 0 as ts": ("a.csv", b"ts,a\n2020-01-01,1\n0000-01-01,2\n", {}, 1, "does not fit into 64 bits"),
     "latin-1 header": ("a.csv", "ts,größe\n1,1\n".encode("latin-1"), {}, 0, "byte 0xf6 at byte 5"),
     "utf-16 as utf-8": ("a.csv", ROWS.decode().encode("utf-16"), {}, 0, "encoding: utf-16"),
     "utf-16 without mark as utf-8": ("a.csv", ROWS.decode().encode("utf-16-le"), {}, 0, "NUL byte"),
@@ -115,7 +117,20 @@ JSONL = {
     "a line of 20 MB": ("a.jsonl", b'{"ts": 1, "a": "' + b"x" * 20_000_000 + b'"}\n', {}, 0, "the line is longer than"),
 }  # fmt: skip
 
+YEARS = pa.array([0, 10**13])
+FINER = "beyond the years 1 to 9999"
+NO_TEXT = pa.Array.from_buffers(
+    pa.string(), 2, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0\3\0\0\0"), pa.py_buffer(b"a\xff\xfe")]
+)
 PARQUETS = {
+    "late year": ("a.parquet", table(a=YEARS.cast(pa.timestamp("s"))), {}, 1, FINER),
+    "late year in a list": ("a.parquet", table(a=pa.array([[], [10**13]], pa.list_(pa.timestamp("s")))), {}, 1, FINER),
+    "late day": ("a.parquet", table(a=pa.array([0, 10**8], pa.int32()).cast(pa.date32())), {}, 1, FINER),
+    "long duration": ("a.parquet", table(a=pa.array([0, 2**62]).cast(pa.duration("s"))), {}, 1, FINER),
+    "late year as ts": ("a.parquet", table(ts=YEARS.cast(pa.timestamp("s")), a=[1, 2]), {}, 1, "does not fit into 64 bits"),
+    "duration as ts": ("a.parquet", table(ts=pa.array([2**62, 2**62]).cast(pa.duration("s")), a=[1, 2]), {}, 0, "is not a timestamp"),
+    "no text": ("a.parquet", table(a=NO_TEXT), {}, 1, "the value is text that is not UTF-8"),
+    "no text as ts": ("a.parquet", table(ts=NO_TEXT[1:], a=[1]), {}, 0, "a value that Python does not hold is not a timestamp"),
     "text": ("a.parquet", b"no parquet at all", {}, 0, "cannot be read as Parquet"),
     "empty": ("a.parquet", b"", {}, 0, "cannot be read as Parquet"),
     "cut": ("a.parquet", PARQUET[: len(PARQUET) // 2], {}, 0, "cannot be read as Parquet"),

@@ -21,12 +21,12 @@ from dgs.errors.nearest import did_you_mean
 from dgs.job.schema import StreamConfig, TimeColumn
 from dgs.job.stream_tags import named_like, some_tag
 from dgs.job.units import TimeUnit
-from dgs.model import columns
 from dgs.model.columns import Column
 from dgs.model.events import EventBatch
 from dgs.model.program import Program
 from dgs.model.tags import Tag
 from dgs.workers.sources.rows import NO_BEATS, Arrivals, Beats, Place, RawRows, settled, unreadable
+from dgs.workers.sources.shaping.held_values import first_unheld, readable
 from dgs.workers.sources.shaping.tagging import Tagging, TagValueError
 from dgs.workers.sources.shaping.times import Clock
 
@@ -105,10 +105,16 @@ class Mapping:
         beats = self.heartbeats(rows.beats, rows.first)
         if not rows.count:
             return Arrivals(rows.first, np.empty(0, dtype=np.int64), beats=beats)
-        self.needed(rows.columns, rows.where)
+        for name in self.needed(rows.columns, rows.where):
+            self._check_held(name, rows)
         ts = self.clock.times(rows.columns[self.ts_column], first=rows.first)
         tags, codes = self.tagging.tags(rows)
         return Arrivals(rows.first, ts, tags, codes, self._payload(rows), beats)
+
+    def _check_held(self, name: str, rows: RawRows) -> None:
+        if name != self.ts_column and (found := first_unheld(rows.columns[name])) is not None:
+            row, what = rows.first + found[0], found[1]
+            raise MalformedRowError(stream=self.stream, row=row, problem=f"the value is {what}", field=name)
 
     def heartbeats(self, beats: Beats, first: int) -> Beats:
         """Return heartbeats with their times in the plan's unit."""
@@ -171,10 +177,10 @@ def _readable(mapping: Mapping, rows: RawRows) -> Generator[Arrivals]:
             yield from _readable(mapping, rows.cut(middle, rows.count))
             return
         place = rows.place(error.row)
-        given = {name: columns.to_list(columns.cut(column, 0, 1))[0] for name, column in rows.columns.items()}
+        left = {name: readable(column) for name, column in rows.columns.items()}
         if not rows.count:
             raise malformed(mapping.stream, error.row, error.problem, place) from None
-        refused = mapping.refused(error.row, error.problem, given, place, error.facts.get("field", ""))
+        refused = mapping.refused(error.row, error.problem, left, place, error.facts.get("field", ""))
         beats = mapping.heartbeats(rows.beats, rows.first)
         earlier = sum(1 for before in beats.before if before == 0)
         yield _only(Beats((0,) * earlier, beats.ts[:earlier]), rows.first)

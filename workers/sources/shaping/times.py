@@ -233,5 +233,8 @@ def _scaled(values: Int64s, source: int, target: int) -> Int64s:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (OverflowError, ValueError):  # a value of Arrow that Python does not hold
+        return "a value that Python does not hold"
     return text if len(text) <= 60 else text[:57] + "..."  # noqa: PLR2004
