@@ -100,10 +100,11 @@ def by_tag(batch: EventBatch, values: Sequence[Any], *, as_codes: bool = False) 
 
 def _spread(values: list[Any], codes: Codes | Indices | pa.Array | None, count: int) -> Column:
     """Return a column with value `codes[i]` in row i; without codes, of the one value `count` times."""
-    if names := _shared_names(values):
+    types = set(map(type, values))
+    if names := _shared_names(values) if types == {dict} else None:
         indices = codes.astype(np.intp, copy=False) if isinstance(codes, np.ndarray) else codes
         return {name: _spread([value[name] for value in values], indices, count) for name in names}
-    array = _as_array(values, set(map(type, values)))
+    array = _as_array(values, types)
     if codes is None:
         return _repeated(values, array, count)
     if isinstance(codes, pa.Array):
@@ -117,9 +118,7 @@ def _spread(values: list[Any], codes: Codes | Indices | pa.Array | None, count: 
 
 
 def _shared_names(values: list[Any]) -> list[str]:
-    """Return the names of records that all have the same; none if there are other values among them."""
-    if not values or any(type(value) is not dict for value in values):
-        return []
+    """Return the names of records that all have the same names; none if they differ."""
     names = values[0].keys()
     are_shared = all(value.keys() == names for value in values) and all(type(name) is str for name in names)
     return list(names) if are_shared else []

@@ -182,12 +182,8 @@ class EventBatch:
         return low
 
     def seen(self) -> EventBatch:
-        """Return the batch as programs see it on every runtime: of the declared stream, with read-only arrays.
-
-        Arrays from another process are read-only, so all are.
-        """
-        batch = self.read_only()
-        return replace(batch, stream=declared_stream(self.stream)) if "/" in self.stream else batch
+        """Return the batch as programs see it, also if its stream is split: of the declared stream."""
+        return replace(self, stream=declared_stream(self.stream)) if "/" in self.stream else self
 
     def read_only(self) -> EventBatch:
         """Return the batch with arrays that cannot be written to, nor can those cut from it; itself if that is so already."""

@@ -253,7 +253,8 @@ class Program(Typed[OwnState, OwnOutput]):
         names = {str(k) for k in (*self.kinds, *self.accumulates)}
         for rule in self.dependence.rules:
             names |= {str(rule.left), str(rule.right)}
-        return {name: self.kind(name) for name in sorted(names)}
+        declared = self._declared_kinds()
+        return {name: declared.get(name) or Kind(name, object) for name in sorted(names)}
 
     def kind_problem(self, name: str) -> str | None:
         """Return the problem with a kind that the program does not declare. None if it declares the kind, or takes any kind."""
@@ -265,11 +266,11 @@ class Program(Typed[OwnState, OwnOutput]):
 
     def kind(self, name: str) -> Kind:
         """Return the declaration of a kind; a kind that is not declared may have any keys."""
-        declared = dict[str, Kind]()
-        for item in (*self.kinds, *self.accumulates, *self.dependence.kinds.values()):
-            if isinstance(item, Kind):
-                declared.setdefault(str(item), item)
-        return declared.get(name, Kind(name, object))
+        return self._declared_kinds().get(name) or Kind(name, object)
+
+    def _declared_kinds(self) -> dict[str, Kind]:
+        items = (*self.dependence.kinds.values(), *reversed((*self.kinds, *self.accumulates)))
+        return {str(item): item for item in items if isinstance(item, Kind)}  # the first declaration counts
 
     def _derived_fork(self, state: OwnState, left: TagSet, right: TagSet) -> tuple[OwnState, OwnState]:
         """Give the state to the side with a kind that does not accumulate (else left), and the identity to the other."""

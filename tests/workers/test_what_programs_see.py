@@ -187,7 +187,7 @@ def test_program_sees_the_same_on_simulated_hosts(batch, seed):
 def test_program_sees_the_same_of_a_batch_that_came_in_a_frame(batch):
     frame = Frame(0, 0, 1, (("w", Events(0, batch)),), batch.key(0), 0)
     ((_, message),) = decoded(encoded(frame), 0).messages
-    there, here = message.batch.seen(), batch.seen()
+    there, here = message.batch.read_only().seen(), batch.read_only().seen()
     assert list(map(described, there.events())) == list(map(described, here.events()))
     assert described_column(there.payload) == described_column(here.payload)
     assert [there.ts.flags.writeable, here.ts.flags.writeable] == [False, False]

@@ -45,7 +45,8 @@ class Bounds:
     `most_requests` of the parent are passed on at once where the subtree accumulates; `most_windows`, partial states that one answer
     of a leaf carries at most.
 
-    Folding: a leaf folds for `seconds_at_once`, and looks at the clock after `least_piece` events or more; up to `few_events` are folded one by one even
+    Folding: a leaf folds for `seconds_at_once`, and looks at the clock after `least_piece` events, and then after as many as take
+    `seconds_in_flight`, but at most `piece_growth` times as many as before; up to `few_events` are folded one by one even
     where there is an `update_batch`, a call of which costs more; `events_at_once` are turned into Python objects at a time, so that
     their columns stay in the cache; where one event in `dense` emits, outputs are counted after every event; stretches of fewer than
     `short_stretch` events on average cost more than merging; `singly`, so many events for which `update_batch` has failed are folded
@@ -62,6 +63,7 @@ class Bounds:
     most_requests: int = 4096
     most_windows: int = 4096
     least_piece: int = 4
+    piece_growth: int = 1000
     seconds_at_once: float = 0.1
     few_events: int = 32
     events_at_once: int = 4096

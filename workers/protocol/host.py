@@ -90,7 +90,7 @@ class Host:
         for batch in batches:
             rows += len(batch)
             for lane, part in self._router.split(batch):
-                self._send(self._lanes.all[lane].owner, Events(lane, part.read_only()))
+                self._send(self._lanes.all[lane].owner, Events(lane, part))
         if rows or frontier > self.frontiers[source]:
             self.story.reads(source, rows, frontier)
         if self._gate.advance(source, frontier):

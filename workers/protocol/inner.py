@@ -20,6 +20,7 @@ from typing import Any, Unpack
 from dgs.model.order import BEGIN, OrderKey
 from dgs.model.program import Program
 from dgs.planner.plan import PlanNode, is_accumulating
+from dgs.workers.protocol.bounds import Window
 from dgs.workers.protocol.folding.fold import NOTHING
 from dgs.workers.protocol.forking import Forking
 from dgs.workers.protocol.lanes import Lanes
@@ -46,6 +47,7 @@ class Inner(Worker):
 
     def __init__(self, node: PlanNode, program: Program, lanes: Lanes, **options: Unpack[Options]) -> None:
         super().__init__(node, program, lanes, **options)
+        self._window = Window(self._clock, self._bounds)
         self.children = tuple(child.id for child in node.children)
         self._forking = Forking(program, node, takers(node, program))
         self._held: deque[OwnEvents] = deque()  # released, and not announced yet

@@ -10,6 +10,7 @@ from dgs.errors import InternalError
 from dgs.model.order import OrderKey
 from dgs.model.program import Program
 from dgs.planner.plan import PlanNode
+from dgs.workers.protocol.bounds import RESOLUTION
 from dgs.workers.protocol.folding.fold import NOTHING
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.messages import Effect, JoinAnswer, JoinRequest, Prepared
@@ -27,6 +28,7 @@ class Leaf(Worker):
     def __init__(self, node: PlanNode, program: Program, lanes: Lanes, **options: Unpack[Options]) -> None:
         super().__init__(node, program, lanes, **options)
         self._held: deque[Release] = deque()  # released, and not folded yet
+        self._piece = self._bounds.least_piece  # how many events are folded at once
 
     def _work(self) -> Iterator[Effect]:
         """Process released events, and answer the parent's requests."""
@@ -49,21 +51,26 @@ class Leaf(Worker):
 
     def _fold_released(self, until: float) -> Iterator[Effect]:
         """Fold the released events in pieces, one at least, until a time, and keep the rest."""
-        has_folded = False
-        while True:
-            if not self._held:  # also after the last piece: more may be released by now
-                self._held.extend(self.mailbox.release())
-            if not self._held or (has_folded and self._clock() > until):
-                return
-            piece, rest = self._held.popleft().cut(max(self._window.most, self._bounds.least_piece))
+        bounds, began = self._bounds, self._clock()
+        was_behind = bool(self._held)
+        if not was_behind:
+            self._held.extend(self.mailbox.release())
+        while self._held:
+            piece, rest = self._held.popleft().cut(self._piece)
             if rest is not None:
                 self._held.appendleft(rest)
-            self._window.announce(len(piece))
+            count = len(piece)
             self._state, outputs = self._folder.fold(self._state, piece)
-            self.events += len(piece)
+            self.events += count
             yield from outputs
-            self._window.complete(len(piece))
-            has_folded = True
+            began, took = (now := self._clock()), now - began
+            fitting = int(count * bounds.seconds_in_flight / max(took, RESOLUTION))
+            self._piece = max(bounds.least_piece, min(fitting, bounds.piece_growth * max(count, self._piece)))
+            if was_behind and not self._held:  # it has caught up: more may have been released since
+                was_behind = False
+                self._held.extend(self.mailbox.release())
+            if now > until:
+                return
 
     @property
     def has_more(self) -> bool:
@@ -73,7 +80,8 @@ class Leaf(Worker):
     @property
     def load(self) -> int:
         """The bytes of the events that wait here."""
-        return super().load + sum(batch.nbytes for release in self._held for batch in release.batches)
+        held = sum(batch.nbytes for release in self._held for batch in release.batches) if self._held else 0
+        return self.mailbox.nbytes + held
 
     @property
     def _is_done(self) -> bool:

@@ -51,6 +51,8 @@ class Release:
 
     def cut(self, rows: int) -> tuple[Release, Release | None]:
         """Return about `rows` events, all before some key, and the rest from that key on, None if there is none."""
+        if len(self) <= rows:
+            return self, None
         bounds, sizes = [], dict.fromkeys(self.lanes, 0)
         for lane, batch in zip(self.lanes, self.batches, strict=True):
             left = rows - sizes[lane]
@@ -126,7 +128,8 @@ class _Lane:
 
     def stretches(self) -> Iterator[_Stretch]:
         """Yield the stretches."""
-        starts = np.unique(np.concatenate(self.starts))
+        starts = np.sort(np.concatenate(self.starts))
+        starts = starts[np.flatnonzero(np.diff(starts, prepend=-1))]  # np.unique imports much
         offset = 0
         for batch in self.batches:
             stop = offset + len(batch)

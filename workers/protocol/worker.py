@@ -16,7 +16,7 @@ from dgs.model.order import OrderKey
 from dgs.model.program import Program
 from dgs.model.user_code import UserCode
 from dgs.planner.plan import PlanNode, is_accumulating
-from dgs.workers.protocol.bounds import BOUNDS, Bounds, Clock, Window, no_time
+from dgs.workers.protocol.bounds import BOUNDS, Bounds, Clock, no_time
 from dgs.workers.protocol.folding.fold import NOTHING, Folder
 from dgs.workers.protocol.folding.skipping import Skipping
 from dgs.workers.protocol.lanes import Lanes
@@ -70,7 +70,6 @@ class Worker(ABC):
         types = {state_type.name: state_type for state_type in program.states()}
         folding: type[Folder | Skipping] = Skipping if skips else Folder
         self._bounds, self._clock = bounds, clock
-        self._window = Window(clock, bounds)
         self._folder = folding(program, types[node.state_type], node.id, bounds)
         self._program = program
         self._accumulates = self.parent is not None and is_accumulating(node, program.accumulating)
@@ -105,7 +104,7 @@ class Worker(ABC):
     def offer(self, message: Message) -> None:
         """Take a message. It is acted upon in `work`, so many messages cost one pass."""
         if isinstance(message, Events):
-            self.mailbox.offer(message.lane, message.batch)
+            self.mailbox.offer(message.lane, message.batch.read_only())
         elif isinstance(message, Frontiers):
             for lane, frontier in message.by_lane:
                 self.mailbox.advance(lane, frontier)

@@ -73,13 +73,13 @@ class HeldOutputs:
     def add(self, number: int, one: Held) -> None:
         """Let an output of an epoch wait. A dead letter is small, and stays in memory."""
         epoch = self._epochs.setdefault(number, _Epoch())
-        if isinstance(one, DeadLetter):
+        if self._bound is None or isinstance(one, DeadLetter):
             epoch.in_memory.append(one)
             return
         values = one.values
         objects = sum(map(getsizeof, values)) if isinstance(values, list) else columns.nbytes(values)
         size = objects + BYTES_PER_ROW * len(one)
-        if epoch.file is None and (self._bound is None or self.bytes_in_memory + size <= self._bound):
+        if epoch.file is None and self.bytes_in_memory + size <= self._bound:
             epoch.in_memory.append(one)
             epoch.size += size
             return

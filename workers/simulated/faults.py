@@ -212,5 +212,6 @@ _SMALL = {
     "most_single_tags": (0, 2),
     "few_lanes": (0, 1),
     "most_remembered": (0, 1),
+    "piece_growth": (1, 2),
 }
 """What is drawn instead: `dense` and `short_stretch` choose between two ways, so they have values beyond all sizes, too."""

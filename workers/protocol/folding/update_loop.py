@@ -113,7 +113,7 @@ class ScalarLoop:
         """Fold events of several batches: event i is row `row[i]` of batch `part[i]`. The rows of a batch are in order."""
         first: dict[int, int] = {}
         cuts: dict[int, EventBatch] = {}
-        for number in np.unique(part).tolist():
+        for number in np.flatnonzero(np.bincount(part)).tolist():
             mine = row[part == number]
             first[number] = int(mine[0])
             cuts[number] = batches[number].cut(first[number], int(mine[-1]) + 1)
@@ -127,7 +127,7 @@ class ScalarLoop:
         )
         state, values, rows = self.fold(state, feed)
         emitted = np.arange(len(part)) if rows is None else rows
-        for number in np.unique(part[emitted]).tolist() if values else ():
+        for number in np.flatnonzero(np.bincount(part[emitted])).tolist():
             mine = np.flatnonzero(part[emitted] == number)
             own = row[emitted[mine]] - first[number]
             outputs.append(OutputBatch.of_rows(cuts[number], columns.take(values, mine), own))
