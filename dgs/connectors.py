@@ -1,6 +1,4 @@
-"""Connectors of your own, which plan.yaml names: sources of rows, sinks of outputs.
-
-The contract of a store of checkpoints is here, too.
+"""Connectors of your own, which plan.yaml names: sources of rows, sinks of outputs, stores of checkpoints.
 
 >>> Source.__module__
 'dgs.workers.sources.custom_source'

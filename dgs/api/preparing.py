@@ -278,6 +278,10 @@ def prepare(request: Request, *, plan: Plan | None = None, max_events: int | Non
         from dgs.workers.sinks.publisher import Publisher
 
         Publisher(config.sinks, request.base_dir, program=program.name)  # refuses classes that are not sinks
+    if config.checkpoint is not None and config.checkpoint.custom is not None:
+        from dgs.workers.checkpoints.custom_store import load_store
+
+        load_store(config.checkpoint.custom, request.base_dir)  # refuses classes that are not stores
     with _placed(request):
         seen = replace(topology(config.streams, machines(config), context), hosts=hosts(config))
     given = plan or _written_plan(request, program, seen.impl_tags())

@@ -85,10 +85,21 @@ class SparkSink(SparkTable):
         return self
 
 
+class CustomStore(Section):
+    """A store of checkpoints of your own: a class that keeps the contract of `dgs.connectors.CheckpointStore`.
+
+    The process that starts the run makes an object, with `args` by keyword.
+    """
+
+    ref: str
+    args: dict[str, Any] = {}
+
+
 class CheckpointConfig(Section):
     """The place and the times of checkpoints. `dir`: default in the run directory. `when`: a function of the state, "file.py:name".
 
-    `every`: how long from one to the next. `keep`: how many are kept. `spark`: a table that has a row for each.
+    `every`: how long from one to the next. `keep`: how many are kept. `spark`: a table that has a row for each. `custom`: a store
+    of your own for the states; `dir` then has only the record of what is committed.
     """
 
     dir: LocalPath | None = None
@@ -96,6 +107,15 @@ class CheckpointConfig(Section):
     keep: Count = Field(default=5, ge=1)
     when: str | None = None
     spark: SparkTable | None = None
+    custom: CustomStore | None = None
+
+    @model_validator(mode="after")
+    def _has_states(self) -> CheckpointConfig:
+        if self.custom is not None and self.spark is not None:
+            raise ValueError(
+                "`custom` and `spark` do not go together: rows of the table are made from states in the directory"
+            )
+        return self
 
 
 class FileSink(Section):

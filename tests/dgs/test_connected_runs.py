@@ -13,7 +13,7 @@ import pytest
 import dgs as library
 from dgs.errors import UserCodeError
 from dgs.job.run_directory import RunDirectory
-from tests.dgs.connecting import PLAN, in_folder, in_rows, reads, with_sinks, write_project
+from tests.dgs.connecting import PLAN, STORE, in_folder, in_rows, reads, with_sinks, write_project
 from tests.dgs.recovering import CHECKPOINT, COUNT, committed, expected, hasten, meanwhile, wait_until
 
 THERE = Path("there")
@@ -72,6 +72,47 @@ def test_stopped_run_resumes_after_the_rows_it_had_read(project, runtime):
     library.resume(THERE, settings={"streams.right.split": 3})
     check_outputs(project, MANY)
     assert any(after != "None" for _, after in reads(project))
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES, indirect=True)
+def test_run_with_a_store_of_its_own_resumes_from_the_state_there(project, runtime):
+    stopped(project, runtime, plan=with_sinks(PLAN + STORE))
+    (newest,) = (project / "states").glob("*/newest")
+    assert newest.stat().st_size > 0
+    reads(project)
+    hasten(project)
+    library.resume(THERE)
+    check_outputs(project, MANY)
+    assert any(after != "None" for _, after in reads(project))
+
+
+def test_run_whose_store_has_lost_its_state_does_not_resume(project, dgs):
+    write_project(project, plan=PLAN + STORE)
+    hasten(project)
+    assert dgs(f"run plan.yaml --run-dir {THERE}").code == 0
+    (newest,) = (project / "states").glob("*/newest")
+    newest.unlink()
+    done = dgs(f"resume {THERE}")
+    assert done.code == 6
+    assert "connectors.py:States: it is empty, but epoch" in done.err
+    assert dgs("run plan.yaml --fresh").code == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("connectors.py:Stats", "connectors.py has no 'Stats'; did you mean 'States'?"),
+        ("connectors.py:Folder", "class Folder has no method `commit`, which a store needs"),
+        ("stores.py:States", "there is no file"),
+    ],
+)
+def test_store_that_cannot_be_loaded_ends_the_command_before_anything_starts(
+    project, dgs, run_dirs, given, said
+):
+    write_project(project, plan=PLAN + STORE.replace("connectors.py:States", given))
+    done = dgs("run plan.yaml")
+    assert (done.code, run_dirs()) == (3, [])
+    assert said in done.err
 
 
 def test_killed_run_goes_on_and_its_sinks_have_each_output_once(project):

@@ -2,7 +2,7 @@
 
 - `saved`: the two kinds of files, states and records. `file_paths`: the paths of outputs in a record.
 - `directory`: lists, verifies and prunes a directory of checkpoints. `directory_store`: the store of a run in such a directory.
-- `memory_store`: the last checkpoint, in memory.
+- `memory_store`: the last checkpoint, in memory. `custom_store`: a store of the user's own.
 """
 
 from dgs.workers.recovery.checkpoint import (

@@ -119,6 +119,10 @@ BEGINNING = ResumePoint(generation=1)
 class CheckpointStore(Protocol):
     """Keeps the checkpoints of one job; one run at a time has it open.
 
+    A plan file names a class: `checkpoint: {custom: {ref: "file.py:Name", args: {...}}}`. The process that started the run makes an
+    object, with `args` by keyword. If the class has a method `for_run(run)`, that is called first, with the id of the run: so a
+    store of several runs can keep them apart. Every checkpoint that it gets has a state.
+
     Laws, which `dgs.testing.check_store` checks (`resume_point` makes what `begin` returns):
 
     - newest: `begin` returns the last committed checkpoint, in any later process.
@@ -133,7 +137,7 @@ class CheckpointStore(Protocol):
     def begin(self) -> ResumePoint:
         """Begin a generation: fence older ones, publish the files of an interrupted commit, and find the newest whole state.
 
-        Raises CheckpointRefusedError (exit 6) if the checkpoints are of another program or version, or nothing valid is left.
+        A user's store has no files to publish: `Checkpoint.files` is empty. Raises CheckpointRefusedError (exit 6) if the checkpoints are of another program or version, or nothing valid is left.
         """
 
     def commit(self, checkpoint: Checkpoint) -> None:

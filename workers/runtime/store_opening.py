@@ -20,7 +20,7 @@ from dgs.errors import InternalError, OutputUnwritableError
 from dgs.errors.hidden_values import masked_data
 from dgs.job.schema import CheckpointConfig, SinkConfig
 from dgs.job.schema_runtime import SINKS_WITHOUT_OPTIONS
-from dgs.model.identity import identity_of, migration
+from dgs.model.identity import Migrate, identity_of, migration
 from dgs.workers.checkpoints.directory_store import DirectoryStore
 from dgs.workers.checkpoints.memory_store import MemoryStore
 from dgs.workers.recovery.checkpoint import CheckpointStore, Publish, ResumePoint, StagedFile, StagedOutput
@@ -47,11 +47,18 @@ def open_directory(job: Job, publish: Publish) -> DirectoryStore:
         base=job.base_dir.absolute(),
         keep=(job.checkpoint or CheckpointConfig()).keep,
         accept_duplicates=job.accepts_duplicates,
-        migrate=migration(job.program),
+        migrate=_migrate_of_directory(job),
         sinks=[
             _described(sink, job.base_dir) for sink in job.sinks if sink.kind not in SINKS_WITHOUT_OPTIONS
         ],
     )
+
+
+def _migrate_of_directory(job: Job) -> Migrate | None:
+    """Return what turns the states in the directory into those of this version: with a store of the user's, none is there."""
+    migrate = migration(job.program)
+    is_elsewhere = job.checkpoint is not None and job.checkpoint.custom is not None
+    return (lambda state, _version: state) if is_elsewhere and migrate is not None else migrate
 
 
 def _described(sink: SinkConfig, base_dir: Path) -> str:
@@ -73,7 +80,26 @@ def opened_store(job: Job, publish: Publish) -> Iterator[tuple[str, CheckpointSt
         known = store.committed() if job.resumes else None
         if known is not None and known.sinks is None:
             adopt(places_of(job))
-        yield store.name_run(resumes=job.resumes), store
+        run = store.name_run(resumes=job.resumes)
+        yield run, _connected(job, run, store)
+
+
+def _connected(job: Job, run: str, directory: DirectoryStore) -> CheckpointStore:
+    """Return the store of `checkpoint: {custom: ...}` over the directory; without that section, the directory."""
+    if job.checkpoint is None or job.checkpoint.custom is None:
+        return directory
+    from dgs.workers.checkpoints.custom_store import ConnectedStore, load_store
+
+    config, base = job.checkpoint.custom, job.base_dir.absolute()
+    return ConnectedStore(
+        load_store(config, base),
+        directory,
+        ref=config.ref,
+        run=run,
+        program=job.program,
+        base=base,
+        migrate=migration(job.program),
+    )
 
 
 class RunStores:
