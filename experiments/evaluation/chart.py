@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-WIDTH, HEIGHT, LEFT, TOP, LEGEND = 460, 280, 64, 24, 270
+WIDTH, HEIGHT, LEFT, TOP, LEGEND = 460, 280, 64, 24, 330
 """Pixels: the size of the plot, the margins at its left and above it, the width of the legend at its right."""
 TICKS = 5
 COLOURS = ("#3f7cac", "#c8553d", "#5b9279", "#a06cd5", "#e8a33d", "#6b705c", "#2a9d8f", "#b5838d")

@@ -7,7 +7,6 @@ is every 10,000, 1,000 or 100 values.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +16,7 @@ from experiments.bench import latency
 from experiments.bench.latency import SECOND, Shape
 from experiments.evaluation.chart import Line
 from experiments.evaluation.finding import Finding
+from experiments.evaluation.scaling import hosts_of_ray
 
 VALUES_A_SECOND = 10_000
 PERCENTILES = (10, 50, 90)
@@ -40,11 +40,7 @@ OF_HEARTBEATS = (5, 10)
 
 def figure10(sweep: Sweep) -> Finding:
     """Measure the latency from when a barrier is due to its output, point by point."""
-    with ExitStack() as stack:
-        if sweep.engine == "ray":
-            from dgs.workers.ray_runtime.cluster import cluster
-
-            stack.enter_context(cluster("local", latency.HOSTS))
+    with hosts_of_ray(latency.HOSTS if sweep.engine == "ray" else 0):
         rows = list(_points(sweep))
     columns = [
         "sweep",

@@ -43,27 +43,26 @@ class Recorded:
     """Millions of events per second of an engine: `automatic` by what its API parallelises, `manual` with synchronisation by hand."""
 
     engine: str
-    package: str | None
     app: str
     automatic: float | None
     manual: float | None = None
 
 
 RECORDED = (
-    Recorded("Flink 2.3, Java", None, "event-window", 5.8),
-    Recorded("Flink 2.3, Java", None, "page-view", 4.7, 6.2),
-    Recorded("Flink 2.3, Java", None, "fraud", 4.2, 7.7),
-    Recorded("PyFlink", "pyflink", "event-window", 0.1),
-    Recorded("Bytewax 0.21", "bytewax", "event-window", 2.4),
-    Recorded("Bytewax 0.21", "bytewax", "page-view", 2.4),
-    Recorded("Bytewax 0.21", "bytewax", "fraud", 2.9),
-    Recorded("Spark 4.3, stateful pandas", "pyspark", "event-window", 1.2),
-    Recorded("Spark 4.3, stateful pandas", "pyspark", "page-view", 0.55),
-    Recorded("Spark 4.3, stateful pandas", "pyspark", "fraud", 0.45),
-    Recorded("Pathway 0.33", "pathway", "event-window", 0.6),
-    Recorded("Pathway 0.33", "pathway", "page-view", 0.001),
-    Recorded("Pathway 0.33", "pathway", "fraud", None),
-    Recorded("Erlang prototype, 2 leaves", None, "event-window", 0.78),
-    Recorded("Erlang prototype, 2 leaves", None, "page-view", 0.82),
-    Recorded("Erlang prototype, 2 leaves", None, "fraud", 0.72),
+    Recorded("Flink 2.3, Java", "event-window", 5.8),
+    Recorded("Flink 2.3, Java", "page-view", 4.7, 6.2),
+    Recorded("Flink 2.3, Java", "fraud", 4.2, 7.7),
+    Recorded("PyFlink", "event-window", 0.1),
+    Recorded("Bytewax 0.21", "event-window", 2.4),
+    Recorded("Bytewax 0.21", "page-view", 2.4),
+    Recorded("Bytewax 0.21", "fraud", 2.9),
+    Recorded("Spark 4.3, stateful pandas", "event-window", 1.2),
+    Recorded("Spark 4.3, stateful pandas", "page-view", 0.55),
+    Recorded("Spark 4.3, stateful pandas", "fraud", 0.45),
+    Recorded("Pathway 0.33", "event-window", 0.6),
+    Recorded("Pathway 0.33", "page-view", 0.001),
+    Recorded("Pathway 0.33", "fraud", None),
+    Recorded("Erlang prototype, 2 leaves", "event-window", 0.78),
+    Recorded("Erlang prototype, 2 leaves", "page-view", 0.82),
+    Recorded("Erlang prototype, 2 leaves", "fraud", 0.72),
 )

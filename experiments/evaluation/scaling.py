@@ -6,6 +6,7 @@ Everything that is predicted comes from `on_nodes`, which tries what the program
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,15 +30,32 @@ NODES_TRIED = (1, 2, 4, 8, 12, 16, 20)
 
 @dataclass(frozen=True)
 class Size:
-    """Dense streams and their events, repetitions, and whether hosts of Ray are measured besides this process."""
+    """Dense streams of the job that is predicted, and the events of each.
+
+    `here`: the dense streams of the one that is measured, since this machine has no use for more leaves; `repetitions`: of that;
+    `uses_ray`: measure host processes of Ray instead of this process.
+    """
 
     streams: int = 20
     events: int = 30_000
-    repetitions: int = 5
+    here: int = 4
+    repetitions: int = 3
     uses_ray: bool = True
 
 
-QUICK = Size(streams=4, events=30_000, repetitions=1, uses_ray=False)
+QUICK = Size(streams=4, repetitions=1, uses_ray=False)
+
+
+@contextmanager
+def hosts_of_ray(count: int) -> Iterator[None]:
+    """Start Ray once for all runs, if there is a host to start."""
+    if not count:
+        yield
+        return
+    from dgs.workers.ray_runtime.cluster import cluster
+
+    with cluster("local", count):
+        yield
 
 
 def scalar_job(app: Application, *, plan: Plan | None = None) -> Prepared:
@@ -70,7 +88,7 @@ def on_nodes(app: str, prepared: Prepared, nodes: Sequence[int], costs: Costs) -
 
 def on_this_machine(name: str, size: Size) -> Iterator[dict[str, Any]]:
     """Yield the medians of the scalar program on one host process and, with Ray, on two."""
-    app = application(name, events=size.events, streams=size.streams)
+    app = application(name, events=size.events, streams=size.here)
     places = [("ray", 1), ("ray", 2)] if size.uses_ray else [("local", 1)]
     group = [
         runtime(
@@ -91,9 +109,10 @@ def on_this_machine(name: str, size: Size) -> Iterator[dict[str, Any]]:
 
 def figure8(size: Size) -> Finding:
     """Measure and predict the maximum throughput of the three applications over 1 to 20 nodes (Figure 8)."""
+    with hosts_of_ray(2 if size.uses_ray else 0):
+        here = {name: list(on_this_machine(name, size)) for name in APPS}
     rows: list[dict[str, Any]] = []
-    for name in APPS:
-        known = list(on_this_machine(name, size))
+    for name, known in here.items():
         prepared = scalar_job(application(name, events=size.events, streams=size.streams))
         guessed = on_nodes(name, prepared, NODES_TRIED, costs_of(prepared))
         for group in (known, guessed):

@@ -44,8 +44,6 @@ LABEL = "label"
 ROWS_AT_ONCE = 256
 """Connections whose products are computed at once: about a megabyte for 34 features."""
 
-FIRST = np.zeros(1, dtype=np.intp)
-
 Floats = npt.NDArray[np.float64]
 Totals = dict[str, npt.NDArray[np.int64]]
 """By itemset: the number of connections, the number with products, then the sums of features, products and squared products."""
@@ -86,12 +84,9 @@ class OutlierDetection(dgs.Program):
             return self._with_connections(state, np.array([event.ts]), _as_columns([event.payload]))
         _, totals, scores, candidates = state
         model = scores, self.bounds(totals)
-        judged = [
-            (one, int(self._points(model[1], [(one[2], FIRST)], _as_column(one))[0])) for one in candidates
-        ]
         outliers = [
             {"ts": ts, "label": label, "score": score}
-            for (ts, label, _, _), score in judged
+            for (ts, label, _, _), score in zip(candidates, self._judged(model[1], candidates), strict=True)
             if self.is_outlier(score, scores)
         ]
         emit({"scored": scores[1], "candidates": len(candidates), "outliers": outliers})
@@ -167,6 +162,16 @@ class OutlierDetection(dgs.Program):
         ]
         scores = total + int(points.sum()), scored + len(points)
         return model, totals, scores, sorted([*candidates, *found]) if found else candidates
+
+    def _judged(self, bounds: Bounds, candidates: list[Candidate]) -> list[int]:
+        """Return the scores of candidates by new bounds."""
+        rows: dict[Categories, list[int]] = {}
+        for row, candidate in enumerate(candidates):
+            rows.setdefault(candidate[2], []).append(row)
+        alike = [(categories, np.array(some, dtype=np.intp)) for categories, some in rows.items()]
+        features = np.array([candidate[3] for candidate in candidates], dtype=np.float64)
+        scores: list[int] = self._points(bounds, alike, features.T).tolist() if candidates else []
+        return scores
 
     def _points(
         self, bounds: Bounds, alike: list[Alike], features: Floats, totals: Totals | None = None
@@ -248,10 +253,6 @@ def _candidate(
 ) -> Candidate:
     label = columns.to_list(columns.cut(batch[LABEL], row, row + 1))[0]
     return int(ts[row]), label, categories, tuple(map(int, features[:, row].tolist()))
-
-
-def _as_column(candidate: Candidate) -> Floats:
-    return np.array(candidate[3], dtype=np.float64)[:, np.newaxis]
 
 
 def _added(left: Totals, right: Totals) -> Totals:
