@@ -23,7 +23,9 @@ Seed = Annotated[int | None, typer.Option("--seed", min=0, metavar="N", help="Ru
 FaultNames = Annotated[
     str,
     typer.Option(
-        "--faults", metavar="KINDS", help="crash, disk, network, user, odd, slow, bounds; all or none."
+        "--faults",
+        metavar="KINDS",
+        help="crash, disk, network, user, odd, slow, bounds, exit, sinks, live, clock; all or none.",
     ),
 ]
 MaxEvents = Annotated[

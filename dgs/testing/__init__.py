@@ -63,7 +63,7 @@ def simulate(
     """Run a program under random plans, delivery orders and faults; compare every run with the sequential program.
 
     `streams`: as for `dgs.run`. `seeds`: their number, or the seeds. `faults`: kinds separated by commas (crash, disk, network,
-    user, odd, slow, bounds), `all` or `none`. `tolerance`: the allowed difference of floats. Returns a tally. Raises SimulationFailed, an
+    user, odd, slow, bounds, exit, sinks, live, clock), `all` or `none`. `tolerance`: the allowed difference of floats. Returns a tally. Raises SimulationFailed, an
     AssertionError with the seed, the smallest failing input found and the end of the story; UsageError for unknown faults.
     """
     from dgs.workers.simulated.campaign import simulate_seeds

@@ -17,7 +17,7 @@
 >>> hits = EventBatch.of("hits", rank=0, tags=[HIT("a"), HIT("b")], codes=[0, 1, 0], ts=[1, 2, 5])
 >>> asks = EventBatch.of("asks", rank=1, tags=[ASK("a")], ts=[3, 9])
 >>> case = Case(Hits(), {"hits": [hits], "asks": [asks]})
->>> run = case.check(seed=4, kinds=fault_kinds("all"))
+>>> run = case.check(seed=4, kinds=fault_kinds("crash,disk,network"))
 >>> run.is_complete, sorted(run.values())
 (True, [1, 2])
 """
@@ -26,11 +26,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from dgs import codec
-from dgs.errors import DgsError
+from dgs.errors import DgsError, OutOfOrderError
 from dgs.model.events import EventBatch
 from dgs.model.program import Program
 from dgs.model.tag_sets import TagSet
@@ -40,8 +40,9 @@ from dgs.workers.simulated.faults import KINDS, Faults, fault_kinds
 from dgs.workers.simulated.layout import Layout, impl_streams
 from dgs.workers.simulated.oracles import Truth, out_of_order, went_back, wrong_outputs, wrong_state
 from dgs.workers.simulated.result import Simulated
-from dgs.workers.simulated.simulation import Simulation
+from dgs.workers.simulated.simulation import OnError, Simulation
 from dgs.workers.simulated.sources import BLOCK
+from dgs.workers.simulated.user_code import Poison, with_fuse
 
 __all__ = ["Case", "WrongRunError", "fault_kinds"]
 
@@ -76,6 +77,7 @@ class Case:
 
     `tags`: the possible tags of each stream (default: those of its events). `layout`: the plan of all generations; None: each has
     a random one. `tolerance`: the allowed difference of floats. `validates`: hosts and workers check themselves after every step.
+    `skips`: events at which `update` raises are left out.
     """
 
     program: Program
@@ -84,15 +86,17 @@ class Case:
     layout: Layout | None = None
     tolerance: float | None = None
     validates: bool = False
+    skips: bool = False
+    _layouts: dict[int, Layout] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def truth(self) -> Truth:
         """The outcome of the sequential program. Raises UserCodeError if that raises."""
-        return Truth(self.program, list(self.streams.values()), tolerance=self.tolerance)
+        return self._truth_of(self.streams)
 
-    @cached_property
-    def _layouts(self) -> dict[int, Layout]:
-        return {}
+    def _truth_of(self, streams: Mapping[str, Sequence[EventBatch]]) -> Truth:
+        on_error: OnError = "skip" if self.skips else "stop"
+        return Truth(self.program, list(streams.values()), tolerance=self.tolerance, on_error=on_error)
 
     def layout_of(self, rnd: random.Random) -> Layout:
         """Return the plan of a generation, with the splits of its streams."""
@@ -133,7 +137,13 @@ class Case:
 
     def check_with(self, seed: int, faults: Faults) -> Simulated:
         """Run the program under these faults."""
-        _ = self.truth.outputs
+        if faults.poison:
+            poisoned = replace(self, program=with_fuse(self.program, Poison(seed, faults.poison)), skips=True)
+            return poisoned._run(seed, faults)  # noqa: SLF001 - another case of ours
+        return self._run(seed, faults)
+
+    def _run(self, seed: int, faults: Faults) -> Simulated:
+        _ = self.truth.outputs if not faults.live else None
         bound = SMALL_BUFFER if seed % 3 == 0 else None
         simulation = Simulation(
             self.program,
@@ -142,10 +152,16 @@ class Case:
             seed=seed,
             buffer_bytes=bound,
             faults=faults,
+            on_error="skip" if self.skips else "stop",
             validates=self.validates,
         )
         try:
             run = simulation.run()
+        except OutOfOrderError as error:
+            if simulation.live is None or not simulation.live.has_disorder():
+                raise WrongRunError([str(error)], simulation.result, faults) from error
+            run = simulation.result  # it has failed because of a row that came too late
+            run.is_refused = True
         except DgsError as error:
             problem = f"{type(error).__name__}: {error}"
             raise WrongRunError([problem], simulation.result, faults) from error
@@ -155,7 +171,7 @@ class Case:
 
     def problems(self, run: Simulated) -> Iterator[str]:
         """Yield what is wrong with a run."""
-        truth = self.truth
+        truth = self.truth if run.streams is None else self._truth_of(run.streams)
         yield from run.problems
         yield from wrong_outputs(truth, run.outputs, is_whole=not run.is_refused)
         yield from out_of_order(run.outputs, block=BLOCK, splits=COMMON_SPLITS)
@@ -166,23 +182,23 @@ class Case:
                 yield from wrong_state(
                     truth, f"checkpoint {checkpoint.epoch}", checkpoint.state, checkpoint.positions
                 )
-        yield from self._backward_positions(run)
+        yield from self._backward_positions(truth, run)
         if run.is_complete and not truth.is_same(codec.encode(run.state), truth.state):
             yield "the final state differs from that of the sequential program"
         most = CALM_STEPS + CALM_STEPS_PER_EVENT * len(truth.events)
         if run.calm_steps > most:
             yield f"{run.calm_steps} steps after the last fault are more than {most}"
 
-    def _backward_positions(self, run: Simulated) -> Iterator[str]:
+    def _backward_positions(self, truth: Truth, run: Simulated) -> Iterator[str]:
         """Yield positions that go back, between two commits of a generation or between the starts of two generations."""
         ends = [*(count for count, _ in run.begun[1:]), len(run.commits)]
         for (first, point), end in zip(run.begun, ends, strict=False):
             before = point.positions
             for checkpoint in run.commits[first:end]:
-                yield from went_back(self.truth, f"epoch {checkpoint.epoch}", before, checkpoint.positions)
+                yield from went_back(truth, f"epoch {checkpoint.epoch}", before, checkpoint.positions)
                 before = checkpoint.positions
         for (_, one), (_, other) in zip(run.begun, run.begun[1:], strict=False):
-            yield from went_back(self.truth, f"generation {other.generation}", one.committed, other.committed)
+            yield from went_back(truth, f"generation {other.generation}", one.committed, other.committed)
 
 
 def faults_of(seed: int, kinds: tuple[str, ...] = KINDS) -> Faults:

@@ -93,17 +93,24 @@ class AsWritten(SimulatedDisk):
 
 
 class DirectoryStorage:
-    """The real store on a simulated disk."""
+    """The real store on a simulated disk. `sinks`: the descriptions of those with which the next process is started."""
 
     def __init__(self, identity: ProgramIdentity, faults: Faults, rnd: random.Random) -> None:
         self._identity, self._faults, self._random = identity, faults, rnd
         self._keep = rnd.choice([1, 2, 3, 5])
+        self.sinks: tuple[str, ...] = ()
         self.disk = PromisedDisk(rnd, faults.disk or DiskFaults())
 
     def open(self, publish: Publish) -> CheckpointStore:
         """Return the store for another generation."""
         return DirectoryStore(
-            FOLDER, self.disk, identity=self._identity, publish=publish, keep=self._keep, clock=lambda: 0
+            FOLDER,
+            self.disk,
+            identity=self._identity,
+            publish=publish,
+            keep=self._keep,
+            sinks=self.sinks,
+            clock=lambda: 0,
         )
 
     def threaten(self) -> None:

@@ -20,13 +20,17 @@ from dgs.errors import UsageError
 from dgs.workers.protocol.bounds import BOUNDS, Bounds
 from dgs.workers.simulated.disk import DiskFaults
 
-KINDS = ("crash", "disk", "network", "user", "odd", "slow", "bounds")
+KINDS = ("crash", "disk", "network", "user", "odd", "slow", "bounds", "exit", "sinks", "live", "clock")
 """`odd`: no faults, but legal paths that are rarely taken (buggify): tiny buffers, repeated heartbeats, many snapshots at once.
 `bounds`: neither; the numbers by which the protocol chooses between ways that give the same outputs are small."""
 
 
 class CrashedError(Exception):
     """The process is killed here."""
+
+
+class HostKilledError(CrashedError):
+    """A host is killed in the middle of a step, so it cannot go on as if nothing were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,11 @@ class Faults:
     do not get their names. User: `raises`, that the user's code raises. Odd: `oddity`, for every legal but rare path.
     Slow: `slow_sinks`, a chance per batch of outputs and per staged epoch; `slow_stores`, a chance per commit.
     Bounds: `bounds`, those of workers and hosts; `snapshots`: that a checkpoint is asked for.
+    Exit: `exits`, that the user's code raises SystemExit or KeyboardInterrupt; `poison`: the share of events at which it always does,
+    in a run with `on_error: skip`, in which it raises nothing else.
+    Sinks: `other_sinks`, a chance per process that the run is resumed with another sink than its own, or that this has lost its table.
+    Live: `live`, the chance of each stream that its rows arrive over time, out of order and with heartbeats. Clock: `jumps`, that the
+    clock on the wall jumps, which decides when heartbeats of live streams come.
 
     `until`: the step at which all faults stop (liveness mode), None if they never do (safety mode).
     """
@@ -68,6 +77,11 @@ class Faults:
     slow_stores: float = 0.0
     bounds: Bounds = BOUNDS
     snapshots: float = 0.02
+    exits: int = 0
+    poison: float = 0.0
+    other_sinks: float = 0.0
+    live: float = 0.0
+    jumps: float = 0.0
     until: int | None = None
 
     @classmethod
@@ -81,6 +95,8 @@ class Faults:
             # A lock keeps two real drivers apart. Simulated drivers have no lock, so the record must do it, and must be
             # readable.
             faults = replace(faults, zombie_chance=0.0)
+        if faults.jumps and "live" not in kinds:
+            faults = replace(faults, live=1.0)
         return faults
 
     def simpler(self) -> list[Faults]:
@@ -177,6 +193,22 @@ def _slow(rnd: random.Random) -> dict[str, Any]:
     return {"slow_sinks": rnd.choice([0.0, 0.0, 0.1, 0.5]), "slow_stores": rnd.choice([0.0, 0.0, 0.2, 0.7])}
 
 
+def _exit(rnd: random.Random) -> dict[str, Any]:
+    return {"exits": rnd.choice([0, 0, 1, 2]), "poison": rnd.choice([0.0, 0.0, 0.0, 0.1, 0.4])}
+
+
+def _sinks(rnd: random.Random) -> dict[str, Any]:
+    return {"other_sinks": rnd.choice([0.0, 0.0, 0.2, 0.6])}
+
+
+def _live(rnd: random.Random) -> dict[str, Any]:
+    return {"live": rnd.choice([0.0, 0.0, 0.0, 0.5, 1.0])}
+
+
+def _clock(rnd: random.Random) -> dict[str, Any]:
+    return {"jumps": rnd.choice([0.0, 0.01, 0.1])}
+
+
 _DRAW: dict[str, Callable[[random.Random], dict[str, Any]]] = {
     "crash": _crash,
     "disk": _disk,
@@ -186,6 +218,10 @@ _DRAW: dict[str, Callable[[random.Random], dict[str, Any]]] = {
     "until": _until,
     "slow": _slow,
     "bounds": _bounds,
+    "exit": _exit,
+    "sinks": _sinks,
+    "live": _live,
+    "clock": _clock,
 }
 """In the order of drawing. New ones come last, so that the other faults of a seed do not change."""
 

@@ -7,6 +7,7 @@ and the outputs that sinks have accepted.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -64,6 +65,9 @@ class Generation:
             hosts=hosts,
             point=point.positions,
             is_odd=world.is_odd,
+            live=world.live,
+            about=point.sources,
+            object_to=world.object_to,
         )
         self.sources.silence_some(world.faults.muting, world.now)
         self._hosts = [self._make_host(index, hosts) for index in range(hosts)]
@@ -191,7 +195,7 @@ class Generation:
                 self.world.object_to(problem)
         batches, frontier = self.sources.read(where)
         if frontier == END:
-            self.outputs.ended(index, stream, self.sources.end(stream))
+            self.outputs.ended(index, stream, self.sources.end(where))
         host.ingest(stream, batches, frontier)
         self._stale[index] = None
         self._validate(host)
@@ -206,7 +210,7 @@ class Generation:
                 report = self.outputs.close_epoch(host.index, worker, effect.epoch)
                 if report is not None:
                     host.story.says(f"has staged epoch {effect.epoch}")
-                    self.driver.send(host.index, report)
+                    self.driver.send(host.index, replace(report, sources=self.sources.described(host.index)))
             else:
                 self._snapshot(host.index, effect)
         for target, frame in host.frames():
@@ -218,7 +222,7 @@ class Generation:
     def _snapshot(self, host: int, snapshot: Snapshot) -> None:
         state = codec.encode(snapshot.state, keeps_order=True)
         positions = Positions.of(self._lanes.all, snapshot.positions, self.layout.splits, BLOCK)
-        self.world.saw_snapshot(state, positions.over(self.point.positions))
+        self.world.saw_snapshot(self.point.generation, state, positions.over(self.point.positions))
         self.driver.send(host, RootReport(snapshot.epoch, state, snapshot.positions, snapshot.is_final))
 
     def _deliver(self, edge: tuple[int, int], frame: bytes) -> None:

@@ -25,6 +25,9 @@ ZOMBIE_CHANCE = 0.2
 STRAY_CHANCE = 0.1
 MOST_STRAYS = 5
 
+MOST_STARTS = 10
+"""So many processes of a run may find another sink than its own."""
+
 LONGEST_DELAY = 50
 """The most steps for which a delayed edge delivers no frame."""
 
@@ -65,6 +68,33 @@ class Stops:
         self._left -= 1
         self._stop.end()
         return True
+
+
+class Starts:
+    """How processes of a run are started: with its sink, with another one, or with one that has lost its table.
+
+    `home`: the name of the run's sink. Only a run that has committed nothing may go on with another one. `count`: of processes.
+    """
+
+    def __init__(self, rnd: random.Random, *, has_tables: bool) -> None:
+        self._random, self._has_tables = rnd, has_tables
+        self.home = self.place = "sink 0"
+        self.is_emptied = False
+        self.count = 0
+
+    @property
+    def is_as_before(self) -> bool:
+        """Whether the process has found the sink that the run has left."""
+        return self.place == self.home and not self.is_emptied
+
+    def next(self, chance: float) -> None:
+        """Draw the sink of the next process. `chance`: that it is not as the run has left it."""
+        self.count += 1
+        self.place, self.is_emptied = self.home, False
+        if self.count <= MOST_STARTS and self._random.random() < chance:
+            self.is_emptied = self._has_tables and self._random.random() < 0.5  # noqa: PLR2004 - as often as not
+            if not self.is_emptied:
+                self.place = f"sink {self.count}"
 
 
 class Remains:

@@ -20,9 +20,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from dgs.model.tags import Tag
 from dgs.model.user_code import shown
 from dgs.semantics import sequential
 from dgs.semantics.comparison import compare
+from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.recovery.positions import Layer, Positions, declared
 
 
@@ -54,22 +55,35 @@ class Truth:
     """The outcome of the sequential program. `tolerance`: the allowed difference of floats, see dgs.semantics.comparison."""
 
     def __init__(
-        self, program: Program, streams: Sequence[Sequence[EventBatch]], *, tolerance: float | None = None
+        self,
+        program: Program,
+        streams: Sequence[Sequence[EventBatch]],
+        *,
+        tolerance: float | None = None,
+        on_error: Literal["stop", "skip"] = "stop",
     ) -> None:
         self._program, self._streams, self.tolerance = program, streams, tolerance
+        self._on_error = on_error
         self._folds: dict[tuple[int, ...], bytes] = {}
 
     @cached_property
     def _run(self) -> sequential.SequentialRun:
-        return sequential.run(self._program, self._streams)
+        return sequential.run(self._program, self._streams, on_error=self._on_error)
 
     @cached_property
     def outputs(self) -> dict[OutputId, tuple[Tag, Any]]:
-        """The tag and value of every output, by its id."""
-        return {
-            OutputId(*output.key[:3], output.index): (output.tag, output.value)
+        """The tag and value of every output, by its id. The dead letter of a skipped event is its only output."""
+        letters = {letter.identity: letter for letter in self._run.skipped}
+        skipped = (
+            (OutputId(*key[:3], 0), (event.tag, without_worker(letters[event.stream, event.ts, key.seq])))
+            for key, event in self.events
+            if (event.stream, event.ts, key.seq) in letters
+        )
+        made = (
+            (OutputId(*output.key[:3], output.index), (output.tag, output.value))
             for output in self._run.outputs
-        }
+        )
+        return dict([*made, *skipped])
 
     @cached_property
     def state(self) -> bytes:
@@ -80,6 +94,10 @@ class Truth:
     def events(self) -> list[tuple[OrderKey, Event]]:
         """All events in their order."""
         return list(sequential.merge(self._streams))
+
+    @cached_property
+    def _skipped(self) -> set[tuple[str, int, int]]:
+        return {letter.identity for letter in self._run.skipped}
 
     def below(self, positions: Positions) -> tuple[int, ...]:
         """Return the events below their positions, as numbers in the total order."""
@@ -94,8 +112,9 @@ class Truth:
         below = self.below(positions)
         if below not in self._folds:
             state, update = self._program.init(), self._program.states()[0].update
-            for number in below:
-                state = update(state, self.events[number][1], _ignored)
+            for key, event in map(self.events.__getitem__, below):
+                if (event.stream, event.ts, key.seq) not in self._skipped:
+                    state = update(state, event, _ignored)
             self._folds[below] = codec.encode(state)
         return self._folds[below]
 
@@ -152,7 +171,9 @@ def out_of_order(outputs: Iterable[OutputBatch], *, block: int, splits: int) -> 
     """
     last: dict[tuple[str, Tag, int], OutputId] = {}
     for batch in outputs:
-        for one, tag, _ in output_rows(batch):
+        for one, tag, value in output_rows(batch):
+            if isinstance(value, DeadLetter):  # they have files of their own
+                continue
             which = (declared(batch.stream)[0], tag, one.seq // block % splits)
             if which in last and one < last[which]:
                 yield f"{one} came after {last[which]}, both of tag {tag!r}"
@@ -199,7 +220,12 @@ def output_rows(batch: OutputBatch) -> Iterator[tuple[OutputId, Tag, Any]]:
     """Yield the id, tag and value of every output of a batch."""
     columns = zip(batch.ts.tolist(), np.asarray(batch.seq).tolist(), batch.index.tolist(), strict=True)
     ids = (OutputId(ts, batch.rank, seq, index) for ts, seq, index in columns)
-    yield from zip(ids, batch.tag_list(), batch.to_list(), strict=True)
+    yield from zip(ids, batch.tag_list(), map(without_worker, batch.to_list()), strict=True)
+
+
+def without_worker(value: Any) -> Any:
+    """Return a dead letter without the worker that wrote it, which depends on the plan, and any other value unchanged."""
+    return replace(value, worker="") if isinstance(value, DeadLetter) else value
 
 
 def _ignored(*_: Any) -> None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dgs.model.events import EventBatch
 from dgs.model.outputs import OutputBatch
 from dgs.workers.checkpoints import Checkpoint, ResumePoint
 from dgs.workers.protocol.story import MOST_NOTES, Log
@@ -29,7 +30,7 @@ class Simulated:
     snapshot on the way. `commits`: the durable checkpoints. `begun`: for each generation, the number of commits before it and its
     point. `ends`: counts of the reasons why generations ended. `problems`: broken promises. `state`: the final state.
     `calm_steps`: the steps after the last fault. `is_refused`: the checkpoints were damaged beyond the promise. `trace`: a line
-    per step. `log`: the latest notes, see `story`.
+    per step. `streams`: the events of each stream, if heartbeats have decided which these are. `log`: the latest notes, see `story`.
     """
 
     outputs: list[OutputBatch] = field(default_factory=list)
@@ -45,6 +46,7 @@ class Simulated:
     crashes: int = 0
     is_complete: bool = False
     is_refused: bool = False
+    streams: Mapping[str, Sequence[EventBatch]] | None = None
     trace: list[str] = field(default_factory=list)
     log: Log = field(default_factory=lambda: deque(maxlen=MOST_NOTES))
 

@@ -19,20 +19,24 @@ from dgs.errors import (
     FrameGapError,
     InternalError,
     OutputUnwritableError,
+    SinkChangedError,
     StalledError,
     UserCodeError,
 )
 from dgs.model.events import EventBatch
 from dgs.model.program import Program
+from dgs.model.user_code import is_interrupt
 from dgs.planner.plan import Plan
 from dgs.workers.checkpoints import CheckpointStore, ResumePoint
+from dgs.workers.checkpoints.directory_store import DirectoryStore
 from dgs.workers.recovery.checkpoint import Publish
 from dgs.workers.simulated.disk import SimulatedCrash
-from dgs.workers.simulated.faults import NO_FAULTS, CrashedError, Faults
+from dgs.workers.simulated.faults import NO_FAULTS, CrashedError, Faults, HostKilledError
 from dgs.workers.simulated.generation import Generation
 from dgs.workers.simulated.layout import Layout
-from dgs.workers.simulated.mishaps import Remains, Stops, strikes
+from dgs.workers.simulated.mishaps import Remains, Starts, Stops, strikes
 from dgs.workers.simulated.result import Simulated
+from dgs.workers.simulated.user_code import EXITS
 from dgs.workers.simulated.world import World
 
 __all__ = ["Layouts", "OnError", "Simulated", "Simulation", "simulate"]
@@ -87,16 +91,29 @@ class Simulation(World):
             skips=on_error == "skip",
             validates=validates,
         )
-        self._raises = faults.raises
+        exits = [EXITS[(seed + number) % len(EXITS)] for number in range(faults.exits)]
+        self._mistakes: list[BaseException | None] = [*exits, *[None] * faults.raises]
+        if self.skips:  # `update` that raises would be skipped, and nobody could say at which event
+            self._mistakes.clear()
         self._stops = Stops(self.random, faults.stops)
         self._layout = plan if callable(plan) else lambda _: Layout(plan)
         self._remains = Remains(self.random, self.fuse)
         self._open = store or self.storage.open
         self._store: CheckpointStore | None = None
+        self._run = ""
+        self._starts = Starts(self.random, has_tables=not self.is_transactional)
         self._calm_since: int | None = None
 
     def run(self, most_steps: int = 10**6) -> Simulated:
         """Run to the end. Raises StalledError if nothing can move, or after `most_steps`, before the program is done."""
+        try:
+            return self._run_to_the_end(most_steps)
+        finally:
+            self.result.outputs = self.visible
+            if self.live is not None:
+                self.result.streams = self.live.decided(self.streams)
+
+    def _run_to_the_end(self, most_steps: int) -> Simulated:
         result = self.result
         while not result.is_complete:
             begun = self._begin()
@@ -109,8 +126,8 @@ class Simulation(World):
             layout = self._layout(self.random)
             result.layouts.append(layout)
             generation = Generation(self, layout, store, point)
-            if self._raises and self.random.random() < 0.5:  # noqa: PLR2004 - as often as not
-                self.fuse.light(self.random.randint(1, MOST_CALLS))
+            if self._mistakes and self.random.random() < 0.5:  # noqa: PLR2004 - as often as not
+                self.fuse.light(self.random.randint(1, MOST_CALLS), self._mistakes[-1])
             try:
                 self._drive(generation, most_steps)
             except (CrashedError, FrameGapError, SimulatedCrash) as error:
@@ -120,8 +137,12 @@ class Simulation(World):
             except UserCodeError:
                 if not self.fuse.has_gone_off():
                     raise
-                self._raises -= 1
-                self._end("user code raised")
+                self._end("user code raised" if self._mistakes.pop() is None else "user code raised an exit")
+            except (SystemExit, KeyboardInterrupt) as error:
+                if is_interrupt(error):
+                    raise
+                self.object_to(f"{error!r} of user code has become no user error: it ends the process")
+                break
         self._look_at_the_disk()
         result.calm_steps = 0 if self._calm_since is None else result.steps - self._calm_since
         return result
@@ -132,19 +153,23 @@ class Simulation(World):
             self._look_at_the_disk()
             self.storage.threaten()
             is_beyond = self.storage.is_beyond_promise()
-            if self._store is None:
-                self._store = self._open(self.publish)
             try:
-                point = self._store.begin()
+                store = self._store or self._started()
+                point = store.begin()
+                self._enter(point)
             except (CrashedError, SimulatedCrash):
                 self.result.crashes += 1
                 self._end("crashed at the start", is_gone=True)
             except OutputUnwritableError:
                 self._end("outputs not published at the start")
+            except SinkChangedError:
+                self._end("refused a sink that has lost its table", is_gone=True)
+                self.restore_table()
             except CheckpointRefusedError:
                 if self.storage.is_beyond_promise():
                     return None
-                self._end("refused for a while", is_gone=True)
+                is_other = self._starts.place != self._starts.home
+                self._end("refused another sink" if is_other else "refused for a while", is_gone=True)
             else:
                 if is_beyond:
                     self.object_to(
@@ -155,7 +180,30 @@ class Simulation(World):
                         f"epoch {self.acknowledged} was committed, and {point.epoch} is the last that is"
                     )
                 self.result.begun.append((len(self.result.commits), point))
-                return self._store, point
+                return store, point
+
+    def _started(self) -> CheckpointStore:
+        """Start a process, and return the store that it opens. Raises CheckpointRefusedError, CrashedError, SimulatedCrash."""
+        starts = self._starts
+        if self.faults.other_sinks or starts.count:
+            starts.next(self.faults.other_sinks)
+            self.storage.sinks = (starts.place,)
+        self._store = self._open(self.publish)
+        if isinstance(self._store, DirectoryStore):
+            self._run = self._store.name_run(resumes=starts.count > 1, run=f"run {starts.count}")
+        return self._store
+
+    def _enter(self, point: ResumePoint) -> None:
+        """Let a generation write to the sink of its process, if sinks have identities. Raises SinkChangedError."""
+        starts, has_committed = self._starts, point.epoch > 0
+        if not starts.count:
+            return
+        if starts.is_emptied:
+            self.lose_table()
+        self.enter(starts.place, self._run, generation=point.generation, continues=has_committed)
+        if has_committed and not starts.is_as_before:
+            self.object_to(f"goes on from epoch {point.epoch} with a sink that has none of its outputs")
+        starts.home, starts.is_emptied = starts.place, False
 
     def _look_at_the_disk(self) -> None:
         """Report damage on the disk that no fault has caused."""
@@ -209,7 +257,7 @@ class Simulation(World):
         self.says("no more faults")
         self.faults = replace(NO_FAULTS, until=None)
         self._calm_since = self.now
-        self._raises = 0
+        self._mistakes.clear()
         self._stops.forget_all()
         self.fuse.put_out()
         self.storage.heal()
@@ -218,6 +266,8 @@ class Simulation(World):
 
     def _strikes(self, generation: Generation) -> bool:
         """Perhaps let a fault strike; return whether it took the place of a step."""
+        if self.live is not None and self.random.random() < self.faults.jumps:
+            self.says(f"the clock jumps by {self.live.clocks.jump(self.random)} ns")
         return strikes(
             self.random,
             self.faults,
@@ -230,7 +280,7 @@ class Simulation(World):
     def _crash(self, generation: Generation, why: str) -> None:
         """Drop the generation, unless it goes on as a zombie."""
         self.result.crashes += 1
-        is_zombie = self._remains.leave(generation, self.faults)
+        is_zombie = why != HostKilledError.__name__ and self._remains.leave(generation, self.faults)
         is_host = why == FrameGapError.__name__ or self.random.random() < 0.5  # noqa: PLR2004 - or the driver, too
         self._end(why, is_gone=is_zombie or why == SimulatedCrash.__name__ or not is_host)
 

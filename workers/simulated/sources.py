@@ -8,14 +8,15 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from dgs.model.events import EventBatch
 from dgs.model.order import BEGIN, END, OrderKey, after_event, after_heartbeat
 from dgs.workers.recovery.dealing import dealt
 from dgs.workers.recovery.positions import Positions
+from dgs.workers.simulated.live import BLOCK, LiveFeed, LiveStreams, Reading
 
-BLOCK = 2
-"""Rows per block of a split stream. It is small because streams are short."""
+__all__ = ["BLOCK", "Prepared", "Reading", "Sources", "Where"]
 
 FOR_EVER = 2**60
 """A step that never comes, for a wait until nothing else can move."""
@@ -26,11 +27,31 @@ LONGEST_SILENCE = 300
 Where = tuple[int, str]
 """A host, and a declared stream that it reads."""
 
-Reading = tuple[list[EventBatch], OrderKey]
+
+class Prepared:
+    """A stream as one host reads it, in readings that are known beforehand. `end`: the key after its last event."""
+
+    wait = 0.0
+
+    def __init__(self, readings: Iterator[Reading], end: OrderKey) -> None:
+        self._left, self.end = deque(readings), end
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether everything has been read."""
+        return not self._left
+
+    def has_more(self) -> bool:
+        """Return whether there is something to read."""
+        return bool(self._left)
+
+    def read(self) -> Reading:
+        """Return the next reading."""
+        return self._left.popleft()
 
 
 class Sources:
-    """The remaining events, by host and stream. `wanted`: the implementation streams of each."""
+    """The remaining events, by host and stream. `wanted`: the implementation streams of each. `live`: the streams that are live."""
 
     def __init__(
         self,
@@ -41,16 +62,35 @@ class Sources:
         hosts: int,
         point: Positions,
         is_odd: Callable[[], bool],
+        live: LiveStreams | None = None,
+        about: Mapping[str, Any] | None = None,
+        object_to: Callable[[str], None] = print,
     ) -> None:
         self._random, self._streams, self._point, self._is_odd = rnd, streams, point, is_odd
         self.wanted: dict[Where, set[str]] = {}
         for stream in streams:
             for impl in impl_streams(stream):
                 self.wanted.setdefault((rnd.randrange(hosts), stream), set()).add(impl)
-        self._feeds = {
-            (host, stream): deque(self._readings(stream, impl_streams(stream), wanted))
-            for (host, stream), wanted in self.wanted.items()
-        }
+        self._clocks = None if live is None else live.clocks
+        self._live: dict[Where, LiveFeed] = {}
+        self._feeds: dict[Where, Prepared | LiveFeed] = {}
+        for where, wanted in self.wanted.items():
+            name, splits = where[1], impl_streams(where[1])
+            if live is None or name not in live.streams:
+                self._feeds[where] = Prepared(self._readings(name, splits, wanted), self._end(name))
+            else:
+                known = (about or {}).get(name)
+                feed = LiveFeed(
+                    live,
+                    name,
+                    rnd,
+                    impl=splits,
+                    wanted=wanted,
+                    point=point,
+                    about=known,
+                    object_to=object_to,
+                )
+                self._feeds[where] = self._live[where] = feed
         self._mute: dict[Where, int] = {}
 
     def _readings(self, stream: str, impl: tuple[str, ...], wanted: set[str]) -> Iterator[Reading]:
@@ -82,13 +122,22 @@ class Sources:
         rnd = self._random
         for where in self.all if chance else ():
             if rnd.random() < chance:
-                is_short = rnd.random() < 0.5  # noqa: PLR2004 - as often as not
+                is_short = rnd.random() < 0.5 or where in self._live  # noqa: PLR2004 - others can always move while these wait
                 longest = rnd.randint(1, LONGEST_SILENCE)
                 self._mute[where] = now + longest if is_short else FOR_EVER
 
     def let_speak(self) -> None:
-        """Let all sources speak again."""
+        """Let all sources speak again, and time pass until one of the live ones may."""
         self._mute.clear()
+        if self._clocks is not None and (waits := self._waits()):
+            self._clocks.skip(min(waits))
+
+    def _waits(self) -> list[float]:
+        return [feed.wait for feed in self._live.values() if not feed.has_ended]
+
+    def described(self, host: int) -> dict[str, Any]:
+        """Return the descriptions of the live sources of a host, for a checkpoint."""
+        return {stream: feed.about for (one, stream), feed in self._live.items() if one == host}
 
     @property
     def all(self) -> Sequence[Where]:
@@ -101,19 +150,23 @@ class Sources:
 
     def has_more(self, where: Where, now: int) -> bool:
         """Return whether a source has something to read now."""
-        return bool(self._feeds[where]) and self._mute.get(where, 0) <= now
+        return self._feeds[where].has_more() and self._mute.get(where, 0) <= now
 
     def next_voice(self, now: int) -> int | None:
-        """Return the next step at which a silent source speaks, None if none is silent."""
-        return min(
-            (until for where, until in self._mute.items() if until > now and self._feeds[where]), default=None
-        )
+        """Return the next step at which a silent source speaks, None if none is silent. A live one may speak at any time."""
+        silent = [
+            until for where, until in self._mute.items() if until > now and not self._feeds[where].has_ended
+        ]
+        return min([*silent, *([now + 1] if self._waits() else [])], default=None)
 
     def read(self, where: Where) -> Reading:
         """Return the next events of a source, and its frontier."""
-        return self._feeds[where].popleft()
+        return self._feeds[where].read()
 
-    def end(self, stream: str) -> OrderKey:
-        """Return the key after the last event of a stream."""
+    def end(self, where: Where) -> OrderKey:
+        """Return the key after the last event of a source that has been read to its end."""
+        return self._feeds[where].end
+
+    def _end(self, stream: str) -> OrderKey:
         events = [batch for batch in self._streams[stream] if len(batch)]
         return after_event(events[-1].key(len(events[-1]) - 1)) if events else BEGIN

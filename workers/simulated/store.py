@@ -26,7 +26,9 @@ from dgs.workers.simulated.faults import Faults
 
 
 class Storage(Protocol):
-    """The disk, which outlives the processes of a run."""
+    """The disk, which outlives the processes of a run. `sinks`: the descriptions of those with which the next process is started."""
+
+    sinks: tuple[str, ...]
 
     def open(self, publish: Publish) -> CheckpointStore:
         """Return the store for another generation."""
@@ -91,6 +93,7 @@ class KeptStorage:
 
     def __init__(self) -> None:
         self._kept = KeptCheckpoints()
+        self.sinks: tuple[str, ...] = ()
 
     def open(self, publish: Publish) -> CheckpointStore:
         """Return the store for another generation."""
@@ -120,6 +123,6 @@ class KeptStorage:
 
 def storage_for(identity: Callable[[], ProgramIdentity], faults: Faults, seed: int) -> Storage:
     """Return the disk of a run."""
-    if faults.disk is None:
+    if faults.disk is None and not faults.other_sinks:
         return KeptStorage()
     return DirectoryStorage(identity(), faults, random.Random(f"disk {seed}"))  # noqa: S311 - reproducible, not secret

@@ -1,4 +1,4 @@
-"""User code that raises: a copy of a program whose functions raise when a fuse has burnt down.
+"""User code that raises: a copy of a program whose functions raise when a fuse has burnt down, or at events that are poison.
 
 >>> class Total(Program):
 ...     def init(self): return 0
@@ -18,10 +18,12 @@ dgs.workers.simulated.user_code.SimulatedMistake: call 2 of user code
 from __future__ import annotations
 
 import functools
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn, Protocol
 
+from dgs.model.events import Event, EventBatch, declared_stream
 from dgs.model.program import ForkJoin, Program, StateType
 
 FUNCTIONS = ("update", "update_batch", "update_windows", "fork", "join")
@@ -31,15 +33,33 @@ class SimulatedMistake(Exception):  # noqa: N818 - as a user's bug would raise i
     """The error that user code raises, once."""
 
 
+EXITS: tuple[BaseException, ...] = (
+    SystemExit(0),
+    KeyboardInterrupt(),
+    SystemExit(None),
+    SystemExit("enough"),
+)
+"""What user code raises that would end the process, some of it with exit code 0."""
+
+
+class Guard(Protocol):
+    """Makes functions of a program raise."""
+
+    def guard(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function in place of one of the program's."""
+
+
 class Fuse:
     """Counts calls of user code down, and goes off once, at the last one."""
 
     def __init__(self) -> None:
         self._left = self._set = 0
+        self._mistake: BaseException | None = None
 
-    def light(self, calls: int) -> None:
-        """Make call number `calls`, counted from now on, raise."""
+    def light(self, calls: int, mistake: BaseException | None = None) -> None:
+        """Make call number `calls`, counted from now on, raise a mistake, by default a SimulatedMistake."""
         self._left = self._set = calls
+        self._mistake = mistake
 
     def has_gone_off(self) -> bool:
         """Return whether the call that it was lit for has raised."""
@@ -63,11 +83,54 @@ class Fuse:
         if self._left:
             self._left -= 1
             if not self._left:
-                raise SimulatedMistake(f"call {self._set} of user code")
+                _raise(self._mistake or SimulatedMistake(f"call {self._set} of user code"))
 
 
-def with_fuse(program: Program, fuse: Fuse) -> Program:
-    """Return a copy of a program with the fuse in its `update`, `fork`, `join` and related functions.
+class Poison:
+    """Raises at a share of the events, always the same ones: after `update` has spoilt the state and given its outputs.
+
+    >>> all_events = Poison(7, share=1.0).guard(lambda state, event: state)
+    >>> from dgs.model.tags import Tag
+    >>> try: all_events(0, Event(Tag("a"), "s", 5, None))
+    ... except (SystemExit, KeyboardInterrupt): print("an exit")
+    an exit
+    """
+
+    def __init__(self, seed: int, share: float) -> None:
+        self._seed, self._share = seed, share
+
+    def guard(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that raises if it is given poison."""
+
+        @functools.wraps(function)
+        def guarded(*args: Any) -> Any:
+            result = function(*args)
+            for given in args:
+                if isinstance(given, Event):
+                    self._taste(given.stream, given.ts)
+                elif isinstance(given, EventBatch):
+                    for ts in given.ts.tolist():
+                        self._taste(given.stream, ts)
+            return result
+
+        return guarded
+
+    def _taste(self, stream: str, ts: int) -> None:
+        number = zlib.crc32(f"{self._seed} {declared_stream(stream)} {ts}".encode())
+        if number < self._share * 2**32:
+            _raise(EXITS[number % len(EXITS)])
+
+
+def _raise(mistake: BaseException) -> NoReturn:
+    raise mistake.with_traceback(None)
+
+
+_raise.__code__ = _raise.__code__.replace(co_filename="program.py")
+"""A KeyboardInterrupt from a file of ours would be a Ctrl-C of the person who runs the simulation."""
+
+
+def with_fuse(program: Program, fuse: Guard) -> Program:
+    """Return a copy of a program with the fuse, or poison, in its `update`, `fork`, `join` and related functions.
 
     Objects without a `__dict__` are returned as they are.
     """
@@ -85,7 +148,7 @@ def with_fuse(program: Program, fuse: Fuse) -> Program:
     return fused
 
 
-def _states_with(mine: type[Program], fuse: Fuse) -> Callable[[Program], tuple[StateType, ...]]:
+def _states_with(mine: type[Program], fuse: Guard) -> Callable[[Program], tuple[StateType, ...]]:
     def states(self: Program) -> tuple[StateType, ...]:
         return tuple(
             replace(
@@ -100,7 +163,7 @@ def _states_with(mine: type[Program], fuse: Fuse) -> Callable[[Program], tuple[S
     return states
 
 
-def _fork_joins_with(mine: type[Program], fuse: Fuse) -> Callable[[Program], tuple[ForkJoin, ...]]:
+def _fork_joins_with(mine: type[Program], fuse: Guard) -> Callable[[Program], tuple[ForkJoin, ...]]:
     def fork_joins(self: Program) -> tuple[ForkJoin, ...]:
         return tuple(
             replace(one, fork=fuse.guard(one.fork), join=fuse.guard(one.join))

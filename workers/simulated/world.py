@@ -18,6 +18,7 @@ from dgs.workers.checkpoints import Checkpoint, StagedFile, StagedOutput
 from dgs.workers.protocol.story import Story
 from dgs.workers.recovery.positions import Positions
 from dgs.workers.simulated.faults import Faults
+from dgs.workers.simulated.live import LiveStreams
 from dgs.workers.simulated.result import Simulated
 from dgs.workers.simulated.sinks import SimulatedSinks
 from dgs.workers.simulated.store import storage_for
@@ -27,7 +28,7 @@ from dgs.workers.simulated.user_code import Fuse, with_fuse
 class World(SimulatedSinks):
     """The world that outlives a generation. `storage`: the place of checkpoints.
 
-    `skips`: events at which user code raises are left out. `validates`: hosts check themselves after every step.
+    `live`: the streams that arrive over time, if any. `skips`: events at which user code raises are left out. `validates`: hosts check themselves after every step.
     """
 
     def __init__(
@@ -44,13 +45,19 @@ class World(SimulatedSinks):
         super().__init__()
         self.random = random.Random(seed)  # noqa: S311 - reproducible, not secret
         self.fuse = Fuse()
-        self.program = with_fuse(program, self.fuse) if faults.raises else program
+        self.program = with_fuse(program, self.fuse) if faults.raises or faults.exits else program
         self.streams, self.buffer_bytes, self.faults, self.skips = streams, buffer_bytes, faults, skips
         self.validates = validates
         self.bounds = faults.bounds
         self.is_transactional = self.random.random() < 0.5  # noqa: PLR2004 - half of the seeds
-        self.result = Simulated(outputs=self.visible)
+        self.result = Simulated()
         self.storage = storage_for(lambda: identity_of(program, list(streams)), faults, seed)
+        self.live: LiveStreams | None = None
+        if faults.live:
+            rnd = random.Random(f"live {seed}")  # noqa: S311 - reproducible, not secret
+            self.live = LiveStreams(streams, rnd, faults.live, lambda: self.now)
+            for one in self.live.streams.values():
+                one.decisions.torn = self._torn
         self.acknowledged = 0
         self.story = Story(None, log=self.result.log)
 
@@ -78,6 +85,13 @@ class World(SimulatedSinks):
         """Return whether to take a legal but rare path here."""
         return self.faults.oddity > 0 and self.random.random() < self.faults.oddity
 
+    def _torn(self, size: int) -> int | None:
+        """Perhaps kill a process that writes down a decision: return how many bytes of it are durable."""
+        faults, rnd = self.faults, self.random
+        if self.result.crashes >= faults.crashes or rnd.random() >= 4 * faults.crash_chance:
+            return None
+        return rnd.randint(0, size)
+
     def stage(self, path: str) -> tuple[StagedFile, ...]:
         """Make a file durable, if there is one. Raises OutputUnwritableError if the disk is full."""
         files = super().stage(path)
@@ -93,9 +107,10 @@ class World(SimulatedSinks):
                 raise OSError(errno.EIO, "a file does not get its name", file.final)
             super().publish([file])
 
-    def saw_snapshot(self, state: bytes, positions: Positions) -> None:
-        """Note a snapshot, for the oracle."""
-        self.result.snapshots.append((state, positions))
+    def saw_snapshot(self, generation: int, state: bytes, positions: Positions) -> None:
+        """Note a snapshot, for the oracle. A zombie may read live rows without the heartbeats that have been decided since."""
+        if self.live is None or generation == self.story.generation:
+            self.result.snapshots.append((state, positions))
 
     def committed(self, checkpoint: Checkpoint) -> None:
         """Note a commit, for the oracle."""

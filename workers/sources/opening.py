@@ -136,25 +136,48 @@ def _live(
         decisions = Decisions.owned(path, config.id)
     else:
         decisions = Decisions(RecordReader(path, config.id))
-    origin = _with_decisions(origin, decisions)
+    origin = with_decisions(origin, decisions)
     if time is None:
         return Replayed(arrivals, decisions), origin
     if not is_owner and path is not None:
         return Followed(arrivals, decisions, clock=time.elapsed), origin
     is_read_elsewhere = streams is not None and not set(config.impl_streams) <= set(streams)
-    beating = Heartbeats(
+    notes_rows = is_read_elsewhere or config.source.kind == "custom"
+    return beating(
+        arrivals,
+        decisions,
+        time,
+        every=every,
+        max_delay=max_delay,
+        unit=context.unit,
+        notes_rows=notes_rows,
+    ), origin
+
+
+def beating(
+    arrivals: Live,
+    decisions: Decisions,
+    time: LiveTime,
+    *,
+    every: int,
+    max_delay: int,
+    unit: TimeUnit,
+    notes_rows: bool,
+) -> Heartbeats:
+    """Return a live source with heartbeats: at intervals by the clock that never jumps, with times by the clock on the wall."""
+    reached = Wall(unit, clock=time.now)
+    return Heartbeats(
         arrivals,
         every=every,
         max_delay=max_delay,
         clock=time.elapsed,
-        reached=Wall(context.unit, clock=time.now),
+        reached=reached,
         decisions=decisions,
-        notes_rows=is_read_elsewhere or config.source.kind == "custom",
+        notes_rows=notes_rows,
     )
-    return beating, origin
 
 
-def _with_decisions(origin: Origin, decisions: Decisions) -> Origin:
+def with_decisions(origin: Origin, decisions: Decisions) -> Origin:
     """Return an origin that describes also the heartbeats so far, and compares them."""
     return replace(
         origin,

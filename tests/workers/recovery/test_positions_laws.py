@@ -8,11 +8,13 @@ import pytest
 
 from dgs.model.events import EventBatch
 from dgs.model.order import BEGIN, OrderKey
-from dgs.model.tag_sets import TagSet
+from dgs.model.tag_sets import TagSet, union
 from dgs.model.tags import Tag
 from dgs.workers.recovery.dealing import dealt
 from dgs.workers.recovery.positions import Layer, Part, Positions
+from dgs.workers.simulated.faults import Faults
 from tests.workers.recovery import test_recovery_mutants as mutants
+from tests.workers.simulated import test_crashes
 
 TAGS = [Tag("a"), Tag("b"), Tag("c")]
 ROWS = 12
@@ -116,6 +118,47 @@ def test_laws_of_positions_notice_that_a_rule_is_gone(monkeypatch, remove):
     remove(monkeypatch)
     with pytest.raises(AssertionError):
         check_all()
+
+
+# A lane that starts at the positions of part of its tags: why no run shows it.
+
+
+@pytest.mark.parametrize("seed", range(0, 32, 4))
+def test_layers_of_a_run_say_something_of_all_tags_of_a_stream(seed):
+    case = test_crashes.case_of(seed)
+    run = case.check_with(seed, Faults(crashes=3, crash_chance=0.03, stops=2, snapshots=0.2))
+    layers = [
+        (stream, layer)
+        for checkpoint in run.commits
+        for stream, found in checkpoint.positions.streams.items()
+        for layer in found
+    ]
+    assert layers
+    for stream, layer in layers:
+        for split in range(layer.splits):
+            assert case.tags_of(stream) <= union(part.tags for part in layer.parts if part.split == split)
+
+
+def test_lane_starts_alike_at_part_of_its_tags_where_layers_say_something_of_all(monkeypatch):
+    rnd = random.Random(1)
+    layers = [
+        layer for layer in (random_layer(rnd, events(rnd)) for _ in range(400)) if knows_all_tags(layer)
+    ]
+    lanes = [
+        (layer, TagSet.of(*rnd.sample(TAGS, count)), split)
+        for layer in layers
+        for count in (1, 2, 3)
+        for split in (None, *range(layer.splits))
+    ]
+    whole = [layer.start(tags, split) for layer, tags, split in lanes]
+    mutants.starts_a_lane_where_part_of_its_tags_are(monkeypatch)
+    assert whole == [layer.start(tags, split) for layer, tags, split in lanes]
+    assert len(layers) > 100
+
+
+def knows_all_tags(layer):
+    splits = range(layer.splits)
+    return all(TagSet.of(*TAGS) <= union(p.tags for p in layer.parts if p.split == s) for s in splits)
 
 
 def test_key_of_an_event_is_not_below_itself():

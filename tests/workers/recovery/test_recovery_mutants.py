@@ -36,10 +36,7 @@ from tests.workers.simulated.mutation import CRASHES, Mutant, assert_killed
 
 
 def covers_another_dealing_split_by_split(patch: pytest.MonkeyPatch) -> None:
-    """A layer of another dealing is passed only where all splits of the new one have passed it: its rows are in any of them.
-
-    The laws of positions notice it (test_positions_laws); a run would need a dealing that lags behind two others.
-    """
+    """A layer of another dealing is passed only where all splits of the new one have passed it: its rows are in any of them."""
 
     def as_if_dealt_alike(layer: Layer, older: Layer) -> bool:
         return all(part.key <= layer.start(part.tags, part.split) for part in older.parts)
@@ -50,9 +47,9 @@ def covers_another_dealing_split_by_split(patch: pytest.MonkeyPatch) -> None:
 def starts_a_lane_where_part_of_its_tags_are(patch: pytest.MonkeyPatch) -> None:
     """A lane starts at the beginning if a layer says nothing of some of its tags.
 
-    No run shows this as long as all its plans have the same tags on a stream, which a resume demands: then a layer says something of
-    all tags. And rows of a tag that no plan had would have ended the run before, so they come after all positions. The laws of positions
-    do not rely on that (test_positions_laws).
+    No run shows this. Each plan of a run has a lane for every tag of a stream, so a layer says something of all tags of the stream, and
+    then this makes no difference: test_positions_laws tests both halves of the argument, and that the laws of positions, which do not rely
+    on it, notice the mutant.
     """
 
     def of_those_it_knows(layer: Layer, tags: TagSet, split: int | None) -> OrderKey:
@@ -253,6 +250,15 @@ def check_dealt_otherwise(seed: int) -> None:
         Case(program, {"s0": [batch]}).check_with(seed, faults)
 
 
+def check_dealt_unevenly(seed: int) -> None:
+    """Run a stream that is dealt to two or three splits by turns, some of which are far ahead of others at a checkpoint."""
+    batch = EventBatch.of("s0", rank=0, tags=[Tag("p", 0)], ts=range(30), payload=list(range(30)))
+    faults = Faults(crashes=6, crash_chance=0.02, stops=6, snapshots=0.3, muting=0.5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(case, "SPLITS", (2, 3))
+        Case(History(Dependence()), {"s0": [batch]}).check_with(seed, faults)
+
+
 CRASHING = ("crash", "slow", "odd")
 
 MUTANTS = [
@@ -278,6 +284,7 @@ MUTANTS = [
     Mutant(numbers_epochs_from_its_state, ("crash", "disk"), {**CRASHES, "rot": 0.5}),
     Mutant(deals_old_positions_in_other_blocks, ("crash",), CRASHES),
     Mutant(takes_the_lowest_layer, run=check_dealt_otherwise),
+    Mutant(covers_another_dealing_split_by_split, run=check_dealt_unevenly, first=130),
     Mutant(takes_an_ended_host_for_all, ("crash",), CRASHES),
     Mutant(commits_positions_of_the_state_alone, ("crash", "disk"), {**CRASHES, "rot": 0.5}),
 ]
