@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from dgs.errors import DgsError, MalformedRowError, SparkQueryError, UsageError
 from dgs.spark_bridge.ingest.queries import FILES, Query, quoted, resolved, told
+from dgs.spark_bridge.ingest.text_files import TEXT
 from dgs.spark_bridge.session.format_packages import absent
 from dgs.spark_bridge.session.java_errors import LOST, is_of_lost_java, sentence
+
+LONGEST = 60
+"""An error shows at most so many characters of a record."""
+
+_WRONG = "__wrong_record"
+_WRONG_INPUT = re.compile(
+    r"FAILED_READ_FILE\.(NO_HINT|CANNOT_READ_FILE_FOOTER)|MALFORMED_(CSV_)?RECORD|CAST_INVALID_INPUT|CANNOT_PARSE_TIMESTAMP"
+)
+"""The classes of Spark's errors on files and cells that cannot be read."""
 
 
 def explained(
@@ -26,7 +37,31 @@ def explained(
         return SparkQueryError(stream=stream, problem=LOST)
     text = str(error) or type(error).__name__
     said = absent(text) or sentence(text)
+    if _WRONG_INPUT.search(said):
+        record = _wrong_record(query, spark, base_dir)
+        return MalformedRowError(stream=stream, row="?", problem=record or said)
     return SparkQueryError(stream=stream, problem=f"{said}{_advice(said, query, base_dir)}")
+
+
+def _wrong_record(query: Query, spark: Any, base_dir: Path | None) -> str | None:
+    """Return words for the first record of text files that does not fit the columns, if Spark can still say which it is."""
+    source = query.source
+    is_typed = bool(source.columns) and source.nulls is None  # else a null would be taken for a wrong cell
+    if spark is None or base_dir is None or source.format not in TEXT or not is_typed:
+        return None
+    try:
+        kept = source.model_copy(update={"columns": {**source.columns, _WRONG: "string"}})
+        reader = told(spark.read, kept).option("mode", "PERMISSIVE")
+        rows = reader.option("columnNameOfCorruptRecord", _WRONG).load(resolved(str(source.path), base_dir))
+        with_file = rows.selectExpr("*", "_metadata.file_name AS __file")
+        found = with_file.where(f"{_WRONG} IS NOT NULL").take(1)
+    except Exception:  # noqa: BLE001 - the error is known; only its place is missing
+        return None
+    if not found:
+        return None
+    record = str(found[0][_WRONG])
+    short = record if len(record) <= LONGEST else f"{record[:LONGEST]}..."
+    return f"the record {short!r} in {unquote(found[0]['__file'])} does not fit the `columns:`, or is damaged"
 
 
 def _advice(said: str, query: Query, base_dir: Path | None) -> str:

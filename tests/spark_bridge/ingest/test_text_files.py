@@ -5,7 +5,7 @@ import json
 import pytest
 
 import dgs
-from dgs.errors import DgsError, PlanFileError
+from dgs.errors import MalformedRowError, PlanFileError
 from dgs.job.schema import StreamConfig
 from dgs.spark_bridge.ingest.queries import queries_of
 
@@ -76,25 +76,37 @@ def test_a_text_of_csv_is_not_null_through_spark_either(spark, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("form", "text"),
+    ("form", "text", "said"),
     [
-        ("csv", "ts,name,n\n1,a,x\n"),
-        ("csv", "ts,name,n\n1,a\n"),
-        ("json", '{"ts": 1, "name": "a", "n": NaN}\n'),
-        ("json", "{\n"),
+        ("csv", "ts,name,n\n1,a,1\n1,a,x\n", "the record '1,a,x' in a.csv does not fit"),
+        ("csv", "ts,name,n\n1,a\n", "the record '1,a' in a.csv"),
+        ("json", '{"ts": 1, "name": "a", "n": NaN}\n', 'the record \'{"ts": 1, '),
+        ("json", "{\n", "the record '{' in a.json"),
     ],
 )
-def test_wrong_text_is_an_error_through_spark(spark, tmp_path, form, text):
+def test_wrong_text_is_an_error_of_the_input_through_spark(spark, tmp_path, form, text, said):
     (tmp_path / f"a.{form}").write_text(text)
     options = {"header": True} if form == "csv" else {}
     columns = {"ts": "bigint", "name": "string", "n": "bigint"}
-    with pytest.raises(DgsError) as caught:
-        rows_of(
-            tmp_path,
-            {"spark": {"format": form, "path": f"a.{form}", "options": options, "columns": columns}},
-            "x",
-        )
-    assert caught.value.exit_code != 70
+    source = {"format": form, "path": f"a.{form}", "options": options, "columns": columns}
+    with pytest.raises(MalformedRowError) as caught:
+        rows_of(tmp_path, {"spark": source}, "x")
+    assert said in str(caught.value)
+
+
+def test_wrong_cell_beside_nulls_is_an_error_of_the_input_through_spark(spark, tmp_path):
+    """The columns are read as text then, and cast."""
+    (tmp_path / "a.csv").write_text("ts,name,n\n1,a,x\n")
+    columns = {"ts": "bigint", "name": "string", "n": "bigint"}
+    source = {
+        "format": "csv",
+        "path": "a.csv",
+        "options": {"header": True},
+        "columns": columns,
+        "nulls": ["-"],
+    }
+    with pytest.raises(MalformedRowError, match="'x'"):
+        rows_of(tmp_path, {"spark": source}, "x")
 
 
 @pytest.mark.parametrize(
