@@ -25,8 +25,17 @@ from dgs.model.columns import Column
 from dgs.model.events import EventBatch
 from dgs.model.program import Program
 from dgs.model.tags import Tag
-from dgs.workers.sources.rows import NO_BEATS, Arrivals, Beats, Place, RawRows, settled, unreadable
-from dgs.workers.sources.shaping.held_values import first_unheld, readable
+from dgs.workers.sources.rows import (
+    NO_BEATS,
+    Arrivals,
+    Beats,
+    Place,
+    RawRows,
+    first_unheld,
+    readable,
+    settled,
+    unreadable,
+)
 from dgs.workers.sources.shaping.tagging import Tagging, TagValueError
 from dgs.workers.sources.shaping.times import Clock
 
