@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -39,7 +39,7 @@ class Run(Typed[OwnState, OwnOutput]):
     def __init__(
         self,
         name: str,
-        batches: Sequence[OutputBatch],
+        batches: Iterable[OutputBatch],
         *,
         state: OwnState,
         plan: Plan,
@@ -55,7 +55,7 @@ class Run(Typed[OwnState, OwnOutput]):
         self.run_dir = run_dir
         self.differences = list(differences)
         self.dead_letters = list(dead_letters)
-        self._batches = list(batches)
+        self._batches = batches
 
     @property
     def verified(self) -> bool | None:
@@ -95,12 +95,12 @@ class Run(Typed[OwnState, OwnOutput]):
 
     @cached_property
     def _order(self) -> columns.Indices:
-        parts = self._batches
+        parts = [(one.rank, one.index, one.seq, one.ts) for one in self._batches]
         if not parts:
             return np.empty(0, dtype=np.intp)
-        rank = np.concatenate([np.full(len(part), part.rank) for part in parts])
-        by = [np.concatenate([getattr(part, name) for part in parts]) for name in ("index", "seq", "ts")]
-        return np.lexsort((by[0], by[1], rank, by[2]))
+        rank = np.concatenate([np.full(len(ts), rank) for rank, _, _, ts in parts])
+        index, seq, ts = (np.concatenate([part[i] for part in parts]) for i in (1, 2, 3))
+        return np.lexsort((index, seq, rank, ts))
 
     def __repr__(self) -> str:
         return f"<Run {self.name}: {summary(self.report, sum(map(len, self._batches)))}>"

@@ -1,7 +1,7 @@
 """Outputs that hosts send to the caller: for stdout, for `collect`, and events that were left out.
 
-Outputs for the sink `memory` are those of `collect`: a caller that does not collect them needs none. What waits for a commit is on
-disk beyond `buffer_bytes`, unless it is collected.
+Outputs for the sink `memory` are those of `collect`: a caller that does not collect them needs none. What waits for a commit, and what
+is collected, is on disk beyond `buffer_bytes`.
 
 >>> from dgs.model.tags import Tag
 >>> def batch(*values):
@@ -16,15 +16,17 @@ disk beyond `buffer_bytes`, unless it is collected.
 
 from __future__ import annotations
 
+import os
 import struct
 import tempfile
+import weakref
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from sys import getsizeof
-from typing import IO
+from typing import IO, Generic, TypeVar
 
 from dgs import codec
+from dgs.errors import CodecError
 from dgs.model import columns
 from dgs.model.outputs import OutputBatch
 from dgs.semantics.skipped_events import DeadLetter
@@ -34,6 +36,7 @@ from dgs.workers.sinks.simple_sinks import StdoutSink
 from dgs.workers.storage.whole_files import refusing
 
 Held = OutputBatch | DeadLetter
+One = TypeVar("One", bound=Held)
 
 BYTES_PER_ROW = 100
 """The memory that the id of an output is taken to need."""
@@ -41,29 +44,83 @@ BYTES_PER_ROW = 100
 _LENGTH = struct.Struct("<Q")
 
 
-@dataclass
-class _Epoch:
-    """The outputs of an epoch, in the order in which they came: first those in memory, then those in the file."""
+class KeptOutputs(Generic[One]):
+    """Outputs in memory up to a bound, and then in a file without a name; what the codec does not carry stays in memory.
 
-    in_memory: list[Held] = field(default_factory=list)
-    size: int = 0
-    file: IO[bytes] | None = None
+    `bound`: the bytes that may be in memory; `directory`: where the file is, if it is there. Iterating gives those in memory, then those in the file, each
+    in the order in which they came, as often as it is asked for. Raises OutputUnwritableError.
+    """
+
+    def __init__(self, *, bound: int, directory: Path) -> None:
+        self._bound = bound
+        self._directory = directory if directory.is_dir() else Path(tempfile.gettempdir())
+        self._in_memory: list[One] = []
+        self._file: IO[bytes] | None = None
+        self.bytes_in_memory = 0
+
+    def append(self, one: One, *, others: int = 0) -> None:
+        """Keep an output. `others`: bytes that others have in memory. A dead letter is small, and stays in memory."""
+        if isinstance(one, DeadLetter):
+            self._in_memory.append(one)
+            return
+        size = _size(one)
+        has_room = self._file is None and others + self.bytes_in_memory + size <= self._bound
+        if has_room or not self._is_put(one):
+            self._in_memory.append(one)
+            self.bytes_in_memory += size
+
+    def _is_put(self, one: OutputBatch) -> bool:
+        """Put an output into the file; return whether the codec carries it."""
+        try:
+            data = codec.encode(one, keeps_order=True)
+        except CodecError:
+            return False
+        with refusing(self._directory):
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(dir=self._directory)  # noqa: SIM115 - closed with this object
+                weakref.finalize(self, self._file.close)
+            self._file.write(_LENGTH.pack(len(data)))
+            self._file.write(data)
+        return True
+
+    def __iter__(self) -> Iterator[One]:
+        yield from self._in_memory
+        if self._file is None:
+            return
+        with refusing(self._directory):
+            self._file.flush()
+            file, place = self._file.fileno(), 0
+            while head := os.pread(file, _LENGTH.size, place):
+                (length,) = _LENGTH.unpack(head)
+                yield codec.decode(os.pread(file, length, place + _LENGTH.size))
+                place += _LENGTH.size + length
+
+    def close(self) -> None:
+        """Forget all outputs."""
+        self._in_memory, self.bytes_in_memory = [], 0
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _size(one: OutputBatch) -> int:
+    """Return the bytes that an output is taken to need in memory."""
+    values = one.values
+    objects = sum(map(getsizeof, values)) if isinstance(values, list) else columns.nbytes(values)
+    return objects + BYTES_PER_ROW * len(one)
 
 
 class HeldOutputs:
-    """Outputs that wait for their commit: in memory up to a bound, the rest in a file without a name. `bound`: the bytes that may be in memory, None for any; `directory`: where the file is.
+    """Outputs that wait for their commit, by epoch: in memory up to a bound, the rest in files without names. See `KeptOutputs`."""
 
-    Raises OutputUnwritableError.
-    """
-
-    def __init__(self, *, bound: int | None, directory: Path | None = None) -> None:
+    def __init__(self, *, bound: int, directory: Path | None = None) -> None:
         self._bound, self._directory = bound, Path(tempfile.gettempdir()) if directory is None else directory
-        self._epochs: dict[int, _Epoch] = {}
+        self._epochs: dict[int, KeptOutputs[Held]] = {}
 
     @property
     def bytes_in_memory(self) -> int:
         """The bytes that are taken to be in memory."""
-        return sum(epoch.size for epoch in self._epochs.values())
+        return sum(epoch.bytes_in_memory for epoch in self._epochs.values())
 
     @property
     def epochs(self) -> list[int]:
@@ -71,41 +128,22 @@ class HeldOutputs:
         return sorted(self._epochs)
 
     def add(self, number: int, one: Held) -> None:
-        """Let an output of an epoch wait. A dead letter is small, and stays in memory."""
-        epoch = self._epochs.setdefault(number, _Epoch())
-        if self._bound is None or isinstance(one, DeadLetter):
-            epoch.in_memory.append(one)
-            return
-        values = one.values
-        objects = sum(map(getsizeof, values)) if isinstance(values, list) else columns.nbytes(values)
-        size = objects + BYTES_PER_ROW * len(one)
-        if epoch.file is None and self.bytes_in_memory + size <= self._bound:
-            epoch.in_memory.append(one)
-            epoch.size += size
-            return
-        with refusing(self._directory):
-            if epoch.file is None:
-                epoch.file = tempfile.TemporaryFile(dir=self._directory)  # noqa: SIM115 - `take` or `clear` closes it
-            data = codec.encode(one, keeps_order=True)
-            epoch.file.write(_LENGTH.pack(len(data)))
-            epoch.file.write(data)
+        """Let an output of an epoch wait."""
+        if number not in self._epochs:
+            self._epochs[number] = KeptOutputs(bound=self._bound, directory=self._directory)
+        epoch = self._epochs[number]
+        epoch.append(one, others=self.bytes_in_memory - epoch.bytes_in_memory)
 
     def take(self, number: int) -> Iterator[Held]:
         """Remove the outputs of an epoch, one by one, in the order in which they came."""
         epoch = self._epochs.pop(number)
-        yield from epoch.in_memory
-        if epoch.file is None:
-            return
-        with refusing(self._directory), epoch.file as file:
-            file.seek(0)
-            while length := file.read(_LENGTH.size):
-                yield codec.decode(file.read(*_LENGTH.unpack(length)))
+        yield from epoch
+        epoch.close()
 
     def clear(self) -> None:
         """Forget all outputs."""
         for epoch in self._epochs.values():
-            if epoch.file is not None:
-                epoch.file.close()
+            epoch.close()
         self._epochs.clear()
 
 
@@ -122,11 +160,10 @@ class CallerOutputs:
         self._at_once, self._sinks = ([], sinks) if holds else (sinks, [])
         self._collect = job.collect
         self._may_repeat = job.delivery == "at_least_once"
-        self.held = HeldOutputs(
-            bound=None if job.collect else job.runtime.buffer_bytes, directory=job.output_dir
-        )
+        bound, directory = job.runtime.buffer_bytes, job.output_dir
+        self.held = HeldOutputs(bound=bound, directory=directory)
         self._has_shown = False
-        self.outputs: list[OutputBatch] = []
+        self.outputs: KeptOutputs[OutputBatch] = KeptOutputs(bound=bound, directory=directory)
         self.skipped = 0
         self.dead_letters: list[DeadLetter] = []
 

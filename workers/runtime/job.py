@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -124,14 +124,14 @@ class Job:
 
 @dataclass
 class JobResult:
-    """The result of a runtime: the final state, the collected outputs, and the figures for the report.
+    """The result of a runtime: the final state, the collected outputs (again whenever they are iterated over), and the figures for the report.
 
     `stopped_by`: what stopped the run before its streams ended, a signal's name or `dgs stop`; None otherwise. `stopped_at`: the
     epoch committed for the stop, None if that took too long. `dead_letters`: events that `on_error: skip` left out, if collected.
     """
 
     state: Any
-    outputs: list[OutputBatch]
+    outputs: Iterable[OutputBatch]
     figures: RunFigures
     stopped_by: str | None = None
     stopped_at: int | None = None

@@ -91,6 +91,31 @@ def test_outputs_beyond_the_bound_wait_on_disk_and_come_in_order(capsys, tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("job", [JOB, CHECKPOINTED], ids=["once", "by_epoch"])
+def test_collected_outputs_beyond_the_bound_are_on_disk_and_read_as_often_as_wanted(job, tmp_path, capsys):
+    runtime = RuntimeConfig(buffer_bytes="20KiB")
+    outputs = CallerOutputs(replace(job, sinks=(), output_dir=tmp_path, runtime=runtime))
+    expected = [f"{number:03d}{'x' * 1000}" for number in range(200)]
+    for number, value in enumerate(expected):
+        outputs.write([(1 + number // 120, batch(value))])
+        assert outputs.held.bytes_in_memory <= 20 * 1024
+    outputs.commit(2)
+    outputs.close(complete=True)
+    assert outputs.outputs.bytes_in_memory <= 20 * 1024
+    assert [collected(outputs), collected(outputs)] == [expected, expected]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_collected_outputs_that_the_codec_does_not_carry_stay_in_memory(tmp_path):
+    outputs = CallerOutputs(
+        replace(JOB, sinks=(), output_dir=tmp_path / "none", runtime=RuntimeConfig(buffer_bytes="1B"))
+    )
+    odd = object()  # the directory of a run without one is not there
+    outputs.write([(1, batch(odd)), (1, batch("even"))])
+    outputs.commit(1)
+    assert collected(outputs) == [odd, "even"]
+
+
 @pytest.mark.parametrize("ends", [CallerOutputs.discard, lambda outputs: outputs.close(complete=False)])
 def test_discarded_outputs_leave_no_file(capsys, tmp_path, ends):
     outputs = CallerOutputs(
