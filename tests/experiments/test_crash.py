@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 
 from experiments.crash.__main__ import crashes
+from experiments.crash.campaign import judged
 from experiments.crash.jobs import expected, in_files
 from experiments.crash.killing import Kill, Outcome, recovery
 
@@ -38,3 +39,11 @@ def test_killed_hosts_and_drivers_lose_nothing_and_repeat_nothing(tmp_path):
     assert sum(len(outcome.kills) for outcome in outcomes.values()) == 4
     assert [(outcome.lost, outcome.repeated) for outcome in outcomes.values()] == [(0, 0), (0, 0)]
     assert all(kill.noticed is not None and kill.noticed < 5 for kill in outcomes["hosts"].kills)
+
+
+@pytest.mark.slow
+@pytest.mark.ray
+def test_attacked_run_is_judged_at_its_end(tmp_path):
+    found = judged(tmp_path, seed=1, attacks=3, events=1_000)
+    assert (found.lost, found.repeated, found.wrong) == (0, 0, [])
+    assert sum(found.attacks.values()) == 3

@@ -16,9 +16,13 @@ from typing import Any
 
 from dgs.errors import ChannelUnavailableError, DgsError, InternalError, NoPlaceError, WorkerLostError
 from dgs.workers.protocol.story_words import StoryEntry
+from dgs.workers.ray_runtime.nodes import Node, answers
 
 ANSWER_SECONDS = 10.0
 """A host that takes longer than this to answer a quick call is lost."""
+
+SILENT_SECONDS = 2.0
+"""After this time without an answer it is checked whether the nodes of the hosts answer. If not, the hosts are lost at once."""
 
 START_SECONDS = 120.0
 """The time for Ray to place the hosts and start them."""
@@ -48,13 +52,13 @@ class RayHosts:
         self._ray = ray
         self.actors = tuple(actors)
         self._processes: list[int] = []
-        self._addresses: dict[int, str] = {}  # of the nodes that hosts are on
+        self._nodes: dict[int, Node] = {}  # that hosts are on
 
     def start(self) -> bool:
         """Wait until all have started; return whether all are on one machine. Raises RayUnavailableError after the deadline."""
         places = self._asked(lambda actor: actor.place.remote(), START_SECONDS, is_starting=True)
-        known = {node["NodeID"]: node["NodeManagerAddress"] for node in self._ray.nodes()}
-        self._addresses = {host: known[node] for host, (node, _) in enumerate(places) if node in known}
+        known = {node["NodeID"]: node for node in self._ray.nodes()}
+        self._nodes = {host: known[node] for host, (node, _) in enumerate(places) if node in known}
         here = self._ray.get_runtime_context().get_node_id()
         self._processes = [process for node, process in places if node == here]
         return len({node for node, _ in places}) == 1
@@ -73,18 +77,30 @@ class RayHosts:
         answers: dict[int, Any] = {}
         deadline = time.monotonic() + within
         while pending:
-            done, _ = self._ray.wait(list(pending), timeout=max(deadline - time.monotonic(), 0.0))
+            left = max(deadline - time.monotonic(), 0.0)
+            done, _ = self._ray.wait(list(pending), timeout=min(left, SILENT_SECONDS))
             for reference in done:
                 index = pending.pop(reference)
                 answers[index] = self._got(reference, index)
-            if not done and is_long:
+            if not done:
+                self._check_nodes(pending.values())
+            if done or time.monotonic() < deadline:
+                continue
+            if is_long:
                 self.ask(lambda actor: actor.alive.remote())
                 deadline = time.monotonic() + within
-            elif not done:
+            else:
                 raise _silent(min(pending.values()), within, is_starting=is_starting)
         found = [answers[index] for index in range(len(self.actors))]
         self._raise_first(found)
         return found
+
+    def _check_nodes(self, hosts: Iterable[int]) -> None:
+        """Raise WorkerLostError if a node of these hosts does not answer: it has crashed, or is cut off."""
+        for host in hosts:
+            if host in self._nodes and not answers(self._nodes[host]):
+                address = self._nodes[host]["NodeManagerAddress"]
+                raise WorkerLostError(host=host, problem=f"its node {address} does not answer")
 
     def _raise_first(self, answers: Sequence[Any]) -> None:
         for answer in answers:
@@ -109,7 +125,7 @@ class RayHosts:
         except errors.RayTaskError as error:
             raise InternalError(problem=f"host {host}: {error}") from error
         except errors.RayError as error:
-            where = f" (on node {self._addresses[host]})" if host in self._addresses else ""
+            where = f" (on node {self._nodes[host]['NodeManagerAddress']})" if host in self._nodes else ""
             raise WorkerLostError(host=host, problem=str(error).splitlines()[0] + where) from error
         if isinstance(answer, WorkerLostError):
             raise answer

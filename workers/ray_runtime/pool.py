@@ -30,6 +30,7 @@ class HostPool:
         self._make = ray.remote(max_restarts=0, max_task_retries=0, concurrency_groups=threads)(HostActor)
         self._keeps = job.checkpoint is not None and job.runtime.address == "local"
         self._idle: list[Any] = []
+        self.places: list[str] = []  # the nodes for the next new hosts while another one is cut off
         self._leaving: list[int] = []
         self._tokens: set[bytes] = set()
 
@@ -37,7 +38,16 @@ class HostPool:
         """Return `count` hosts: idle ones that are alive, and new ones for the rest."""
         waiting, self._idle = self._idle[:count], self._idle[count:]
         alive = [actor for actor in waiting if self._is_alive(actor)]
-        return alive + [self._make.options(num_cpus=1).remote() for _ in range(count - len(alive))]
+        return alive + [self._new(index) for index in range(count - len(alive))]
+
+    def _new(self, index: int) -> Any:
+        """Start a host: where Ray has a CPU for it, or on its place."""
+        if index >= len(self.places):
+            return self._make.options(num_cpus=1).remote()
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        there = NodeAffinitySchedulingStrategy(self.places[index], soft=False)
+        return self._make.options(num_cpus=1, scheduling_strategy=there).remote()
 
     def _is_alive(self, actor: Any) -> bool:
         """Return whether a host is alive as far as Ray knows. A host that is still starting counts as alive."""

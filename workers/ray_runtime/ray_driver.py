@@ -18,6 +18,7 @@ from dgs.errors import InternalError, MissingPackageError
 from dgs.workers.checkpoints import ResumePoint
 from dgs.workers.ray_runtime.cluster import cluster
 from dgs.workers.ray_runtime.hosts import START_SECONDS, RayHosts
+from dgs.workers.ray_runtime.nodes import answers, cpus_of
 from dgs.workers.ray_runtime.pool import HostPool
 from dgs.workers.recovery.epochs import HostReport, RootReport
 from dgs.workers.recovery.stop_request import ControlRequest, Stage
@@ -59,7 +60,7 @@ def run_ray(job: Job, caller: Caller = Caller()) -> JobResult:
             return _Driver(ray, pool, deployment, session).drive()
 
         try:
-            return supervise(job, drive, lambda job: hosts_with_a_place(ray, job, caller), caller)
+            return supervise(job, drive, lambda job: hosts_with_a_place(ray, job, caller, pool), caller)
         finally:
             pool.end()
 
@@ -69,13 +70,25 @@ def host_count(job: Job) -> int:
     return min(job.runtime.hosts or os.cpu_count() or 1, len(job.plan))
 
 
-def hosts_with_a_place(ray: Any, job: Job, caller: Caller) -> int:
-    """Return how many hosts to start in the cluster as it is now: with `fewer_hosts: go_on`, no more than it has CPUs."""
+def hosts_with_a_place(ray: Any, job: Job, caller: Caller, pool: HostPool | None = None) -> int:
+    """Return how many hosts to start in the cluster as it is now: with `fewer_hosts: go_on`, no more than it has CPUs.
+
+    A node that does not answer has none, whatever Ray knows, and the pool then puts hosts on others.
+    """
     wanted = host_count(job)
-    cpus = int(ray.cluster_resources().get("CPU", 0))
-    if job.runtime.address == "local" or cpus >= wanted:
+    if job.runtime.address == "local":
         return wanted
-    gone = sorted({node["NodeManagerAddress"] for node in ray.nodes() if not node["Alive"]})
+    nodes = ray.nodes()
+    there = [node for node in nodes if answers(node)]
+    cpus = sum(map(cpus_of, there))
+    is_one_cut_off = any(node["Alive"] and node not in there for node in nodes)
+    if pool is not None:
+        pool.places = (
+            [node["NodeID"] for node in there for _ in range(cpus_of(node))] if is_one_cut_off else []
+        )
+    if cpus >= wanted:
+        return wanted
+    gone = sorted({node["NodeManagerAddress"] for node in nodes if node not in there})
     lost = f"node {', '.join(gone)} is lost, and " if gone else ""
     missing = f"{lost}the cluster has {cpus} CPUs for {wanted} hosts"
     if job.runtime.fewer_hosts == "wait" or not cpus:

@@ -1,5 +1,6 @@
 """A run on a cluster that has lost CPUs goes on with fewer hosts, or waits, and says what is missing."""
 
+import socket
 from types import SimpleNamespace
 
 import pytest
@@ -9,35 +10,73 @@ from dgs.workers.ray_runtime.ray_driver import hosts_with_a_place
 from dgs.workers.runtime.job import Caller
 
 
-def placed(cpus, *, gone=(), **settings):
-    """Return how many hosts a run that wants four gets, and what it says."""
+def node(name, address, cpus, *, port, is_alive=True):
+    """Return a node as Ray describes it."""
+    resources = {"CPU": float(cpus)} if cpus else {}
+    return {
+        "NodeID": name,
+        "NodeManagerAddress": address,
+        "NodeManagerPort": port,
+        "Alive": is_alive,
+        "Resources": resources,
+    }
+
+
+@pytest.fixture
+def port():
+    """A port that takes connections."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+@pytest.fixture
+def closed_port():
+    """A port where nothing answers."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
+
+
+def placed(nodes, **settings):
+    """Return how many hosts a run that wants four gets, the nodes for them if Ray does not choose, and what the run says."""
     told = []
-    nodes = [
-        {"NodeManagerAddress": address, "Alive": address not in gone} for address in ("10.0.0.1", "10.0.0.2")
-    ]
-    ray = SimpleNamespace(cluster_resources=lambda: {"CPU": float(cpus)} if cpus else {}, nodes=lambda: nodes)
-    runtime = RuntimeConfig(hosts=4, **{"address": "10.0.0.1:6379", **settings})
+    pool = SimpleNamespace(places=[])
+    runtime = RuntimeConfig(hosts=4, **{"address": "127.0.0.1:6379", **settings})
     job = SimpleNamespace(runtime=runtime, plan=range(9))
-    return hosts_with_a_place(ray, job, Caller(notify=told.append)), told
+    ray = SimpleNamespace(nodes=lambda: nodes)
+    return hosts_with_a_place(ray, job, Caller(notify=told.append), pool), pool.places, told
 
 
 @pytest.mark.parametrize("cpus", [4, 9])
-def test_all_hosts_start_where_there_are_cpus(cpus):
-    assert placed(cpus) == (4, [])
+def test_all_hosts_start_where_there_are_cpus(port, cpus):
+    assert placed([node("a", "127.0.0.1", cpus, port=port)]) == (4, [], [])
 
 
-def test_run_goes_on_with_fewer_hosts_and_names_the_lost_node():
-    count, told = placed(3, gone=["10.0.0.2"])
-    assert count == 3
-    assert told == ["node 10.0.0.2 is lost, and the cluster has 3 CPUs for 4 hosts: the run goes on with 3"]
+def test_run_goes_on_with_fewer_hosts_and_names_the_lost_node(port):
+    dead = node("b", "127.0.0.2", 9, port=port, is_alive=False)
+    count, places, told = placed([node("a", "127.0.0.1", 3, port=port), dead])
+    assert (count, places) == (3, [])
+    assert told == ["node 127.0.0.2 is lost, and the cluster has 3 CPUs for 4 hosts: the run goes on with 3"]
+
+
+def test_run_does_not_wait_until_ray_has_noticed_that_a_node_is_cut_off(port, closed_port):
+    silent = node("b", "127.0.0.2", 9, port=closed_port)
+    count, places, told = placed([node("a", "127.0.0.1", 3, port=port), silent])
+    assert (count, places) == (3, ["a"] * 3)
+    assert told == ["node 127.0.0.2 is lost, and the cluster has 3 CPUs for 4 hosts: the run goes on with 3"]
+
+
+def test_hosts_start_on_nodes_that_answer_while_another_one_is_cut_off(port, closed_port):
+    silent = node("b", "127.0.0.2", 9, port=closed_port)
+    assert placed([silent, node("a", "127.0.0.1", 4, port=port)]) == (4, ["a"] * 4, [])
 
 
 @pytest.mark.parametrize(("cpus", "settings"), [(3, {"fewer_hosts": "wait"}), (0, {})])
-def test_run_waits_where_that_is_wanted_or_nothing_is_left(cpus, settings):
-    count, told = placed(cpus, **settings)
+def test_run_waits_where_that_is_wanted_or_nothing_is_left(port, cpus, settings):
+    count, _, told = placed([node("a", "127.0.0.1", cpus, port=port)], **settings)
     assert count == 4
     assert told == [f"the cluster has {cpus} CPUs for 4 hosts: the run waits for others for 120 s"]
 
 
 def test_cluster_of_the_runs_own_has_a_place_for_every_host():
-    assert placed(1, address="local") == (4, [])
+    assert placed([], address="local") == (4, [], [])

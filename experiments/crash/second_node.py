@@ -1,0 +1,151 @@
+"""`python -m experiments.crash.second_node`: lose a second Ray node, which is a network namespace of this machine. Needs root.
+
+The node is killed, or cut off for some seconds, or for good. Told are the seconds to the next commit, and the outputs that are lost or
+repeated in the end. The plan has `fewer_hosts: go_on`, since each of the two nodes has one CPU.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from experiments.crash.jobs import expected, in_files, written
+from experiments.crash.killing import Victim
+
+SPACE, OUTSIDE, INSIDE = "dgs-node", "dgs-veth0", "dgs-veth1"
+HEAD, NODE, PORT = "10.213.7.1", "10.213.7.2", 6397
+FOR_GOOD = 10_000.0
+BEFORE = 5.0
+"""Seconds of commits before the loss."""
+
+LONGEST_START, LONGEST_END = 120.0, 240.0
+SETTINGS = {"RAY_AUTH_MODE": "disabled", "RAY_DISABLE_IMPORT_WARNING": "1", "PYTHONPATH": str(Path.cwd())}
+
+
+def _ip(*arguments: str) -> None:
+    subprocess.run(["ip", *arguments], check=True)  # noqa: S603, S607
+
+
+@contextmanager
+def _namespace() -> Iterator[None]:
+    _ip("netns", "add", SPACE)
+    try:
+        _ip("link", "add", OUTSIDE, "type", "veth", "peer", "name", INSIDE, "netns", SPACE)
+        _ip("addr", "add", f"{HEAD}/24", "dev", OUTSIDE)
+        _ip("link", "set", OUTSIDE, "up")
+        _ip("-n", SPACE, "addr", "add", f"{NODE}/24", "dev", INSIDE)
+        _ip("-n", SPACE, "link", "set", INSIDE, "up")
+        _ip("-n", SPACE, "link", "set", "lo", "up")
+        yield
+    finally:
+        _kill_node()
+        _ip("netns", "delete", SPACE)
+
+
+def _kill_node() -> None:
+    command = ["ip", "netns", "pids", SPACE]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+    for process in map(int, listed.stdout.split()):
+        os.kill(process, signal.SIGKILL)
+
+
+@contextmanager
+def _nodes(place: Path) -> Iterator[None]:
+    """Start the head here, and the second node in the namespace."""
+    common = ["--num-cpus=1", "--block", "--disable-usage-stats", "--object-store-memory=100000000"]
+    ray = [str(Path(sys.executable).with_name("ray")), "start", *common]
+    head = [*ray, "--head", f"--node-ip-address={HEAD}", f"--port={PORT}", "--include-dashboard=false"]
+    node = ["ip", "netns", "exec", SPACE, *ray, f"--node-ip-address={NODE}", f"--address={HEAD}:{PORT}"]
+    environment = {**os.environ, **SETTINGS}
+    with (place / "ray.log").open("wb") as log:
+        first = subprocess.Popen(head, stdout=log, stderr=log, env=environment)  # noqa: S603
+        try:
+            time.sleep(10.0)
+            subprocess.Popen(node, stdout=log, stderr=log, env=environment)  # noqa: S603
+            time.sleep(10.0)
+            yield
+        finally:
+            first.terminate()  # the processes of its node end with it
+            first.wait()
+
+
+def lost(place: Path, seconds: float | None, events: int) -> dict[str, Any]:
+    """Run a job on both nodes; kill the second one (None), or cut it off for so many seconds."""
+    plan = in_files(
+        place / "input",
+        events=events,
+        program="Ledger",
+        args={"pause": 0.001},
+        runtime={
+            "kind": "ray",
+            "address": f"{HEAD}:{PORT}",
+            "hosts": 2,
+            "fewer_hosts": "go_on",
+            "batch_rows": 50,
+            "restarts": {"max": 1000, "backoff": "1ms"},
+        },
+        checkpoint={"every": "500ms"},
+        sinks=[{"jsonl": {"path": "../out"}}],
+    )
+    victim = Victim(plan, place / "run")
+    victim.watch(LONGEST_START, lambda: len(victim.commits) > 1)
+    victim.watch(BEFORE)
+    at = time.time()
+    before = len(victim.commits)
+    if seconds is None:
+        _kill_node()
+    else:
+        _ip("link", "set", OUTSIDE, "down")
+        victim.watch(seconds)
+        _ip("link", "set", OUTSIDE, "up")
+    victim.watch(LONGEST_END)
+    code = victim.process.poll()
+    if code is None:
+        victim.process.kill()
+    wanted, made = expected(plan), written(place / "out")
+    begun: set[int] = set()
+    commits = []  # the first record of a generation marks its begin
+    for index, (when, generation, _) in enumerate(victim.commits):
+        if index >= before and (generation in begun or generation == victim.commits[before - 1][1]):
+            commits.append(when)
+        begun.add(generation)
+    return {
+        "loss": "killed" if seconds is None else f"cut off for {seconds:g} s",
+        "next_commit": round(commits[0] - at, 1) if commits else None,
+        "generations": sorted({generation for _, generation, _ in victim.commits}),
+        "exit_code": code,
+        "lost": (wanted - made).total(),
+        "repeated": (made - wanted).total(),
+        "told": [(round(one["time"] - at, 1), one["told"]) for one in victim.story() if "told" in one],
+    }
+
+
+def main(
+    *,
+    cuts: Annotated[list[float] | None, typer.Option("--cut", help="Seconds cut off. Repeatable.")] = None,
+    killed: Annotated[bool, typer.Option("--killed", help="Kill the node, too.")] = False,
+    for_good: Annotated[bool, typer.Option("--for-good", help="Cut it off for good, too.")] = False,
+    events: Annotated[int, typer.Option("--events", help="Values in each of four streams.")] = 8_000,
+) -> None:
+    """Lose the node in each of these ways, and print a line of JSON for each."""
+    losses = [*([None] if killed else []), *(cuts or []), *([FOR_GOOD] if for_good else [])]
+    os.environ.update(SETTINGS)
+    for seconds in losses:
+        place = Path(tempfile.mkdtemp(prefix="second-node-"))
+        with _namespace(), _nodes(place):
+            print(json.dumps(lost(place, seconds, events)), flush=True)
+
+
+if __name__ == "__main__":
+    typer.run(main)
