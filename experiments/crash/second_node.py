@@ -50,6 +50,8 @@ def _namespace() -> Iterator[None]:
         yield
     finally:
         _kill_node()
+        # First the link: the namespace is deleted a little later than this asks for it.
+        subprocess.run(["ip", "link", "delete", OUTSIDE], check=False)  # noqa: S603, S607
         _ip("netns", "delete", SPACE)
 
 
