@@ -143,13 +143,8 @@ def read_plan_section(path: str | os.PathLike[str]) -> dict[str, Any]:
     return plan
 
 
-def parse_value(text: str, name: str = "value") -> Any:
-    """Return the value of a piece of YAML, as it comes from a flag: `3`, `local`, `[stdout]`, `{path: out}`."""
-    return parsed_value(text, name).data
-
-
 def parsed_value(text: str, name: str = "value") -> Document:
-    """Return a piece of YAML, as it comes from a flag, with its references."""
+    """Return a piece of YAML, as it comes from a flag (`3`, `local`, `[stdout]`, `{path: out}`), with its references."""
     return parse(text, name, os.environ)
 
 

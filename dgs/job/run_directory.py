@@ -126,7 +126,7 @@ class RunDirectory:
 
     def about(self) -> dict[str, Any]:
         """Return the content of run.json, empty if it cannot be read."""
-        return {name: fact for name, fact in _read(self.path / ABOUT).items() if name != DIGEST}
+        return {name: fact for name, fact in read_object(self.path / ABOUT).items() if name != DIGEST}
 
     def note(self, **facts: Any) -> None:
         """Add facts to run.json."""
@@ -138,7 +138,7 @@ class RunDirectory:
 
         To change the plan.yaml on purpose, a user removes its first line.
         """
-        about = _read(self.path / ABOUT)
+        about = read_object(self.path / ABOUT)
         known = {name: fact for name, fact in about.items() if name != DIGEST}
         is_old = DIGEST not in about and about.keys() <= set(NOTED)  # version 0.1.0 wrote no digest
         if not about or not (is_old or about.get(DIGEST) == _digest(known)):
@@ -155,7 +155,7 @@ class RunDirectory:
 
     def results(self) -> dict[str, Any]:
         """Return the content of results.json, empty if the run has not ended."""
-        return _read(self.path / RESULTS)
+        return read_object(self.path / RESULTS)
 
     @property
     def story(self) -> Path:
@@ -214,7 +214,8 @@ def runs_beside(base_dir: Path) -> Path:
     return base_dir.parent if inside_another else base_dir / ".dgs" / "runs"
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_object(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file; an empty one if there is none."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -45,8 +45,8 @@ from dgs.spark_bridge.batch.tasks import (
 )
 from dgs.spark_bridge.session.java_errors import first_line
 from dgs.spark_bridge.session.session import session as spark_session
-from dgs.workers.checkpoints import ResumePoint
 from dgs.workers.event_log import failure, summary
+from dgs.workers.recovery.checkpoint import ResumePoint
 from dgs.workers.recovery.epochs import HostReport, RootReport
 from dgs.workers.runtime import process
 from dgs.workers.runtime.caller_outputs import CallerOutputs

@@ -21,9 +21,9 @@ from dgs.planner.plan import PlanNode
 from dgs.spark_bridge.batch.task_inputs import Inputs
 from dgs.spark_bridge.batch.task_outputs import TaskOutputs
 from dgs.spark_bridge.batch.tasks import Report
-from dgs.workers.checkpoints import ResumePoint
 from dgs.workers.protocol.folding.fold import NOTHING, Folder
 from dgs.workers.protocol.forking import Forking
+from dgs.workers.recovery.checkpoint import ResumePoint
 from dgs.workers.runtime import process
 from dgs.workers.runtime.job import Job
 

@@ -12,7 +12,7 @@ from dgs.planner.plan import Plan, PlanNode
 from dgs.spark_bridge.batch.plan_units import Division, Unit
 from dgs.spark_bridge.batch.replay import Replay
 from dgs.spark_bridge.batch.tasks import Report, Task
-from dgs.workers.checkpoints import ResumePoint
+from dgs.workers.recovery.checkpoint import ResumePoint
 from dgs.workers.runtime.job import Job
 
 Windows = Mapping[int, Sequence[tuple[int, State]]]

@@ -16,7 +16,7 @@ from dgs.model.events import EventBatch
 from dgs.model.impl_tags import ImplTagSet
 from dgs.model.order import BEGIN, END
 from dgs.model.tag_sets import owned_instead
-from dgs.workers.checkpoints import ResumePoint
+from dgs.workers.recovery.checkpoint import ResumePoint
 from dgs.workers.runtime.job import Job
 from dgs.workers.sources import EventSource, open_source
 from dgs.workers.sources.contract import Reading

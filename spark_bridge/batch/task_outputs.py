@@ -6,8 +6,8 @@ from types import TracebackType
 from typing import Self
 
 from dgs.model.outputs import OutputBatch
-from dgs.workers.checkpoints import ResumePoint
 from dgs.workers.protocol.messages import Skipped
+from dgs.workers.recovery.checkpoint import ResumePoint
 from dgs.workers.recovery.positions import declared
 from dgs.workers.runtime import process
 from dgs.workers.runtime.job import Job

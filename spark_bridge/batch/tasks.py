@@ -26,12 +26,12 @@ from dgs.spark_bridge.batch.task_errors import error_row
 from dgs.spark_bridge.batch.task_inputs import Inputs
 from dgs.spark_bridge.batch.task_outputs import TaskOutputs
 from dgs.spark_bridge.batch.window_states import chunks
-from dgs.workers.checkpoints import ResumePoint, StagedOutput
 from dgs.workers.protocol.folding.fold import NOTHING, Folder
 from dgs.workers.protocol.host import Host
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.making import make_worker
 from dgs.workers.protocol.messages import EpochClosed, Skipped, Snapshot
+from dgs.workers.recovery.checkpoint import ResumePoint, StagedOutput
 from dgs.workers.runtime import process
 from dgs.workers.runtime.job import Job
 

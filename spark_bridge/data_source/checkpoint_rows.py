@@ -1,6 +1,6 @@
 """Checkpoints as rows of a table, for `SELECT ... FROM dgs_checkpoints` and the data source `dgs`.
 
->>> from dgs.workers.checkpoints import StagedFile
+>>> from dgs.workers.recovery.checkpoint import StagedFile
 >>> from dgs.workers.recovery.positions import Positions
 >>> files = (StagedFile("/o/x.partial", "/o/part-000007-0.parquet", 9, "", rows=3),)
 >>> row = row_of(Checkpoint(7, None, Positions(), files, events=5), run="r", generation=2, created_at=0, state=codec.encode({"a": 1}))

@@ -20,9 +20,10 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from dgs.errors import OwnedLogError
+from dgs.job.run_directory import read_object
 from dgs.workers.event_log import owner
 from dgs.workers.storage.whole_files import make_directory, replace_with
 
@@ -48,7 +49,7 @@ class Query:
     def note(self, directory: Path) -> None:
         """Record this query in the directory of a stream as its writer, for `standing`."""
         data = {"query": self.id, "checkpoint": self.checkpoint}
-        if _json(directory / NOTE) != data:
+        if read_object(directory / NOTE) != data:
             replace_with(directory / NOTE, json.dumps(data).encode())
 
 
@@ -60,7 +61,7 @@ def standing(directory: Path, query: Query) -> Literal["owner", "successor"]:
     found = owner.owner(directory)
     if found is None or found == query.writer:
         return "owner"
-    note = _json(directory / NOTE)
+    note = read_object(directory / NOTE)
     is_lost = found == f"{PREFIX}{note.get('query')}" and _is_lost(note["query"], note.get("checkpoint"))
     if not is_lost:
         raise OwnedLogError(path=directory.parent, stream=directory.name, owner=found, writer=query.writer)
@@ -69,7 +70,7 @@ def standing(directory: Path, query: Query) -> Literal["owner", "successor"]:
 
 def repeated(directory: Path, query: Query) -> int:
     """Return the number of batches that a successor has repeated so far."""
-    data = _json(directory / REPEATED)
+    data = read_object(directory / REPEATED)
     return int(data["batches"]) if data.get("query") == query.id else 0
 
 
@@ -85,15 +86,7 @@ def _is_lost(query: str, checkpoint: str | None) -> bool:
     place = _PLACE.fullmatch(checkpoint)
     if place is None or place["scheme"] not in (None, "file"):
         return False
-    return bool(_json(Path(place["path"]) / "metadata").get("id") != query)
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return bool(read_object(Path(place["path"]) / "metadata").get("id") != query)
 
 
 __all__ = ["Query", "make_directory", "note_repeated", "repeated", "standing"]

@@ -17,8 +17,8 @@ from dgs.errors import CodecError, DgsError, InternalError
 from dgs.model.outputs import OutputBatch
 from dgs.model.user_code import shown
 from dgs.semantics.skipped_events import DeadLetter
-from dgs.workers.checkpoints import ResumePoint
 from dgs.workers.protocol.story_words import StoryEntry
+from dgs.workers.recovery.checkpoint import ResumePoint
 from dgs.workers.recovery.epochs import HostReport, RootReport
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.engine import Engine

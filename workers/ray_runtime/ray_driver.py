@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from dgs import codec
 from dgs.errors import InternalError, MissingPackageError
-from dgs.workers.checkpoints import ResumePoint
 from dgs.workers.ray_runtime.cluster import cluster
 from dgs.workers.ray_runtime.hosts import START_SECONDS, RayHosts
 from dgs.workers.ray_runtime.nodes import answers, cpus_of
 from dgs.workers.ray_runtime.pool import HostPool
+from dgs.workers.recovery.checkpoint import ResumePoint
 from dgs.workers.recovery.epochs import HostReport, RootReport
 from dgs.workers.recovery.stop_request import ControlRequest, Stage
 from dgs.workers.runtime import process

@@ -3,7 +3,7 @@
 A checkpoint is complete when the root's snapshot of its epoch and the reports of all hosts have come. If an epoch is not worth
 saving, or its commit fails, its files stay staged and are committed with the next epoch.
 
->>> from dgs.workers.checkpoints import ResumePoint
+>>> from dgs.workers.recovery.checkpoint import ResumePoint
 >>> coordinator = Coordinator(hosts=[0], lanes=(), point=ResumePoint(generation=1))
 >>> coordinator.root_reports(RootReport(1, b"state", {}, is_final=True))
 >>> coordinator.complete() is None

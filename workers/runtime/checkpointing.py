@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from dgs.errors import CheckpointFailedError
-from dgs.workers.checkpoints import Checkpoint
+from dgs.workers.recovery.checkpoint import Checkpoint
 from dgs.workers.recovery.coordinator import Coordinator
 from dgs.workers.recovery.epochs import HostReport, RootReport
 from dgs.workers.recovery.stop_request import ControlRequest, StopRequest

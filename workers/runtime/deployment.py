@@ -13,10 +13,10 @@ from dgs.model.order import OrderKey
 from dgs.model.outputs import OutputBatch
 from dgs.planner.placement import assign_hosts
 from dgs.planner.plan import Plan
-from dgs.workers.checkpoints import BEGINNING, ResumePoint
 from dgs.workers.protocol.host import Host
 from dgs.workers.protocol.lanes import Lanes, Router
 from dgs.workers.protocol.making import make_worker
+from dgs.workers.recovery.checkpoint import BEGINNING, ResumePoint
 from dgs.workers.recovery.outbox import dealt_otherwise, dealt_outputs, owners
 from dgs.workers.recovery.positions import declared
 from dgs.workers.runtime.job import Job

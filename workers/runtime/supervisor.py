@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dgs.errors import DgsError, FrameGapError, WorkerLostError
-from dgs.workers.checkpoints import ResumePoint
+from dgs.workers.recovery.checkpoint import ResumePoint
 from dgs.workers.recovery.outbox import dealt_otherwise
 from dgs.workers.recovery.positions import declared
 from dgs.workers.recovery.stop_request import ControlRequest, StopRequest

@@ -21,11 +21,10 @@ from pathlib import Path
 
 from dgs.errors import CheckpointError
 from dgs.model.identity import ProgramIdentity
-from dgs.workers.checkpoints import CheckpointStore
 from dgs.workers.checkpoints.directory import CheckpointDirectory
 from dgs.workers.checkpoints.directory_store import DirectoryStore
 from dgs.workers.checkpoints.saved import RECORDS, epoch_of, read_record
-from dgs.workers.recovery.checkpoint import Publish
+from dgs.workers.recovery.checkpoint import CheckpointStore, Publish
 from dgs.workers.simulated.disk import DiskFaults, SimulatedDisk
 from dgs.workers.simulated.faults import Faults
 

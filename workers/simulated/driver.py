@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from dgs.errors import CheckpointFailedError, FencedError, OutputUnwritableError
-from dgs.workers.checkpoints import Checkpoint, CheckpointStore
+from dgs.workers.recovery.checkpoint import Checkpoint, CheckpointStore
 from dgs.workers.recovery.coordinator import Coordinator
 from dgs.workers.recovery.epochs import HostReport, RootReport
 from dgs.workers.runtime.checkpointing import MOST_FAILURES

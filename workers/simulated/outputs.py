@@ -14,10 +14,10 @@ import numpy as np
 from dgs.errors import FencedError
 from dgs.model.order import OrderKey
 from dgs.model.outputs import OutputBatch
-from dgs.workers.checkpoints import ResumePoint
 from dgs.workers.protocol.host import Host
 from dgs.workers.protocol.lanes import Lanes, Router
 from dgs.workers.protocol.messages import Skipped
+from dgs.workers.recovery.checkpoint import ResumePoint
 from dgs.workers.recovery.epochs import Epochs, HostReport
 from dgs.workers.recovery.outbox import dealt_otherwise, dealt_outputs, owners
 from dgs.workers.simulated.layout import Layout

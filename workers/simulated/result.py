@@ -15,9 +15,9 @@ from typing import Any
 
 from dgs.model.events import EventBatch
 from dgs.model.outputs import OutputBatch
-from dgs.workers.checkpoints import Checkpoint, ResumePoint
 from dgs.workers.protocol.story import MOST_NOTES, Log
 from dgs.workers.protocol.story_words import as_lines, entries_of
+from dgs.workers.recovery.checkpoint import Checkpoint, ResumePoint
 from dgs.workers.recovery.positions import Positions
 from dgs.workers.simulated.layout import Layout
 

@@ -27,9 +27,8 @@ from dgs.model.events import EventBatch
 from dgs.model.program import Program
 from dgs.model.user_code import is_interrupt
 from dgs.planner.plan import Plan
-from dgs.workers.checkpoints import CheckpointStore, ResumePoint
 from dgs.workers.checkpoints.directory_store import DirectoryStore
-from dgs.workers.recovery.checkpoint import Publish
+from dgs.workers.recovery.checkpoint import CheckpointStore, Publish, ResumePoint
 from dgs.workers.simulated.disk import SimulatedCrash
 from dgs.workers.simulated.faults import NO_FAULTS, CrashedError, Faults, HostKilledError
 from dgs.workers.simulated.generation import Generation

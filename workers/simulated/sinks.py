@@ -22,7 +22,7 @@ from pathlib import Path
 
 from dgs.errors import FencedError
 from dgs.model.outputs import OutputBatch
-from dgs.workers.checkpoints import StagedFile, StagedOutput
+from dgs.workers.recovery.checkpoint import StagedFile, StagedOutput
 from dgs.workers.simulated.sources import BLOCK
 from dgs.workers.sinks.marks import Marks
 from dgs.workers.sinks.sqlite_tables import Writer, check, connected, enter

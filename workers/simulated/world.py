@@ -14,8 +14,8 @@ from dgs.errors import OutputUnwritableError
 from dgs.model.events import EventBatch
 from dgs.model.identity import identity_of
 from dgs.model.program import Program
-from dgs.workers.checkpoints import Checkpoint, StagedFile, StagedOutput
 from dgs.workers.protocol.story import Story
+from dgs.workers.recovery.checkpoint import Checkpoint, StagedFile, StagedOutput
 from dgs.workers.recovery.positions import Positions
 from dgs.workers.simulated.faults import Faults
 from dgs.workers.simulated.live import LiveStreams

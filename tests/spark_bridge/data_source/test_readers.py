@@ -14,7 +14,7 @@ import dgs
 from dgs.errors import CorruptFileError, NoSuchRunError, UsageError
 from dgs.spark_bridge.data_source import readers
 from dgs.spark_bridge.data_source.run_files import common_schema, last_epoch, output_files
-from dgs.workers.checkpoints import StagedFile
+from dgs.workers.recovery.checkpoint import StagedFile
 from tests.workers.checkpoints.saving import checkpoint, open_store
 
 

@@ -13,8 +13,8 @@ from dgs.model.order import OrderKey
 from dgs.model.outputs import OutputBatch
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Tag
-from dgs.workers.checkpoints import Checkpoint, StagedFile
 from dgs.workers.checkpoints.directory_store import DirectoryStore
+from dgs.workers.recovery.checkpoint import Checkpoint, StagedFile
 from dgs.workers.recovery.positions import Layer, Part, Positions
 
 SUMS = ProgramIdentity("Sums", 1, {"streams in order": "'a', 'b'"})

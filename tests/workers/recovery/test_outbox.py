@@ -14,8 +14,8 @@ from dgs.model.program import Program
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Tag
 from dgs.planner.plan import Plan, PlanNode
-from dgs.workers.checkpoints import Checkpoint
 from dgs.workers.protocol.lanes import Lane
+from dgs.workers.recovery.checkpoint import Checkpoint
 from dgs.workers.recovery.dealing import BLOCK
 from dgs.workers.recovery.positions import Positions
 from dgs.workers.runtime.job import Job

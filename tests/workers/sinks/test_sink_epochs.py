@@ -15,7 +15,7 @@ from dgs.errors import InternalError, OutputUnwritableError
 from dgs.job.schema import SinkConfig
 from dgs.model.outputs import OutputBatch
 from dgs.model.tags import Tag
-from dgs.workers.checkpoints import StagedFile
+from dgs.workers.recovery.checkpoint import StagedFile
 from dgs.workers.sinks import open_sink
 from dgs.workers.sinks.files import table_sinks
 from dgs.workers.sinks.files.owned import LIST, list_outputs
