@@ -75,7 +75,7 @@ streams:
     tags: {kind: value}
     source: {csv: {path: right.csv}}
     payload: amount
-optimizer: {max_leaves: 2}
+optimizer: {max_leaves: 2, name: greedy}
 """
 RUN_IT = """
 if __name__ == "__main__":

@@ -31,6 +31,11 @@ def costs_of(prepared: Prepared) -> Costs:
     return measured_costs(prepared.request, prepared.program, replace(prepared.topology, hosts=2))
 
 
+def predicted(prepared: Prepared, costs: Costs) -> Prediction:
+    """Return the prediction for a job as it is: its plan, on its hosts."""
+    return Predictor(prepared.program, prepared.topology, costs).predict(prepared.plan)
+
+
 def predictions(prepared: Prepared, hosts: Sequence[int], costs: Costs) -> list[OnHosts]:
     """Return one prediction per number of hosts. A plan written by hand is kept; else each number gets its cheapest plan."""
     found = []

@@ -287,21 +287,20 @@ def prepare(request: Request, *, plan: Plan | None = None, max_events: int | Non
     given = plan or _written_plan(request, program, seen.impl_tags())
     if given is not None:
         check(given, program, seen.impl_tags())
-    costs = (
-        measured_costs(request, program, seen) if given is None and config.optimizer.name in BY_COST else None
-    )
+    by_cost = given is None and optimizer_of(config) in BY_COST
+    costs = measured_costs(request, program, seen) if by_cost else None
     made = given or make_plan(config, program, seen, costs=costs)
     until = None if max_events is None else cutoff(config.streams, context, max_events)
     return Prepared(request, program, seen, made, until, max_events, is_made=given is None)
 
 
 def measured_costs(request: Request, program: Program, topology: Topology) -> Costs:
-    """Return the costs of the program, measured on its first events. On a single host they decide nothing and are not measured."""
-    from dgs.planner.prediction.costs import TYPICAL
+    """Return the costs of the program, measured on its first events. In a single process they decide little and are not measured."""
+    from dgs.planner.prediction.costs import TYPICAL, TYPICAL_COLUMNS
     from dgs.workers.sources.trial import trial
 
     if topology.hosts == 1:
-        return TYPICAL
+        return replace(TYPICAL, columns=TYPICAL_COLUMNS) if program.is_vectorised else TYPICAL
     return trial(program, request.settings.config.streams, context_of(request, program))
 
 
@@ -320,7 +319,14 @@ def make_plan(
     """Return the plan of the optimizer named in the plan file; `options` override its section."""
     from dgs.planner.optimizers.by_name import plan
 
-    return plan(program, topology, costs=costs, **{**config.optimizer.model_dump(), **options})
+    chosen = {**config.optimizer.model_dump(), "name": optimizer_of(config)}
+    return plan(program, topology, costs=costs, **{**chosen, **options})
+
+
+def optimizer_of(config: PlanFile) -> str:
+    """Return the name of the optimizer: in one process more workers are seldom faster, so `auto` compares plans by their cost there."""
+    named = config.optimizer.name
+    return named if named != "auto" else "cost" if config.runtime.kind == "local" else "greedy"
 
 
 def hosts(config: PlanFile) -> int:

@@ -18,7 +18,9 @@ Debug = Annotated[bool, typer.Option("--debug", envvar="DGS_DEBUG", help="Print 
 OptimizerName = Annotated[
     str | None,
     typer.Option(
-        "--optimizer", metavar="NAME", help="Make a plan with greedy, cost, exhaustive, random or sequential."
+        "--optimizer",
+        metavar="NAME",
+        help="Make a plan with auto, cost, greedy, exhaustive, random or sequential.",
     ),
 ]
 PlanFrom = Annotated[

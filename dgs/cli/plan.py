@@ -42,7 +42,13 @@ Save = Annotated[
     Path | None,
     typer.Option("--save", metavar="FILE", help="Write it as a `plan:` section for `dgs run --plan FILE`."),
 ]
-Compare = Annotated[bool, typer.Option("--compare", help="Print a table of what each optimizer makes.")]
+Compare = Annotated[
+    bool,
+    typer.Option("--compare", help="Print a table of what each optimizer makes, and how fast it would be."),
+]
+ShowCosts = Annotated[
+    bool, typer.Option("--costs", help="Print what the job costs, tried on its first events.")
+]
 
 
 def plan(
@@ -56,6 +62,7 @@ def plan(
     shape: Shape = Format.TEXT,
     save: Save = None,
     compare: Compare = False,
+    costs: ShowCosts = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -69,6 +76,9 @@ def plan(
         say_remarks(prepared)
         if compare:
             _print_comparison(prepared, as_json=as_json)
+            return
+        if costs:
+            _print_costs(prepared, as_json=as_json)
             return
         if save is not None:
             _save(prepared, save)
@@ -134,14 +144,37 @@ def _save(prepared: Prepared, path: Path) -> None:
 
 
 def _print_comparison(prepared: Prepared, *, as_json: bool) -> None:
+    from dgs.api.predicting import costs_of, predicted
     from dgs.api.preparing import replanned
     from dgs.planner.optimizers.by_name import OPTIMIZERS
+    from dgs.planner.prediction.choice import rate
 
-    rows = [figures(replanned(prepared, name=name)) for name in OPTIMIZERS if name != "exhaustive"]
+    costs = costs_of(prepared)
+    plans = [replanned(prepared, name=name, costs=costs) for name in OPTIMIZERS if name != "exhaustive"]
+    rows = [{**figures(one), "throughput": predicted(one, costs).throughput} for one in plans]
     if as_json:
         print_json({"optimizers": rows})
         return
-    print(f"{'optimizer':<12} {'workers':>8} {'leaves':>7} {'depth':>6}  events at leaves")
+    print(f"{'optimizer':<12} {'workers':>8} {'leaves':>7} {'depth':>6}  events at leaves  predicted")
     for row in rows:
         share = "-" if row["leaf_share"] is None else f"{row['leaf_share']:.1%}"
-        print(f"{row['optimizer']:<12} {row['workers']:>8} {row['leaves']:>7} {row['depth']:>6}  {share}")
+        print(
+            f"{row['optimizer']:<12} {row['workers']:>8} {row['leaves']:>7} {row['depth']:>6}  {share:<16}  {rate(row['throughput'])}"
+        )
+
+
+def _print_costs(prepared: Prepared, *, as_json: bool) -> None:
+    from dgs.api.predicting import costs_of
+
+    costs = costs_of(prepared)
+    if as_json:
+        print_json({"costs": costs.as_data()})
+        return
+    kinds = {f"update of {kind}": seconds for kind, seconds in costs.kinds.items()}
+    for name, cost in {**costs.as_data(), "kinds": None, **kinds}.items():
+        if cost is not None:
+            print(
+                f"{name:<24} {cost:>10,.0f} B"
+                if name == "state_bytes"
+                else f"{name:<24} {cost * 1e6:>10,.3f} us"
+            )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dgs.cli.options import AsJson, Debug, PlanFrom, PlanPath, SetValues, given_by_flags
-from dgs.cli.reporting import print_json, reporting
+from dgs.cli.reporting import print_json, reporting, say
 
 if TYPE_CHECKING:
     from dgs.api.predicting import OnHosts
@@ -20,20 +21,28 @@ HostCounts = Annotated[
 ]
 
 
+AtLeast = Annotated[
+    str | None,
+    typer.Option("--at-least", metavar="RATE", help="Exit 1 if no number of hosts reaches it, such as 5M/s."),
+]
+
+
 def predict(
     plan_path: PlanPath,
     *,
     hosts: HostCounts = DEFAULT_HOSTS,
+    at_least: AtLeast = None,
     plan_from: PlanFrom = None,
     set_values: SetValues = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Predict the throughput of a job on different numbers of hosts. Its functions are tried on the first events."""
-    counts = _counts(hosts)
+    counts, wanted = _counts(hosts), _wanted(at_least)
     with reporting(as_json=as_json, debug=debug):
         from dgs.api.predicting import costs_of, predictions, stops_scaling
         from dgs.api.preparing import from_file, prepare
+        from dgs.planner.prediction.choice import rate
 
         prepared = prepare(from_file(plan_path, given_by_flags(set_values, plan_from)))
         found = predictions(prepared, counts, costs_of(prepared))
@@ -41,12 +50,29 @@ def predict(
         if as_json:
             stops = None if last is None else {"hosts": last.hosts, "because": last.prediction.limit}
             print_json({"predictions": [_as_data(one) for one in found], "stops_scaling": stops})
-            return
-        _print_table(found)
-        if last is not None:
-            print(
-                f"more than {last.hosts} host{'s' * (last.hosts > 1)} would not help: {last.prediction.limit}"
+        else:
+            _print_table(found)
+            if last is not None:
+                print(
+                    f"more than {last.hosts} host{'s' * (last.hosts > 1)} would not help: {last.prediction.limit}"
+                )
+        best = max(found, key=lambda one: one.prediction.throughput)
+        if best.prediction.throughput < wanted:
+            say(
+                f"dgs: {prepared.config.name} would not reach {at_least}: on {best.hosts} host{'s' * (best.hosts > 1)}"
+                f" {rate(best.prediction.throughput)}, where {best.prediction.limit}"
             )
+            raise typer.Exit(1)
+
+
+def _wanted(text: str | None) -> float:
+    """Return the events per second that a text such as `5M/s` or `20k` asks for, 0 for none."""
+    if text is None:
+        return 0.0
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([kM]?)(?:/s)?", text.strip())
+    if found is None:
+        raise typer.BadParameter(f"--at-least {text}: write events per second, such as 5M/s, 20k or 300")
+    return float(found[1]) * {"": 1.0, "k": 1e3, "M": 1e6}[found[2]]
 
 
 def _counts(text: str) -> list[int]:

@@ -169,9 +169,9 @@ class MachineConfig(Section):
 
 
 class OptimizerConfig(Section):
-    """The optimizer that makes the plan, and its options."""
+    """The optimizer that makes the plan, and its options. `auto`: `cost` in one process, else `greedy`."""
 
-    name: Literal["sequential", "random", "greedy", "cost", "exhaustive"] = "greedy"
+    name: Literal["auto", "sequential", "random", "greedy", "cost", "exhaustive"] = "auto"
     seed: Whole = 0
     max_leaves: Count | None = Field(default=None, ge=1)
     max_fan_out: Count = Field(default=8, ge=2)

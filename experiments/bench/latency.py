@@ -115,7 +115,7 @@ def plan_file(
             stream("barriers", "barrier", every, every=every),
             *(stream(f"values-{number}", "value", step) for number in range(shape.streams)),
         ],
-        "optimizer": {"max_leaves": shape.streams},
+        "optimizer": {"name": "greedy", "max_leaves": shape.streams},
         "runtime": {"kind": shape.engine, "hosts": HOSTS, "linger": linger or "5ms"},
         "sinks": [
             "none"

@@ -58,7 +58,7 @@ def plan_file(events: int) -> dict[str, Any]:
         "name": "memory",
         "program": {"ref": "experiments.event_window.program:EventWindow"},
         "streams": streams,
-        "optimizer": {"max_leaves": STREAMS},
+        "optimizer": {"name": "greedy", "max_leaves": STREAMS},
         "runtime": {"kind": "local"},
         "sinks": ["none"],
     }

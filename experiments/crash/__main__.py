@@ -156,7 +156,7 @@ def _recovery(place: Path, kills: int, dice: random.Random) -> Outcome:
         program="Table",
         args={},
         runtime={"kind": "ray", "hosts": HOSTS, "restarts": {"max": 1000, "backoff": "1ms"}},
-        optimizer={"max_leaves": 3},
+        optimizer={"name": "greedy", "max_leaves": 3},
         checkpoint={"every": "500ms"},
         sinks=["none"],
     )

@@ -77,7 +77,7 @@ def _job(directory: Path, rows: int) -> Job:
         program="Table",
         args={"size": rows, "rounds": 20 if rows < WINDOW else 8},
         runtime={"kind": "ray", "hosts": 2},
-        optimizer={"max_leaves": 3},
+        optimizer={"name": "greedy", "max_leaves": 3},
         checkpoint={"every": "1s"},
         sinks=["none"],
     )

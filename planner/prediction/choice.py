@@ -11,7 +11,7 @@ from dgs.planner.prediction.costs import Costs
 from dgs.planner.prediction.model import Prediction, Predictor
 from dgs.planner.topology import Topology
 
-LEAST_GAIN = 1.05
+LEAST_GAIN = 1.1
 """The least gain over one worker for which several are chosen, since predictions are not exact."""
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from dgs.errors import UsageError
 
@@ -22,8 +23,8 @@ class Costs:
     """Seconds of one core; `hop` is seconds of waiting. The defaults were measured once, on a busy server of two cores.
 
     `kinds`: one `update`, by kind; `update`: the same for all other kinds. `columns`: one event in `update_batch`, None for a
-    program without it. `stretch`: the extra cost of each run of events of one lane. `merge`: the cost per event if lanes
-    alternate so often that they are merged. `read`: reading and ordering an event.
+    program without it. `stretch`: the extra cost of each run of events of one lane, and `call` of each call of `update_batch`.
+    `merge`: the cost per event if lanes alternate so often that they are merged. `read`: reading and ordering an event.
 
     `fork`, `join`: the user's functions on a typical state; `state_bytes`: its size.
     `synchronisation`: asking one child for its state and returning it; `window`: the same if the child accumulates.
@@ -34,6 +35,7 @@ class Costs:
     update: float = 0.25e-6
     columns: float | None = None
     stretch: float = 2.5e-6
+    call: float = 12e-6
     merge: float = 0.15e-6
     read: float = 0.02e-6
     fork: float = 0.3e-6
@@ -55,6 +57,10 @@ class Costs:
                     )
                     raise UsageError(message=message)
 
+    def as_data(self) -> dict[str, Any]:
+        """Return all costs by name, as plain data."""
+        return {one.name: getattr(self, one.name) for one in fields(self)} | {"kinds": dict(self.kinds)}
+
     def event(self, kind: str) -> float:
         """Return the seconds of one `update`."""
         return self.kinds.get(kind, self.update)
@@ -62,3 +68,6 @@ class Costs:
 
 TYPICAL = Costs()
 """The costs that are used without measurements."""
+
+TYPICAL_COLUMNS = 3e-9
+"""One event in a typical `update_batch`."""

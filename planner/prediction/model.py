@@ -20,7 +20,7 @@ from dgs.model.program import Program
 from dgs.planner.placement import assign_hosts
 from dgs.planner.plan import Plan, PlanNode
 from dgs.planner.prediction.costs import Costs
-from dgs.planner.prediction.traffic import Between, LaneTraffic, Traffic, traffic
+from dgs.planner.prediction.traffic import Between, Traffic, traffic
 from dgs.planner.rates import node_rates
 from dgs.planner.topology import Topology
 
@@ -88,7 +88,7 @@ class _Model:
     def _work(self, node: PlanNode) -> float:
         """Return the seconds that a worker works for the events of one second."""
         mine, costs = self._traffic[node.id], self._costs
-        seconds = self._folding(mine.lanes)
+        seconds = self._folding(mine)
         if not node.children:
             return seconds
         forks = [child for child in node.children if not self._traffic[child.id].accumulates]
@@ -97,17 +97,23 @@ class _Model:
         seconds += mine.asks * (each * len(node.children) + user)
         return seconds + self._asks_between(node) * (costs.message + costs.state_bytes * costs.byte)
 
-    def _folding(self, lanes: tuple[LaneTraffic, ...]) -> float:
-        """Return the seconds of folding, either merged event by event or stretch by stretch, with columns for long stretches."""
+    def _folding(self, mine: Traffic) -> float:
+        """Return the seconds of folding, either merged event by event or stretch by stretch, with columns for long stretches.
+
+        A worker that accumulates folds whole windows at once, which are counted where they are asked for.
+        """
         costs = self._costs
         merged = stretched = 0.0
-        for lane in lanes:
+        for lane in mine.lanes:
             scalar = costs.event(str(lane.kind))
             length = lane.rate / lane.stretches if lane.stretches else 0.0
-            each = scalar if costs.columns is None or length <= FEW_EVENTS else min(scalar, costs.columns)
-            stretched += lane.rate * (each + costs.read) + lane.stretches * costs.stretch
+            has_columns = costs.columns is not None and length > FEW_EVENTS
+            each = min(scalar, costs.columns) if costs.columns is not None and has_columns else scalar
+            extra = costs.stretch + costs.call * has_columns
+            cuts = 0.0 if mine.accumulates and mine.asked else lane.stretches
+            stretched += lane.rate * (each + costs.read) + cuts * extra
             merged += lane.rate * (scalar + costs.read + costs.merge)
-        return min(merged, stretched) if len(lanes) > 1 else stretched
+        return min(merged, stretched) if len(mine.lanes) > 1 else stretched
 
     def _asks_between(self, node: PlanNode) -> float:
         """Return the states per second that cross hosts between a worker and its children: up and, if it forks, down."""

@@ -16,7 +16,7 @@ PROGRAM = sums_program(on_value="return state + self.scale * event.payload", arg
 PLAN = (
     sums_plan(payload="amount")
     + """\
-optimizer: {max_leaves: 2}
+optimizer: {max_leaves: 2, name: greedy}
 runtime: {kind: local}
 """
 )

@@ -59,7 +59,7 @@ PLAN = (
     sums_plan(payload="amount", arguments=", args: {pause: 0.005}")
     + """\
     split: 2
-optimizer: {max_leaves: 2}
+optimizer: {max_leaves: 2, name: greedy}
 runtime: {kind: local, batch_rows: 4, stop_timeout: 60s}
 sinks: [{jsonl: {path: out}}]
 """

@@ -92,7 +92,7 @@ streams:
     source: {{spark: {{query: all}}}}
     payload: v
     rate: 1000/s
-optimizer: {{max_leaves: 2}}
+optimizer: {{max_leaves: 2, name: greedy}}
 runtime: {{kind: {runtime}, batch_rows: 4}}
 checkpoint: {{every: 50ms}}
 sinks: [{{jsonl: {{path: out}}}}]

@@ -62,7 +62,7 @@ def runtime(request: pytest.FixtureRequest) -> Callable[..., dgs.Run]:
 
     def run(program: dgs.Program, streams: dict[str, list[object]], **options: object) -> dgs.Run:
         hosts = {"kind": request.param} if request.param == "local" else {"kind": "ray", "hosts": 2}
-        return dgs.run(program, streams=streams, runtime=hosts, **options)
+        return dgs.run(program, streams=streams, runtime=hosts, optimizer="greedy", **options)
 
     return run
 

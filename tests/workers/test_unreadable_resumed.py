@@ -44,7 +44,7 @@ streams:
     source: {parquet: {path: columns.parquet}}
     payload: amount
 runtime: {kind: local, batch_rows: 3}
-optimizer: {max_leaves: 2}
+optimizer: {max_leaves: 2, name: greedy}
 checkpoint: {every: 1ms}
 on_error: skip
 sinks: [{jsonl: {path: out}}]

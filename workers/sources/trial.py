@@ -98,7 +98,7 @@ def _columns(program: Program, batches: list[list[EventBatch]]) -> float | None:
         began = time.perf_counter()
         for batch in several:
             state = update_batch(state, batch, BatchEmitter(batch, []))
-        spent.append(time.perf_counter() - began - len(several) * TYPICAL.stretch)
+        spent.append(time.perf_counter() - began - len(several) * TYPICAL.call)
     return max(LEAST_COLUMNS, min(spent) / events)
 
 

@@ -42,3 +42,43 @@ def test_cost_makes_one_worker_for_one_process(project, dgs):
 
 def test_a_run_with_the_optimizer_cost_is_verified(project, dgs):
     assert json.loads(dgs("run plan.yaml --optimizer cost --runtime local --verify --json").out)["verified"]
+
+
+def test_predict_says_whether_a_rate_is_reached_and_what_stops_it(project, dgs):
+    assert dgs("predict plan.yaml --hosts 1,2 --at-least 1/s").code == 0
+    done = dgs("predict plan.yaml --hosts 1,2 --at-least 900000M/s")
+    assert done.code == 1
+    assert "would not reach 900000M/s: on " in done.err
+    assert ", where " in done.err
+
+
+@pytest.mark.parametrize("rate", ["fast", "5G", "-1", ""])
+def test_predict_refuses_what_is_no_rate(project, dgs, rate):
+    done = dgs(f"predict plan.yaml --at-least '{rate}'")
+    assert done.code == 2
+    assert "write events per second, such as 5M/s, 20k or 300" in done.err
+
+
+def test_plan_prints_what_the_job_costs(project, dgs):
+    done = dgs("plan plan.yaml --costs --set runtime.kind=local")
+    assert done.code == 0
+    assert {"update of barrier", "update of value", "fork", "join", "state_bytes"} <= {
+        line[:24].strip() for line in done.out.splitlines()
+    }
+    costs = json.loads(dgs("plan plan.yaml --costs --json").out)["costs"]
+    assert 0 < costs["kinds"]["value"] < 1
+
+
+def test_compare_predicts_each_optimizers_plan(project, dgs):
+    rows = json.loads(dgs("plan plan.yaml --compare --json").out)["optimizers"]
+    found = {row["optimizer"]: row["throughput"] for row in rows}
+    assert 0 < max(found.values()) <= 1.2 * found["cost"]  # a gain of a tenth is worth no second worker
+
+
+def test_one_process_compares_plans_by_cost_and_several_make_the_greedy_plan(project, dgs):
+    assert (
+        json.loads(dgs("plan plan.yaml --json --optimizer auto --set runtime.kind=local").out)["optimizer"]
+        == "cost"
+    )
+    ray = "--set runtime.kind=ray --set runtime.hosts=2"
+    assert json.loads(dgs(f"plan plan.yaml --json --optimizer auto {ray}").out)["optimizer"] == "greedy"

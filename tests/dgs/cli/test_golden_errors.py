@@ -43,7 +43,7 @@ def golden(project, dgs):
 def test_unknown_keys_and_wrong_units(golden, edit):
     edit(
         "plan.yaml",
-        "payload: amount\noptimizer: {max_leaves: 2}\nruntime: {kind: local}",
+        "payload: amount\noptimizer: {max_leaves: 2, name: greedy}\nruntime: {kind: local}",
         "paylod: amount\noptimiser: {max_leaves: 2}\nruntime: {kind: local, linger: 5}",
     )
     golden("plan_file_problems", 3)
