@@ -26,6 +26,9 @@ from dgs.planner.optimizers.tag_tree import TagTree, branch, leaf
 ALL_COUNTS = 4
 """Every number of leaves up to this one is tried. Above it, each step adds half as many."""
 
+MANY_ATOMS = 2000
+"""Above it only the greedy order of removal is tried, so that 10,000 implementation tags are planned in about a second."""
+
 MOST_WORK = 200_000
 """The number of atoms after which lowering ends, since deep trees have many subtrees."""
 
@@ -36,7 +39,8 @@ def proposals(
     """Yield one worker, then trees with more and more leaves."""
     yield leaf(graph.atoms)
     greedy = greedy_tree(graph)
-    others = [tree_of_removals(graph, order) for order in (by_degree(graph), _by_gain(graph))]
+    orders = (by_degree, _by_gain) if len(graph.atoms) <= MANY_ATOMS else ()
+    others = [tree_of_removals(graph, order(graph)) for order in orders]
     for whole in (greedy, *(lowered(graph, tree) for tree in (greedy, *others))):
         tree = one_sided(whole, program)
         for count in _counts(min(max_leaves, tree.leaf_count)):
