@@ -18,7 +18,7 @@ FLIGHTS = ["flights/plan.yaml", "flights/plan_split.yaml"]
 
 
 def verified(plan_file, directory, events):
-    settings = {"optimizer.max_leaves": 4}
+    settings = {"optimizer.name": "greedy", "optimizer.max_leaves": 4}
     run = dgs.run(
         ROOT / "experiments" / plan_file,
         runtime="local",

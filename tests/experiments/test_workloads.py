@@ -13,7 +13,11 @@ from dgs.job.schema import PlanFile
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 PLANS = sorted(EXPERIMENTS.glob("*/plan*.yaml"))
 BY_GENERATORS = [path for path in PLANS if "spark" not in path.stem]
-SYNTHETIC = [path for path in BY_GENERATORS if path.parent.name != "flights"]
+SYNTHETIC = [
+    path
+    for path in BY_GENERATORS
+    if path.parent.name in ("event_window", "page_view_join", "fraud_detection")
+]
 every_plan = pytest.mark.parametrize("path", BY_GENERATORS, ids=lambda p: f"{p.parent.name}/{p.stem}")
 every_workload = pytest.mark.parametrize("path", SYNTHETIC, ids=lambda p: f"{p.parent.name}/{p.stem}")
 

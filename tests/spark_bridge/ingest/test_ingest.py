@@ -184,7 +184,6 @@ def test_null_in_a_column_of_the_tag_is_an_error(spark, job, tmp_path):
         ("{format: parquet, path: values.parquet, ts: page}", "must be integers or timestamps"),
         ("{format: parquet, path: values.parquet, ts: nothing}", "no column 'nothing'"),
         ("{format: parquet, path: nowhere.parquet}", "PATH_NOT_FOUND"),
-        ('{sql: \'SELECT 1 AS ts, "home" AS page, CAST("x" AS INT) AS v\'}', "CAST_INVALID_INPUT"),
     ],
 )
 def test_failed_query_ends_the_run_with_the_message_of_spark(spark, job, source, problem):
@@ -193,6 +192,15 @@ def test_failed_query_ends_the_run_with_the_message_of_spark(spark, job, source,
         dgs.run(plan)
     assert caught.value.stream == "values"
     assert len(str(caught.value)) < 500
+
+
+def test_cell_that_a_query_cannot_cast_is_wrong_input(spark, job):
+    plan = job(
+        "{parquet: {path: ends.parquet}}",
+        '{spark: {sql: \'SELECT 1 AS ts, "home" AS page, CAST("x" AS INT) AS v\'}}',
+    )
+    with pytest.raises(MalformedRowError, match="CAST_INVALID_INPUT"):
+        dgs.run(plan)
 
 
 @pytest.mark.parametrize(

@@ -262,10 +262,13 @@ def check_dealt_unevenly(seed: int) -> None:
 CRASHING = ("crash", "slow", "odd")
 
 MUTANTS = [
-    Mutant(
-        forgets_what_could_not_be_published,
-        ("disk", "odd"),
-        {"publishing": 0.3, "oddity": 0.1, "until": None},
+    pytest.param(
+        Mutant(
+            forgets_what_could_not_be_published,
+            ("disk", "odd"),
+            {"publishing": 0.3, "oddity": 0.1, "until": None},
+        ),
+        marks=pytest.mark.slow,
     ),
     Mutant(reads_from_the_highest_position, ("crash",), CRASHES),
     Mutant(leaves_out_the_event_at_a_position, ("crash",), CRASHES),

@@ -250,7 +250,9 @@ MUTANTS = [
     Mutant(
         closes_epochs_when_it_has_time, ("crash", "odd"), {**CRASHES, "oddity": 0.1}, subject="echo_window"
     ),
-    Mutant(stages_when_the_first_worker_has_closed, ("crash",), CRASHES),
+    pytest.param(
+        Mutant(stages_when_the_first_worker_has_closed, ("crash",), CRASHES), marks=pytest.mark.slow
+    ),
     Mutant(commits_without_all_hosts, ("crash",), CRASHES, subject="history"),
     Mutant(commits_before_anything_is_staged, ("crash",), CRASHES, subject="history"),
     Mutant(forgets_the_files_of_a_failed_commit, ("odd",), {"oddity": 0.2, "until": None}, subject="history"),

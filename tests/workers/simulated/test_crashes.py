@@ -89,9 +89,9 @@ def check_blocks(firsts: range) -> Counter[str]:
 
 
 def test_runs_under_all_faults_give_the_outputs_and_states_of_the_sequential_program():
-    seen = check_blocks(range(0, 500, BLOCK))
-    assert seen["complete"] + seen["refused"] == seen["runs"] == 500
-    assert seen["refused"] < 40
+    seen = check_blocks(range(0, 300, BLOCK))
+    assert seen["complete"] + seen["refused"] == seen["runs"] == 300
+    assert seen["refused"] < 30
     for reached in (
         "CrashedError",
         "SimulatedCrash",
@@ -110,10 +110,10 @@ def test_runs_under_all_faults_give_the_outputs_and_states_of_the_sequential_pro
         "slow staging",
         "slow commit",
     ):
-        assert seen[reached] > 10, f"the seeds prove little: {reached} happened {seen[reached]} times"
+        assert seen[reached] > 3, f"the seeds prove little: {reached} happened {seen[reached]} times"
 
 
-PARTS = [range(500, 3000, BLOCK), *(range(n * 10_000, (n + 1) * 10_000, BLOCK) for n in range(10, 20))]
+PARTS = [range(300, 3000, BLOCK), *(range(n * 10_000, (n + 1) * 10_000, BLOCK) for n in range(10, 20))]
 
 
 @pytest.mark.slow
@@ -128,7 +128,7 @@ def digests(seeds: range) -> str:
 
 def test_faults_are_the_same_in_every_process_and_for_every_hash_seed():
     """A failing seed is worth nothing if it fails only here."""
-    code = "from tests.workers.simulated.test_crashes import digests; print(digests(range(100)))"
+    code = "from tests.workers.simulated.test_crashes import digests; print(digests(range(40)))"
     running = [
         subprocess.Popen(
             [sys.executable, "-c", code],
@@ -141,7 +141,7 @@ def test_faults_are_the_same_in_every_process_and_for_every_hash_seed():
     ]
     found = {process.communicate()[0].strip() for process in running}
     assert len(found) == 1
-    assert len(found.pop().split()) == 100
+    assert len(found.pop().split()) == 40
 
 
 def test_faults_are_drawn_alike_whichever_others_are_wanted():
