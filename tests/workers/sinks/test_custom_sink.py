@@ -49,8 +49,9 @@ def sinks(tmp_path, monkeypatch):
     """The module of the sinks, loaded as a run does."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     (tmp_path / "sinks.py").write_text(SINK)
+    before = set(sys.modules)  # other tests may have left sinks of their own
     Publisher([config("Kept")], tmp_path, program="Sums")
-    (name,) = (name for name in sys.modules if name.startswith("dgs_file_") and name.endswith("_sinks"))
+    (name,) = (name for name in set(sys.modules) - before if name.endswith("_sinks"))
     yield sys.modules[name]
     for loaded in [name for name in sys.modules if name.startswith("dgs_file_")]:
         del sys.modules[loaded]
