@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table as Lines
 
 from experiments.crash import commits, costs
-from experiments.crash.jobs import expected, generated, in_files, in_table, written
+from experiments.crash.jobs import expected, generated, in_table, ledger, written
 from experiments.crash.killing import HOSTS, Outcome, Victim, finish, kill_driver, kill_hosts
 
 EVENTS = 6_000
@@ -94,20 +94,7 @@ def crashes(
     place: Path, kills: int, driver_kills: int, events: int, dice: random.Random
 ) -> Iterator[tuple[str, Outcome]]:
     """Kill hosts, then drivers, of runs over files, and yield the outcomes."""
-    plan = in_files(
-        place / "input",
-        events=events,
-        program="Ledger",
-        args={"pause": 0.0005},
-        runtime={
-            "kind": "ray",
-            "hosts": HOSTS,
-            "batch_rows": 50,
-            "restarts": {"max": 1000, "backoff": "1ms"},
-        },
-        checkpoint={"every": "200ms"},
-        sinks=[{"jsonl": {"path": "../out"}}, {"sqlite": {"path": "../out.db"}}],
-    )
+    plan = ledger(place / "input", events=events, hosts=HOSTS)
     wanted = expected(plan)
     if kills:
         yield "hosts", _killed_hosts(place, plan, wanted, kills, dice)

@@ -23,7 +23,7 @@ from typing import Annotated
 
 import typer
 
-from experiments.crash.jobs import expected, in_files, in_table, written
+from experiments.crash.jobs import expected, in_table, ledger, written
 from experiments.crash.killing import HOSTS, LOOK_SECONDS
 from experiments.crash.processes import hosts_of
 
@@ -175,20 +175,7 @@ def _kill(process: int) -> None:
 def judged(place: Path, seed: int, *, attacks: int, events: int) -> Judged:
     """Attack one run and compare its outputs."""
     dice = random.Random(seed)
-    plan = in_files(
-        place / "input",
-        events=events,
-        program="Ledger",
-        args={"pause": 0.0005},
-        runtime={
-            "kind": "ray",
-            "hosts": HOSTS,
-            "batch_rows": 50,
-            "restarts": {"max": 1000, "backoff": "1ms"},
-        },
-        checkpoint={"every": "200ms"},
-        sinks=[{"jsonl": {"path": "../out"}}, {"sqlite": {"path": "../out.db"}}],
-    )
+    plan = ledger(place / "input", events=events, hosts=HOSTS)
     found = Judged(seed)
     prey = Prey(place, plan, dice, found)
     for kind in dice.choices(list(ATTACKS), list(ATTACKS.values()), k=attacks):

@@ -36,6 +36,25 @@ def in_files(directory: Path, *, events: int, **sections: Any) -> Path:
     return _plan(directory, sources, sections)
 
 
+def ledger(
+    directory: Path, *, events: int, pause: float = 0.0005, every: str = "200ms", **runtime: Any
+) -> Path:
+    """Write the plan of a run on Ray that may be killed at any time. Its sinks are `out` and `out.db` beside the directory.
+
+    `pause`: seconds that each event takes. `every`: the time between checkpoints. `runtime`: options of the runtime.
+    """
+    restarts = {"max": 1000, "backoff": "1ms"}
+    return in_files(
+        directory,
+        events=events,
+        program="Ledger",
+        args={"pause": pause},
+        runtime={"kind": "ray", "batch_rows": 50, "restarts": restarts, **runtime},
+        checkpoint={"every": every},
+        sinks=[{"jsonl": {"path": "../out"}}, {"sqlite": {"path": "../out.db"}}],
+    )
+
+
 def generated(directory: Path, *, events: int, window: int, rate: int | None = None, **sections: Any) -> Path:
     """Write a plan file over streams of `events` generated values, a barrier per `window` of them; return its path.
 

@@ -20,7 +20,7 @@ from typing import Annotated, Any
 
 import typer
 
-from experiments.crash.jobs import expected, in_files, written
+from experiments.crash.jobs import expected, in_table, ledger, written
 from experiments.crash.killing import Victim
 
 SPACE, OUTSIDE, INSIDE = "dgs-node", "dgs-veth0", "dgs-veth1"
@@ -84,21 +84,14 @@ def _nodes(place: Path) -> Iterator[None]:
 
 def lost(place: Path, seconds: float | None, events: int) -> dict[str, Any]:
     """Run a job on both nodes; kill the second one (None), or cut it off for so many seconds."""
-    plan = in_files(
+    plan = ledger(
         place / "input",
         events=events,
-        program="Ledger",
-        args={"pause": 0.001},
-        runtime={
-            "kind": "ray",
-            "address": f"{HEAD}:{PORT}",
-            "hosts": 2,
-            "fewer_hosts": "go_on",
-            "batch_rows": 50,
-            "restarts": {"max": 1000, "backoff": "1ms"},
-        },
-        checkpoint={"every": "500ms"},
-        sinks=[{"jsonl": {"path": "../out"}}],
+        pause=0.001,
+        every="500ms",
+        address=f"{HEAD}:{PORT}",
+        hosts=2,
+        fewer_hosts="go_on",
     )
     victim = Victim(plan, place / "run")
     victim.watch(LONGEST_START, lambda: len(victim.commits) > 1)
@@ -115,7 +108,8 @@ def lost(place: Path, seconds: float | None, events: int) -> dict[str, Any]:
     code = victim.process.poll()
     if code is None:
         victim.process.kill()
-    wanted, made = expected(plan), written(place / "out")
+    wanted = expected(plan)
+    both = written(place / "out"), in_table(place / "out.db")
     begun: set[int] = set()
     commits = []  # the first record of a generation marks its begin
     for index, (when, generation, _) in enumerate(victim.commits):
@@ -127,8 +121,8 @@ def lost(place: Path, seconds: float | None, events: int) -> dict[str, Any]:
         "next_commit": round(commits[0] - at, 1) if commits else None,
         "generations": sorted({generation for _, generation, _ in victim.commits}),
         "exit_code": code,
-        "lost": (wanted - made).total(),
-        "repeated": (made - wanted).total(),
+        "lost": sum((wanted - made).total() for made in both),
+        "repeated": sum((made - wanted).total() for made in both),
         "told": [(round(one["time"] - at, 1), one["told"]) for one in victim.story() if "told" in one],
     }
 

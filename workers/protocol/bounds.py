@@ -94,7 +94,11 @@ def no_time() -> float:
 
 
 class _Round(NamedTuple):
-    """What was announced at once: the number of the last, how many were in flight, when; the times of the last event complete then, and of its own last."""
+    """A group of synchronisations that a worker announces at once.
+
+    `last`: the number of the last one. `depth`: how many were in flight then. `since`: when it was announced. `complete_ts`: the time of
+    the last event that was complete then. `last_ts`: the time of its own last event.
+    """
 
     last: int
     depth: int

@@ -187,7 +187,7 @@ class Pending:
 
 
 class Preparations:
-    """What the children were asked to prepare, each with the children that are not prepared yet."""
+    """The synchronisations that the children were asked to prepare, each with the children that are not prepared yet."""
 
     def __init__(self, children: Sequence[str]) -> None:
         self._children = children

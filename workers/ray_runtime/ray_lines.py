@@ -54,18 +54,21 @@ def lines_kept(path: Path | None) -> Iterator[RayLog]:
     """Write what Ray's processes report, and what its loggers say, to a file for as long as this context lasts."""
     from ray._private import worker
 
-    log, logger, printed = RayLog(path), logging.getLogger("ray"), worker.print_to_stdstream
+    log, logger = RayLog(path), logging.getLogger("ray")
     handlers, propagates = logger.handlers, logger.propagate
+    printed = getattr(worker, "print_to_stdstream", None)  # private: another version of Ray may not have it
 
     def taken(data: Mapping[str, Any], *_: Any, **__: Any) -> None:
         log.take(data.get("pid"), "\n".join(data.get("lines", ())))
 
-    worker.print_to_stdstream = taken
+    if printed is not None:
+        worker.print_to_stdstream = taken
     logger.handlers, logger.propagate = [log], False
     try:
         yield log
     finally:
-        worker.print_to_stdstream = printed
+        if printed is not None:
+            worker.print_to_stdstream = printed
         logger.handlers, logger.propagate = handlers, propagates
 
 

@@ -1,4 +1,4 @@
-"""What each of our processes has: a clock that does not jump, and memory that is kept.
+"""The clock and the memory of a process: a clock that does not jump, and memory that stays with the process.
 
 The clock is for times that several processes compare. Unlike with `time.time()`, an interval between two of its times is right even
 if the machine's clock is set meanwhile. Between processes it is as right as the machine's clock was when they began.

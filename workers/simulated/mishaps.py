@@ -71,7 +71,7 @@ class Stops:
 
 
 class Starts:
-    """How processes of a run are started: with its sink, with another one, or with one that has lost its table.
+    """The starts of a run's processes: each with the run's sink, with another sink, or with one that has lost its table.
 
     `home`: the name of the run's sink. Only a run that has committed nothing may go on with another one. `count`: of processes.
     """

@@ -185,8 +185,7 @@ def check_table_free(path: Path, table: str, mode: OutputMode | None, job: Path)
     with refusing_database(path), closing(connected(path)) as db:
         if not _columns(db, table):
             return
-        held = rows_in(path, table)
-        where, names = f"table {table!r} of {path}", f"{held} rows"
+        where, names = f"table {table!r} of {path}", f"{_rows(db, table)} rows"
         if mode == "error":
             raise OutputsThereError(where=where, names=names)
         own = seen_from(path.parent, job)
@@ -234,9 +233,13 @@ def rows_in(path: Path, table: str) -> int:
         return 0
     try:
         with closing(connected(path)) as db:
-            return int(db.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0])  # noqa: S608 - letters and digits
+            return _rows(db, table)
     except sqlite3.Error:
         return 0
+
+
+def _rows(db: sqlite3.Connection, table: str) -> int:
+    return int(db.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0])  # noqa: S608 - letters and digits
 
 
 def _sums(db: sqlite3.Connection, table: str, writer: Writer) -> Sums:

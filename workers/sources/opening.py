@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from dgs.errors import PlanFileError
@@ -130,12 +131,7 @@ def _live(
         clock, reached = time.elapsed, arrivals.reached
         return Heartbeats(arrivals, every=every, max_delay=max_delay, clock=clock, reached=reached), origin
     path, is_owner = heartbeats_path(config, context), streams is None or config.impl_streams[0] in streams
-    if path is None:
-        decisions = Decisions()
-    elif time is not None and is_owner:
-        decisions = Decisions.owned(path, config.id)
-    else:
-        decisions = Decisions(RecordReader(path, config.id))
+    decisions = _decisions(path, config.id, may_write=time is not None and is_owner)
     origin = with_decisions(origin, decisions)
     if time is None:
         return Replayed(arrivals, decisions), origin
@@ -152,6 +148,13 @@ def _live(
         unit=context.unit,
         notes_rows=notes_rows,
     ), origin
+
+
+def _decisions(path: Path | None, stream: str, *, may_write: bool) -> Decisions:
+    """Return the decisions of a live stream: those of its file, or none that are kept if there is no file."""
+    if path is None:
+        return Decisions()
+    return Decisions.owned(path, stream) if may_write else Decisions(RecordReader(path, stream))
 
 
 def beating(

@@ -52,6 +52,14 @@ def test_ray_prints_afterwards_as_before(log, monkeypatch):
     assert not log.exists()
 
 
+def test_another_version_of_ray_may_lack_the_private_function(log, monkeypatch):
+    monkeypatch.delattr(worker, "print_to_stdstream")
+    with lines_kept(log):
+        logging.getLogger("ray").error("Unhandled")
+    assert "Unhandled" in log.read_text()
+    assert not hasattr(worker, "print_to_stdstream")
+
+
 DIES_ONCE = """\
 import os, pathlib, signal
 if not pathlib.Path("died").exists():
