@@ -107,9 +107,10 @@ class _Model:
         for lane in mine.lanes:
             scalar = costs.event(str(lane.kind))
             length = lane.rate / lane.stretches if lane.stretches else 0.0
-            has_columns = costs.columns is not None and length > FEW_EVENTS
-            each = min(scalar, costs.columns) if costs.columns is not None and has_columns else scalar
-            extra = costs.stretch + costs.call * has_columns
+            column = costs.columns if length > FEW_EVENTS else None
+            each, extra = scalar, costs.stretch
+            if column is not None:
+                each, extra = min(scalar, column), costs.stretch + costs.call
             cuts = 0.0 if mine.accumulates and mine.asked else lane.stretches
             stretched += lane.rate * (each + costs.read) + cuts * extra
             merged += lane.rate * (scalar + costs.read + costs.merge)

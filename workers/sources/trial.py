@@ -39,6 +39,12 @@ SECONDS = 0.2
 ROWS = 4096
 """Rows read from each stream."""
 
+FIRST_ROWS, GROWTH = 64, 8
+"""The first size of a batch for `update_batch`, and the factor by which it grows while there is time."""
+
+REPETITIONS = 3
+"""Measurements of one call, of which the fastest counts: the first looks up functions of NumPy, and others are interrupted."""
+
 LEAST_COLUMNS = 0.5e-9
 """The least seconds per event in `update_batch`, since memory is not faster."""
 
@@ -86,20 +92,23 @@ def _updates(program: Program, batches: list[list[EventBatch]]) -> tuple[State, 
 
 
 def _columns(program: Program, batches: list[list[EventBatch]]) -> float | None:
-    """Return the seconds per event of `update_batch`."""
+    """Return the seconds per event of `update_batch`: what a batch takes longer than its first event alone."""
     update_batch = program.states()[0].update_batch
-    several = [batch for stream in batches for batch in stream]
-    events = sum(map(len, several))
-    if update_batch is None or not events:
+    batch = max((batch for stream in batches for batch in stream), key=len, default=None)
+    if update_batch is None or batch is None or len(batch) == 1:
         return None
-    spent = []
-    for _ in range(2):  # the first time is slower: it looks up functions of NumPy, for example
-        state: Any = program.init()
+
+    def seconds(size: int) -> float:
+        part = batch.cut(0, size)
         began = time.perf_counter()
-        for batch in several:
-            state = update_batch(state, batch, BatchEmitter(batch, []))
-        spent.append(time.perf_counter() - began - len(several) * TYPICAL.call)
-    return max(LEAST_COLUMNS, min(spent) / events)
+        update_batch(program.init(), part, BatchEmitter(part, []))
+        return time.perf_counter() - began
+
+    size = min(len(batch), FIRST_ROWS)
+    while size < len(batch) and seconds(size) * GROWTH < SECONDS:
+        size = min(len(batch), size * GROWTH)
+    alone, whole = (min(seconds(count) for _ in range(REPETITIONS)) for count in (1, size))
+    return max(LEAST_COLUMNS, (whole - alone) / (size - 1))
 
 
 def _forking(program: Program, state: State) -> tuple[float, float]:
