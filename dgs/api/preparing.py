@@ -19,6 +19,7 @@ from dgs.errors import (
     AmbiguousTagError,
     MissingInputError,
     PlanFileError,
+    ProgramError,
     UnknownColumnError,
     UsageError,
 )
@@ -29,7 +30,9 @@ from dgs.job.run_directory import RunDirectory
 from dgs.job.schema import FileSink, PlanFile, SinkConfig
 from dgs.job.settings import Given, Settings, resolve
 from dgs.model.declarations import check_declarations
+from dgs.model.events import declared_stream
 from dgs.model.program import Program
+from dgs.model.tag_sets import TagSet
 
 if TYPE_CHECKING:
     from dgs.model.impl_tags import ImplTagSet
@@ -284,6 +287,7 @@ def prepare(request: Request, *, plan: Plan | None = None, max_events: int | Non
         load_store(config.checkpoint.custom, request.base_dir)  # refuses classes that are not stores
     with _placed(request):
         seen = replace(topology(config.streams, machines(config), context), hosts=hosts(config))
+    _check_stamps(program, seen)
     given = plan or _written_plan(request, program, seen.impl_tags())
     if given is not None:
         check(given, program, seen.impl_tags())
@@ -292,6 +296,15 @@ def prepare(request: Request, *, plan: Plan | None = None, max_events: int | Non
     made = given or make_plan(config, program, seen, costs=costs)
     until = None if max_events is None else cutoff(config.streams, context, max_events)
     return Prepared(request, program, seen, made, until, max_events, is_made=given is None)
+
+
+def _check_stamps(program: Program, seen: Topology) -> None:
+    """Refuse to split a stream whose outputs have stamps: their order is that of the whole stream. Raises ProgramError."""
+    stamped = TagSet.of(*program.stamps)
+    for stream in seen.streams:
+        if "/" in stream.id and stream.tags & stamped:
+            problem = f"it stamps outputs of stream {declared_stream(stream.id)!r}, so `split:` of that stream must be 1"
+            raise ProgramError(program=program.name, problem=problem)
 
 
 def measured_costs(request: Request, program: Program, topology: Topology) -> Costs:

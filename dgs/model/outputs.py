@@ -1,6 +1,7 @@
 """Outputs: the values that updates emit, with the ids that exactly-once delivery needs.
 
 The id of an output is (key of its event, tag, group, index). In a consistent program it does not depend on the schedule.
+A program whose events stand for a choice, such as how often a window is looked at, gives its outputs other ids: `Stamped`.
 
 >>> batch = OutputBatch.of("clicks", rank=0, tags=[Tag("view", 1)], ts=[5], seq=[0], index=[0], values=["hello"])
 >>> batch.to_list()
@@ -9,18 +10,19 @@ The id of an output is (key of its event, tag, group, index). In a consistent pr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from dgs import codec
 from dgs.errors import ProgramError
 from dgs.model import columns
 from dgs.model.columns import Column
 from dgs.model.events import Codes, EventBatch, Int64s
 from dgs.model.row_numbers import RowNumbers
-from dgs.model.tags import Tag
+from dgs.model.tags import Kind, Tag
 
 _FIRST = np.zeros(1, dtype=np.int64)
 """The index of an event's first output, usually its only one."""
@@ -112,6 +114,65 @@ class OutputBatch:
         return [self.tags[code] for code in self.codes.tolist()]
 
 
+class Stamped(NamedTuple):
+    """An output that is put out under `ts` and `seq` instead of those of its event, with the rank of its event.
+
+    For events of kinds in `Program.stamps` only. Its index counts the outputs of its tag under one stamp, so its id does not depend on
+    the event that emitted it. Law: the stamps of a tag never go back.
+
+    >>> batch = OutputBatch.of("ticks", rank=0, tags=[Tag("tick")], ts=[30, 30], seq=[2, 2], index=[0, 1],
+    ...                        values=[Stamped(20, 1, "x"), Stamped(30, 2, "y")])
+    >>> put = Stamps(["tick"]).put(batch)
+    >>> put.ts.tolist(), put.seq.tolist(), put.index.tolist(), put.values
+    ([20, 30], [1, 2], [0, 0], ['x', 'y'])
+    """
+
+    ts: int
+    seq: int
+    value: Any
+
+
+class Stamps:
+    """Puts outputs under their stamps. It remembers the last stamp of every tag, so one object takes all outputs of a tag.
+
+    `kinds`: those of `Program.stamps`. Outputs of other kinds, and values without a stamp, keep the place of their event.
+    """
+
+    def __init__(self, kinds: Iterable[Kind | str]) -> None:
+        self._kinds = frozenset(map(str, kinds))
+        self._last: dict[tuple[str, Tag], tuple[int, int, int]] = {}
+
+    @classmethod
+    def of(cls, kinds: Sequence[Kind | str]) -> Stamps | None:
+        """Return a new object for the kinds that a program stamps, None if there are none."""
+        return cls(kinds) if kinds else None
+
+    def put(self, batch: OutputBatch) -> OutputBatch:
+        """Return the outputs under their stamps, in the same order. Raises ProgramError if the stamps of a tag go back."""
+        if not any(tag.kind in self._kinds for tag in batch.tags):
+            return batch
+        places: list[tuple[int, int, int]] = []
+        values = batch.to_list()
+        events = zip(batch.ts.tolist(), np.asarray(batch.seq).tolist(), strict=True)
+        for row, (tag, event) in enumerate(zip(batch.tag_list(), events, strict=True)):
+            stamp = event
+            if type(values[row]) is Stamped:
+                *stamp, values[row] = values[row]
+            places.append(self.place(batch.stream, tag, *stamp))
+        ts, seq, index = np.array(places, dtype=np.int64).reshape(-1, 3).T
+        return replace(batch, ts=ts, seq=seq, index=index, values=values)
+
+    def place(self, stream: str, tag: Tag, ts: int, seq: int) -> tuple[int, int, int]:
+        """Return the ts, the seq and the index of the next output of a tag under a stamp."""
+        before = self._last.get((stream, tag), (ts, seq, -1))
+        if (ts, seq) < before[:2]:
+            problem = f"it stamps an output of {tag!r} with ts {ts}, seq {seq}, after ts {before[0]}, seq {before[1]}: stamps only grow"
+            raise ProgramError(program="update", problem=problem)
+        index = before[2] + 1 if (ts, seq) == before[:2] else 0
+        self._last[stream, tag] = (ts, seq, index)
+        return ts, seq, index
+
+
 class BatchEmitter:
     """The `emit_batch` that `update_batch` gets with a batch: it appends to `outputs`.
 
@@ -143,3 +204,6 @@ class BatchEmitter:
         for rows in self._given:
             found += 1 if rows is None else np.bincount(rows, minlength=len(found))
         return found
+
+
+codec.register(Stamped, name="dgs.Stamped")

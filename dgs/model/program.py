@@ -120,6 +120,7 @@ class Program(Typed[OwnState, OwnOutput]):
     `kinds`: the kinds of the program with their key domains, unless `depends` or `accumulates` names them already; `dgs.ANY` if events
     may be of any kind. Events of a kind that the program does not name are refused; a program that names none may not look at tags.
     `accumulates`: kinds for which `update(s, e) == join(s, update(identity(), e))`, with the same outputs for every s.
+    `stamps`: kinds whose events emit `Stamped` values, of `dgs.model.outputs`; no stream with such a kind is split.
     `states` and `fork_joins`: several state types and their forks and joins; the first type is the initial one.
     `version`: part of the program's identity; raise it when old states no longer fit, and give `migrate`.
 
@@ -130,6 +131,7 @@ class Program(Typed[OwnState, OwnOutput]):
     depends: Depends = Dependence.everything()
     kinds: ClassVar[tuple[Kind, ...]] = ()
     accumulates: ClassVar[tuple[Kind | str, ...]] = ()
+    stamps: ClassVar[tuple[Kind | str, ...]] = ()
     version: ClassVar[int] = 1
 
     def init(self) -> OwnState:

@@ -30,6 +30,7 @@ from dgs import codec
 from dgs.errors import DgsError, OutOfOrderError, UsageError
 from dgs.model.events import Event, EventBatch
 from dgs.model.order import MIN_TS, OrderKey
+from dgs.model.outputs import Stamped, Stamps
 from dgs.model.program import Program, State
 from dgs.model.tags import Tag
 from dgs.model.user_code import RAISED, States, UserCode, is_interrupt, user_error
@@ -80,6 +81,7 @@ def run(
     if state is UNSET:
         state = UserCode(program).call("init", program.init)
     way_back = _WayBack(program, state) if on_error == "skip" else None
+    stamping, stamps = frozenset(map(str, program.stamps)), Stamps(())
     outputs: list[Output] = []
     skipped: list[DeadLetter] = []
     count = 0
@@ -102,8 +104,18 @@ def run(
             continue
         if way_back is not None:
             way_back.passed(event, state)
-        outputs.extend(Output(key, event.tag, index, value) for index, value in enumerate(emitted))
+        if event.tag.kind in stamping:
+            outputs.extend(_stamped(key, event, value, stamps) for value in emitted)
+        else:
+            outputs.extend(Output(key, event.tag, index, value) for index, value in enumerate(emitted))
     return SequentialRun(outputs, state, count, skipped)
+
+
+def _stamped(key: OrderKey, event: Event, value: Any, stamps: Stamps) -> Output:
+    """Return an output under its stamp, or under the key of its event if it has none."""
+    stamp = value if isinstance(value, Stamped) else Stamped(key.ts, key.seq, value)
+    ts, seq, index = stamps.place(event.stream, event.tag, stamp.ts, stamp.seq)
+    return Output(OrderKey(ts, key.rank, seq), event.tag, index, stamp.value)
 
 
 class _WayBack:

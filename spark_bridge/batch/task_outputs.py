@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
-from dgs.model.outputs import OutputBatch
+from dgs.model.outputs import OutputBatch, Stamps
 from dgs.workers.protocol.messages import Skipped
 from dgs.workers.recovery.checkpoint import ResumePoint
 from dgs.workers.recovery.positions import declared
@@ -23,6 +23,7 @@ class TaskOutputs:
     def __init__(self, job: Job, point: ResumePoint, number: int) -> None:
         self._job, self._point = job, point
         self.epoch = point.epoch + 1
+        self._stamps = Stamps.of(job.program.stamps)
         self.count = 0
         self.first: float | None = None
         self._is_staged = False
@@ -51,15 +52,15 @@ class TaskOutputs:
 
     def write(self, batch: OutputBatch) -> OutputBatch:
         """Write outputs; return those that are not committed yet."""
-        new = batch
+        new = put = batch if self._stamps is None else self._stamps.put(batch)
         if self._point.epoch:
             splits = self._job.splits[declared(batch.stream)[0]]
-            new = self._point.committed.outputs_above(batch, splits)
+            new = self._point.committed.outputs_above(batch, splits, put=put)
         if self.first is None:
             self.first = process.now()
         self.count += len(new)
         for sink, is_transactional in self._sinks:
-            sink.write(new if is_transactional else batch, self.epoch)
+            sink.write(new if is_transactional else put, self.epoch)
         return new
 
     def leave_out(self, skipped: Skipped) -> bool:

@@ -170,13 +170,16 @@ class Positions:
         rows = self._rows_above(batch, splits)
         return batch if rows is None else batch.take(rows)
 
-    def outputs_above(self, outputs: OutputBatch, splits: int = 1) -> OutputBatch:
-        """Return the outputs of events that are not in the state."""
+    def outputs_above(
+        self, outputs: OutputBatch, splits: int = 1, *, put: OutputBatch | None = None
+    ) -> OutputBatch:
+        """Return the outputs of events that are not in the state. `put`: the same outputs under their stamps, to return instead."""
         events = EventBatch(
             outputs.stream, outputs.rank, outputs.ts, outputs.seq, outputs.tags, outputs.codes, None
         )
         rows = self._rows_above(events, splits)
-        return outputs if rows is None else outputs.take(rows)
+        chosen = outputs if put is None else put
+        return chosen if rows is None else chosen.take(rows)
 
     def _rows_above(self, batch: EventBatch, splits: int) -> Rows | None:
         """Return the rows that are not in the state; None for all."""

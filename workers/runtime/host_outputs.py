@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from dgs.model.outputs import OutputBatch
+from dgs.model.outputs import OutputBatch, Stamps
 from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.protocol.messages import Skipped
 from dgs.workers.protocol.worker import Worker
@@ -37,6 +37,7 @@ class HostOutputs:
         self._index, self._workers, self._point = index, workers, deployment.point
         self._splits = job.splits
         self._by_epoch = job.is_kept or self._point.epoch > 0
+        self._stamps = Stamps.of(job.program.stamps)
         self._epochs = Epochs(workers, self._point.epoch)
         self._done = dict.fromkeys(workers, 0)  # the events of each worker when it last closed an epoch
         self._of_epoch: Counter[int] = Counter()
@@ -88,13 +89,14 @@ class HostOutputs:
             return
         if self.first is None:
             self.first = process.now()
-        new = batch
+        new = put = batch if self._stamps is None else self._stamps.put(batch)
         if self._point.epoch:
-            new = self._point.committed.outputs_above(batch, self._splits[declared(batch.stream)[0]])
+            splits = self._splits[declared(batch.stream)[0]]
+            new = self._point.committed.outputs_above(batch, splits, put=put)
         self.count += len(new)
         self._of_epoch[epoch] += len(new)
         for sink, is_transactional in self._sinks:
-            sink.write(new if is_transactional else batch, epoch)
+            sink.write(new if is_transactional else put, epoch)
         if self._keeps_outputs:
             self._seen.append((epoch, new))
 

@@ -111,7 +111,11 @@ class Case:
         self, rnd: random.Random, max_leaves: int | None = None, *, is_split: bool = True
     ) -> Layout:
         """Return a random plan over random splits of the streams."""
-        splits = {stream: rnd.choice(SPLITS) if is_split else 1 for stream in self.streams}
+        stamped = TagSet.of(*self.program.stamps)
+        splits = {
+            stream: rnd.choice(SPLITS) if is_split and not self.tags_of(stream) & stamped else 1
+            for stream in self.streams
+        }
         topology = Topology(
             [
                 Stream(impl, self.tags_of(stream))

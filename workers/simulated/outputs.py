@@ -13,7 +13,7 @@ import numpy as np
 
 from dgs.errors import FencedError
 from dgs.model.order import OrderKey
-from dgs.model.outputs import OutputBatch
+from dgs.model.outputs import OutputBatch, Stamps
 from dgs.workers.protocol.host import Host
 from dgs.workers.protocol.lanes import Lanes, Router
 from dgs.workers.protocol.messages import Skipped
@@ -33,6 +33,7 @@ class Outputs:
         self, world: World, layout: Layout, point: ResumePoint, hosts: list[Host], slowness: Slowness
     ) -> None:
         self._world, self._layout, self._point, self._slowness = world, layout, point, slowness
+        self._stamps = [Stamps.of(world.program.stamps) for _ in hosts]
         self._epochs = [Epochs(host.workers, point.epoch) for host in hosts]
         self._outlets: dict[int, deque[tuple[int, OutputBatch]]] = {i: deque() for i in range(len(hosts))}
         self._ends: dict[int, dict[str, OrderKey]] = {i: {} for i in range(len(hosts))}
@@ -55,11 +56,12 @@ class Outputs:
         self._world.result.trace.append(
             f"output {batch.stream} {batch.ts.tolist()} {np.asarray(batch.seq).tolist()}"
         )
-        epoch = self._epochs[host].of(worker)
+        epoch, stamps = self._epochs[host].of(worker), self._stamps[host]
+        put = batch if stamps is None else stamps.put(batch)
         if not self._world.is_transactional:
-            self._outlets[host].append((epoch, batch))
+            self._outlets[host].append((epoch, put))
             return
-        new = self._point.committed.outputs_above(batch, self._layout.split(batch.stream))
+        new = self._point.committed.outputs_above(batch, self._layout.split(batch.stream), put=put)
         if len(new):
             self._world.write(self._path(host, epoch), new)
 
