@@ -135,10 +135,11 @@ def crossing(plan: Plan, home: Mapping[str, int], rates: Mapping[str, Mapping[st
     >>> crossing(plan, {"root": 0, "left": 0, "right": 1}, rates), crossing(plan, dict.fromkeys(rates, 0), rates)
     (60.0, 0.0)
     """
-    return _events(home, rates) + SYNCHRONISATION * _synchronisations(plan, home, rates)
+    return events_between(home, rates) + SYNCHRONISATION * _synchronisations(plan, home, rates)
 
 
-def _events(home: Mapping[str, int], rates: Mapping[str, Mapping[str, float]]) -> float:
+def events_between(home: Mapping[str, int], rates: Mapping[str, Mapping[str, float]]) -> float:
+    """Return the events per second that another host reads than the one that owns them. `rates`: by node id and stream."""
     owned: dict[str, dict[int, float]] = {}
     for node, streams in rates.items():
         for stream, rate in streams.items():

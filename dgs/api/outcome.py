@@ -118,6 +118,8 @@ def summary(report: dict[str, Any], outputs: int | None = None) -> str:
         parts[0] += f" ({report['throughput_eps']:,.0f} events/s)"
     hosts = f" on {_count(report['hosts'], 'host')}" if report.get("hosts") else ""
     parts.append(f"{_count(report['workers'], 'worker')}{hosts} ({report['runtime']})")
+    if (between := (report.get("between_hosts") or {}).get("bytes")) and report.get("hosts", 1) > 1:
+        parts.append(f"{_size(between)} between hosts")
     dropped = sum((report.get("drops") or {}).values())
     if dropped:
         parts.append(f"{_count(dropped, 'event')} dropped")
@@ -130,6 +132,19 @@ def summary(report: dict[str, Any], outputs: int | None = None) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _size(number: float) -> str:
+    """Return a number of bytes as people write it.
+
+    >>> _size(999), _size(1_234_567)
+    ('999 B', '1.23 MB')
+    """
+    for unit in ("B", "kB", "MB"):
+        if number < 1000:  # noqa: PLR2004 - the step from one unit to the next
+            return f"{number:.3g} {unit}"
+        number /= 1000
+    return f"{number:,.3g} GB"
 
 
 def _arrow_keys(keys: list[Any]) -> Any:

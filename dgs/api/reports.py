@@ -17,7 +17,9 @@ from dgs.workers.runtime import process
 if TYPE_CHECKING:
     from dgs.api.known_runs import KnownRun
     from dgs.api.preparing import Launch, Prepared
+    from dgs.planner.plan import Plan
     from dgs.workers.protocol.story_words import StoryEntry
+    from dgs.workers.runtime.figures import RunFigures
     from dgs.workers.runtime.job import JobResult
 
 
@@ -33,7 +35,8 @@ def report_of(
 
     `events_in`: events in the state, of which `events_before` were there before this process began. `outputs`: of this process.
     `seconds`: of the run itself. `throughput_eps`: events of this process per second. `epoch`: the last committed one, if any.
-    `stopped_at`: the epoch committed for the stop.
+    `stopped_at`: the epoch committed for the stop. `between_hosts`: frames of the last generation, and their bytes, by the child of
+    each edge of its plan.
     """
     figures = result.figures
     run_dir = None if launch.directory is None else launch.directory.path
@@ -59,10 +62,26 @@ def report_of(
         "epoch": figures.checkpoints.epoch or None,
         "first_output_seconds": figures.first_output_seconds,
         "starved_reads": figures.starved_reads,
+        "between_hosts": _between_hosts(launch.prepared.plan, figures),
         "per_worker": {name: asdict(worker) for name, worker in figures.per_worker.items()},
         **({} if figures.waited is None else {"waited": list(figures.waited)}),
         "checkpoints": asdict(figures.checkpoints),
         "restarts": figures.restarts,
+    }
+
+
+def _between_hosts(plan: Plan, figures: RunFigures) -> dict[str, Any]:
+    """Return the network load: what workers sent along the edges of the plan that cross hosts, and what readers sent to workers."""
+    parents = {child.id: node.id for node in plan.nodes() for child in node.children}
+    edges: dict[str, dict[str, Any]] = {}
+    for (worker, way), size in sorted(figures.sent.items()):
+        if way in ("down", "up"):
+            edges.setdefault(worker, {"parent": parents.get(worker), "down": 0, "up": 0})[way] = size
+    return {
+        "bytes": sum(figures.sent.values()),
+        "frames": figures.frames,
+        "edges": edges,
+        "inputs": {worker: size for (worker, way), size in sorted(figures.sent.items()) if way == "input"},
     }
 
 

@@ -29,12 +29,13 @@ from typing import Any, TypeVar
 from dgs.codec import arrays, registered, scalars
 from dgs.codec.forms import add_families, add_forms
 from dgs.codec.registered import register
-from dgs.codec.trees import add_text_type, in_order, pack, plain, too_deep, unpack
+from dgs.codec.trees import add_text_type, in_order, pack, pack_with_sizes, plain, too_deep, unpack
 from dgs.errors import CodecError
 
-__all__ = ["add_forms", "add_text_type", "decode", "encode", "encode_as", "register"]
+__all__ = ["add_forms", "add_text_type", "decode", "encode", "encode_as", "encode_with_sizes", "register"]
 
 Value = TypeVar("Value")
+Packed = TypeVar("Packed")
 
 add_forms(scalars.FORMS)
 add_forms(arrays.FORMS)
@@ -52,8 +53,19 @@ def encode(value: Any, *, keeps_order: bool = False) -> bytes:
 
 def encode_as(tree: Callable[[Value], Any], value: Value) -> bytes:
     """Return the bytes of a value whose tree the caller's function makes, from lists and results of `plain` or `in_order`. Raises CodecError."""
+    return _packed(lambda: pack(tree(value)))
+
+
+def encode_with_sizes(
+    tree: Callable[[Value], list[Any]], value: Value, *, at: int
+) -> tuple[bytes, list[int]]:
+    """Return what `encode_as` does, for a tree that is a list, and the bytes of each item of the list that it has at `at`."""
+    return _packed(lambda: pack_with_sizes(tree(value), at))
+
+
+def _packed(packing: Callable[[], Packed]) -> Packed:
     try:
-        return pack(tree(value))
+        return packing()
     except RecursionError as error:
         raise too_deep() from error
     except (ValueError, UnicodeError, OverflowError) as error:

@@ -18,7 +18,7 @@ equal for equal values of equal types, and the other keeps the order of dictiona
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import chain, repeat
+from itertools import chain, pairwise, repeat
 from math import nan
 from operator import itemgetter
 from typing import Any
@@ -177,6 +177,26 @@ def too_deep() -> CodecError:
 def pack(tree: Any) -> bytes:
     """Return the bytes of a tree."""
     return msgpack.Packer(strict_types=True, default=_beyond).pack(tree)  # type: ignore[no-any-return]
+
+
+def pack_with_sizes(tree: list[Any], at: int) -> tuple[bytes, list[int]]:
+    """Return the bytes of the tree of a list, and how many of them are each item of the list that it has at `at`.
+
+    >>> pack_with_sizes([1, ["a", "bcd"], 2], 1) == (pack([1, ["a", "bcd"], 2]), [2, 4])
+    True
+    """
+    packer = msgpack.Packer(strict_types=True, default=_beyond, autoreset=False)
+    packer.pack_array_header(len(tree))
+    for part in tree[:at]:
+        packer.pack(part)
+    packer.pack_array_header(len(tree[at]))
+    ends = [len(packer.getbuffer())]
+    for item in tree[at]:
+        packer.pack(item)
+        ends.append(len(packer.getbuffer()))
+    for part in tree[at + 1 :]:
+        packer.pack(part)
+    return packer.bytes(), [end - begin for begin, end in pairwise(ends)]
 
 
 def _beyond(value: Any) -> Any:

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dgs.model.program import Program
-from dgs.planner.placement import assign_hosts
+from dgs.planner.placement import assign_hosts, events_between
 from dgs.planner.plan import Plan, PlanNode
 from dgs.planner.prediction.costs import Costs
 from dgs.planner.prediction.traffic import Between, Traffic, traffic
@@ -28,12 +28,19 @@ FEW_EVENTS = 32.0
 """Shorter stretches are folded with `update` even if there is an `update_batch` (`workers/protocol/folding`)."""
 
 
+EVENT_BYTES = 24.0
+"""The bytes of an event on its way to another host: its time, its row number and a number as payload."""
+
+MESSAGE_BYTES = 40.0
+"""The bytes of a message without its state: a request with its key, or an answer with its positions."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prediction:
     """The prediction for a plan: `throughput` in events per second (0 without events), and `limit`, its bound as a clause.
 
-    `synchronised`: the share of events that need the states of other workers. `bytes_between`: bytes of states between hosts per
-    event.
+    `synchronised`: the share of events that need the states of other workers. `bytes_between`: bytes between hosts per
+    event, those of events that another host reads and of synchronisations.
     """
 
     throughput: float
@@ -76,7 +83,7 @@ class _Model:
         ]
         seconds, limit = max(bounds, key=lambda bound: bound[0])
         rate = sum(one.rate for one in self._traffic.values())
-        between = sum(self._asks_between(node) for node in self._plan.nodes()) * self._costs.state_bytes
+        between = self._bytes_between()
         waits = sum(lane.rate for one in self._traffic.values() for lane in one.lanes if lane.synchronises)
         return Prediction(
             throughput=rate / seconds if seconds else 0.0,
@@ -115,6 +122,20 @@ class _Model:
             stretched += lane.rate * (each + costs.read) + cuts * extra
             merged += lane.rate * (scalar + costs.read + costs.merge)
         return min(merged, stretched) if len(mine.lanes) > 1 else stretched
+
+    def _bytes_between(self) -> float:
+        """Return the bytes that cross hosts per second: of events, of requests, and of states up and down."""
+        streams: dict[str, dict[str, float]] = {}
+        for worker, mine in self._traffic.items():
+            rates = streams.setdefault(worker, {})
+            for lane in mine.lanes:
+                rates[lane.stream] = rates.get(lane.stream, 0.0) + lane.rate
+        total = events_between(self._home, streams) * EVENT_BYTES
+        for node in self._plan.nodes():
+            far = sum(self._home[child.id] != self._home[node.id] for child in node.children)
+            total += far * self._traffic[node.id].asks * MESSAGE_BYTES
+            total += self._asks_between(node) * (MESSAGE_BYTES + self._costs.state_bytes)
+        return total
 
     def _asks_between(self, node: PlanNode) -> float:
         """Return the states per second that cross hosts between a worker and its children: up and, if it forks, down."""

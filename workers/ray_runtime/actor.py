@@ -172,7 +172,7 @@ class HostActor:
             busy = engine.step()
             self._answer(engine)
             for target, frame in engine.take_frames():
-                transport.send(target, frame)
+                engine.load.note(frame, transport.send(target, frame))
             outputs, reports = engine.take_outputs(), engine.take_reports()
             if outputs or reports:
                 encoded = [(epoch, _encoded(made)) for epoch, made in outputs]

@@ -1,7 +1,7 @@
 """One host at work: its sources, its workers, its sinks. The local and the Ray runtime drive this same loop.
 
 `step` takes the frames that have arrived, reads from one source, and lets the workers do all they can. Frames for other hosts
-are left in `outbox`, and the driver of the engine carries them.
+are left in `outbox`, and the driver of the engine carries them and notes them in `load`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from dgs.workers.runtime.host_outputs import HostOutputs
 from dgs.workers.runtime.host_sources import HostSources
 from dgs.workers.runtime.run_story import in_a_line
 from dgs.workers.runtime.stall import Standing, shown_time, waits_of
+from dgs.workers.transport.network_load import NetworkLoad
 
 
 def _nothing(host: int) -> int:  # noqa: ARG001 - the signature of Transport.in_flight
@@ -43,6 +44,7 @@ class Engine:
         self.index = index
         self.host = deployment.make_host(index)
         self.outbox: list[tuple[int, Frame]] = []
+        self.load = NetworkLoad(deployment.lanes)
         self.reports: list[HostReport | RootReport] = []
         self.final: Snapshot | None = None
         self.events = 0
@@ -197,6 +199,8 @@ class Engine:
                 worker.id: WorkerFigures(self.index, worker.events, worker.synchronisations)
                 for worker in self.host.workers.values()
             },
+            self.load.frames,
+            dict(self.load.sent),
         )
 
     def story(self) -> list[StoryEntry]:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dgs.workers.recovery.checkpoint import Checkpoint
+from dgs.workers.transport.network_load import Sent, Way
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,8 @@ class HostFigures:
     """Figures of a host: the events it read, the outputs it made, and the late events that its sources dropped.
 
     `began`, `ended`, `first_output`: seconds since 1970, or None if that has not happened; only the root's host knows the end.
-    `starved_reads`: reads while a buffer was full, from the source that was furthest behind (R11).
+    `starved_reads`: reads while a buffer was full, from the source that was furthest behind (R11). `frames`, `sent`: see
+    `dgs.workers.transport.network_load`.
     """
 
     events_in: int
@@ -41,6 +43,8 @@ class HostFigures:
     first_output: float | None = None
     starved_reads: int = 0
     per_worker: Mapping[str, WorkerFigures] = field(default_factory=dict)
+    frames: int = 0
+    sent: Sent = field(default_factory=dict)
 
 
 @dataclass
@@ -66,7 +70,7 @@ class RunFigures:
 
     `events_in`: events in the last committed state. `seconds`: from the first read to the last output, or to the final commit.
     `first_output_seconds`: from the start of the generation. `waited`: the watchdog's sentences, None without a watchdog.
-    `skipped`: events that `on_error: skip` left out. `restarts`: generations that were lost.
+    `skipped`: events that `on_error: skip` left out. `restarts`: generations that were lost. `frames`, `sent`: those between hosts.
     """
 
     events_in: int
@@ -82,6 +86,8 @@ class RunFigures:
     skipped: int = 0
     checkpoints: CheckpointFigures = field(default_factory=CheckpointFigures)
     restarts: int = 0
+    frames: int = 0
+    sent: Sent = field(default_factory=dict)
 
 
 def run_figures(
@@ -114,7 +120,17 @@ def run_figures(
         starved_reads=sum(host.starved_reads for host in hosts),
         per_worker=per_worker,
         waited=None if waited is None else tuple(waited),
+        frames=sum(host.frames for host in hosts),
+        sent=_sent(hosts),
     )
+
+
+def _sent(hosts: Sequence[HostFigures]) -> Sent:
+    """Return the bytes of all hosts."""
+    total: dict[tuple[str, Way], int] = {}
+    for edge, size in (sent for host in hosts for sent in host.sent.items()):
+        total[edge] = total.get(edge, 0) + size
+    return total
 
 
 def _drops(hosts: Sequence[HostFigures]) -> dict[str, int]:

@@ -30,7 +30,8 @@ from dgs.workers.simulated.outputs import Outputs
 from dgs.workers.simulated.slowness import Slowness, staging
 from dgs.workers.simulated.sources import BLOCK, Sources, Where
 from dgs.workers.simulated.world import World
-from dgs.workers.transport.frames import decoded, encoded
+from dgs.workers.transport.frames import decoded, encoded_with_sizes
+from dgs.workers.transport.network_load import NetworkLoad
 
 MOST_HOSTS = 4
 PACES = (0.01, 0.2, 0.0)
@@ -72,6 +73,7 @@ class Generation:
         self.sources.silence_some(world.faults.muting, world.now)
         self._hosts = [self._make_host(index, hosts) for index in range(hosts)]
         self.network = Network()
+        self.load = world.result.load = NetworkLoad(self._lanes)
         self._stale = dict.fromkeys(range(hosts))
         self.slowness = Slowness(rnd, world.says)
         self.outputs = Outputs(world, layout, point, self._hosts, self.slowness)
@@ -214,7 +216,9 @@ class Generation:
             else:
                 self._snapshot(host.index, effect)
         for target, frame in host.frames():
-            self.network.send((host.index, target), encoded(frame))
+            data, sizes = encoded_with_sizes(frame)
+            self.load.note(frame, sizes)
+            self.network.send((host.index, target), data)
         if host.is_behind:
             self._stale[host.index] = None
         self._validate(host)

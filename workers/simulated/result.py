@@ -20,6 +20,7 @@ from dgs.workers.protocol.story_words import as_lines, entries_of
 from dgs.workers.recovery.checkpoint import Checkpoint, ResumePoint
 from dgs.workers.recovery.positions import Positions
 from dgs.workers.simulated.layout import Layout
+from dgs.workers.transport.network_load import NetworkLoad
 
 
 @dataclass
@@ -31,6 +32,7 @@ class Simulated:
     point. `ends`: counts of the reasons why generations ended. `problems`: broken promises. `state`: the final state.
     `calm_steps`: the steps after the last fault. `is_refused`: the checkpoints were damaged beyond the promise. `trace`: a line
     per step. `streams`: the events of each stream, if heartbeats have decided which these are. `log`: the latest notes, see `story`.
+    `load`: the frames of the last generation.
     """
 
     outputs: list[OutputBatch] = field(default_factory=list)
@@ -48,6 +50,7 @@ class Simulated:
     is_refused: bool = False
     streams: Mapping[str, Sequence[EventBatch]] | None = None
     trace: list[str] = field(default_factory=list)
+    load: NetworkLoad | None = None
     log: Log = field(default_factory=lambda: deque(maxlen=MOST_NOTES))
 
     def story(self, last: int) -> Iterator[str]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from dgs.workers.protocol.messages import Frame
-from dgs.workers.transport.frames import decoded, encoded
+from dgs.workers.transport.frames import decoded, encoded_with_sizes
 
 
 class Transport(Protocol):
@@ -27,8 +27,9 @@ class Transport(Protocol):
     def connect(self, addresses: Sequence[str]) -> None:
         """Connect to all hosts, given the addresses of all. Raises ChannelUnavailableError."""
 
-    def send(self, host: int, frame: Frame) -> None:
-        """Send a frame to another host."""
+    def send(self, host: int, frame: Frame) -> list[int]:
+        """Send a frame to another host. Return its bytes, by message: see `dgs.workers.transport.frames.encoded_with_sizes`."""
+        ...
 
     def receive(self, timeout: float) -> list[Frame]:
         """Return frames that have arrived. If none has, wait for a frame, a `wake`, an acknowledgement, or `timeout` seconds.
@@ -104,12 +105,14 @@ class CountedTransport(ABC):
     `_acknowledge_owed` after each look for new ones.
 
     >>> from dgs.model.order import BEGIN
+    >>> from dgs.workers.transport.frames import encoded
     >>> class Echo(CountedTransport):
     ...     def _post(self, host, acknowledged, body):
     ...         print(f"to {host}: {acknowledged} taken, {len(body)} bytes")
     >>> zero, one = Echo(0, 2, bound=100), Echo(1, 2, bound=100)
     >>> zero.send(1, Frame(0, 0, 1, (), lowest_frontier=BEGIN, load=0))
     to 1: 0 taken, 18 bytes
+    [18]
     >>> [frame.sequence for frame in one._taken(0, 0, encoded(Frame(0, 0, 1, (), lowest_frontier=BEGIN, load=0)))]
     [1]
     >>> zero.in_flight(1), one._acknowledge_owed()         # not worth a message yet
@@ -124,11 +127,12 @@ class CountedTransport(ABC):
     def _post(self, host: int, acknowledged: int, body: bytes) -> None:
         """Carry a frame, or no bytes, to another host, with the number of bytes taken from that host so far."""
 
-    def send(self, host: int, frame: Frame) -> None:
-        """Send a frame to another host. Raises CodecError naming a type that the codec does not carry."""
-        body = encoded(frame)
+    def send(self, host: int, frame: Frame) -> list[int]:
+        """Send a frame to another host; return its bytes by message. Raises CodecError naming a type that the codec does not carry."""
+        body, sizes = encoded_with_sizes(frame)
         self._credits.sent(host, len(body))
         self._post(host, self._credits.acknowledge(host), body)
+        return sizes
 
     def in_flight(self, host: int) -> int:
         """Return how many bytes were sent to a host and are not known to have been taken there."""

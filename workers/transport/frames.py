@@ -34,12 +34,28 @@ from dgs.workers.protocol.messages import (
 
 EVENTS, FRONTIERS, REQUEST, ANSWER, FORKED_STATE, PREPARE, PREPARED = range(7)
 
+MESSAGES = 3
+"""The place of the messages in the list that is a frame."""
+
 _INTS = {int}
 
 
 def encoded(frame: Frame) -> bytes:
     """Return the bytes of a frame. Raises CodecError, which names the type that the codec does not carry."""
     return codec.encode_as(_to_frame, frame)
+
+
+def encoded_with_sizes(frame: Frame) -> tuple[bytes, list[int]]:
+    """Return the bytes of a frame, and how many of them are each message's: all of them if there is one, or none.
+
+    The bytes around several messages are the first one's, so the sizes add up to the bytes of the frame. Raises CodecError.
+    """
+    if len(frame.messages) <= 1:  # as nearly always
+        data = encoded(frame)
+        return data, [len(data)]
+    data, sizes = codec.encode_with_sizes(_to_frame, frame, at=MESSAGES)
+    sizes[0] += len(data) - sum(sizes)
+    return data, sizes
 
 
 def decoded(data: bytes | memoryview, sender: int) -> Frame:

@@ -6,7 +6,7 @@ strangers out: a caller of an actor needs the cluster's token.
 >>> from dgs.model.order import BEGIN
 >>> posted = []
 >>> one = RayTransport(1, [lambda *letter: posted.append(letter), None], bound=100)
->>> one.send(0, Frame(1, 0, 1, (), lowest_frontier=BEGIN, load=0))
+>>> sizes = one.send(0, Frame(1, 0, 1, (), lowest_frontier=BEGIN, load=0))
 >>> zero = RayTransport(0, [None, None], bound=100)
 >>> zero.deliver(*posted[0])
 >>> [frame.sequence for frame in zero.receive(1.0)]

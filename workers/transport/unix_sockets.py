@@ -6,7 +6,7 @@ while before it sleeps: a round trip costs 5 us while both sides look, and ten t
 >>> from dgs.model.order import BEGIN
 >>> zero, one = (LocalTransport(i, 2, b"token", bound=1000) for i in range(2))
 >>> zero.connect([zero.address, one.address])
->>> zero.send(1, Frame(0, 0, 1, (), lowest_frontier=BEGIN, load=0))
+>>> sizes = zero.send(1, Frame(0, 0, 1, (), lowest_frontier=BEGIN, load=0))
 >>> [frame.sender for frame in one.receive(5.0)]
 [0]
 >>> zero.close(), one.close()

@@ -8,7 +8,7 @@ and the input and output in its own thread. We add a header that acknowledges by
 >>> secret = new_secret()
 >>> zero, one = (DirectTransport(i, 2, secret, interface="127.0.0.1", bound=1000) for i in (0, 1))
 >>> zero.connect([zero.address, one.address])
->>> zero.send(1, Frame(0, 0, 1, (), lowest_frontier=BEGIN, load=0))
+>>> sizes = zero.send(1, Frame(0, 0, 1, (), lowest_frontier=BEGIN, load=0))
 >>> [frame.sender for frame in one.receive(5.0)]
 [0]
 >>> zero.close(), one.close()

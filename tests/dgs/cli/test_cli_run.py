@@ -83,7 +83,15 @@ def test_results_have_these_fields_in_this_order(project, dgs):
             "skipped",
         ),
         *("dead_letters", "verified", "differences", "run_dir", "stopped_by", "stopped_at", "epoch"),
-        *("first_output_seconds", "starved_reads", "per_worker", "waited", "checkpoints", "restarts"),
+        *(
+            "first_output_seconds",
+            "starved_reads",
+            "between_hosts",
+            "per_worker",
+            "waited",
+            "checkpoints",
+            "restarts",
+        ),
     ]
     for worker in report["per_worker"].values():
         assert list(worker) == ["host", "events", "synchronisations"]
@@ -339,5 +347,14 @@ def test_terminal_shows_progress_without_colours_when_asked(project):
 
 @pytest.mark.ray
 def test_run_on_ray_gives_the_same(project, dgs):
-    report = json.loads(dgs("run plan.yaml --runtime ray --hosts 2 --verify --json").out)
+    done = dgs("run plan.yaml --runtime ray --hosts 2 --verify --json")
+    report = json.loads(done.out)
+    assert re.search(r" on 2 hosts \(ray\), [0-9.]+ k?B between hosts, verified", done.err)
     assert (report["verified"], report["runtime"], report["hosts"]) == (True, "ray", 2)
+    between, workers = report["between_hosts"], report["per_worker"]
+    assert between["edges"]
+    for child, edge in between["edges"].items():
+        assert workers[child]["host"] != workers[edge["parent"]]["host"]
+        assert min(edge["down"], edge["up"]) > 0
+    named = sum(edge["down"] + edge["up"] for edge in between["edges"].values())
+    assert named + sum(between["inputs"].values()) <= between["bytes"]

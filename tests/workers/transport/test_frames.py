@@ -24,7 +24,7 @@ from dgs.workers.protocol.messages import (
     Prepare,
     Prepared,
 )
-from dgs.workers.transport.frames import decoded, encoded
+from dgs.workers.transport.frames import decoded, encoded, encoded_with_sizes
 
 INTS = st.integers(0, 2**40)
 KEYS = st.one_of(
@@ -152,3 +152,18 @@ def test_a_frame_of_another_sender_is_an_error():
 def test_the_error_of_a_state_that_the_codec_does_not_carry_names_its_type():
     with pytest.raises(CodecError, match=r"builtins\.object"):
         encoded(Frame(0, 0, 1, (("w", ForkedState(object())),), BEGIN, 0))
+
+
+@given(FRAMES)
+def test_sizes_of_messages_add_up_to_the_bytes_of_their_frame(frame):
+    data, sizes = encoded_with_sizes(frame)
+    assert data == encoded(frame)
+    assert sum(sizes) == len(data)
+    assert len(sizes) == max(1, len(frame.messages))
+
+
+@given(st.lists(st.binary(max_size=300), min_size=2, max_size=4))
+def test_a_longer_message_has_more_of_the_bytes_of_its_frame(states):
+    frame = Frame(0, 0, 1, tuple(("w", ForkedState(state)) for state in states), BEGIN, 0)
+    _, (_, *sizes) = encoded_with_sizes(frame)
+    assert sizes == [len(codec.encode(["w", 4, state])) for state in states[1:]]
