@@ -1,0 +1,180 @@
+"""Building a flow: an `Edge` is what the user's function gets for each stream, and each of its methods adds a step to the graph.
+
+>>> from dgs.monoids import COUNT
+>>> builder = Builder("words", None)
+>>> lines = builder.source("lines", str)
+>>> counts = lines.flat_map(lambda _, line: line.split()).key_by(lambda _, word: word).aggregate(COUNT)
+>>> [node.title for node in builder.finished(counts).nodes]
+["stream 'lines'", "step 1 'flat_map'", "step 2 'key_by'", "step 3 'aggregate'"]
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from dgs.flow import steps
+from dgs.flow.clock import Clock
+from dgs.flow.flow_graph import End, Graph, Node, Place
+from dgs.flow.mistakes import FlowError, Mistake
+from dgs.flow.panes import CountWindow, TimeWindow
+from dgs.flow.table import Table
+
+_HERE = str(Path(__file__).parent)
+
+
+class Builder:
+    """Collects the nodes of one flow."""
+
+    def __init__(self, name: str, clock: Clock | None, end: End = "close") -> None:
+        self.name = name
+        self.clock = clock
+        self.end = end
+        self.nodes: list[Node] = []
+        self.mistakes: list[Mistake] = []
+        self._count = 0
+
+    def source(self, stream: str, value: Any = Any) -> Edge:
+        """Add a stream; `value`: the type of its values."""
+        return self._edge(Node(0, steps.Source(stream, value), (), user_place()))
+
+    def add(self, step: steps.Step, *inputs: Edge) -> Edge:
+        """Add a step that reads these edges. Raises FlowError for what is no edge of this flow."""
+        for edge in inputs:
+            if not isinstance(edge, Edge) or edge.builder is not self:
+                raise self._not_ours(step, edge)
+        self._count += 1
+        return self._edge(Node(self._count, step, tuple(edge.node for edge in inputs), user_place()))
+
+    def finished(self, result: Any) -> Graph:
+        """Return the graph whose outputs are the values of `result`; None if the flow returns none."""
+        node = result.node if isinstance(result, Edge) and result.builder is self else None
+        return Graph(self.name, tuple(self.nodes), node, self.clock, self.end)
+
+    def _edge(self, node: Node) -> Edge:
+        self.nodes.append(node)
+        return Edge(self, node)
+
+    def _not_ours(self, step: steps.Step, edge: Any) -> FlowError:
+        found = "an edge of another flow" if isinstance(edge, Edge) else f"{type(edge).__name__}"
+        where, place = f"step {self._count + 1} {step.label!r}", str(user_place())
+        mistake = Mistake(
+            "F01", where, "takes edges of this flow", place, expected="an edge", found=found,
+            fix="Give a parameter of the flow, or what a step of it returns",
+        )  # fmt: skip
+        return FlowError.of(self.name, [mistake])
+
+
+class Edge:
+    """The items that a stream or a step gives. Its methods are the steps; see `dgs.flow.steps` for what each means."""
+
+    __slots__ = ("builder", "node")
+
+    def __init__(self, builder: Builder, node: Node) -> None:
+        self.builder = builder
+        self.node = node
+
+    def map(self, function: steps.Function, *, gives: Any = None) -> Edge:
+        """Replace each value by `function(key, value)`."""
+        return self.builder.add(steps.Map(function, gives), self)
+
+    def filter(self, function: steps.Function) -> Edge:
+        """Keep the items for which `function(key, value)` holds."""
+        return self.builder.add(steps.Filter(function), self)
+
+    def flat_map(self, function: steps.Function, *, gives: Any = None) -> Edge:
+        """Replace each value by the values of `function(key, value)`."""
+        return self.builder.add(steps.FlatMap(function, gives), self)
+
+    def each(self, function: steps.Function, *, gives: Any = None) -> Edge:
+        """Replace each value by `function(key, value, at)`; `at` is None behind the marker of a flow without a clock."""
+        return self.builder.add(steps.Each(function, gives), self)
+
+    def lookup(
+        self, table: Table | Mapping[Any, Any], *, key: Any, into: str, missing: steps.Missing = "error"
+    ) -> Edge:
+        """Give each record a field `into`: what the table has for its field `key`."""
+        return self.builder.add(steps.Lookup(table, key, into, missing), self)
+
+    def filter_by(self, field: Any, *values: Any) -> Edge:
+        """Keep the records whose field is one of the values."""
+        return self.builder.add(steps.FilterBy(field, values), self)
+
+    def key_by(self, *by: Any, gives: Any = None) -> Edge:
+        """Give items a key: a function of (key, value), or fields of the value; a text is a constant key where values are no records."""
+        chosen = by[0] if len(by) == 1 and callable(by[0]) else by
+        return self.builder.add(steps.KeyBy(chosen, gives), self)
+
+    def pairs(self, function: steps.Function, *, gives: Any = None) -> Edge:
+        """Replace each item by the pair `function(key, value)` of a key and a value."""
+        return self.builder.add(steps.Pairs(function, gives), self)
+
+    def sort(self, by: Any, *, ties: steps.Ties | None = None) -> Edge:
+        """Put the items of each key and block in order of a field, or of a function of (key, value)."""
+        return self.builder.add(steps.Sort(by, ties), self)
+
+    def aggregate(
+        self,
+        monoid: Any,
+        *,
+        over: TimeWindow | Literal["history"] | None = None,
+        idle: steps.Idle = "skip",
+        accept_parts: bool = False,
+        keys: Literal["many"] | None = None,
+    ) -> Edge:
+        """Join the items of each key with a monoid, at the end of each block."""
+        return self.builder.add(steps.Aggregate(monoid, over, idle, accept_parts, keys), self)
+
+    def fold(
+        self,
+        function: steps.Function,
+        start: Any,
+        *,
+        over: CountWindow | Literal["history"] | None = None,
+        gives: Any = None,
+    ) -> Edge:
+        """Fold the items of each key in their order with `function(state, value)`; at the end of a block, or of a window by count."""
+        return self.builder.add(steps.Fold(function, start, over, gives), self)
+
+    def block(self, function: steps.Function, *, gives: Any = None, accept_parts: bool = False) -> Edge:
+        """Replace the items of each key and block by the values of `function(key, items, at)`."""
+        return self.builder.add(steps.Block(function, gives, accept_parts), self)
+
+    def join(
+        self,
+        other: Edge,
+        function: steps.Function | None = None,
+        *,
+        gives: Any = None,
+        accept_parts: bool = False,
+    ) -> Edge:
+        """Pair the items of each key and block with those of another edge: `function(key, left, right)`, by default a tuple."""
+        return self.builder.add(steps.Join(function, gives, accept_parts), self, other)
+
+    def merge(self, *others: Edge) -> Edge:
+        """Put the items of other edges beside these."""
+        return self.builder.add(steps.Merge(), self, *others)
+
+    def apply(self, template: Any, *, keeps: bool = False) -> Edge:
+        """Apply a template. `keeps`: it emits nothing that is older than its block, in the order it got."""
+        return self.builder.add(steps.Apply(template, keeps), self)
+
+    def into(self, program: Any, *, tag: steps.Function, payload: steps.Function | None = None) -> Edge:
+        """Give the items to a DGS program, as events with `tag(key, value)` and `payload(key, value)`; its outputs are the flow's."""
+        return self.builder.add(steps.Into(program, tag, payload), self)
+
+
+def merge(*edges: Edge) -> Edge:
+    """Put the items of several edges beside each other."""
+    first, *others = edges
+    return first.merge(*others)
+
+
+def user_place() -> Place:
+    """Return the line of the user's code that is running."""
+    frame = sys._getframe(1)  # noqa: SLF001 - the public way, inspect.stack, reads source files and takes milliseconds
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+        frame = frame.f_back
+    return Place(frame.f_code.co_filename, frame.f_lineno)

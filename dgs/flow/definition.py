@@ -1,0 +1,169 @@
+"""Flows: pipelines over streams, written as a function of edges.
+
+>>> from dgs.flow.clock import every
+>>> from dgs.monoids import COUNT
+>>> @flow(clock=every(10))
+... def words(lines: str):
+...     return lines.flat_map(lambda _, line: line.split()).key_by(lambda _, word: word).aggregate(COUNT).each(
+...         lambda word, n, at: [at, word, n])
+>>> words.denote({"lines": [(1, "a b a"), (12, "b")]})
+[[10, 'a', 2], [10, 'b', 1], [20, 'b', 1]]
+>>> print(words.types())
+flow words, clock every 10
+lines   source     O((), str)
+step 1  flat_map   O((), Any)
+step 2  key_by     O(Any, Any)
+step 3  aggregate  O(Any, Any)
+step 4  each       O(Any, Any)
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+from dgs.flow.building import Builder, Edge, user_place
+from dgs.flow.clock import Clock
+from dgs.flow.flow_checks import Checked, checked
+from dgs.flow.flow_graph import End, Graph
+from dgs.flow.mistakes import FlowError, Mistake
+from dgs.flow.steps import Source
+
+if TYPE_CHECKING:
+    from dgs.flow.denotation import Inputs
+    from dgs.model.program import Program
+
+Build = Callable[..., Any]
+"""A function of one edge for each stream, by name, which returns the edge of the outputs."""
+
+
+class Flow:
+    """A pipeline: its streams by name with the types of their values, and the function that builds it.
+
+    `types()` says what each step takes and gives, `denote(inputs)` what the flow means, `program()` is the DGS program that runs it.
+    All of them raise FlowError with every mistake of the flow.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        streams: Mapping[str, Any],
+        build: Build,
+        *,
+        clock: Clock | None = None,
+        end: End = "close",
+        arguments: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = name
+        self.streams = dict(streams)
+        self.clock = clock
+        self.end = end
+        self._build = build
+        self._arguments = dict(arguments or {})
+
+    def bind(self, **arguments: Any) -> Flow:
+        """Return the flow with values for arguments of its function that are no streams."""
+        given = {**self._arguments, **arguments}
+        return Flow(self.name, self.streams, self._build, clock=self.clock, end=self.end, arguments=given)
+
+    @cached_property
+    def checked(self) -> Checked:
+        """The graph with the types of its edges. Raises FlowError."""
+        builder = Builder(self.name, self.clock, self.end)
+        self._check_arguments()
+        edges = {name: builder.source(name, value) for name, value in self.streams.items()}
+        result = self._build(**edges, **self._arguments)
+        found = checked(builder.finished(result), noticed=builder.mistakes)
+        if found.mistakes:
+            raise FlowError.of(self.name, found.mistakes)
+        return found
+
+    @property
+    def graph(self) -> Graph:
+        """The nodes of the flow. Raises FlowError."""
+        return self.checked.graph
+
+    def types(self) -> str:
+        """Return the type of each edge, one line a step. Raises FlowError."""
+        types = self.checked.types
+        rows = [
+            (
+                node.step.label if isinstance(node.step, Source) else f"step {node.number}",
+                "source" if isinstance(node.step, Source) else node.step.label,
+                str(types[node]),
+            )
+            for node in self.graph.nodes
+        ]
+        widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+        lines = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {kind}" for a, b, kind in rows]
+        return "\n".join(
+            [f"flow {self.name}, clock {self.clock}" if self.clock else f"flow {self.name}", *lines]
+        )
+
+    def denote(self, inputs: Inputs) -> list[Any]:
+        """Return the outputs for given streams, each a list of (ts, value) in order of ts, by the definition of each step."""
+        from dgs.flow.denotation import Denotation
+
+        if missing := [name for name in self.streams if name not in inputs]:
+            raise self._wrong(
+                "F12", f"parameter {missing[0]!r} has no stream", f"streams {', '.join(inputs)}"
+            )
+        if unknown := [name for name in inputs if name not in self.streams]:
+            raise self._wrong(
+                "F12", f"stream {unknown[0]!r} is no parameter", f"parameters {', '.join(self.streams)}"
+            )
+        return Denotation(self.graph, self.checked.types, inputs).outputs()
+
+    def program(self, *, classes: int = 64) -> Program:
+        """Return the DGS program that the flow compiles to; `classes`: the number of hash classes of keys. Raises FlowError."""
+        from dgs.flow.compiling import program_of
+
+        return program_of(self.checked, classes)
+
+    def __call__(self, *edges: Edge, **arguments: Any) -> Any:
+        """Build the flow into another one, whose clock it takes. Two clocks are a mistake of the other flow."""
+        (builder,) = {edge.builder for edge in edges}
+        if self.clock is not None and self.clock != builder.clock:
+            problem, fix = (
+                "has another clock than the flow it is used in",
+                "Give both one clock, or leave out that of the inner flow",
+            )
+            outer, where = str(builder.clock or "no clock"), f"flow {self.name!r}"
+            builder.mistakes.append(
+                Mistake("F06", where, problem, str(user_place()), outer, str(self.clock), fix)
+            )
+        return self._build(**dict(zip(self.streams, edges, strict=True)), **{**self._arguments, **arguments})
+
+    def __repr__(self) -> str:
+        return f"<flow {self.name} of {', '.join(self.streams)}>"
+
+    def _check_arguments(self) -> None:
+        try:
+            inspect.signature(self._build).bind(**dict.fromkeys(self.streams), **self._arguments)
+        except TypeError as error:
+            raise self._wrong("F12", f"its function cannot be called: {error}", "") from error
+
+    def _wrong(self, code: str, problem: str, found: str) -> FlowError:
+        return FlowError.of(self.name, [Mistake(code, f"flow {self.name!r}", problem, found=found)])
+
+
+def flow(*, clock: Clock | None = None, end: End = "close") -> Callable[[Build], Flow]:
+    """Make a flow of a function whose positional parameters are streams; their annotations are the types of the values.
+
+    Parameters by keyword only are arguments, which `bind` or plan.yaml gives. `end="drop"` leaves out the unfinished last block.
+    """
+
+    def made(function: Build) -> Flow:
+        parameters = inspect.signature(function).parameters.values()
+        try:
+            hints = get_type_hints(function)
+        except (NameError, TypeError):  # names that are known elsewhere only
+            hints = {}
+        streams = {
+            one.name: hints.get(one.name, Any) for one in parameters if one.kind is not one.KEYWORD_ONLY
+        }
+        return Flow(function.__name__, streams, function, clock=clock, end=end)
+
+    return made

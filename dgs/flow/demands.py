@@ -1,0 +1,204 @@
+"""What steps demand of their input: an order, types of keys and values, fields, windows that fit the clock.
+
+A demand that does not hold becomes a mistake with its place, what was expected, what was found, and the change that mends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dgs.flow import steps
+from dgs.flow.clock import Every, shown, ticks_of
+from dgs.flow.edge_types import EdgeType, difference_of, fields_of, shown_type
+from dgs.flow.flow_graph import Graph, Node
+from dgs.flow.mistakes import Mistake
+from dgs.flow.panes import CountWindow, TimeWindow
+from dgs.flow.signatures import Signature, signature_of
+from dgs.flow.templates import KeyedUnordered, Template, overrides
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What is known of an edge. `unordered_since`: the node that lost the order; `sort`: a sort whose order it has, `lost` by a node.
+
+    `constant`: the one key of all items, if it is known. `slide`: the time between its items, behind a window.
+    """
+
+    type: EdgeType
+    unordered_since: Node | None = None
+    sort: Node | None = None
+    lost: Node | None = None
+    constant: str | None = None
+    slide: int | None = None
+
+
+class Demands:
+    """Checks demands of the nodes of a graph; `facts` and `mistakes` are those so far."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.facts: dict[Node, Fact] = {}
+        self.mistakes: list[Mistake] = []
+
+    def add(
+        self,
+        code: str,
+        node: Node | None,
+        problem: str,
+        *,
+        expected: str = "",
+        found: str = "",
+        fix: str = "",
+    ) -> None:
+        """Add a mistake at a node, or at the flow as a whole."""
+        if node is None:
+            self.mistakes.append(
+                Mistake(code, f"flow {self.graph.name!r}", problem, "", expected, found, fix)
+            )
+            return
+        drawing = self.graph.drawn(node)
+        self.mistakes.append(
+            Mistake(code, node.title, problem, str(node.place or ""), expected, found, fix, drawing)
+        )
+
+    def check_window(self, node: Node, fact: Fact) -> None:
+        """Check a window: its lengths, its clock, and the windows before it."""
+        over, clock = getattr(node.step, "over", None), self.graph.clock
+        if isinstance(over, CountWindow):
+            self._check_lengths(node, over.size, over.slide, over)
+        if not isinstance(over, TimeWindow):
+            return
+        size = ticks_of(over.size)
+        period = clock.ticks if isinstance(clock, Every) else 0
+        slide = period if over.slide is None else ticks_of(over.slide)
+        if not isinstance(clock, Every):
+            self.add("F07", node, "a window of time needs a clock of equal blocks", expected="clock=every(...)",
+                     found=str(clock or "no clock"), fix="Give the flow clock=every(...)")  # fmt: skip
+        elif period and self._check_lengths(node, size, slide, over):
+            self._check_multiples(node, fact, clock, [length for length in (size, slide) if length])
+
+    def _check_lengths(self, node: Node, size: int | None, slide: int | None, over: Any) -> bool:
+        if size is None or slide is None or size < 1 or slide < 1:
+            self.add("W01", node, "size and slide of a window are lengths of at least 1",
+                     found=f"size {over.size!r}, slide {over.slide!r}", fix="Give positive lengths")  # fmt: skip
+            return False
+        if slide > size and not over.allow_gaps:
+            self.add("W02", node, "the window's slide is longer than its size: items between two windows are in none",
+                     found=f"size {over.size!r}, slide {over.slide!r}", fix="Give a slide of at most the size, or allow_gaps=True")  # fmt: skip
+        return True
+
+    def _check_multiples(self, node: Node, fact: Fact, clock: Every, lengths: Sequence[int]) -> None:
+        if odd := next((length for length in lengths if length % clock.ticks), None):
+            below = odd // clock.ticks * clock.ticks
+            near = f"{shown(below, clock.period)} or " if below else ""
+            self.add("F07", node, f"window of {shown(odd, clock.period)} is no multiple of the clock's {shown(clock.ticks, clock.period)}",
+                     fix=f"Take {near}{shown(below + clock.ticks, clock.period)}, or a clock whose period divides it")  # fmt: skip
+        elif fact.slide and any(length % fact.slide for length in lengths):
+            self.add("W03", node, "the window is not aligned with the windows that it gets",
+                     expected=f"a multiple of {shown(fact.slide, clock.period)}", found=shown(lengths[0], clock.period),
+                     fix="Take a size and a slide that are multiples of the slide before")  # fmt: skip
+
+    def check_parts(self, node: Node, accepts: bool, fact: Fact) -> None:
+        """Check that no item is older than its block where the order that says so was lost, unless parts are accepted."""
+        if fact.lost is not None and fact.sort is not None and not accepts:
+            by = getattr(fact.sort.step, "by", None)
+            named = "its key" if callable(by) else repr(by)
+            self.add("F09", node, f"needs its items sorted by {named}, which {fact.lost.title} loses: it may emit items older than their block",
+                     found=f"sorted in {fact.sort.title} ({fact.sort.place}), lost in {fact.lost.title} ({fact.lost.place})",
+                     fix="Give it accept_parts=True if an item may come in two blocks, or apply(..., keeps=True) if none is older than its block")  # fmt: skip
+
+    def check_template(self, node: Node, template: Template, fact: Fact) -> None:
+        """Check the types a template takes, whether it owns the values it changes, and whether ticks are exact for its snapshots."""
+        for code, part, found, expected in (
+            ("F03", "key", fact.type.key, template.takes_key),
+            ("F04", "value", fact.type.value, template.takes_value),
+        ):
+            if text := difference_of(found, expected):
+                self.add(code, node, f"takes other {part}s: {text}", expected=shown_type(expected), found=shown_type(found),
+                         fix=f"Give it items with such {part}s, or correct `takes_{part}` of {type(template).__name__}")  # fmt: skip
+        readers = len(list(self.graph.readers(node.inputs[0])))
+        if template.changes_values and readers > 1:
+            self.add("F05", node, "changes the values it gets, and another step gets them too",
+                     found=f"{readers} steps read {node.inputs[0].title}",
+                     fix="Copy the values in a .map(...) before it, or let it make new ones and say changes_values = False")  # fmt: skip
+        is_unordered = isinstance(template, KeyedUnordered)
+        clock = self.graph.clock
+        if is_unordered and overrides(template, "on_item") and clock is not None and not clock.is_exact:
+            self.add("F13", node, "has an on_item that reads the state of the last marker, and ticks are not exact",
+                     expected="a tick at the end of every block", found=f"clock {clock}",
+                     fix="Give the clock every(..., start=) or on(stream)")  # fmt: skip
+
+    def needs_order(self, node: Node, fact: Fact) -> None:
+        """Check that the input has the values of a key in order."""
+        if fact.type.order == "O":
+            return
+        since = fact.unordered_since
+        expected, found = str(replace(fact.type, order="O")), f"{fact.type}{self.since(fact)}"
+        if since is not None and isinstance(since.step, steps.Merge):
+            self.add("F11", node, "needs the values of a key in order, and the merged edges may share keys", expected=expected,
+                     found=found, fix="Merge before the first step that keeps state, or put .sort(by=...) before it")  # fmt: skip
+            return
+        self.add("F02", node, "needs the values of a key in order", expected=expected, found=found,
+                 fix="Put .sort(by=...) before it")  # fmt: skip
+
+    def since(self, fact: Fact) -> str:
+        """Return where an edge lost its order, as the end of a sentence."""
+        since = fact.unordered_since
+        return f", unordered since {since.title} ({since.place})" if since is not None else ""
+
+    def same(self, node: Node, code: str, what: str, left: Any, right: Any) -> None:
+        """Check that two types are one."""
+        text = difference_of(right, left) and difference_of(left, right)
+        if text:
+            fix = (
+                "Give them one type with .key_by(...)"
+                if code == "F03"
+                else "Give them one type with .map(...)"
+            )
+            self.add(
+                code,
+                node,
+                f"the {what} differ: {text}",
+                expected=shown_type(left),
+                found=shown_type(right),
+                fix=fix,
+            )
+
+    def field(self, node: Node, name: Any, value: Any) -> Any:
+        """Return the type of a field of the values; add a mistake if they have none of that name."""
+        known = fields_of(value)
+        if known is None or not isinstance(name, str):
+            return Any
+        if name not in known:
+            self.add("F04", node, f"the values have no field {name!r}", expected=f"one of {', '.join(known)}",
+                     found=shown_type(value), fix="Correct the name of the field")  # fmt: skip
+        return known.get(name, Any)
+
+    def function(
+        self, node: Node, function: Any, arity: int, fact: Fact, of: tuple[str, ...] = ("key", "value", "at")
+    ) -> Signature:
+        """Return what a function's annotations say; add a mistake if it does not take what it gets."""
+        sign = signature_of(function)
+        names = of[:arity]
+        if not callable(function) or (sign.least is not None and not sign.least <= arity <= sign.most):
+            found = f"a function of {sign.count}" if callable(function) else repr(function)
+            self.add("F01", node, "gets a function that does not fit", expected=f"a function of ({', '.join(names)})",
+                     found=found, fix=f"Write it as `lambda {', '.join(names)}: ...`")  # fmt: skip
+            return Signature()
+        for code, name, found_type in (("F03", "key", fact.type.key), ("F04", "value", fact.type.value)):
+            wanted = (
+                sign.takes[names.index(name)]
+                if name in names and names.index(name) < len(sign.takes)
+                else Any
+            )
+            if name in names and (text := difference_of(found_type, wanted)):
+                self.add(code, node, f"its function takes another {name}: {text}", expected=shown_type(wanted),
+                         found=shown_type(found_type), fix=f"Correct the annotation, or give the step such {name}s")  # fmt: skip
+        return sign
+
+
+def is_no_record(kind: Any) -> bool:
+    """Return whether values of a type surely have no fields."""
+    return kind in (int, float, str, bytes, bool)

@@ -1,0 +1,107 @@
+"""Types of edges: which order the items of a block have, and the types of key and value.
+
+`U(K, V)`: the items of a block are a bag. `O(K, V)`: and the items of one key are a sequence. O(K, V) fits where U(K, V) is
+expected, and O((), V), everything in one order, where O(K, V) is. Nothing else fits.
+
+>>> ordered, unordered = EdgeType("O", str, int), EdgeType("U", str, int)
+>>> str(ordered), str(EdgeType("O", UNIT, str)), difference_of(int, str), difference_of(bool, int)
+('O(str, int)', 'O((), str)', 'expected str, found int', None)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
+
+Order = Literal["U", "O"]
+
+UNIT: Any = ()
+"""The type of the one key of items without key, which is `()` itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeType:
+    """The type of an edge. `is_placed`: each item still has the place of its element in the total order of all streams."""
+
+    order: Order
+    key: Any
+    value: Any
+    is_placed: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.order}({shown_type(self.key)}, {shown_type(self.value)})"
+
+
+def shown_type(kind: Any) -> str:
+    """Return a type as people write it.
+
+    >>> shown_type(tuple[str, int]), shown_type(UNIT), shown_type(Any), shown_type(None | int)
+    ('tuple[str, int]', '()', 'Any', 'None | int')
+    """
+    if kind == UNIT:
+        return "()"
+    if get_args(kind) or not isinstance(kind, type):
+        return str(kind).replace("typing.", "")
+    return kind.__name__
+
+
+def fields_of(kind: Any) -> dict[str, Any] | None:
+    """Return the fields of a record type, a TypedDict, a dataclass or a named tuple; None if it is none."""
+    is_named = isinstance(kind, type) and (dataclasses.is_dataclass(kind) or hasattr(kind, "_fields"))
+    return get_type_hints(kind) if is_typeddict(kind) or is_named else None
+
+
+def difference_of(found: Any, expected: Any) -> str | None:  # noqa: PLR0911 - one return a form of type
+    """Return the first difference between a type and what is expected, None if it fits. Any fits everywhere."""
+    if _is_open(found) or _is_open(expected) or found == expected:
+        return None
+    plain = f"expected {shown_type(expected)}, found {shown_type(found)}"
+    if _is_union(found):
+        return next((text for one in get_args(found) if (text := difference_of(one, expected))), None)
+    if _is_union(expected):
+        fitting = any(difference_of(found, one) is None for one in get_args(expected))
+        return None if fitting else plain
+    if is_typeddict(expected) or (is_typeddict(found) and fields_of(expected) is not None):
+        return _difference_of_records(fields_of(found), fields_of(expected) or {}, plain)
+    if not _is_subclass(get_origin(found) or found, get_origin(expected) or expected):
+        return plain
+    inner = zip(get_args(found), get_args(expected), strict=False)
+    if len(get_args(found)) != len(get_args(expected)) and get_args(found) and get_args(expected):
+        return plain
+    return next(
+        (text for a, b in inner if a is not ... and b is not ... and (text := difference_of(a, b))), None
+    )
+
+
+def _difference_of_records(found: dict[str, Any] | None, expected: dict[str, Any], plain: str) -> str | None:
+    if found is None:
+        return plain
+    for name, kind in expected.items():
+        if name not in found:
+            return f"field {name!r} is missing"
+        if text := difference_of(found[name], kind):
+            return f"field {name!r}: {text}"
+    return None
+
+
+def _is_open(kind: Any) -> bool:
+    return kind is Any or isinstance(kind, (TypeVar, str)) or kind is object
+
+
+def _is_union(kind: Any) -> bool:
+    return get_origin(kind) in (Union, types.UnionType)
+
+
+def _is_subclass(found: Any, expected: Any) -> bool:
+    if UNIT in (found, expected):
+        return False
+    found, expected = (type(None) if one is None else one for one in (found, expected))
+    if not (isinstance(found, type) and isinstance(expected, type)):
+        return False
+    numbers = {int: (int, bool), float: (float, int, bool)}
+    try:
+        return found in numbers.get(expected, ()) or issubclass(found, expected)
+    except TypeError:  # a type that cannot be asked, such as a TypedDict
+        return True

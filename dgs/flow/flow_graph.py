@@ -1,0 +1,92 @@
+"""The graph of a flow: its nodes in the order in which they were written, each with its step, its inputs and its place in the user's code.
+
+>>> lines = Node(0, Source("lines"), ())
+>>> words = Node(1, FlatMap(lambda _, line: line.split()), (lines,))
+>>> graph = Graph("words", (lines, words), words)
+>>> [node.title for node in graph.nodes], graph.drawn(words)
+(["stream 'lines'", "step 1 'flat_map'"], ('lines | flat_map', '        ^'))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from dgs.flow.clock import Clock
+from dgs.flow.steps import FlatMap, Source, Step
+
+__all__ = ["End", "FlatMap", "Graph", "Node", "Place"]
+
+End = Literal["close", "drop"]
+"""What becomes of the last block: it is closed when all sources have ended, or dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of the user's code."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file.rpartition('/')[2]}:{self.line}"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Node:
+    """A step with its inputs. `number`: steps count from 1, sources have 0."""
+
+    number: int
+    step: Step
+    inputs: tuple[Node, ...]
+    place: Place | None = None
+
+    @property
+    def title(self) -> str:
+        """What reports call the node."""
+        if isinstance(self.step, Source):
+            return f"stream {self.step.stream!r}"
+        return f"step {self.number} {self.step.label!r}"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Graph:
+    """The nodes of a flow, inputs before those that read them; `result`: the node whose values are the outputs."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    result: Node | None
+    clock: Clock | None = None
+    end: End = "close"
+
+    @property
+    def sources(self) -> tuple[Node, ...]:
+        """The nodes of the streams, in the order of the flow's parameters."""
+        return tuple(node for node in self.nodes if isinstance(node.step, Source))
+
+    def reached(self) -> set[Node]:
+        """Return the nodes that the result comes from, itself among them."""
+        found: set[Node] = set()
+        open_nodes = [self.result] if self.result is not None else []
+        while open_nodes:
+            node = open_nodes.pop()
+            if node not in found:
+                found.add(node)
+                open_nodes += node.inputs
+        return found
+
+    def readers(self, node: Node) -> Iterator[Node]:
+        """Yield the nodes that read a node."""
+        return (other for other in self.nodes if node in other.inputs)
+
+    def drawn(self, node: Node) -> tuple[str, str]:
+        """Return the pipeline up to a node's readers as a line, and a line with a caret under the node."""
+        path = [node]
+        while path[0].inputs:
+            path.insert(0, path[0].inputs[0])
+        before = " | ".join(one.step.label for one in path[:-1])
+        start = len(before) + 3 if before else 0
+        while (after := next(self.readers(path[-1]), None)) is not None:
+            path.append(after)
+        return " | ".join(one.step.label for one in path), " " * start + "^"

@@ -1,0 +1,59 @@
+"""Mistakes in a flow: each has a code, its place, what was expected, what was found, and the change that mends it.
+
+All mistakes of a flow are reported together, in one `FlowError`.
+
+>>> mistake = Mistake("F07", "step 2 'aggregate'", "window of 2500 ms is no multiple of the clock's 1 s", place="flow.py:9")
+>>> print(FlowError.of("campaigns", [mistake]))
+flow 'campaigns' has 1 mistake:
+F07 step 2 'aggregate': window of 2500 ms is no multiple of the clock's 1 s    flow.py:9
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from dgs.errors import InvalidError
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One mistake. `where` names the step; `drawing` is the pipeline with a caret under the step, two lines or none."""
+
+    code: str
+    where: str
+    problem: str
+    place: str = ""
+    expected: str = ""
+    found: str = ""
+    fix: str = ""
+    drawing: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """Return the mistake as people read it."""
+        head = f"{self.code} {self.where}: {self.problem}" + (f"    {self.place}" if self.place else "")
+        facts = [f"    expected  {self.expected}"] if self.expected else []
+        facts += [f"    found     {self.found}"] if self.found else []
+        drawn = [f"    {line}" for line in self.drawing]
+        return "\n".join([head, *facts, *drawn, *([f"    {self.fix}."] if self.fix else [])])
+
+
+class FlowError(InvalidError):
+    """A flow is wrong. `mistakes` has all that were found, as data; nothing was started."""
+
+    code = "DGS310"
+    template = "flow {flow!r} has {count}:\n{listing}"
+
+    @classmethod
+    def of(cls, flow: str, mistakes: Sequence[Mistake]) -> FlowError:
+        """Return the error of these mistakes."""
+        count = f"{len(mistakes)} mistake{'s' if len(mistakes) != 1 else ''}"
+        listing = "\n".join(mistake.text() for mistake in mistakes)
+        return cls(
+            flow=flow, count=count, listing=listing, mistakes=[asdict(mistake) for mistake in mistakes]
+        )
+
+    @property
+    def codes(self) -> list[str]:
+        """The codes of the mistakes, in the order of the steps."""
+        return [mistake["code"] for mistake in self.facts["mistakes"]]

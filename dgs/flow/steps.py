@@ -1,0 +1,255 @@
+"""Steps: what a node of a flow does, as plain data. `denotation` says what each means, `flow_checks` what it takes and gives.
+
+Functions take (key, value), those of `Each` (key, value, at). They return values and keep the key; `KeyBy` and `Pairs` change it.
+
+>>> Filter(lambda key, value: value > 0).name, KeyBy(("user", "city")).name
+('filter', 'key_by')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from dgs.flow.panes import CountWindow, TimeWindow
+from dgs.flow.table import Table
+from dgs.flow.templates import KeyedOrdered, KeyedUnordered, Stateless
+
+Function = Callable[..., Any]
+Idle = Literal["all", "skip"]
+Missing = Literal["error", "drop"]
+Ties = Literal["arrival", "value"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The base of the steps."""
+
+    name: ClassVar[str] = "step"
+
+    @property
+    def label(self) -> str:
+        """What reports call the step: its name, or the class of its template."""
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Source(Step):
+    """A stream that the flow reads: a parameter of its function, with the type of its values."""
+
+    stream: str
+    value: Any = Any
+    name: ClassVar[str] = "source"
+
+    @property
+    def label(self) -> str:
+        """The name of the stream."""
+        return self.stream
+
+
+@dataclass(frozen=True, slots=True)
+class Map(Step):
+    """Each value becomes `function(key, value)`."""
+
+    function: Function
+    gives: Any = None
+    name: ClassVar[str] = "map"
+
+
+@dataclass(frozen=True, slots=True)
+class Filter(Step):
+    """Keeps the items for which `function(key, value)` holds."""
+
+    function: Function
+    name: ClassVar[str] = "filter"
+
+
+@dataclass(frozen=True, slots=True)
+class FlatMap(Step):
+    """Each value becomes the values of `function(key, value)`, in their order."""
+
+    function: Function
+    gives: Any = None
+    name: ClassVar[str] = "flat_map"
+
+
+@dataclass(frozen=True, slots=True)
+class Each(Step):
+    """Each value becomes `function(key, value, at)`; `at`: the timestamp of an element, the end of its block behind a marker."""
+
+    function: Function
+    gives: Any = None
+    name: ClassVar[str] = "each"
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup(Step):
+    """Each record gets a field `into` with what the table has for its field `key`."""
+
+    table: Table | Mapping[Any, Any]
+    key: Any
+    into: str
+    missing: Missing = "error"
+    name: ClassVar[str] = "lookup"
+
+
+@dataclass(frozen=True, slots=True)
+class FilterBy(Step):
+    """Keeps the records whose field is one of `values`."""
+
+    field: Any
+    values: tuple[Any, ...]
+    name: ClassVar[str] = "filter_by"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyBy(Step):
+    """Gives items a key: a function of (key, value), or the names of fields.
+
+    A single text is a constant key where values are not records.
+    """
+
+    by: Function | tuple[Any, ...]
+    gives: Any = None
+    name: ClassVar[str] = "key_by"
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs(Step):
+    """Each item becomes the pair `function(key, value)` of a key and a value."""
+
+    function: Function
+    gives: Any = None
+    name: ClassVar[str] = "pairs"
+
+
+@dataclass(frozen=True, slots=True)
+class Sort(Step):
+    """Puts the items of a key in a block in order of a field or of a function of (key, value).
+
+    `ties`: "arrival" keeps the order that an ordered edge has; "value" takes the codec bytes of the value. None: what the edge allows.
+    """
+
+    by: Any
+    ties: Ties | None = None
+    name: ClassVar[str] = "sort"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate(Step):
+    """Joins the items of a key with a monoid: of the block, of a window, or of all history (`over="history"`).
+
+    `idle="skip"` gives a value for keys with items there, `idle="all"` for every key seen so far. `accept_parts`: items older than
+    their block make two values. `keys="many"`: there are so many keys that a shuffle is cheaper than joining.
+    """
+
+    monoid: Any
+    over: TimeWindow | Literal["history"] | None = None
+    idle: Idle = "skip"
+    accept_parts: bool = False
+    keys: Literal["many"] | None = None
+    name: ClassVar[str] = "aggregate"
+
+
+@dataclass(frozen=True, slots=True)
+class Fold(Step):
+    """Folds the items of a key in their order with `function(state, value)` from `start`: of a block, of all history, or of windows by count."""
+
+    function: Function
+    start: Any
+    over: CountWindow | Literal["history"] | None = None
+    gives: Any = None
+    name: ClassVar[str] = "fold"
+
+
+@dataclass(frozen=True, slots=True)
+class Block(Step):
+    """The items of a key in a block become the values of `function(key, items, at)`; of an unordered edge, in order of codec bytes."""
+
+    function: Function
+    gives: Any = None
+    accept_parts: bool = False
+    name: ClassVar[str] = "block"
+
+
+@dataclass(frozen=True, slots=True)
+class Join(Step):
+    """Pairs of items of one key and block, one from each side, become `function(key, left, right)`."""
+
+    function: Function | None = None
+    gives: Any = None
+    accept_parts: bool = False
+    name: ClassVar[str] = "join"
+
+
+@dataclass(frozen=True, slots=True)
+class Merge(Step):
+    """The items of several edges."""
+
+    name: ClassVar[str] = "merge"
+
+
+@dataclass(frozen=True, slots=True)
+class Apply(Step):
+    """A template of the user's. `keeps`: it emits nothing that is older than its block, in the order it got."""
+
+    template: Stateless | KeyedOrdered | KeyedUnordered
+    keeps: bool = False
+    name: ClassVar[str] = "apply"
+
+    @property
+    def label(self) -> str:
+        """The name of the template's class."""
+        return type(self.template).__name__
+
+
+@dataclass(frozen=True, slots=True)
+class Into(Step):
+    """Items become events of a DGS program, whose outputs are those of the flow. `tag` and `payload`: functions of (key, value)."""
+
+    program: Any
+    tag: Function
+    payload: Function | None = None
+    name: ClassVar[str] = "into"
+
+    @property
+    def label(self) -> str:
+        """The name of the program's class."""
+        return type(self.program).__name__
+
+
+def field_of(value: Any, name: Any) -> Any:
+    """Return a field of a record: an entry of a mapping or a tuple, or an attribute.
+
+    >>> field_of({"ad": 7}, "ad"), field_of(("a", 5), 1)
+    (7, 5)
+    """
+    if isinstance(value, Mapping) or isinstance(name, int):
+        return value[name]
+    return getattr(value, name)
+
+
+def key_of(step: KeyBy, key: Any, value: Any) -> Any:
+    """Return the key that an item gets.
+
+    >>> key_of(KeyBy(("ad",)), (), {"ad": 7}), key_of(KeyBy(("FE",)), (), 5), key_of(KeyBy((0, 1)), (), "xy")
+    (7, 'FE', ('x', 'y'))
+    """
+    if not isinstance(step.by, tuple):
+        return step.by(key, value)
+    if len(step.by) > 1:
+        return tuple(field_of(value, name) for name in step.by)
+    (name,) = step.by
+    is_constant = isinstance(name, str) and not is_record(value)
+    return name if is_constant else field_of(value, name)
+
+
+def is_record(value: Any) -> bool:
+    """Return whether a value has named fields."""
+    return isinstance(value, Mapping) or hasattr(value, "_fields") or hasattr(value, "__dataclass_fields__")
+
+
+def sort_key(by: Any) -> Function:
+    """Return the function of (key, value) that a sort compares."""
+    return by if callable(by) else lambda _, value: field_of(value, by)

@@ -1,0 +1,214 @@
+"""The checker: each mistake under its code, all of them together, with place, expectation, finding and change."""
+
+from typing import TypedDict
+
+import pytest
+
+import dgs
+from dgs.flow import (
+    FlowError,
+    KeyedOrdered,
+    KeyedUnordered,
+    count,
+    every,
+    flow,
+    merge,
+    on,
+    sliding,
+    tumbling,
+)
+from dgs.flow.panes import TimeWindow
+from dgs.monoids import COUNT, SUM
+
+HIT = dgs.kind("hit", key=str)
+
+
+class View(TypedDict):
+    """A record of a page view."""
+
+    ad: str
+    user: int
+
+
+class Ordered(KeyedOrdered):
+    """Hands values on."""
+
+    def on_item(self, state, key, value, emit):
+        emit(value)
+        return state
+
+
+class Changing(Ordered):
+    """Says that it changes values in place."""
+
+    changes_values = True
+
+
+class OfNumbers(Ordered):
+    """Takes numbers with text keys."""
+
+    takes_key = str
+    takes_value = int
+
+
+class Snapshot(KeyedUnordered):
+    """Reads the state of the last marker."""
+
+    monoid = SUM
+
+    def update_state(self, state, found):
+        return found
+
+    def on_item(self, state, key, value, emit):
+        emit(key, state)
+
+
+class SinceMiss(dgs.Program):
+    """A program whose events depend on each other."""
+
+    depends = dgs.Dependence((HIT, HIT, dgs.SAME_KEY))
+
+    def init(self):
+        return 0
+
+    def update(self, state, event, emit):
+        return state
+
+
+def by_text(_, value) -> str:
+    return str(value)
+
+
+def by_number(_, value) -> int:
+    return value
+
+
+def of_text(_, value: str):
+    return value
+
+
+def codes(function, clock=None):
+    with pytest.raises(FlowError) as caught:
+        flow(clock=clock)(function).types()
+    return caught.value.codes
+
+
+def numbers(lines: int):
+    return lines
+
+
+WRONG = {
+    "F01 no monoid": ("F01", None, lambda a: a.aggregate(sum)),
+    "F01 no table": ("F01", None, lambda a: a.lookup(5, key="ad", into="campaign")),
+    "F01 no template": ("F01", None, lambda a: a.apply(Ordered)),
+    "F01 arity": ("F01", None, lambda a: a.map(lambda value: value)),
+    "F01 fold's arity": ("F01", None, lambda a: a.fold(lambda state: state, 0)),
+    "F01 not last": ("F01", None, lambda a: a.into(SinceMiss(), tag=lambda _, v: HIT(v)).map(lambda _, v: v)),
+    "F01 no program": ("F01", None, lambda a: a.into(SinceMiss, tag=lambda _, v: HIT(v))),
+    "F02 key_by twice": ("F02", None, lambda a: a.key_by(by_text).key_by(by_number).apply(Ordered())),
+    "F02 pairs": ("F02", None, lambda a: a.pairs(lambda k, v: (v, v)).fold(lambda s, v: v, 0)),
+    "F02 into": ("F02", None, lambda a: a.sort(by=0).into(SinceMiss(), tag=lambda _, v: HIT(v))),
+    "F03 merge": ("F03", None, lambda a: a.key_by(by_text).merge(a.key_by(by_number))),
+    "F03 join": ("F03", None, lambda a: a.key_by(by_text).join(a.key_by(by_number))),
+    "F03 template": ("F03", None, lambda a: a.key_by(by_number).apply(OfNumbers())),
+    "F04 function": ("F04", None, lambda a: a.map(lambda _, v: v, gives=int).map(of_text)),
+    "F04 merge": ("F04", None, lambda a: a.map(by_text).merge(a.map(by_number))),
+    "F04 field": ("F04", None, lambda a: a.map(lambda _, v: v, gives=View).key_by("adv")),
+    "F05 owned": ("F05", None, lambda a: merge(a.apply(Changing()), a.map(lambda _, v: v))),
+    "F07 multiple": ("F07", every("1s"), lambda a: a.aggregate(COUNT, over=sliding("2500ms"))),
+    "F07 no clock": ("F07", None, lambda a: a.aggregate(COUNT, over=tumbling("1s"))),
+    "F08 arrival": ("F08", None, lambda a: a.pairs(lambda k, v: (v, v)).sort(by=0, ties="arrival")),
+    "F09 lost": ("F09", every(5), lambda a: a.sort(by=0).apply(Ordered()).aggregate(COUNT)),
+    "F11 merge": ("F11", None, lambda a: a.sort(by=0).merge(a).apply(Ordered())),
+    "F12 no result": ("F12", None, lambda a: None),
+    "F12 no stream": ("F12", on("ends"), lambda a: a),
+    "F13 snapshot": ("F13", every(5), lambda a: a.apply(Snapshot())),
+    "W01 size": ("W01", every(5), lambda a: a.aggregate(COUNT, over=tumbling(0))),
+    "W01 text": ("W01", every(5), lambda a: a.aggregate(COUNT, over=sliding("ten"))),
+    "W01 count": ("W01", None, lambda a: a.fold(lambda s, v: v, 0, over=count(0))),
+    "W01 clock": ("W01", every(-5), lambda a: a),
+    "W02 gaps": ("W02", every(5), lambda a: a.aggregate(COUNT, over=TimeWindow(5, 10))),
+    "W02 count": ("W02", None, lambda a: a.fold(lambda s, v: v, 0, over=count(5, 10))),
+    "W03 not aligned": (
+        "W03",
+        every(5),
+        lambda a: a.aggregate(COUNT, over=tumbling(10)).aggregate(SUM, over=tumbling(15)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_mistake_has_its_code(name):
+    code, clock, build = WRONG[name]
+    assert codes(build, clock) == [code]
+
+
+RIGHT = {
+    "windows of windows": (
+        every(5),
+        lambda a: a.aggregate(COUNT, over=tumbling(10)).aggregate(SUM, over=tumbling(20)),
+    ),
+    "gaps": (every(5), lambda a: a.aggregate(COUNT, over=TimeWindow(5, 10, allow_gaps=True))),
+    "parts": (every(5), lambda a: a.sort(by=0).apply(Ordered()).aggregate(COUNT, accept_parts=True)),
+    "kept": (every(5), lambda a: a.sort(by=0).apply(Ordered(), keeps=True).aggregate(COUNT)),
+    "sorted": (None, lambda a: a.key_by(by_text).key_by(by_number).sort(by=0).apply(Ordered())),
+    "merged sources": (None, lambda a: a.map(lambda _, v: v).merge(a).key_by(by_text).apply(Ordered())),
+    "exact ticks": (every(5, start=0), lambda a: a.apply(Snapshot())),
+    "counts of numbers": (None, lambda a: a.map(lambda _, v: v, gives=bool).map(by_number).map(by_text)),
+    "total order": (None, lambda a: a.into(SinceMiss(), tag=lambda _, v: HIT(v))),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_flow_passes(name):
+    clock, build = RIGHT[name]
+    assert flow(clock=clock)(build).types()
+
+
+def test_merge_of_constant_keys_is_ordered():
+    @flow()
+    def homes(a: int, b: int):
+        return a.key_by("A").apply(Ordered()).merge(b.key_by("B").apply(Ordered())).apply(Ordered())
+
+    assert "merge    O(str, Any)" in homes.types()
+
+
+def test_stream_that_is_not_used_is_a_mistake():
+    assert codes(lambda a, b: a) == ["F12"]
+
+
+def test_stream_of_markers_has_no_items():
+    assert codes(lambda a, ends: a.merge(ends), on("ends")) == ["F01"]
+
+
+def test_flow_with_another_clock_is_a_mistake():
+    inner = flow(clock=every(7))(numbers)
+    assert codes(lambda a: inner(a).map(by_text), every(5)) == ["F06"]
+
+
+def test_five_mistakes_are_five():
+    def wrong(a):
+        edge = a.aggregate(COUNT, over=sliding("2500ms")).map(lambda v: v)
+        edge = edge.pairs(lambda k, v: (v, v)).apply(Ordered()).sort(by=0).apply(Ordered()).aggregate(COUNT)
+        return edge.aggregate(COUNT, over=tumbling(-1))
+
+    assert codes(wrong, every("1s")) == ["F07", "F01", "F02", "F09", "W01"]
+
+
+def test_parameter_without_stream_is_refused_before_anything_runs():
+    with pytest.raises(FlowError, match="parameter 'lines' has no stream"):
+        flow()(numbers).denote({})
+
+
+def test_check_of_a_thousand_nodes_is_quick():
+    import time
+
+    def long(a):
+        for _ in range(1000):
+            a = a.map(by_number)
+        return a
+
+    made = flow()(long)
+    start = time.process_time()
+    made.types()
+    assert time.process_time() - start < 1
