@@ -1,0 +1,37 @@
+"""What the flows of the published cases mean, against outputs of plain loops over whole inputs."""
+
+import pytest
+
+from tests.dgs.flow.published import (
+    HAS_CASES,
+    LARGE,
+    SMALL,
+    campaigns_tumbling,
+    campaigns_tumbling_in_seconds,
+    digest,
+    expected,
+    yahoo_events,
+)
+
+pytestmark = [
+    pytest.mark.data,
+    pytest.mark.skipif(not HAS_CASES, reason="the cases are not beside the checkout"),
+]
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_flow_means_what_the_case_says(name):
+    flow, read = SMALL[name]
+    assert digest(flow.denote(read())) == expected(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LARGE)
+def test_large_flow_means_what_the_case_says(name):
+    flow, read = LARGE[name]
+    assert digest(flow.denote(read())) == expected(name)
+
+
+def test_tumbling_windows_do_not_depend_on_the_clock():
+    inputs = yahoo_events()
+    assert campaigns_tumbling_in_seconds.denote(inputs) == campaigns_tumbling.denote(inputs)
