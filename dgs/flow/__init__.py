@@ -2,9 +2,10 @@
 
 A flow is a function of edges, one for each stream; `Edge` has the steps. Importing this needs neither NumPy nor Arrow.
 
-- `building`, `steps`, `templates`, `panes`, `clock`, `table`: what users write; `definition`: `@flow`.
-- `flow_graph`, `edge_types`, `signatures`, `flow_checks`, `mistakes`: the graph, the type of each edge, and all mistakes in one pass.
+- `building`, `steps`, `templates`, `panes`, `clock`: what users write; `definition`: `@flow`.
+- `flow_graph`, `edge_types`, `demands`, `flow_checks`, `mistakes`: the graph, the type of each edge, and all mistakes in one pass.
 - `denotation`: what a flow means, the oracle.
+- `compiling`, `wiring`, `flow_program`, `closing`: the program that runs it.
 
 >>> @flow()
 ... def totals(numbers: int):
@@ -18,7 +19,7 @@ from dgs.flow.clock import every, on
 from dgs.flow.definition import Flow, flow
 from dgs.flow.mistakes import FlowError
 from dgs.flow.panes import count, sliding, tumbling
-from dgs.flow.table import Table
+from dgs.flow.steps import Table
 from dgs.flow.templates import KeyedOrdered, KeyedUnordered, Stateless
 
 __all__ = [

@@ -20,7 +20,6 @@ from dgs.flow.clock import Clock
 from dgs.flow.flow_graph import End, Graph, Node, Place
 from dgs.flow.mistakes import FlowError, Mistake
 from dgs.flow.panes import CountWindow, TimeWindow
-from dgs.flow.table import Table
 
 _HERE = str(Path(__file__).parent)
 
@@ -93,7 +92,7 @@ class Edge:
         return self.builder.add(steps.Each(function, gives), self)
 
     def lookup(
-        self, table: Table | Mapping[Any, Any], *, key: Any, into: str, missing: steps.Missing = "error"
+        self, table: steps.Table | Mapping[Any, Any], *, key: Any, into: str, missing: steps.Missing = "error"
     ) -> Edge:
         """Give each record a field `into`: what the table has for its field `key`."""
         return self.builder.add(steps.Lookup(table, key, into, missing), self)

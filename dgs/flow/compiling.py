@@ -1,13 +1,149 @@
-"""The compiler: from a checked flow to one DGS program."""
+"""The compiler: from a checked flow to one DGS program.
+
+Items are events of kind `item`, progress is events of kind `tick`. A flow has one of four shapes:
+
+- free: no step keeps anything. Items are independent.
+- sum: what comes first after the sources does not depend on order. Leaves fold items into parts by block and key; the worker that
+  owns the tick closes blocks and runs all that is behind them.
+- mixed: a step in front needs the order of a key. Items have the hash class of the key as the key of their tag, and a class is in order.
+- program: the steps give items to a DGS program, whose tags they make.
+
+A tick at time t closes every block that ends by then. Which ticks come changes latency, never an output.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dgs.flow import steps
+from dgs.flow.clock import Every, On
+from dgs.flow.closing import Closer, closer_of
 from dgs.flow.flow_checks import Checked
+from dgs.flow.flow_graph import Graph, Node
+from dgs.flow.flow_program import TICK, FlowProgram, Shape
 from dgs.flow.mistakes import FlowError, Mistake
+from dgs.flow.panes import CountWindow
+from dgs.flow.templates import KeyedOrdered, KeyedUnordered, fold_template, overrides
+from dgs.flow.wiring import Wiring
 from dgs.model.program import Program
+from dgs.model.tags import Tag, kind
 
 
-def program_of(checked: Checked, classes: int) -> Program:  # noqa: ARG001 - shapes with classes come later
-    """Return the program of a flow. Raises FlowError for a flow that cannot be compiled yet."""
-    name = checked.graph.name
-    raise FlowError.of(name, [Mistake("F00", f"flow {name!r}", "cannot be compiled yet: use denote")])
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What a flow compiles to: the program, and how the elements of its streams become events.
+
+    `reads`: elements become events by `events`, because their tags come from the steps in front; else each is one `item`.
+    `ticks`: whether the program needs a stream of ticks.
+    """
+
+    program: Program
+    shape: Shape
+    reads: Callable[[str, int, Any], list[tuple[Tag, Any]]] | None = None
+    markers: str | None = None
+
+    @property
+    def ticks(self) -> bool:
+        """Whether a stream `ticks` is needed: one tick at `FINAL` at least, earlier ones for blocks to close earlier."""
+        return self.shape in ("sum", "mixed")
+
+    def events(self, stream: str, ts: int, value: Any) -> list[tuple[Tag, Any]]:
+        """Return the events of an element: tag and payload."""
+        if stream == self.markers:
+            return [(TICK(), value)]
+        return [(kind("item")(), value)] if self.reads is None else self.reads(stream, ts, value)
+
+
+def compiled(checked: Checked, classes: int) -> Compiled:
+    """Compile a flow. Raises FlowError for what cannot be compiled yet."""
+    graph, wiring = checked.graph, Wiring(checked.graph)
+    refuse(graph, wiring)
+    if graph.result is not None and isinstance(graph.result.step, steps.Into):
+        return Compiled(graph.result.step.program, "program", _Tagging(wiring, graph.result.step))
+    closers = _closers(checked, wiring)
+    ordered = _ordered(checked, wiring)
+    in_front = wiring.front()
+    is_mixed = any(number in in_front for number in ordered) or any(
+        _needs_arrival(checked, graph.nodes[number]) for number in in_front
+    )
+    is_free = not wiring.stateful and not isinstance(graph.clock, On)  # its markers are ticks
+    shape: Shape = "free" if is_free else "mixed" if is_mixed else "sum"
+    program = FlowProgram(graph, wiring, shape, closers=closers, ordered=ordered, classes=classes)
+    markers = graph.clock.stream if isinstance(graph.clock, On) else None
+    return Compiled(program, shape, program.items if shape == "mixed" else None, markers)
+
+
+def refuse(graph: Graph, wiring: Wiring) -> None:
+    """Raise FlowError if a step cannot be compiled yet."""
+    front = {graph.nodes[number] for number in wiring.front()}
+    mistakes = []
+    for node in graph.nodes:
+        template, over = getattr(node.step, "template", None), getattr(node.step, "over", None)
+        problem = ""
+        if isinstance(node.step, steps.Into) and (node not in front or len(wiring.stateful) > 1):
+            problem = "gives items of a block to a program; only steps without state may come before it"
+        if isinstance(template, KeyedUnordered) and overrides(template, "on_item"):
+            problem = "has an on_item"
+        if isinstance(over, CountWindow) and over.partial == "emit" and graph.clock is not None:
+            problem = (
+                'emits partial windows, and the flow has a clock; leave out the clock, or give partial="drop"'
+            )
+        if problem:
+            text = f"cannot be run yet, though denote says what it means: it {problem}"
+            mistakes.append(
+                Mistake("F00", node.title, text, str(node.place or ""), drawing=graph.drawn(node))
+            )
+    if mistakes:
+        raise FlowError.of(graph.name, mistakes)
+
+
+def _closers(checked: Checked, wiring: Wiring) -> dict[int, Closer]:
+    clock = checked.graph.clock
+    period = clock.ticks if isinstance(clock, Every) else 0
+    found = {
+        number: closer_of(
+            node.step, period, is_ordered=bool(node.inputs) and checked.types[node.inputs[0]].order == "O"
+        )
+        for number, node in enumerate(checked.graph.nodes)
+        if number in wiring.stateful
+    }
+    return {number: closer for number, closer in found.items() if closer is not None}
+
+
+def _ordered(checked: Checked, wiring: Wiring) -> dict[int, KeyedOrdered]:
+    found: dict[int, KeyedOrdered] = {}
+    for number in wiring.stateful:
+        step = checked.graph.nodes[number].step
+        if isinstance(step, steps.Fold):
+            found[number] = fold_template(step.function, step.start, step.over)
+        elif isinstance(step, steps.Apply) and isinstance(step.template, KeyedOrdered):
+            found[number] = step.template
+    return found
+
+
+def _needs_arrival(checked: Checked, node: Node) -> bool:
+    """Return whether a step that waits for the end of a block looks at the order in which the items of a key came."""
+    if not node.inputs or checked.types[node.inputs[0]].order != "O":
+        return False
+    return isinstance(node.step, steps.Block) or (
+        isinstance(node.step, steps.Sort) and node.step.ties != "value"
+    )
+
+
+class _Tagging:
+    """Makes the events of a program that ends a flow."""
+
+    def __init__(self, wiring: Wiring, step: steps.Into) -> None:
+        self._wiring, self._step = wiring, step
+        self._sources = wiring.sources
+
+    def __call__(self, stream: str, ts: int, value: Any) -> list[tuple[Tag, Any]]:
+        step, made = self._step, list[tuple[Tag, Any]]()
+
+        def to(_node: int, _port: int, key: Any, value: Any) -> None:
+            made.append((step.tag(key, value), step.payload(key, value) if step.payload else value))
+
+        self._wiring.run(self._sources[stream], (), value, ts, to)
+        return made

@@ -32,6 +32,7 @@ from dgs.flow.mistakes import FlowError, Mistake
 from dgs.flow.steps import Source
 
 if TYPE_CHECKING:
+    from dgs.flow.compiling import Compiled
     from dgs.flow.denotation import Inputs
     from dgs.model.program import Program
 
@@ -116,11 +117,15 @@ class Flow:
             )
         return Denotation(self.graph, self.checked.types, inputs).outputs()
 
+    def compiled(self, *, classes: int = 64) -> Compiled:
+        """Return what the flow compiles to: a DGS program, and how elements become its events. Raises FlowError."""
+        from dgs.flow.compiling import compiled
+
+        return compiled(self.checked, classes)
+
     def program(self, *, classes: int = 64) -> Program:
         """Return the DGS program that the flow compiles to; `classes`: the number of hash classes of keys. Raises FlowError."""
-        from dgs.flow.compiling import program_of
-
-        return program_of(self.checked, classes)
+        return self.compiled(classes=classes).program
 
     def __call__(self, *edges: Edge, **arguments: Any) -> Any:
         """Build the flow into another one, whose clock it takes. Two clocks are a mistake of the other flow."""

@@ -11,11 +11,10 @@ from typing import Any
 
 from dgs.flow import steps
 from dgs.flow.clock import Every, shown, ticks_of
-from dgs.flow.edge_types import EdgeType, difference_of, fields_of, shown_type
+from dgs.flow.edge_types import EdgeType, Signature, difference_of, fields_of, shown_type, signature_of
 from dgs.flow.flow_graph import Graph, Node
 from dgs.flow.mistakes import Mistake
 from dgs.flow.panes import CountWindow, TimeWindow
-from dgs.flow.signatures import Signature, signature_of
 from dgs.flow.templates import KeyedUnordered, Template, overrides
 
 
@@ -23,7 +22,8 @@ from dgs.flow.templates import KeyedUnordered, Template, overrides
 class Fact:
     """What is known of an edge. `unordered_since`: the node that lost the order; `sort`: a sort whose order it has, `lost` by a node.
 
-    `constant`: the one key of all items, if it is known. `slide`: the time between its items, behind a window.
+    `constant`: the one key of all items, if it is known. `slide`: the time between its items, behind a window. `sources`: the streams
+    that placed items come from.
     """
 
     type: EdgeType
@@ -32,6 +32,7 @@ class Fact:
     lost: Node | None = None
     constant: str | None = None
     slide: int | None = None
+    sources: frozenset[Node] = frozenset()
 
 
 class Demands:

@@ -66,23 +66,30 @@ class Denotation:
         return [item.value for block in self.blocks(result) for item in block]
 
     def _ends(self) -> list[int | None]:
-        """Return the end of each block, and set `first`, the number of the first one."""
+        """Return the end of each block; set `first`, the number of the first one, and `open`, how many have no marker."""
         clock, drops = self.graph.clock, self.graph.end == "drop"
+        self.open = int(drops)
         times = [item.place for items in self.elements.values() for item in items]
         self.first = 0
         if not times:
             return []
         if clock is None:
-            return [] if drops else [None]
+            return [None]
         if isinstance(clock, On):
             self.markers = [item.place for item in self.elements[clock.stream]]
             is_open = not self.markers or max(times) > self.markers[-1]
+            self.open = int(drops and is_open)
             ends: list[int | None] = [place[0] for place in self.markers]
-            return ends + [max(times)[0] + 1] * (is_open and not drops)
+            return ends + [max(times)[0] + 1] * is_open
         self.first = clock.block_of(min(times)[0])
         last = clock.block_of(max(times)[0])
-        last = last - 1 if drops else max([last, *(self._aligned(last, node) for node in self.graph.nodes)])
+        if not drops:
+            last = max([last, *(self._aligned(last, node) for node in self.graph.nodes)])
         return [clock.end_of(block) for block in range(self.first, last + 1)]
+
+    def _closed(self, blocks: list[Block]) -> list[Block]:
+        """Return what a step gives that waits for markers: nothing in a block without one."""
+        return [[] if number >= len(blocks) - self.open else block for number, block in enumerate(blocks)]
 
     def _aligned(self, last: int, node: Node) -> int:
         """Return the block that ends the window of a node in which block `last` is."""
@@ -109,13 +116,13 @@ class Denotation:
             return [self._merged(node, parts) for parts in zip(*inputs, strict=True)]
         if isinstance(step, steps.Join):
             sides = [[self._bag(node, side, block) for block in blocks] for side, blocks in enumerate(inputs)]
-            return [_joined(step, *pair) for pair in zip(*sides, self.ends, strict=True)]
+            return self._closed([_joined(step, *pair) for pair in zip(*sides, self.ends, strict=True)])
         if isinstance(step, steps.Aggregate):
-            return self._aggregated(node, step, inputs[0])
+            return self._closed(self._aggregated(node, step, inputs[0]))
         if isinstance(step, (steps.Sort, steps.Block)):
             bags = [self._bag(node, 0, block) for block in inputs[0]]
             one = _sorted if isinstance(step, steps.Sort) else _of_block
-            return [one(step, bag, at) for bag, at in zip(bags, self.ends, strict=True)]
+            return self._closed([one(step, bag, at) for bag, at in zip(bags, self.ends, strict=True)])
         template = (
             fold_template(step.function, step.start, step.over) if isinstance(step, steps.Fold) else None
         )
@@ -123,14 +130,13 @@ class Denotation:
         if isinstance(template, KeyedOrdered):
             return self._ordered(template, inputs[0])
         if isinstance(template, KeyedUnordered):
-            return self._unordered(template, inputs[0])
+            return self._closed(self._unordered(template, inputs[0]))
         return [[made for item in block for made in _stateless(step, item)] for block in inputs[0]]
 
     def _source(self, stream: str) -> list[Block]:
         blocks: list[Block] = [[] for _ in self.ends]
         for item in sorted(self.elements[stream], key=lambda item: item.place):
-            if self._block_of(item.place) < len(blocks):
-                blocks[self._block_of(item.place)].append(item)
+            blocks[self._block_of(item.place)].append(item)
         return blocks
 
     def _merged(self, node: Node, parts: tuple[Block, ...]) -> Block:
@@ -173,7 +179,7 @@ class Denotation:
                 state = states[key] if key in states else template.initial_state()
                 states[key] = template.on_item(state, key, value, made.append)
                 out += [Item(key, one, at) for one in _taken(made)]
-            for key in _ordered_keys(states):
+            for key in _ordered_keys(states) if number < len(blocks) - self.open else ():
                 states[key] = template.on_marker(states[key], key, end, made.append)
                 if number == len(blocks) - 1:
                     template.on_end(states[key], key, made.append)

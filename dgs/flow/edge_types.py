@@ -1,4 +1,4 @@
-"""Types of edges: which order the items of a block have, and the types of key and value.
+"""Types of edges: which order the items of a block have, and the types of key and value, also as functions are annotated.
 
 `U(K, V)`: the items of a block are a bag. `O(K, V)`: and the items of one key are a sequence. O(K, V) fits where U(K, V) is
 expected, and O((), V), everything in one order, where O(K, V) is. Nothing else fits.
@@ -11,6 +11,7 @@ expected, and O((), V), everything in one order, where O(K, V) is. Nothing else 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import types
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
@@ -105,3 +106,57 @@ def _is_subclass(found: Any, expected: Any) -> bool:
         return found in numbers.get(expected, ()) or issubclass(found, expected)
     except TypeError:  # a type that cannot be asked, such as a TypedDict
         return True
+
+
+_PAIR = 2
+MANY = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The types a function takes and gives, Any where it says nothing, and the least and greatest number of arguments."""
+
+    takes: tuple[Any, ...] = ()
+    gives: Any = Any
+    least: int | None = None
+    most: int = MANY
+
+    @property
+    def count(self) -> str:
+        """The number of arguments, for people."""
+        number = self.least or 0
+        return f"{number} argument{'s' if number != 1 else ''}"
+
+    @property
+    def item(self) -> Any:
+        """The type of the values in the collection it gives."""
+        parts = get_args(self.gives)
+        return parts[0] if parts and get_origin(self.gives) is not dict else Any
+
+    @property
+    def pair(self) -> tuple[Any, Any]:
+        """The types of the pair it gives."""
+        parts = get_args(self.gives)
+        return (parts[0], parts[1]) if len(parts) == _PAIR and get_origin(self.gives) is tuple else (Any, Any)
+
+
+def signature_of(function: Any) -> Signature:
+    """Return the signature of a function; an empty one where Python cannot say.
+
+    >>> def lengths(key: str, line: str) -> list[int]: return [len(line)]
+    >>> signature_of(lengths).takes, signature_of(lengths).item, signature_of(lambda key, value: value).gives
+    ((<class 'str'>, <class 'str'>), <class 'int'>, typing.Any)
+    """
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # not callable, or written in C
+        return Signature()
+    try:
+        hints = get_type_hints(function if inspect.isroutine(function) else type(function).__call__)
+    except (NameError, TypeError, AttributeError):  # names that are known elsewhere only
+        hints = {}
+    by_place = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    least = sum(1 for one in by_place if one.default is one.empty)
+    is_open = any(one.kind is one.VAR_POSITIONAL for one in parameters)
+    takes = tuple(hints.get(one.name, Any) for one in by_place)
+    return Signature(takes, hints.get("return", Any), least, MANY if is_open else len(by_place))

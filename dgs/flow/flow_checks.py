@@ -17,11 +17,10 @@ from typing import Any
 from dgs.flow import steps
 from dgs.flow.clock import Every, On, ticks_of
 from dgs.flow.demands import Demands, Fact, is_no_record
-from dgs.flow.edge_types import UNIT, EdgeType
+from dgs.flow.edge_types import UNIT, EdgeType, Signature
 from dgs.flow.flow_graph import Graph, Node
 from dgs.flow.mistakes import Mistake
 from dgs.flow.panes import TimeWindow
-from dgs.flow.signatures import Signature
 from dgs.flow.templates import KeyedOrdered, KeyedUnordered, Stateless
 
 
@@ -97,7 +96,7 @@ class _Checker(Demands):
         """Return the fact of a node's edge, and add the node's mistakes."""
         step = node.step
         if isinstance(step, steps.Source):
-            return Fact(EdgeType("O", UNIT, step.value, is_placed=True))
+            return Fact(EdgeType("O", UNIT, step.value, is_placed=True), sources=frozenset([node]))
         if isinstance(step, steps.Merge):
             return self._merge(node)
         fact = self.facts[node.inputs[0]]
@@ -214,7 +213,11 @@ class _Checker(Demands):
             self.same(node, "F03", "keys of the merged edges", first.key, fact.type.key)
             self.same(node, "F04", "values of the merged edges", first.value, fact.type.value)
         ordered = all(fact.type.order == "O" for fact in facts)
-        placed = ordered and all(fact.type.is_placed for fact in facts)
+        sources = frozenset[Node]().union(*(fact.sources for fact in facts))
+        is_apart = len(sources) == sum(
+            len(fact.sources) for fact in facts
+        )  # else two items may have one place
+        placed = ordered and is_apart and all(fact.type.is_placed for fact in facts)
         constants = [fact.constant for fact in facts]
         apart = None not in constants and len(set(constants)) == len(constants)
         value = first.value if all(fact.type.value == first.value for fact in facts) else Any
@@ -223,7 +226,7 @@ class _Checker(Demands):
         lost = next((fact.lost for fact in facts if fact.lost), None)
         sort = next((fact.sort for fact in facts if fact.sort), None)
         slide = max((fact.slide for fact in facts if fact.slide), default=None)
-        fact = Fact(kind, None, sort, lost, None, slide)
+        fact = Fact(kind, None, sort, lost, None, slide, sources)
         since = next((fact.unordered_since for fact in facts if fact.unordered_since), node)
         return fact if kind.order == "O" else replace(fact, unordered_since=since)
 

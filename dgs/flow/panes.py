@@ -2,15 +2,16 @@
 
 >>> sliding("10s").blocks(1000), tumbling("10s").blocks(5000), count(10, 5)
 ((10, 1), (2, 2), CountWindow(size=10, slide=5, partial='drop', allow_gaps=False))
->>> panes = PaneQueue(lambda a, b: a + b, 0)
->>> for block, number in enumerate([1, 2, 4, 8]): panes.push(block, number)
->>> panes.drop_before(2), panes.total()
+>>> panes = Panes(lambda a, b: a + b, 0)
+>>> queue = panes.empty()
+>>> for block, number in enumerate([1, 2, 4, 8]): panes.push(queue, block, number)
+>>> panes.drop_before(queue, 2), panes.total(queue)
 (None, 12)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -67,46 +68,48 @@ def count(
     return CountWindow(size, size if slide is None else slide, partial, allow_gaps)
 
 
-class PaneQueue:
-    """A queue of panes in two stacks: pushing, dropping the oldest and the total take constant time each, for any monoid.
+PaneQueue = list[Any]
+"""[old, young, total of the young]. `old`: (block, total of this pane and the younger ones in `old`), the oldest last."""
 
-    `old` has (block, total of this pane and the younger ones in `old`), the oldest last; `young` the panes behind them.
-    `join` must not change its arguments.
+
+class Panes:
+    """Queues of panes, each in two stacks: pushing, dropping the oldest and the total take constant time, for any monoid.
+
+    A queue is plain data. `join` must not change its arguments.
     """
-
-    __slots__ = ("_identity", "_join", "old", "sum", "young")
 
     def __init__(self, join: Callable[[Any, Any], Any], identity: Any) -> None:
         self._join = join
         self._identity = identity
-        self.old: list[tuple[int, Any]] = []
-        self.young: list[tuple[int, Any]] = []
-        self.sum = identity
 
-    def __bool__(self) -> bool:
-        return bool(self.old or self.young)
+    def empty(self) -> PaneQueue:
+        """Return a queue without panes."""
+        return [[], [], self._identity]
 
-    def push(self, block: int, state: Any) -> None:
+    def push(self, queue: PaneQueue, block: int, state: Any) -> None:
         """Add the pane of a later block."""
-        self.young.append((block, state))
-        self.sum = self._join(self.sum, state)
+        queue[1].append((block, state))
+        queue[2] = self._join(queue[2], state)
 
-    def drop_before(self, block: int) -> None:
+    def drop_before(self, queue: PaneQueue, block: int) -> None:
         """Drop the panes of the blocks before this one."""
-        while self.old and self.old[-1][0] < block:
-            self.old.pop()
-        if self.old or not self.young or self.young[0][0] >= block:
+        old, young, _ = queue
+        while old and old[-1][0] < block:
+            old.pop()
+        if old or not young or young[0][0] >= block:
             return
         total = self._identity
-        while self.young and self.young[-1][0] >= block:
-            number, state = self.young.pop()
+        while young and young[-1][0] >= block:
+            number, state = young.pop()
             total = self._join(state, total)
-            self.old.append((number, total))
-        self.young, self.sum = [], self._identity
+            old.append((number, total))
+        queue[1], queue[2] = [], self._identity
 
-    def total(self) -> Any:
+    def has_any(self, queue: PaneQueue) -> bool:
+        """Return whether a queue has panes."""
+        return bool(queue[0] or queue[1])
+
+    def total(self, queue: PaneQueue) -> Any:
         """Return all panes joined."""
-        return self._join(self.old[-1][1], self.sum) if self.old else self.sum
-
-    def __iter__(self) -> Iterator[int]:
-        return iter([number for number, _ in reversed(self.old)] + [number for number, _ in self.young])
+        old, _, young = queue
+        return self._join(old[-1][1], young) if old else young

@@ -152,7 +152,6 @@ RIGHT = {
     "parts": (every(5), lambda a: a.sort(by=0).apply(Ordered()).aggregate(COUNT, accept_parts=True)),
     "kept": (every(5), lambda a: a.sort(by=0).apply(Ordered(), keeps=True).aggregate(COUNT)),
     "sorted": (None, lambda a: a.key_by(by_text).key_by(by_number).sort(by=0).apply(Ordered())),
-    "merged sources": (None, lambda a: a.map(lambda _, v: v).merge(a).key_by(by_text).apply(Ordered())),
     "exact ticks": (every(5, start=0), lambda a: a.apply(Snapshot())),
     "counts of numbers": (None, lambda a: a.map(lambda _, v: v, gives=bool).map(by_number).map(by_text)),
     "total order": (None, lambda a: a.into(SinceMiss(), tag=lambda _, v: HIT(v))),
@@ -171,6 +170,14 @@ def test_merge_of_constant_keys_is_ordered():
         return a.key_by("A").apply(Ordered()).merge(b.key_by("B").apply(Ordered())).apply(Ordered())
 
     assert "merge    O(str, Any)" in homes.types()
+
+
+def test_merge_of_sources_is_ordered_and_of_one_source_twice_is_not():
+    def merged(a, b):
+        return a.map(lambda _, v: v).merge(b).key_by(by_text).apply(Ordered())
+
+    assert "merge    O((), Any)" in flow()(merged).types()
+    assert codes(lambda a: a.map(lambda _, v: v).merge(a).apply(Ordered())) == ["F11"]
 
 
 def test_stream_that_is_not_used_is_a_mistake():

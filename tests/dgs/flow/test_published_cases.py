@@ -2,6 +2,8 @@
 
 import pytest
 
+from dgs.flow.flow_program import FINAL
+from tests.dgs.flow.flows import run
 from tests.dgs.flow.published import (
     HAS_CASES,
     LARGE,
@@ -23,6 +25,24 @@ pytestmark = [
 def test_flow_means_what_the_case_says(name):
     flow, read = SMALL[name]
     assert digest(flow.denote(read())) == expected(name)
+
+
+def outputs(flow, inputs):
+    first, last = min(rows[0][0] for rows in inputs.values()), max(rows[-1][0] for rows in inputs.values())
+    return [output.value for output in run(flow.compiled(), inputs, [(first + last) // 2, FINAL]).outputs]
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_compiled_flow_gives_what_the_case_says(name):
+    flow, read = SMALL[name]
+    assert digest(outputs(flow, read())) == expected(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LARGE)
+def test_large_compiled_flow_gives_what_the_case_says(name):
+    flow, read = LARGE[name]
+    assert digest(outputs(flow, read())) == expected(name)
 
 
 @pytest.mark.slow

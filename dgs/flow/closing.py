@@ -1,0 +1,260 @@
+"""What a node that waits for the end of a block keeps of its items, and what it does when the block closes.
+
+A *part* is what a node keeps of the items of one key in one block. Parts of one key and block are joined. A *store* is what a node
+keeps between blocks. Both are plain data, and belong to the state of the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from typing import Any
+
+from dgs import codec
+from dgs.flow import steps
+from dgs.flow.panes import Panes, TimeWindow
+from dgs.flow.templates import KeyedUnordered
+
+Parts = dict[Any, Any]
+Store = dict[Any, Any]
+Give = Callable[[Any, Any, Any], None]
+"""Takes key, value and time."""
+
+_PLAIN = frozenset([int, float, str, bytes, bool, type(None)])
+
+
+def canonical(keys: Iterable[Any]) -> list[Any]:
+    """Return keys in order of their codec bytes.
+
+    >>> canonical([3, "b", 1])
+    [1, 3, 'b']
+    """
+    listed = list(keys)
+    return sorted(listed, key=codec.encode) if len(listed) > 1 else listed
+
+
+class Closer:
+    """The base: a node that waits for the end of a block."""
+
+    is_idle_work = False
+    """Whether it has something to do in blocks without items, as soon as it has seen any."""
+
+    def part(self, key: Any, value: Any, at: int | None) -> Any:
+        """Return the part of one item."""
+        raise NotImplementedError
+
+    def join(self, left: Any, right: Any) -> Any:
+        """Return the joined part. It may change both."""
+        raise NotImplementedError
+
+    def close(self, parts: list[Parts], store: Store, block: int, end: int | None, give: Give) -> None:
+        """Close a block; `parts`: by input and key."""
+        raise NotImplementedError
+
+    def is_busy(self, store: Store) -> bool:
+        """Return whether the next block is to be closed even if it has no items."""
+        return self.is_idle_work and bool(store)
+
+
+class _Bags(Closer):
+    """Keeps the items themselves with their times: of an ordered edge a list, of an unordered one {codec bytes: [value, time, number]}.
+
+    Joined bags are equal in any order of joining, because the codec sorts dictionaries.
+    """
+
+    def __init__(self, *, is_ordered: bool) -> None:
+        self._is_ordered = is_ordered
+
+    def part(self, key: Any, value: Any, at: int | None) -> Any:  # noqa: ARG002 - the contract
+        """Return the bag of one item."""
+        return (
+            [(value, at)] if self._is_ordered else {(codec.encode(value), codec.encode(at)): [value, at, 1]}
+        )
+
+    def join(self, left: Any, right: Any) -> Any:
+        """Put the bags together."""
+        if self._is_ordered:
+            left += right
+            return left
+        for place, item in right.items():
+            if place in left:
+                left[place][2] += item[2]
+            else:
+                left[place] = item
+        return left
+
+    def items(self, parts: Parts, key: Any) -> list[tuple[Any, Any]]:
+        """Return the items of a key with their times, in their order or in canonical order."""
+        if self._is_ordered:
+            return [(value, at) for value, at in parts[key]]
+        bag = parts[key]
+        return [
+            (value, at)
+            for _, (value, at, number) in sorted(bag.items(), key=lambda item: item[0])
+            for _ in range(number)
+        ]
+
+
+class SortCloser(_Bags):
+    """Sorts."""
+
+    def __init__(self, step: steps.Sort, *, is_ordered: bool) -> None:
+        super().__init__(is_ordered=is_ordered and step.ties != "value")
+        self._by = steps.sort_key(step.by)
+
+    def close(self, parts: list[Parts], store: Store, block: int, end: int | None, give: Give) -> None:  # noqa: ARG002 - the contract
+        """Give the items of each key in their order, with their own times."""
+        for key in canonical(parts[0]):
+            for value, at in sorted(self.items(parts[0], key), key=lambda item: self._by(key, item[0])):
+                give(key, value, at)
+
+
+class BlockCloser(_Bags):
+    """Calls a function of the items of a key."""
+
+    def __init__(self, step: steps.Block, *, is_ordered: bool) -> None:
+        super().__init__(is_ordered=is_ordered)
+        self._function = step.function
+
+    def close(self, parts: list[Parts], store: Store, block: int, end: int | None, give: Give) -> None:  # noqa: ARG002 - the contract
+        """Give what the function makes of the items of each key."""
+        for key in canonical(parts[0]):
+            for made in self._function(key, [value for value, _ in self.items(parts[0], key)], end):
+                give(key, made, end)
+
+
+class JoinCloser(_Bags):
+    """Pairs the items of both sides."""
+
+    def __init__(self, step: steps.Join) -> None:
+        super().__init__(is_ordered=False)
+        self._function = step.function or (lambda _, left, right: (left, right))
+
+    def close(self, parts: list[Parts], store: Store, block: int, end: int | None, give: Give) -> None:  # noqa: ARG002 - the contract
+        """Give the pairs of each key that both sides have."""
+        left, right = parts
+        for key in canonical(key for key in left if key in right):
+            others = self.items(right, key)
+            for a, _ in self.items(left, key):
+                for b, _ in others:
+                    give(key, self._function(key, a, b), end)
+
+
+class _Joining(Closer):
+    """Keeps the joined aggregate of a monoid."""
+
+    def __init__(self, monoid: Any) -> None:
+        self.monoid = monoid
+
+    def part(self, key: Any, value: Any, at: int | None) -> Any:  # noqa: ARG002 - the contract
+        """Lift the value."""
+        return self.monoid.lift(value)
+
+    def join(self, left: Any, right: Any) -> Any:
+        """Join two aggregates."""
+        return self.monoid.join(left, right)
+
+
+class AggregateCloser(_Joining):
+    """Gives the aggregate of a block, or of all history. Its store: all keys with their aggregates, None where none is kept."""
+
+    def __init__(self, step: steps.Aggregate) -> None:
+        super().__init__(step.monoid)
+        self._keeps = step.over == "history"
+        self.is_idle_work = step.idle == "all"
+
+    def close(self, parts: list[Parts], store: Store, block: int, end: int | None, give: Give) -> None:  # noqa: ARG002 - the contract
+        """Give a result for each key with items, or for each key ever seen."""
+        monoid = self.monoid
+        for key, part in parts[0].items():
+            if self._keeps:
+                store[key] = monoid.join(store[key], part) if key in store else part
+            elif self.is_idle_work:
+                store[key] = None
+        for key in canonical(store if self.is_idle_work else parts[0]):
+            state = store[key] if self._keeps else parts[0][key] if key in parts[0] else monoid.identity()
+            give(key, monoid.result(state), end)
+
+
+class WindowCloser(_Joining):
+    """Gives the aggregate of the last panes. Its store: the queue of panes of each key; empty ones are kept for `idle="all"` only."""
+
+    def __init__(self, step: steps.Aggregate, over: TimeWindow, period: int) -> None:
+        super().__init__(step.monoid)
+        self._size, self.slide = over.blocks(period)
+        self._is_all = step.idle == "all"
+        self._panes = Panes(
+            lambda left, right: self.monoid.join(owned(left), owned(right)), self.monoid.identity()
+        )
+        self.is_idle_work = True
+
+    def close(self, parts: list[Parts], store: Store, block: int, end: int | None, give: Give) -> None:
+        """Add the block's panes; give the windows that end here."""
+        panes = self._panes
+        for key, part in parts[0].items():
+            if key not in store:
+                store[key] = panes.empty()
+            panes.push(store[key], block, part)
+        if (block + 1) % self.slide:
+            return
+        for key in canonical(store):
+            queue = store[key]
+            panes.drop_before(queue, block - self._size + 1)
+            if self._is_all or panes.has_any(queue):
+                give(key, self.monoid.result(panes.total(queue)), end)
+            else:
+                del store[key]
+
+
+class UnorderedCloser(_Joining):
+    """Runs a KeyedUnordered template. Its store: the states by key under "states", the state of a new key as "start"."""
+
+    def __init__(self, template: KeyedUnordered) -> None:
+        super().__init__(template.monoid)
+        self._template = template
+        self.is_idle_work = template.idle == "all"
+
+    def is_busy(self, store: Store) -> bool:  # noqa: ARG002 - the contract
+        """Return whether markers change the state of a key that is not seen yet."""
+        return self.is_idle_work
+
+    def part(self, key: Any, value: Any, at: int | None) -> Any:  # noqa: ARG002 - the contract
+        """Lift the item as the template says."""
+        return self._template.lift(key, value)
+
+    def close(self, parts: list[Parts], store: Store, block: int, end: int | None, give: Give) -> None:  # noqa: ARG002 - the contract
+        """Update the states and call the template's `on_marker`."""
+        template, monoid = self._template, self.monoid
+        if not store:
+            store.update(states={}, start=template.initial_state())
+        states = store["states"]
+        for key in canonical({**states, **parts[0]} if self.is_idle_work else parts[0]):
+            state = states[key] if key in states else deepcopy(store["start"])
+            found = monoid.result(parts[0][key] if key in parts[0] else monoid.identity())
+            states[key] = template.update_state(state, found)
+            template.on_marker(states[key], key, end, lambda new_key, value: give(new_key, value, end))
+        if self.is_idle_work:
+            store["start"] = template.update_state(store["start"], monoid.result(monoid.identity()))
+
+
+def owned(state: Any) -> Any:
+    """Return a state that may be changed: a copy, unless it cannot change."""
+    return state if type(state) in _PLAIN else deepcopy(state)
+
+
+def closer_of(step: steps.Step, period: int, *, is_ordered: bool) -> Closer | None:  # noqa: PLR0911 - one return a step
+    """Return what closes blocks at a step; None if it does not wait for the end of a block. `is_ordered`: its input is."""
+    match step:
+        case steps.Sort():
+            return SortCloser(step, is_ordered=is_ordered)
+        case steps.Block():
+            return BlockCloser(step, is_ordered=is_ordered)
+        case steps.Join():
+            return JoinCloser(step)
+        case steps.Aggregate(over=TimeWindow() as over):
+            return WindowCloser(step, over, period)
+        case steps.Aggregate():
+            return AggregateCloser(step)
+        case steps.Apply(template) if isinstance(template, KeyedUnordered):
+            return UnorderedCloser(template)
+    return None

@@ -1,0 +1,317 @@
+"""The program of a flow: a state of parts, keys and stores; items fold into it, ticks close blocks.
+
+`compiling` decides the shape. Law: for any subset of the ticks with the last one, the outputs and their ids are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+from dgs.flow.clock import Every, On
+from dgs.flow.closing import Closer, canonical
+from dgs.flow.flow_graph import Graph
+from dgs.flow.templates import KeyedOrdered, overrides
+from dgs.flow.wiring import OUT, Wiring
+from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
+from dgs.model.events import Event
+from dgs.model.key_sets import key_class
+from dgs.model.order import MAX_TS
+from dgs.model.outputs import Stamped
+from dgs.model.program import Emit, Program
+from dgs.model.tag_sets import TagSet
+from dgs.model.tags import Kind, Tag, kind
+
+Shape = Literal["free", "sum", "mixed", "program"]
+State = dict[str, Any]
+Sink = Callable[[Any], None]
+
+FINAL = MAX_TS - 2
+"""The time of the last tick, which comes when all other streams have ended."""
+
+TICK = kind("tick")
+
+
+class FlowProgram(Program[State, Any]):
+    """The program of a flow of shape free, sum or mixed.
+
+    State: `keyed` {node: {class: {key: [state, next block]}}} of ordered steps; `parts` {(node, input): {block: {key: part}}};
+    `waiting` {block: {(node, key): [output]}}, what markers emitted before their tick; `tail` {"next": block, "stores": {node: store}},
+    None in the identity; `span`: first and last block so far (with `on(stream)`: least and greatest ts since the last marker).
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        wiring: Wiring,
+        shape: Shape,
+        *,
+        closers: dict[int, Closer],
+        ordered: dict[int, KeyedOrdered],
+        classes: int,
+    ) -> None:
+        self.graph, self.wiring, self.shape = graph, wiring, shape
+        self.closers, self.ordered = closers, ordered
+        self.item: Kind = kind("item", key=range(classes)) if shape == "mixed" else kind("item")
+        self.classes = classes
+        self.has_markers = {number for number, one in ordered.items() if overrides(one, "on_marker")}
+        self.sources = wiring.sources
+        self.kinds = (self.item,) if shape == "free" else (self.item, TICK)  # type: ignore[misc]  # one for each object
+        self.stamps = () if shape == "free" else (TICK,)  # type: ignore[misc]  # one for each object
+        self.accumulates = () if shape == "mixed" else (self.item,)  # type: ignore[misc]  # one for each object
+        rules = [] if shape == "free" else [(TICK, TICK, ALWAYS), (TICK, self.item, ALWAYS)]
+        self.depends = Dependence(*rules, *([(self.item, self.item, SAME_KEY)] if shape == "mixed" else []))
+        self._slides = [closer.slide for closer in closers.values() if hasattr(closer, "slide")]
+
+    @property
+    def name(self) -> str:
+        """The name of the flow."""
+        return self.graph.name
+
+    def init(self) -> State:
+        """Return the state before any item."""
+        return {**self.identity(), "tail": {"next": None, "stores": {}}}
+
+    def identity(self) -> State:
+        """Return the state without anything, and without a tail."""
+        return {"keyed": {}, "parts": {}, "waiting": {}, "tail": None, "span": None}
+
+    def update(self, state: State, event: Event, emit: Emit[Any]) -> State:
+        """Run an item up to what keeps it, or close the blocks that a tick has passed."""
+        if event.tag.kind != self.item:
+            return self._tick(state, event, emit)
+        ts = event.ts
+        clock = self.graph.clock
+        block = clock.block_of(ts) if isinstance(clock, Every) else 0
+        place = ts if isinstance(clock, On) else block
+        low, high = state["span"] or (place, place)
+        state["span"] = (min(low, place), max(high, place))
+        if self.shape != "mixed":
+            work = Work(self, state, emit, block, ts)
+            self.wiring.run(self.sources[event.stream], (), event.payload, ts, work.take)
+        elif event.payload is not None:
+            number, port, key, value = event.payload
+            Work(self, state, emit, block, ts, cls=event.tag.key).take(number, port, key, value)
+        return state
+
+    def items(self, stream: str, ts: int, value: Any) -> list[tuple[Tag, Any]]:
+        """Return the events of an element in shape mixed; one without payload if no item is left, which only moves the time on."""
+        made: list[tuple[Tag, Any]] = []
+
+        def to(number: int, port: int, key: Any, value: Any) -> None:
+            made.append((self.item(key_class(key) % self.classes), (number, port, key, value)))
+
+        self.wiring.run(self.sources[stream], (), value, ts, to)
+        return made or [(self.item(0), None)]
+
+    def fork(self, state: State, left: TagSet, right: TagSet) -> tuple[State, State]:
+        """Send the keys of a class where its items go, everything else where ticks go."""
+        sides = (self.identity(), self.identity())
+        owner = sides[TICK() not in left and TICK() in right]
+        owner.update({name: state[name] for name in ("parts", "waiting", "tail", "span")})
+        for number, by_class in state["keyed"].items():
+            for cls, keys in by_class.items():
+                side = owner if cls is None else sides[self.item(cls) in right]
+                side["keyed"].setdefault(number, {})[cls] = keys
+        return sides
+
+    def join(self, left: State, right: State) -> State:
+        """Put keys together, join parts key by key, and extend the span."""
+        for number, by_class in right["keyed"].items():
+            mine = left["keyed"].setdefault(number, {})
+            for cls, keys in by_class.items():
+                mine.setdefault(cls, {}).update(keys)
+        for place, blocks in right["parts"].items():
+            for block, parts in blocks.items():
+                mine = left["parts"].setdefault(place, {}).setdefault(block, {})
+                for key, part in parts.items():
+                    mine[key] = self.closers[place[0]].join(mine[key], part) if key in mine else part
+        for block, values in right["waiting"].items():
+            left["waiting"].setdefault(block, {}).update(values)
+        left["tail"] = right["tail"] if left["tail"] is None else left["tail"]
+        spans = [span for span in (left["span"], right["span"]) if span is not None]
+        left["span"] = (min(low for low, _ in spans), max(high for _, high in spans)) if spans else None
+        return left
+
+    def _tick(self, state: State, event: Event, emit: Emit[Any]) -> State:
+        clock, ts = self.graph.clock, event.ts
+        is_final = ts >= FINAL
+        if isinstance(clock, Every):
+            for block in self._due(state, clock, ts):
+                end = clock.end_of(block)
+                Work(self, state, _stamping(emit, end, block), block, end).close(is_final=False)
+        elif isinstance(clock, On) and (is_final or event.stream == clock.stream):
+            self._marker(state, ts, emit, is_final=is_final)
+        elif clock is None and is_final and state["span"] is not None and self.graph.end == "close":
+            Work(self, state, _stamping(emit, FINAL, 0), 0, None).close(is_final=True)
+        if is_final:  # nothing comes any more: what an unfinished block has left is dropped
+            state.update(parts={}, waiting={})
+        return state
+
+    def _due(self, state: State, clock: Every, ts: int) -> Iterator[int]:
+        """Yield the blocks to close, in order: those that end by `ts` and not after the last window of an item so far."""
+        if state["span"] is None:
+            return
+        first, last = state["span"]
+        tail = state["tail"]
+        if tail["next"] is None:
+            tail["next"] = first
+        last = (
+            last - 1
+            if self.graph.end == "drop"
+            else max([last, *(last + -(last + 1) % n for n in self._slides)])
+        )
+        while tail["next"] <= last and clock.end_of(tail["next"]) <= ts:
+            if not self._is_busy(state):
+                later = [
+                    block for blocks in state["parts"].values() for block in blocks if block >= tail["next"]
+                ]
+                tail["next"] = min([*later, *state["waiting"], last])
+                if clock.end_of(tail["next"]) > ts:
+                    return
+            yield tail["next"]
+            tail["next"] += 1
+
+    def _next_part(self, state: State, block: int, last: int) -> int:
+        """Return the first block from `block` on that has items; `last` if there is none."""
+        pending: list[dict[int, Any]] = list(state["parts"].values())
+        if any(block in blocks for blocks in pending):
+            return block
+        return min([last, *(later for blocks in pending for later in blocks if later >= block)])
+
+    def _is_busy(self, state: State) -> bool:
+        """Return whether the next block is to be closed even if it has no items."""
+        if any(number in self.has_markers for number in state["keyed"]):
+            return True
+        stores = state["tail"]["stores"]
+        return any(closer.is_busy(stores.get(number, {})) for number, closer in self.closers.items())
+
+    def _marker(self, state: State, ts: int, emit: Emit[Any], *, is_final: bool) -> None:
+        """Close the block before a marker of the clock's stream; the last tick closes what is left, if anything is."""
+        if is_final and (state["span"] is None or self.graph.end == "drop"):
+            return
+        end = state["span"][1] + 1 if is_final else ts
+        sink = _stamping(emit, FINAL, 0) if is_final else emit
+        Work(self, state, sink, 0, end).close(is_final=False)
+        state["span"] = None
+        for by_class in state["keyed"].values():
+            for keys in by_class.values():
+                for record in keys.values():
+                    record[1] = 0
+
+
+def _stamping(emit: Emit[Any], ts: int, seq: int) -> Sink:
+    return lambda value: emit(Stamped(ts, seq, value))
+
+
+class Work:
+    """One event at work on a state: it takes items to what keeps them, or closes one block. `cls`: the class of the items, None behind a tick."""
+
+    __slots__ = ("at", "block", "cls", "program", "sink", "state")
+
+    def __init__(  # noqa: PLR0917 - made for every event, where keywords cost time
+        self,
+        program: FlowProgram,
+        state: State,
+        sink: Sink,
+        block: int,
+        at: int | None,
+        cls: Any = None,
+    ) -> None:
+        self.program, self.state, self.sink = program, state, sink
+        self.block, self.at, self.cls = block, at, cls
+
+    def take(self, number: int, port: int, key: Any, value: Any) -> None:
+        """Take an item to the node that keeps it."""
+        program = self.program
+        if number == OUT:
+            self.sink(value)
+            return
+        try:
+            closer = program.closers.get(number)
+            if closer is None:
+                self._item(number, key, value)
+                return
+            parts = self.state["parts"].setdefault((number, port), {}).setdefault(self.block, {})
+            part = closer.part(key, value, self.at)
+            parts[key] = closer.join(parts[key], part) if key in parts else part
+        except Exception as error:
+            program.wiring.explain(error, number, key)
+            raise
+
+    def close(self, *, is_final: bool) -> None:
+        """Close the block: nodes in order, each takes its parts, keys in canonical order."""
+        program, state = self.program, self.state
+        for number in program.wiring.stateful:
+            if number in program.ordered:
+                self._markers(number, is_final=is_final)
+                continue
+            closer = program.closers[number]
+            ports = range(len(program.graph.nodes[number].inputs))
+            parts = [state["parts"].get((number, port), {}).pop(self.block, {}) for port in ports]
+            store = state["tail"]["stores"].setdefault(number, {})
+            closer.close(parts, store, self.block, self.at, self._giving(number))
+        state["waiting"].pop(self.block, None)
+
+    def _giving(self, number: int) -> Callable[[Any, Any, Any], None]:
+        def give(key: Any, value: Any, at: Any) -> None:
+            work = Work(self.program, self.state, self.sink, self.block, at)
+            self.program.wiring.run(number, key, value, at, work.take)
+
+        return give
+
+    def _item(self, number: int, key: Any, value: Any) -> None:
+        """Give an item to an ordered node."""
+        template = self.program.ordered[number]
+        keys = self.state["keyed"].setdefault(number, {}).setdefault(self.cls, {})
+        if key not in keys:
+            keys[key] = [template.initial_state(), self.block]
+        record = keys[key]
+        while record[1] < self.block:
+            self._catch_up(number, key, record)
+        made: list[Any] = []
+        record[0] = template.on_item(record[0], key, value, made.append)
+        for one in made:
+            self.program.wiring.run(number, key, one, self.at, self.take)
+
+    def _catch_up(self, number: int, key: Any, record: list[Any]) -> None:
+        """Apply the next marker to a key before the tick does; what it emits as an output waits for the tick."""
+        if number not in self.program.has_markers:
+            record[1] = self.block
+            return
+        waiting = self.state["waiting"].setdefault(record[1], {}).setdefault((number, key), [])
+        end = self.program.graph.clock.end_of(record[1])  # type: ignore[union-attr]  # there are blocks to skip
+        Work(self.program, self.state, waiting.append, record[1], end, cls=self.cls).mark(number, key, record)
+
+    def mark(self, number: int, key: Any, record: list[Any]) -> None:
+        """Apply the marker of the block to a key of an ordered node."""
+        made: list[Any] = []
+        record[1] = self.block + 1
+        record[0] = self.program.ordered[number].on_marker(record[0], key, self.at, made.append)
+        for one in made:
+            self.program.wiring.run(number, key, one, self.at, self.take)
+
+    def _markers(self, number: int, *, is_final: bool) -> None:
+        """Apply the marker of the block to every key of an ordered node."""
+        template = self.program.ordered[number]
+        by_class = self.state["keyed"].get(number, {})
+        class_of = {key: cls for cls, keys in by_class.items() for key in keys}
+        if number not in self.program.has_markers and not is_final:
+            return
+        waiting = self.state["waiting"].get(self.block, {})
+        for key in canonical(class_of):
+            record = by_class[class_of[key]][key]
+            for value in waiting.pop((number, key), ()):
+                self.sink(value)
+            work = Work(self.program, self.state, self.sink, self.block, self.at, cls=class_of[key])
+            if number in self.program.has_markers and record[1] <= self.block:
+                work.mark(number, key, record)
+            if is_final:
+                work.end(template, number, key, record)
+
+    def end(self, template: KeyedOrdered, number: int, key: Any, record: list[Any]) -> None:
+        """Tell a key of an ordered node that the input has ended."""
+        made: list[Any] = []
+        template.on_end(record[0], key, made.append)
+        for one in made:
+            self.program.wiring.run(number, key, one, self.at, self.take)

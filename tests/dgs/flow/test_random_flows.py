@@ -1,0 +1,82 @@
+"""Theorems as properties of random flows: what a flow compiles to gives what it means, under any ticks and any plan."""
+
+import random
+
+import pytest
+
+from dgs.flow.flow_program import FINAL
+from dgs.testing import run_plans, simulate
+from tests.dgs.flow import flows
+
+
+def values(run):
+    return flows.counted(output.value for output in run.outputs)
+
+
+def ids(run):
+    return sorted((*output.key[:3], str(output.tag), output.index) for output in run.outputs)
+
+
+def check(seed):
+    case = flows.case(seed)
+    assert values(case.run()) == case.means(), f"seed {seed}"
+
+
+def test_corollary_4_4_compiled_program_gives_what_the_flow_means():
+    for seed in range(600):
+        check(seed)
+
+
+@pytest.mark.slow
+def test_corollary_4_4_at_full_size():
+    for seed in range(600, 100_000):
+        check(seed)
+
+
+def test_ticks_do_not_matter():
+    for seed in range(120):
+        case, r = flows.case(seed), random.Random(seed)
+        many = sorted({*case.ticks, *(t for t in range(-20, 250) if r.random() < 0.3), FINAL})
+        one, other = case.run([FINAL]), case.run(many)
+        assert values(one) == values(other), f"seed {seed}"
+        if "marks" not in case.inputs:
+            assert ids(one) == ids(other), f"seed {seed}"
+
+
+def plans(seeds, count):
+    for seed in seeds:
+        case = flows.case(seed)
+        if any(case.inputs.values()):
+            streams = {name: rows for name, rows in case.streams().items() if rows}
+            run_plans(case.made.program, streams, count, seed=seed)
+
+
+def test_corollary_4_4_under_random_plans():
+    plans(range(40), 2)
+
+
+@pytest.mark.slow
+def test_corollary_4_4_under_random_plans_at_full_size():
+    plans(range(40, 3000), 4)
+
+
+def faulty(seeds):
+    for seed in seeds:
+        case = flows.case(seed)
+        if any(case.inputs.values()):
+            streams = {name: rows for name, rows in case.streams().items() if rows}
+            simulate(case.made.program, streams, seeds=[seed], faults="crash,disk,network,user")
+
+
+def test_random_flows_survive_faults():
+    faulty(range(15))
+
+
+@pytest.mark.slow
+def test_random_flows_survive_faults_at_full_size():
+    faulty(range(15, 5000))
+
+
+def test_flows_are_of_every_shape():
+    shapes = {flows.case(seed).made.shape for seed in range(40)}
+    assert shapes == {"free", "sum", "mixed"}
