@@ -29,7 +29,7 @@ FLOORS = [
     ("dgs/job",),
     ("planner",),
     ("workers/__init__.py",),
-    ("workers/protocol", "workers/storage"),
+    ("workers/protocol", "workers/storage", "workers/trial"),
     ("workers/recovery", "workers/transport", "workers/event_log"),
     ("workers/sources", "workers/sinks", "workers/checkpoints"),
     ("workers/runtime",),

@@ -87,7 +87,7 @@ if __name__ == "__main__":
         "left": [(VALUE(), 1, 10), (VALUE(), 2, 20)],
         "right": [(VALUE(), 3, 100)],
     }
-    settings = {"runtime.hosts": 2} if sys.argv[1] == "ray" else {}
+    settings = {"runtime.hosts": 2, "optimizer.name": "greedy"} if sys.argv[1] == "ray" else {}
     run = dgs.run(Sums, streams=streams, runtime=sys.argv[1], settings=settings, verify=True)
     print(json.dumps({**run.report, "found": run.outputs}))
 """

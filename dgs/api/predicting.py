@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dgs.api.preparing import Prepared, make_plan, measured_costs
+from dgs.api.costing import KnownCosts
+from dgs.api.planning import make_plan
+from dgs.api.preparing import Prepared, costs_on
 from dgs.planner.prediction.model import Prediction, Predictor
 from dgs.planner.topology import Machine
 
@@ -26,9 +28,12 @@ class OnHosts:
     prediction: Prediction
 
 
-def costs_of(prepared: Prepared) -> Costs:
-    """Return what the job costs, tried on its first events."""
-    return measured_costs(prepared.request, prepared.program, replace(prepared.topology, hosts=2))
+def costs_of(prepared: Prepared) -> KnownCosts:
+    """Return what the job costs: those by which its plan was chosen, if they were measured."""
+    known = prepared.costs
+    if known is not None and prepared.topology.hosts > 1:
+        return known
+    return costs_on(replace(prepared.topology, hosts=2), prepared.request, prepared.program)
 
 
 def predicted(prepared: Prepared, costs: Costs) -> Prediction:

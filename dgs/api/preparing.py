@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -35,16 +35,14 @@ from dgs.model.program import Program
 from dgs.model.tag_sets import TagSet
 
 if TYPE_CHECKING:
+    from dgs.api.costing import KnownCosts
     from dgs.model.impl_tags import ImplTagSet
     from dgs.model.order import OrderKey
     from dgs.planner.plan import Plan
     from dgs.planner.prediction.costs import Costs
-    from dgs.planner.topology import Machine, Topology
+    from dgs.planner.topology import Topology
     from dgs.workers.runtime.job import Job
     from dgs.workers.sources.context import SourceContext
-
-BY_COST = ("cost", "exhaustive")
-"""Optimizers that compare plans by their predicted costs."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +78,7 @@ class Prepared:
     """A request with its program loaded and its plan made and checked.
 
     `until`: the key at which `max_events` cuts the streams. `is_made`: the plan was made here, and not written by hand.
+    `costs`: those by which it was chosen among others, if it was.
     """
 
     request: Request
@@ -89,6 +88,7 @@ class Prepared:
     until: OrderKey | None = None
     max_events: int | None = None
     is_made: bool = True
+    costs: KnownCosts | None = None
 
     @property
     def config(self) -> PlanFile:
@@ -271,6 +271,7 @@ def load(request: Request) -> Program:
 
 def prepare(request: Request, *, plan: Plan | None = None, max_events: int | None = None) -> Prepared:
     """Load the program, sample the input and make the plan. Raises any InvalidError before anything is started."""
+    from dgs.api.planning import hosts, machines, make_plan
     from dgs.planner.validity import check
     from dgs.workers.sources.first_events import cutoff
     from dgs.workers.sources.sampling import topology
@@ -291,11 +292,16 @@ def prepare(request: Request, *, plan: Plan | None = None, max_events: int | Non
     given = plan or _written_plan(request, program, seen.impl_tags())
     if given is not None:
         check(given, program, seen.impl_tags())
-    by_cost = given is None and optimizer_of(config) in BY_COST
-    costs = measured_costs(request, program, seen) if by_cost else None
-    made = given or make_plan(config, program, seen, costs=costs)
+    costs: list[KnownCosts] = []
+
+    def known() -> Costs:
+        costs.append(costs_on(seen, request, program))
+        return costs[0].costs
+
+    made = given or make_plan(config, program, seen, costs=known)
     until = None if max_events is None else cutoff(config.streams, context, max_events)
-    return Prepared(request, program, seen, made, until, max_events, is_made=given is None)
+    chosen_by = costs[0] if costs else None
+    return Prepared(request, program, seen, made, until, max_events, is_made=given is None, costs=chosen_by)
 
 
 def _check_stamps(program: Program, seen: Topology) -> None:
@@ -307,14 +313,15 @@ def _check_stamps(program: Program, seen: Topology) -> None:
             raise ProgramError(program=program.name, problem=problem)
 
 
-def measured_costs(request: Request, program: Program, topology: Topology) -> Costs:
-    """Return the costs of the program, measured on its first events. In a single process they decide little and are not measured."""
-    from dgs.planner.prediction.costs import TYPICAL, TYPICAL_COLUMNS
-    from dgs.workers.sources.trial import trial
+def costs_on(topology: Topology, request: Request, program: Program) -> KnownCosts:
+    """Return the costs of a program. In a single process they decide little, and are not measured."""
+    from dgs.api.costing import known_costs, typical_costs
 
     if topology.hosts == 1:
-        return replace(TYPICAL, columns=TYPICAL_COLUMNS) if program.is_vectorised else TYPICAL
-    return trial(program, request.settings.config.streams, context_of(request, program))
+        return typical_costs(program)
+    config = request.settings.config
+    named = config.program if request.is_from_file else None
+    return known_costs(context_of(request, program), config.streams, named)
 
 
 def context_of(request: Request, program: Program, log_dir: Path | None = None) -> SourceContext:
@@ -326,40 +333,10 @@ def context_of(request: Request, program: Program, log_dir: Path | None = None) 
     return SourceContext(program, config.time.unit, request.base_dir, request.memory, log_dir, skips)
 
 
-def make_plan(
-    config: PlanFile, program: Program, topology: Topology, *, costs: Costs | None = None, **options: Any
-) -> Plan:
-    """Return the plan of the optimizer named in the plan file; `options` override its section."""
-    from dgs.planner.optimizers.by_name import plan
-
-    chosen = {**config.optimizer.model_dump(), "name": optimizer_of(config)}
-    return plan(program, topology, costs=costs, **{**chosen, **options})
-
-
-def optimizer_of(config: PlanFile) -> str:
-    """Return the name of the optimizer: in one process more workers are seldom faster, so `auto` compares plans by their cost there."""
-    named = config.optimizer.name
-    return named if named != "auto" else "cost" if config.runtime.kind == "local" else "greedy"
-
-
-def hosts(config: PlanFile) -> int:
-    """Return the number of processes that share the workers."""
-    if config.runtime.kind != "ray":
-        return 1
-    return config.runtime.hosts or os.cpu_count() or 1
-
-
-def machines(config: PlanFile) -> Sequence[Machine]:
-    """Return the machines to plan for: those of `nodes:`, else this machine."""
-    from dgs.planner.topology import Machine
-
-    if config.nodes == "auto":
-        return [Machine("local", cpus=max(os.cpu_count() or 1, config.runtime.hosts or 1))]
-    return [Machine(node.id, node.cpus) for node in config.nodes]
-
-
 def replanned(prepared: Prepared, **options: Any) -> Prepared:
     """Return the same request with the plan for other optimizer options."""
+    from dgs.api.planning import make_plan
+
     made = make_plan(prepared.config, prepared.program, prepared.topology, **options)
     return replace(prepared, plan=made)
 

@@ -38,6 +38,9 @@ def execute(launch: Launch, caller: Caller = Caller()) -> Run:
     options, directory = launch.options, launch.directory
     for line in near_misses(launch.prepared.program):
         caller.notify(line)
+    costs = launch.prepared.costs
+    if costs is not None and costs.warning is not None:
+        caller.notify(costs.warning)
     if options.verify and options.resumes:
         check_readable(launch.sinks)
     with nullcontext() if directory is None else held(directory.path):

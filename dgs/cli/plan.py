@@ -19,7 +19,7 @@ from dgs.cli.options import (
     SetValues,
     given_by_flags,
 )
-from dgs.cli.reporting import print_json, reporting, say, say_why_one_worker, show_path
+from dgs.cli.reporting import print_json, reporting, say, say_warning, say_why_one_worker, show_path
 
 if TYPE_CHECKING:
     from dgs.api.preparing import Prepared
@@ -95,6 +95,7 @@ def say_remarks(prepared: Prepared) -> None:
     for line in near_misses(prepared.program):
         say(f"dgs: {prepared.config.name}: {line}")
     say_why_one_worker(prepared)
+    say_warning(prepared, prepared.costs)
 
 
 def rendered(prepared: Prepared, shape: Format) -> str:
@@ -149,7 +150,7 @@ def _print_comparison(prepared: Prepared, *, as_json: bool) -> None:
     from dgs.planner.optimizers.by_name import OPTIMIZERS
     from dgs.planner.prediction.choice import rate
 
-    costs = costs_of(prepared)
+    costs = costs_of(prepared).costs
     plans = [replanned(prepared, name=name, costs=costs) for name in OPTIMIZERS if name != "exhaustive"]
     rows = [{**figures(one), "throughput": predicted(one, costs).throughput} for one in plans]
     if as_json:
@@ -166,15 +167,17 @@ def _print_comparison(prepared: Prepared, *, as_json: bool) -> None:
 def _print_costs(prepared: Prepared, *, as_json: bool) -> None:
     from dgs.api.predicting import costs_of
 
-    costs = costs_of(prepared)
+    known = costs_of(prepared)
+    costs = known.costs
     if as_json:
-        print_json({"costs": costs.as_data()})
+        print_json({"costs": costs.as_data(), "origin": known.origin, "problem": known.problem})
         return
-    kinds = {f"update of {kind}": seconds for kind, seconds in costs.kinds.items()}
-    for name, cost in {**costs.as_data(), "kinds": None, **kinds}.items():
-        if cost is not None:
-            print(
-                f"{name:<24} {cost:>10,.0f} B"
-                if name == "state_bytes"
-                else f"{name:<24} {cost * 1e6:>10,.3f} us"
-            )
+    print(f"costs, {known.origin}")
+    if known is not prepared.costs:
+        say_warning(prepared, known)
+    single = {name: cost for name, cost in costs.as_data().items() if isinstance(cost, float)}
+    kinds = {f"update of {kind}": cost for kind, cost in costs.kinds.items()}
+    columns = {f"update_batch of {kind}": cost for kind, cost in costs.column_kinds.items()}
+    for name, cost in {**single, **kinds, **columns}.items():
+        is_size = name == "state_bytes"
+        print(f"{name:<24} {cost:>10,.0f} B" if is_size else f"{name:<24} {cost * 1e6:>10,.3f} us")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dgs.cli.options import AsJson, Debug, PlanFrom, PlanPath, SetValues, given_by_flags
-from dgs.cli.reporting import print_json, reporting, say
+from dgs.cli.reporting import print_json, reporting, say, say_warning
 
 if TYPE_CHECKING:
     from dgs.api.predicting import OnHosts
@@ -45,7 +45,9 @@ def predict(
         from dgs.planner.prediction.choice import rate
 
         prepared = prepare(from_file(plan_path, given_by_flags(set_values, plan_from)))
-        found = predictions(prepared, counts, costs_of(prepared))
+        costs = costs_of(prepared)
+        say_warning(prepared, costs)
+        found = predictions(prepared, counts, costs.costs)
         last = stops_scaling(found)
         if as_json:
             stops = None if last is None else {"hosts": last.hosts, "because": last.prediction.limit}

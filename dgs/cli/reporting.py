@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
+    from dgs.api.costing import KnownCosts
     from dgs.api.preparing import Prepared
     from dgs.errors import DgsError
     from dgs.job.run_directory import RunDirectory
@@ -220,6 +221,12 @@ def _bug(cause: BaseException, error: DgsError, ending: Ending) -> typer.Exit:
 
 def _run_dir(ending: Ending) -> str | None:
     return str(ending.directory.path) if ending.directory is not None else None
+
+
+def say_warning(prepared: Prepared, costs: KnownCosts | None) -> None:
+    """Say on stderr why the costs by which plans are compared are only typical, if they are."""
+    if costs is not None and costs.warning is not None:
+        say(f"dgs: {prepared.config.name}: {costs.warning}")
 
 
 def say_why_one_worker(prepared: Prepared) -> None:

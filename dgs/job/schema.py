@@ -169,7 +169,7 @@ class MachineConfig(Section):
 
 
 class OptimizerConfig(Section):
-    """The optimizer that makes the plan, and its options. `auto`: `cost` in one process, else `greedy`."""
+    """The optimizer that makes the plan, and its options. `auto`: `greedy` on the runtime `spark`, else `cost`."""
 
     name: Literal["auto", "sequential", "random", "greedy", "cost", "exhaustive"] = "auto"
     seed: Whole = 0

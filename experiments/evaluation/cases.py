@@ -89,7 +89,7 @@ def outliers(extent: Extent) -> Iterator[dict[str, Any]]:
         rows = source(stream=number, of=EIGHT, events=extent.connections)
         streams[f"connections-{number}"] = _batches(f"connections-{number}", number + 1, CONNECTION, rows)
     prepared = job(program, streams)
-    costs = _of_outliers(program, streams, extent.window, costs_of(prepared))
+    costs = _of_outliers(program, streams, extent.window, costs_of(prepared).costs)
     yield from _scaled(on_nodes("outlier detection", prepared, NODES, costs))
 
 
@@ -118,6 +118,7 @@ def _of_outliers(program: Any, streams: Mapping[str, Any], window: int, costs: C
     return replace(
         costs,
         kinds={"connection": times["batch"] / window, "query": times["query"]},
+        column_kinds={},
         columns=None,  # a connection is judged in a batch, and a query never is
         fork=times["fork"],
         join=times["join"],
@@ -136,7 +137,7 @@ def smart_homes(extent: Extent) -> Iterator[dict[str, Any]]:
         rows = made_up(house=house, plugs=PLUGS, stop=stop)
         streams[f"house-{house}"] = _batches(f"house-{house}", house + 1, dgs.Tag("load", house), rows)
     prepared = job(program, streams)
-    costs = costs_of(prepared)
+    costs = costs_of(prepared).costs
     first = [stream[0] for name, stream in streams.items() if name != "slices"]
     partial = program.identity()
     for batch in first:

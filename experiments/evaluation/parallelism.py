@@ -54,7 +54,7 @@ def _predicted(apps: Sequence[str], systems: Sequence[str], size: Size) -> Itera
     for name in apps:
         app = application(name, events=size.events, streams=size.streams)
         planned = scalar_job(app)
-        costs = costs_of(planned)
+        costs = costs_of(planned).costs
         for system in systems:
             found = on_nodes(name, planned, NODES_TRIED, costs)
             if system == BY_KEYS and name == "page-view":

@@ -114,7 +114,7 @@ def figure8(size: Size) -> Finding:
     rows: list[dict[str, Any]] = []
     for name, known in here.items():
         prepared = scalar_job(application(name, events=size.events, streams=size.streams))
-        guessed = on_nodes(name, prepared, NODES_TRIED, costs_of(prepared))
+        guessed = on_nodes(name, prepared, NODES_TRIED, costs_of(prepared).costs)
         for group in (known, guessed):
             one = group[0]["eps"] or 1.0
             rows += [{**row, "scaling": row["eps"] / one} for row in group]

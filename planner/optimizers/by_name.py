@@ -105,11 +105,11 @@ def plan(
     seed: int = 0,
     max_leaves: int | None = None,
     max_fan_out: int = 8,
-    costs: Costs | None = None,
+    costs: Costs | Callable[[], Costs] | None = None,
 ) -> Plan:
     """Return a valid plan by the optimizer of that name. `max_leaves` defaults to the number of CPUs (random plans: 16).
 
-    `costs` are for the optimizer `cost`, which compares plans by their predicted costs.
+    `costs` are for optimizers that compare plans by what these cost. A function is called only if there are several plans.
 
     Raises UsageError for an unknown optimizer or bound, NoPlanError if the initial state type does not handle all tags.
     """
@@ -128,7 +128,9 @@ def plan(
     plans = [
         placed(Plan(match(to_plan_node(fitted(tree, program)), program), name), topology) for tree in trees
     ]
-    made = plans[0] if len(plans) == 1 else fastest(plans, program, topology, costs or TYPICAL)
+    made = plans[0]
+    if len(plans) > 1:
+        made = fastest(plans, program, topology, costs() if callable(costs) else costs or TYPICAL)
     wrong = violations(made, program, topology)
     if wrong:
         raise InternalError(problem=f"optimizer {name} made an invalid plan:\n{listing(wrong)}")

@@ -22,8 +22,8 @@ from dgs.errors import UsageError
 class Costs:
     """Seconds of one core; `hop` is seconds of waiting. The defaults were measured once, on a busy server of two cores.
 
-    `kinds`: one `update`, by kind; `update`: the same for all other kinds. `columns`: one event in `update_batch`, None for a
-    program without it. `stretch`: the extra cost of each run of events of one lane, and `call` of each call of `update_batch`.
+    `kinds`: one `update`, by kind; `update`: the same for all other kinds. `column_kinds`, `columns`: one event in `update_batch`,
+    by kind and for all others; None for a program without it. `stretch`: the extra cost of each run of events of one lane, and `call` of each call of `update_batch`.
     `merge`: the cost per event if lanes alternate so often that they are merged. `read`: reading and ordering an event.
 
     `fork`, `join`: the user's functions on a typical state; `state_bytes`: its size.
@@ -33,6 +33,7 @@ class Costs:
 
     kinds: Mapping[str, float] = field(default_factory=dict)
     update: float = 0.25e-6
+    column_kinds: Mapping[str, float] = field(default_factory=dict)
     columns: float | None = None
     stretch: float = 2.5e-6
     call: float = 12e-6
@@ -51,19 +52,39 @@ class Costs:
         for one in fields(self):
             value = getattr(self, one.name)
             for number in value.values() if isinstance(value, Mapping) else [value]:
-                if number is not None and not 0 <= number < math.inf:
+                if not (_is_cost(number) or (number is None and one.name == "columns")):
                     message = (
                         f"the cost `{one.name}` is {number} s: a cost is a number of seconds, at least 0"
                     )
                     raise UsageError(message=message)
 
+    @classmethod
+    def from_data(cls, data: Any) -> Costs:
+        """Return the costs that `as_data` has written. Raises UsageError for any other data."""
+        known = TYPICAL.as_data()
+        is_whole = isinstance(data, dict) and data.keys() == known.keys()
+        if not is_whole or any(
+            isinstance(data[name], dict) != isinstance(known[name], dict) for name in known
+        ):
+            raise UsageError(message="costs are a number for each cost, and one for each kind of event")
+        return cls(**data)
+
     def as_data(self) -> dict[str, Any]:
         """Return all costs by name, as plain data."""
-        return {one.name: getattr(self, one.name) for one in fields(self)} | {"kinds": dict(self.kinds)}
+        found = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {name: dict(value) if isinstance(value, Mapping) else value for name, value in found.items()}
 
     def event(self, kind: str) -> float:
         """Return the seconds of one `update`."""
         return self.kinds.get(kind, self.update)
+
+    def column(self, kind: str) -> float | None:
+        """Return the seconds of one event in `update_batch`."""
+        return self.column_kinds.get(kind, self.columns)
+
+
+def _is_cost(value: object) -> bool:
+    return isinstance(value, (int, float)) and 0 <= value < math.inf
 
 
 TYPICAL = Costs()

@@ -114,7 +114,7 @@ class _Model:
         for lane in mine.lanes:
             scalar = costs.event(str(lane.kind))
             length = lane.rate / lane.stretches if lane.stretches else 0.0
-            column = costs.columns if length > FEW_EVENTS else None
+            column = costs.column(str(lane.kind)) if length > FEW_EVENTS else None
             each, extra = scalar, costs.stretch
             if column is not None:
                 each, extra = min(scalar, column), costs.stretch + costs.call

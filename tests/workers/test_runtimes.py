@@ -202,7 +202,21 @@ def test_ray_runtime_notices_a_host_that_dies(transport):
 
     runtime = {"kind": "ray", "hosts": 2, "transport": transport, "restarts": {"max": 0}}
     with pytest.raises(WorkerLostError):
-        dgs.run(Dies(), streams=WINDOW, runtime=runtime)
+        dgs.run(Dies(), streams=WINDOW, runtime=runtime, optimizer="greedy")
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("ray_cluster")
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_the_default_plan_on_ray_is_one_of_cost(hosts):
+    class Dear(Scalar):
+        def update(self, state, event, emit):
+            sum(range(100_000 * (event.tag.kind == "value")))
+            return super().update(state, event, emit)
+
+    run = dgs.run(Dear(), streams=WINDOW, runtime={"kind": "ray", "hosts": hosts}, verify=True)
+    assert (run.plan.optimizer, run.verified) == ("cost", True)
+    assert (len(run.plan.leaves) > 1) == (hosts > 1)
 
 
 @pytest.mark.ray
@@ -228,4 +242,4 @@ def test_ray_runtime_needs_zeromq_only_for_the_direct_transport(monkeypatch):
     monkeypatch.delitem(sys.modules, "dgs.workers.transport.zeromq", raising=False)
     monkeypatch.setitem(sys.modules, "zmq", None)
     with pytest.raises(MissingPackageError, match="pyzmq"):
-        dgs.run(EventWindow(), streams=WINDOW, runtime={"kind": "ray", "hosts": 2})
+        dgs.run(EventWindow(), streams=WINDOW, runtime={"kind": "ray", "hosts": 2}, optimizer="greedy")

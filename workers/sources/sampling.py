@@ -26,11 +26,12 @@ from dgs.errors import MalformedRowError, PlanFileError, RunError, UserCodeError
 from dgs.job.schema import StreamConfig
 from dgs.job.stream_tags import declared_tags, literal_tag
 from dgs.job.units import NANOSECONDS, TimeUnit
+from dgs.model.events import EventBatch
 from dgs.model.order import MAX_TS, MIN_TS
 from dgs.model.tags import Tag
 from dgs.planner.topology import Machine, Stream, Topology
 from dgs.workers.sources.context import SourceContext
-from dgs.workers.sources.opening import open_arrivals
+from dgs.workers.sources.opening import open_arrivals, open_source
 from dgs.workers.sources.rows import Arrivals
 
 BATCH_ROWS = 4096
@@ -93,6 +94,15 @@ def topology(
         _refuse_mixed_times(samples)
     found = [s for config in streams for s in _streams(config, context, samples[config.id])]
     return Topology(found, tuple(machines) or (Machine("local"),))
+
+
+def first_events(streams: Sequence[StreamConfig], context: SourceContext) -> list[EventBatch]:
+    """Return the first events of each stream, in order. Raises what reading them raises."""
+    found: list[EventBatch] = []
+    for rank, config in enumerate(streams):
+        with closing(open_source(config, context, rank=rank, batch_rows=BATCH_ROWS)) as source:
+            found += source.read().batches
+    return found
 
 
 def sampled(config: StreamConfig, context: SourceContext, *, rows: int) -> Sample:

@@ -77,7 +77,7 @@ def test_bench_reports_user_code_that_raises(project, dgs, edit):
 @pytest.mark.ray
 def test_bench_runs_scalar_programs_from_files_on_ray(project, dgs, edit):
     edit("program.py", "    def fork(", VECTORISED.format(fault="") + "\n    def fork(")
-    data = json.loads(dgs("bench plan.yaml --engine ray --hosts 2 --repeat 1 --json").out)
+    data = json.loads(dgs("bench plan.yaml --engine ray --hosts 2 --optimizer greedy --repeat 1 --json").out)
     assert [(row["mode"], row["hosts"], row["problem"]) for row in data["medians"]] == [
         ("scalar", 2, None),
         ("vectorised", 2, None),

@@ -65,8 +65,9 @@ def test_plan_prints_what_the_job_costs(project, dgs):
     assert {"update of barrier", "update of value", "fork", "join", "state_bytes"} <= {
         line[:24].strip() for line in done.out.splitlines()
     }
-    costs = json.loads(dgs("plan plan.yaml --costs --json").out)["costs"]
-    assert 0 < costs["kinds"]["value"] < 1
+    found = json.loads(dgs("plan plan.yaml --costs --json").out)
+    assert 0 < found["costs"]["kinds"]["value"] < 1
+    assert (found["origin"], found["problem"]) == ("kept from an earlier trial", None)
 
 
 def test_compare_predicts_each_optimizers_plan(project, dgs):
@@ -75,10 +76,18 @@ def test_compare_predicts_each_optimizers_plan(project, dgs):
     assert 0 < max(found.values()) <= 1.2 * found["cost"]  # a gain of a tenth is worth no second worker
 
 
-def test_one_process_compares_plans_by_cost_and_several_make_the_greedy_plan(project, dgs):
-    assert (
-        json.loads(dgs("plan plan.yaml --json --optimizer auto --set runtime.kind=local").out)["optimizer"]
-        == "cost"
+@pytest.mark.parametrize(("kind", "optimizer"), [("local", "cost"), ("ray", "cost"), ("spark", "greedy")])
+def test_the_default_plan_is_one_of_cost_but_on_spark(project, dgs, kind, optimizer):
+    done = dgs(f"plan plan.yaml --json --optimizer auto --set runtime.kind={kind}")
+    assert json.loads(done.out)["optimizer"] == optimizer
+
+
+def test_a_program_that_cannot_be_tried_has_the_plan_of_typical_costs_and_it_is_said(project, dgs, edit):
+    edit(
+        "program.py",
+        "def update(self, state, event, emit):",
+        "def update(self, state, event, emit):\n        import os; os._exit(3)",
     )
-    ray = "--set runtime.kind=ray --set runtime.hosts=2"
-    assert json.loads(dgs(f"plan plan.yaml --json --optimizer auto {ray}").out)["optimizer"] == "greedy"
+    done = dgs("plan plan.yaml --optimizer cost --set runtime.kind=ray --set runtime.hosts=2")
+    assert done.code == 0
+    assert done.err.count("since they could not be measured: its process exited with 3") == 1

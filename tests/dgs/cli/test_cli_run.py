@@ -347,7 +347,7 @@ def test_terminal_shows_progress_without_colours_when_asked(project):
 
 @pytest.mark.ray
 def test_run_on_ray_gives_the_same(project, dgs):
-    done = dgs("run plan.yaml --runtime ray --hosts 2 --verify --json")
+    done = dgs("run plan.yaml --runtime ray --hosts 2 --optimizer greedy --verify --json")
     report = json.loads(done.out)
     assert re.search(r" on 2 hosts \(ray\), [0-9.]+ k?B between hosts, verified", done.err)
     assert (report["verified"], report["runtime"], report["hosts"]) == (True, "ray", 2)

@@ -103,7 +103,10 @@ class Falling:
         folder = self.tmp_path / "fallen"
         folder.mkdir(exist_ok=True)
         settings = {"runtime.kind": "ray", "runtime.hosts": 2, "runtime.batch_rows": 10, **self.settings}
-        settings["runtime.stall_after"] = "1h"  # what is told is told of losses
+        settings |= {
+            "runtime.stall_after": "1h",
+            "optimizer.name": "greedy",
+        }  # what is told is told of losses
         if self.every is not None:
             settings["checkpoint.every"] = self.every
         given = {path: Given(value, "test") for path, value in settings.items()}

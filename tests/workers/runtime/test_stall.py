@@ -109,6 +109,7 @@ streams:
     tags: {{kind: value, key: 0}}
     source: {{generator: {{ref: "sources.py:values"}}}}
     payload: payload
+optimizer: {{name: greedy}}
 runtime: {{kind: {kind}, hosts: {hosts}, stall_after: 300ms}}
 sinks: [memory]
 """

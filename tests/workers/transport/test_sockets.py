@@ -100,7 +100,7 @@ def watched(transport, tmp_path, make=Shows):
         watching = pool.submit(watch)
         try:
             runtime = {"kind": "ray", "hosts": 2, "transport": transport}
-            run = dgs.run(make(folder), streams=STREAMS, runtime=runtime)
+            run = dgs.run(make(folder), streams=STREAMS, runtime=runtime, optimizer="greedy")
         finally:
             ended.set()
         watching.result()

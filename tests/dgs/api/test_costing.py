@@ -1,0 +1,127 @@
+"""The costs of a job: measured in another process, kept for the next run, and typical if the program cannot be tried."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+
+import pytest
+
+import dgs
+from dgs.api import overrides
+from dgs.api.costing import known_costs
+from dgs.api.preparing import from_program, prepare
+from dgs.job.schema import StreamConfig
+from dgs.planner.prediction.costs import TYPICAL
+from dgs.workers.sources.context import SourceContext
+from dgs.workers.trial import trial_process
+from dgs.workers.trial.trial import Trial
+
+BARRIER, VALUE = dgs.kind("barrier"), dgs.kind("value")
+
+
+class Window(dgs.Program):
+    depends = dgs.Dependence((BARRIER, BARRIER, dgs.ALWAYS), (BARRIER, VALUE, dgs.ALWAYS))
+    work = 1
+
+    def init(self):
+        return 0
+
+    def update(self, state, event, emit):
+        sum(range(self.work))
+        return state + event.payload
+
+    def fork(self, state, left, right):
+        return state, 0
+
+    def join(self, left, right):
+        return left + right
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(tmp_path, monkeypatch):
+    """No costs are kept from before, and a busy machine takes its time."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(trial_process, "LONGEST", 60.0)
+
+
+def streams(values=200):
+    found = {name: [("value", ts, ts) for ts in range(values)] for name in "ab"}
+    return {"barriers": [("barrier", values // 2, 0)], **found}
+
+
+def prepared(program, **options):
+    given = overrides(runtime={"kind": "ray", "hosts": 2}, plan=None, settings=None, **options)
+    return prepare(from_program(program, streams(), given))
+
+
+@pytest.fixture
+def trials(monkeypatch):
+    """The questions that were asked; all are answered with typical costs."""
+    asked = []
+
+    def tried(question):
+        asked.append(question)
+        return Trial()
+
+    monkeypatch.setattr(trial_process, "tried", tried)
+    return asked
+
+
+def test_a_program_that_is_no_name_in_a_module_is_measured_as_ray_sends_it():
+    class Local(Window):
+        def update(self, state, event, emit):
+            sum(range(1000))
+            return state + event.payload
+
+    known = prepared(Local(), optimizer=None).costs
+    assert (known.origin, known.problem) == ("measured in a trial", None)
+    assert known.costs.event("value") > 2e-6
+
+
+def test_a_trial_is_not_repeated_for_the_same_program_and_events(trials):
+    first, second = (prepared(Window(), optimizer="cost").costs for _ in range(2))
+    assert len(trials) == 1
+    assert (first.costs, second.origin) == (second.costs, "kept from an earlier trial")
+
+
+def test_another_program_has_another_trial(trials):
+    other = Window()
+    other.work = 9
+    for program in (Window(), other):
+        prepared(program, optimizer="cost")
+    assert len(trials) == 2
+
+
+def test_a_damaged_file_of_costs_is_measured_again(trials, tmp_path):
+    prepared(Window(), optimizer="cost")
+    (kept,) = tmp_path.rglob("costs/*.json")
+    assert kept.stat().st_mode & 0o077 == 0
+    kept.write_text('{"update": -1}')
+    assert prepared(Window(), optimizer="cost").costs.origin == "measured in a trial"
+
+
+def test_a_trial_that_fails_is_repeated_and_said(monkeypatch):
+    monkeypatch.setattr(trial_process, "tried", lambda _: Trial(problem="it took more than 5 s"))
+    for _ in range(2):
+        known = prepared(Window(), optimizer="cost").costs
+        assert known.costs == TYPICAL
+        assert known.warning.endswith("since they could not be measured: it took more than 5 s")
+
+
+def test_a_program_that_cannot_be_sent_has_typical_costs():
+    program = Window()
+    program.lock = threading.Lock()
+    assert "cannot pickle" in prepared(program, optimizer="cost").costs.problem
+
+
+def test_without_events_costs_are_typical():
+    empty = StreamConfig(id="a", tags=["value"], source={"memory": "a"})
+    known = known_costs(SourceContext(Window(), memory={"a": []}), [empty], None)
+    assert (known.costs, known.problem) == (TYPICAL, "its streams have no events yet")
+
+
+@pytest.mark.parametrize("optimizer", ["greedy", "sequential", {"name": "cost", "max_leaves": 1}])
+def test_a_job_with_one_plan_has_no_trial(trials, optimizer):
+    assert prepared(Window(), optimizer=optimizer).costs is None
+    assert not trials

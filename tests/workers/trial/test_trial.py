@@ -1,0 +1,75 @@
+"""The trial of a program: what its functions cost, on the first events of its streams."""
+
+from __future__ import annotations
+
+import time
+
+from dgs.model.events import EventBatch
+from dgs.model.program import Program
+from dgs.model.tags import Tag
+from dgs.planner.prediction.costs import TYPICAL
+from dgs.workers.trial.trial import Stopwatch, trial
+
+
+class Summing(Program):
+    """It takes over 100 ns per event of kind `n` in `update_batch`, and nothing per call or for other kinds."""
+
+    kinds = ("n", "free")
+
+    def init(self):
+        return 0
+
+    def update(self, state, event, emit):
+        return state + event.payload
+
+    def update_batch(self, state, batch, emit):
+        return state + sum(i % 7 for i in range(8 * len(batch) * (batch.tags[0].kind == "n")))
+
+
+def numbers(count, *tags, codes=None):
+    tags = [Tag(tag) for tag in tags or ["n"]]
+    return EventBatch.of("s", rank=0, tags=tags, ts=range(count), payload=list(range(count)), codes=codes)
+
+
+def test_an_event_of_a_short_batch_costs_what_its_update_batch_does():
+    assert trial(Summing(), [numbers(40)]).costs.column("n") > 50e-9
+
+
+def test_a_single_event_does_not_tell_what_one_costs_in_a_batch():
+    assert trial(Summing(), [numbers(1)]).costs.column_kinds == {}
+
+
+def test_events_in_batches_have_costs_of_their_kind():
+    costs = trial(Summing(), [numbers(2000, "n", "free", codes=[0, 1] * 1000)]).costs
+    assert costs.column("n") > 10 * costs.column("free")
+
+
+def test_a_program_that_waits_has_the_costs_of_its_waiting():
+    class Waiting(Summing):
+        def update(self, state, event, emit):
+            time.sleep(2e-3)
+            return state
+
+    assert trial(Waiting(), [numbers(10)]).costs.event("n") > 1.5e-3
+
+
+def test_time_of_other_processes_does_not_count(monkeypatch):
+    watch = Stopwatch()
+    monkeypatch.setattr(time, "perf_counter", lambda: 1e9)  # for so long this process had no core
+    assert watch.seconds() < 60
+
+
+def test_what_a_program_costs_before_it_raises_is_known():
+    class Failing(Summing):
+        def update(self, state, event, emit):
+            if event.payload > 100:
+                raise ValueError("too large")
+            return state + sum(range(2000))
+
+        def update_batch(self, state, batch, emit):
+            raise ValueError("later")
+
+    found = trial(Failing(), [numbers(200)])
+    assert found.problem == "it raised ValueError: too large"
+    assert found.costs.event("n") > 2e-6
+    assert found.costs.fork == TYPICAL.fork

@@ -1,0 +1,128 @@
+"""A trial in another process: whatever a program does there, the planner gets costs, and a reason if they are typical."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dgs import codec
+from dgs.errors import UsageError
+from dgs.job.schema import ProgramConfig
+from dgs.model.events import EventBatch
+from dgs.model.tags import Tag
+from dgs.planner.prediction.costs import TYPICAL, Costs
+from dgs.workers.trial import trial_process
+from dgs.workers.trial.trial_process import question_of, tried
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """Let a busy machine take its time."""
+    monkeypatch.setattr(trial_process, "LONGEST", 60.0)
+
+
+PROGRAM = """
+import os, signal, sys, time
+import dgs
+
+
+class Odd(dgs.Program):
+    kinds = ("n",)
+
+    def init(self):
+        return 0
+
+    def update(self, state, event, emit):
+        {body}
+        return state + event.payload
+
+
+def make(scale=1):
+    return Odd()
+"""
+NUMBERS = EventBatch.of("s", rank=0, tags=[Tag("n")], ts=range(50), payload=list(range(50)))
+
+
+def tried_with(body, directory, ref="odd.py:make", **arguments):
+    Path(directory, "odd.py").write_text(PROGRAM.format(body=body))
+    return tried(question_of(ProgramConfig(ref=ref, args=arguments), Path(directory), [NUMBERS]))
+
+
+def test_a_program_that_counts_has_measured_costs(tmp_path, capfd):
+    found = tried_with(
+        "print(state, flush=True); sys.stderr.write('noise'); sum(range(1000))", tmp_path, scale=2
+    )
+    assert found.problem is None
+    assert found.costs.event("n") > 2e-6
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("os._exit(3)", "its process exited with 3"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "signal 9 ended its process"),
+        ("os.killpg(0, signal.SIGTERM)", "signal 15 ended its process"),
+        (
+            "[os.write(n, b'garbage' * 9) for n in map(int, os.listdir('/proc/self/fd')) if n > 2]",
+            "its process answered with garbage",
+        ),
+    ],
+)
+def test_a_program_that_ends_its_process_has_typical_costs(tmp_path, body, problem):
+    found = tried_with(body, tmp_path)
+    assert (found.problem, found.costs) == (problem, TYPICAL)
+
+
+def test_a_program_that_waits_for_ever_is_killed_with_its_children(tmp_path, monkeypatch):
+    monkeypatch.setattr(trial_process, "LONGEST", 3.0)
+    pid = tmp_path / "pid"
+    body = f"child = os.fork(); child and open({str(pid)!r}, 'w').write(str(child)); time.sleep(1000)"
+    assert tried_with(body, tmp_path).problem == "it took more than 3 s"
+    child = Path("/proc", pid.read_text())
+    for _ in range(100):  # its new parent takes a moment to note its end
+        if not child.exists():
+            break
+        time.sleep(0.02)
+    assert not child.exists()
+
+
+def test_a_module_that_cannot_be_imported_there_is_named(tmp_path):
+    found = tried_with("pass", tmp_path, ref="odd.py:missing")
+    assert found.problem.startswith("it raised ProgramImportError: ")
+    assert found.costs == TYPICAL
+
+
+def test_a_trial_starts_no_trial(monkeypatch, tmp_path):
+    monkeypatch.setenv(trial_process.INSIDE, "1")
+    assert tried_with("pass", tmp_path).problem == "a trial starts no other"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+FIELDS = sorted(TYPICAL.as_data())
+
+
+@settings(max_examples=30)
+@given(st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=3) | JSON)
+def test_costs_are_read_from_data_or_refused(changes):
+    data = {**TYPICAL.as_data(), **changes} if isinstance(changes, dict) else changes
+    try:
+        costs = Costs.from_data(data)
+    except UsageError:
+        return
+    for cost in (costs.event("n"), costs.hop, costs.column("n") or 0.0, *costs.kinds.values()):
+        assert cost >= 0
+
+
+@given(st.binary(max_size=200) | JSON.map(codec.encode))
+def test_every_answer_is_understood_or_garbage(answer):
+    found = trial_process.understood(answer)
+    assert found.problem is not None or found.costs.update >= 0

@@ -1,0 +1,200 @@
+"""A trial of a program on the first events of its streams: it measures the costs of its functions, to compare plans.
+
+The program runs sequentially over a part of each stream, for a fraction of a second. What cannot be measured keeps its typical
+cost. A program may do anything here, so a planner tries it in another process: see `trial_process`.
+
+>>> from dgs.model.tags import Tag
+>>> class Slow(Program):
+...     def init(self): return 0
+...     def update(self, state, event, emit): return sum(range(2000)) and state + event.payload
+>>> numbers = EventBatch.of("s", rank=0, tags=[Tag("n")], ts=range(200), payload=list(range(200)))
+>>> trial(Slow(), [numbers]).costs.event("n") > 2e-6
+True
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dgs import codec
+from dgs.model.events import EventBatch
+from dgs.model.outputs import BatchEmitter
+from dgs.model.program import Program
+from dgs.model.tag_sets import TagSet
+from dgs.model.user_code import RAISED
+from dgs.planner.prediction.costs import TYPICAL, TYPICAL_COLUMNS, Costs
+from dgs.semantics.sequential import merge
+
+SECONDS = 0.2
+"""Seconds for which `update` is tried."""
+
+FIRST_ROWS, GROWTH = 64, 8
+"""The first size of a batch for `update_batch`, and the factor by which it grows while there is time."""
+
+REPETITIONS = 3
+"""Measurements of one call, of which the fastest counts: the first looks up functions of NumPy, and others are interrupted."""
+
+LONGEST_SENTENCE = 200
+"""Most characters that are kept of an exception's text."""
+
+LEAST_COLUMNS = 0.5e-9
+"""The least seconds per event in `update_batch`, since memory is not faster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """The result of a trial: costs, of which those that `problem` left unmeasured are typical."""
+
+    costs: Costs = TYPICAL
+    problem: str | None = None
+
+
+class Stopwatch:
+    """Measures seconds since it was made, without those in which the machine runs other processes.
+
+    A process that has waited, for a disk or in `sleep`, gives up its core by itself: its waiting counts.
+    """
+
+    def __init__(self) -> None:
+        self._waits, self._wall, self._work = _waits(), time.perf_counter(), time.thread_time()
+
+    def seconds(self) -> float:
+        """Return the seconds so far."""
+        wall, work = time.perf_counter() - self._wall, time.thread_time() - self._work
+        return wall if _waits() > self._waits else min(wall, work)
+
+
+def _waits() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
+
+
+def trial(program: Program, batches: Sequence[EventBatch]) -> Trial:
+    """Return the costs of a program: measured as far as its functions return, else typical."""
+    trying = _Trying(program, batches)
+    for measure in (trying.measure_update, trying.measure_columns, trying.measure_forks):
+        try:
+            measure()
+        except RAISED as error:
+            trying.problem = trying.problem or sentence_of(error)
+    return Trial(trying.costs, trying.problem)
+
+
+def sentence_of(error: BaseException) -> str:
+    """Return a short sentence about an exception of a program."""
+    said = " ".join(str(error).split())
+    return f"it raised {type(error).__name__}: {said[:LONGEST_SENTENCE]}"
+
+
+class _Trying:
+    """A trial that is going on. `state`: that after the events so far."""
+
+    def __init__(self, program: Program, batches: Sequence[EventBatch]) -> None:
+        self._program, self._batches = program, batches
+        self._state: Any = None
+        self.costs = TYPICAL
+        self.problem: str | None = None
+
+    def measure_update(self) -> None:
+        """Measure the seconds per event by kind, until the time is over."""
+        self._state = self._program.init()
+        spent: dict[str, list[float]] = defaultdict(list)
+        watch, start = Stopwatch(), time.perf_counter()
+        try:
+            self._update(spent, end=start + SECONDS)
+        finally:
+            mine = watch.seconds() / (time.perf_counter() - start)
+            kinds = {kind: mine * _usual(seconds) for kind, seconds in spent.items()}
+            self._know(kinds=kinds, update=max(kinds.values(), default=TYPICAL.update))
+        self._know(state_bytes=float(len(codec.encode(self._state))))
+
+    def _update(self, spent: Mapping[str, list[float]], *, end: float) -> None:
+        update, clock = self._program.states()[0].update, time.perf_counter
+        emitted: list[Any] = []
+        looking = min(_looking(clock) for _ in range(100))
+        for _, event in merge([[batch] for batch in self._batches]):
+            began = clock()
+            self._state = update(self._state, event, emitted.append)
+            now = clock()
+            spent[event.tag.kind].append(max(0.0, now - began - looking))
+            if now > end:
+                break
+
+    def measure_columns(self) -> None:
+        """Measure the seconds per event of `update_batch`, by kind: what a batch takes longer than its first event alone."""
+        update_batch, init = self._program.states()[0].update_batch, self._program.init
+        if update_batch is None:
+            return
+        self._know(columns=TYPICAL_COLUMNS)
+
+        def seconds(batch: EventBatch, size: int) -> float:
+            part, state, watch = batch.cut(0, size), init(), Stopwatch()
+            update_batch(state, part, BatchEmitter(part, []))
+            return watch.seconds()
+
+        found = {}
+        for kind, batch in _longest_by_kind(self._batches):
+            size = min(len(batch), FIRST_ROWS)
+            while size < len(batch) and seconds(batch, size) * GROWTH < SECONDS:
+                size = min(len(batch), size * GROWTH)
+            alone, whole = (min(seconds(batch, count) for _ in range(REPETITIONS)) for count in (1, size))
+            found[kind] = max(LEAST_COLUMNS, (whole - alone) / (size - 1))
+            self._know(column_kinds=found, columns=max(found.values()))
+
+    def measure_forks(self) -> None:
+        """Measure the seconds of a fork and of a join."""
+        if not self._program.fork_joins():
+            return
+        pair, nothing = self._program.fork_joins()[0], TagSet.of()
+        forks, joins = [], []
+        for _ in range(REPETITIONS):
+            watch = Stopwatch()
+            left, right = pair.fork(self._state, nothing, nothing)
+            forks.append(watch.seconds())
+            watch = Stopwatch()
+            self._state = pair.join(left, right)
+            joins.append(watch.seconds())
+        self._know(fork=min(forks), join=min(joins))
+
+    def _know(self, **found: Any) -> None:
+        self.costs = replace(self.costs, **found)
+
+
+def _looking(clock: Callable[[], float]) -> float:
+    """Return the seconds of one look at a clock."""
+    began = clock()
+    return clock() - began
+
+
+def _usual(seconds: Sequence[float]) -> float:
+    """Return the mean of measurements, without the first, which may import modules."""
+    usual = seconds[1:] or seconds
+    return sum(usual) / len(usual)
+
+
+def _longest_by_kind(batches: Sequence[EventBatch]) -> Iterator[tuple[str, EventBatch]]:
+    """Yield for each kind the longest batch of its events, if that has several."""
+    longest: dict[str, EventBatch] = {}
+    for batch in batches:
+        for kind in dict.fromkeys(tag.kind for tag in batch.tags):
+            part = _of_kind(batch, kind)
+            if len(part) > max(1, len(longest.get(kind, ()))):
+                longest[kind] = part
+    yield from longest.items()
+
+
+def _of_kind(batch: EventBatch, kind: str) -> EventBatch:
+    """Return the events of one kind, as a worker that owns only these has them."""
+    is_kind = np.array([tag.kind == kind for tag in batch.tags])
+    if batch.codes is None or is_kind.all():
+        return batch
+    mine = batch.take(np.flatnonzero(is_kind[batch.codes]))
+    if is_kind.sum() > 1:
+        return mine
+    return replace(mine, tags=(batch.tags[int(is_kind.argmax())],), codes=None)
