@@ -16,6 +16,7 @@ import numpy as np
 from dgs.model import columns
 from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
 from dgs.model.events import Event, EventBatch
+from dgs.model.outputs import Stamped
 from dgs.model.program import ForkJoin, Program, StateType
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import ANY, Tag, kind
@@ -29,6 +30,9 @@ UPDATE, VIEW = kind("update", key=int), kind("view", key=int)
 A, B, MINUTE = kind("a", key=(1, 2)), kind("b"), kind("minute")
 CELL = kind("cell", key=range(5))
 ITEM = kind("item", key=range(6))
+NOTE, TICK = kind("note"), kind("tick")
+BLOCK = 10
+"""The units of time of a block of `Blocks`."""
 
 
 class History(Program):
@@ -300,3 +304,36 @@ def _visible(state: dict[int, int], tags: TagSet) -> dict[int, int]:
     readers = [cell for cell in range(5) if CELL(cell) in tags]
     cells = {near for cell in readers for near in _around(cell)}
     return {k: v for k, v in state.items() if k in cells}
+
+
+class Blocks(Program):
+    """Sums by blocks of ten units of time, and their squares. A tick closes all blocks that end at or before it, also empty ones."""
+
+    depends = Dependence((TICK, TICK, ALWAYS), (TICK, NOTE, ALWAYS))
+    accumulates = (NOTE,)
+    stamps = (TICK,)
+
+    def init(self) -> dict[str, Any]:
+        return {"sums": {}, "next": 0}
+
+    def identity(self) -> dict[str, Any]:
+        return {"sums": {}, "next": -1}
+
+    def join(self, left: Any, right: Any) -> Any:
+        sums = {b: left["sums"].get(b, 0) + right["sums"].get(b, 0) for b in left["sums"] | right["sums"]}
+        return {"sums": sums, "next": max(left["next"], right["next"])}
+
+    def update(self, state: Any, event: Any, emit: Any) -> Any:
+        if event.tag.kind == NOTE:
+            block = event.ts // BLOCK
+            state["sums"][block] = state["sums"].get(block, 0) + event.payload
+            return state
+        last = max(state["sums"], default=-1)
+        while (state["next"] + 1) * BLOCK <= event.ts and state["next"] <= last:
+            block = state["next"]
+            total = state["sums"].get(block, 0)
+            emit(Stamped((block + 1) * BLOCK, block, [block, total]))
+            emit(Stamped((block + 1) * BLOCK, block, [block, total * total]))
+            state["next"] += 1
+            state["sums"] = {b: s for b, s in state["sums"].items() if b >= last or b > block}
+        return state

@@ -46,6 +46,7 @@ from dgs.job.schema_sources import (
     SocketSource,
     SourceConfig,
     SparkSource,
+    TicksSource,
     TimeColumn,
     Ts,
 )
@@ -87,6 +88,7 @@ __all__ = [
     "StreamConfig",
     "TagConfig",
     "TagsConfig",
+    "TicksSource",
     "TimeColumn",
     "TimeConfig",
     "Ts",
@@ -208,6 +210,7 @@ class PlanFile(Section):
 
     def _contradictions(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
         """Yield contradictions between sections, each with its place."""
+        yield from self._wrong_ticks()
         seen: set[str] = set()
         machines = None if self.nodes == "auto" else [machine.id for machine in self.nodes]
         for number, stream in enumerate(self.streams):
@@ -224,6 +227,25 @@ class PlanFile(Section):
                 yield (*place, "on_disorder"), "a duration needs the unit of ts: write `time: {unit: ms}`"
             if self.time.unit == "none" and stream.heartbeat is not None:
                 yield (*place, "heartbeat"), "a duration needs the unit of ts: write `time: {unit: ms}`"
+
+    def _wrong_ticks(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        ticks = [number for number, stream in enumerate(self.streams) if stream.source.kind == "ticks"]
+        if len(ticks) > 1:
+            names = " and ".join(repr(self.streams[number].id) for number in ticks[:2])
+            yield ("streams", ticks[1]), f"one stream of ticks is possible, but {names} are both of ticks"
+        if ticks and len(ticks) == len(self.streams):
+            yield ("streams", 0), "ticks follow other streams, and there are none"
+        for number in ticks:
+            stream = self.streams[number]
+            plain = {"split": 1, "payload": None, "on_disorder": "error", "heartbeat": None}
+            for key in (name for name, value in plain.items() if getattr(stream, name) != value):
+                yield (
+                    ("streams", number, key),
+                    f"a stream of ticks has no rows, so `{key}:` does not apply to it",
+                )
+            if stream.source.details.start is not None and self.runtime.kind != "local":
+                problem = "with `start:` no tick is left out, which needs all streams in one process: `runtime: {kind: local}`"
+                yield ("streams", number, "source"), problem
 
 
 def json_schema() -> dict[str, Any]:

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from dgs.job.schema_base import Choice, Count, Duration, LocalPath, Pace, Scalar, Section
-from dgs.job.units import TimeUnit, one_delimiter, time_format
+from dgs.job.schema_base import Choice, Count, Duration, LocalPath, Pace, Scalar, Section, Whole
+from dgs.job.units import TimeUnit, one_delimiter, parse_duration, time_format
 from dgs.job.units import encoding as known_encoding
 
 
@@ -159,6 +159,26 @@ class CustomSource(Section):
     ts: Ts = TimeColumn(column="ts")
 
 
+def _period(value: int | str) -> int | str:
+    if (value if isinstance(value, int) else parse_duration(value)) < 1:
+        raise ValueError(f"a period is at least 1, got {value!r}")
+    return value
+
+
+class TicksSource(Section):
+    """Events without rows: a tick says how far all other streams have been read. It comes at multiples of a period.
+
+    `every`: the period, a duration or a number in the unit of ts; `origin`: the ts from which it counts. Each tick is an event of
+    every tag in `tags:`; with `classes: N` these are the keys 0 to N - 1 of the kind there. `start`: from this ts on no multiple is
+    left out; without it only the greatest one that all streams have passed comes.
+    """
+
+    every: Annotated[Whole | str, AfterValidator(_period)]
+    origin: Whole = 0
+    classes: Count | None = Field(default=None, ge=1, le=65536)
+    start: Whole | None = None
+
+
 class SourceConfig(Choice):
     """A source of events: exactly one of these. `memory` names data given from Python."""
 
@@ -170,4 +190,5 @@ class SourceConfig(Choice):
     log: LogSource | None = None
     spark: SparkSource | None = None
     custom: CustomSource | None = None
+    ticks: TicksSource | None = None
     memory: str | None = None

@@ -19,7 +19,7 @@ from collections.abc import Collection
 from typing import Any
 
 from dgs.errors import PlanFileError
-from dgs.job.schema import ColumnRef, StreamConfig, TagConfig
+from dgs.job.schema import ColumnRef, StreamConfig, TagConfig, TicksSource
 from dgs.model.program import Program
 from dgs.model.tag_sets import TagSet, union
 from dgs.model.tags import AnyKind, Kind, Tag
@@ -37,6 +37,11 @@ def declared_tags(config: StreamConfig, program: Program) -> TagSet:
     """
     if isinstance(config.tags, list):
         return union(_listed(item, config, program) for item in config.tags)
+    if isinstance(config.source.details, TicksSource) and config.source.details.classes is not None:
+        classes = range(config.source.details.classes)
+        return union(
+            _with_key(_declared(str(config.tags.parts[0]), config, program), n, config) for n in classes
+        )
     return _described(config.tags, config, program)
 
 

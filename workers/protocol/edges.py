@@ -28,6 +28,34 @@ class Peer:
     load: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Period:
+    """The times `origin + n * every` for all integers n, in units of ts.
+
+    >>> Period(10, 3).not_above(22), Period(10, 3).not_below(22)
+    (13, 23)
+    """
+
+    every: int
+    origin: int = 0
+
+    def not_above(self, ts: int) -> int:
+        """Return the greatest multiple that is at most `ts`."""
+        return ts - (ts - self.origin) % self.every
+
+    def not_below(self, ts: int) -> int:
+        """Return the least multiple that is at least `ts`."""
+        return ts + (self.origin - ts) % self.every
+
+
+@dataclass(frozen=True, slots=True)
+class TickReader:
+    """The host that reads the ticks of a run, and their period: it needs the frontiers of all hosts."""
+
+    host: int
+    period: Period
+
+
 class Edge:
     """The frames to one other host and from it. R1: each counts from 1 in every generation."""
 
@@ -71,8 +99,11 @@ class Edge:
 class Edges:
     """The edges of host `index` to the others; there are `hosts` in all. A host that holds more than `buffer_bytes` is full."""
 
-    def __init__(self, index: int, *, hosts: int, generation: int, buffer_bytes: int) -> None:
+    def __init__(
+        self, index: int, *, hosts: int, generation: int, buffer_bytes: int, ticks: TickReader | None = None
+    ) -> None:
         self._buffer_bytes = buffer_bytes
+        self._ticks = ticks
         self._to = {other: Edge(index, other, generation) for other in range(hosts) if other != index}
 
     def put(self, host: int, target: str, message: Message) -> None:
@@ -91,7 +122,7 @@ class Edges:
     def frames(self, me: Peer) -> Iterator[tuple[int, Frame]]:
         """Yield the frames to send to other hosts, with messages or only with news that they need of this host."""
         for other, edge in self._to.items():
-            if edge.outgoing or self._is_news(edge.told, me):
+            if edge.outgoing or self._is_news(edge.told, me) or self._brings_a_tick(other, edge.told, me):
                 yield other, edge.next_frame(me)
 
     def _is_news(self, told: Peer, me: Peer) -> bool:
@@ -105,6 +136,13 @@ class Edges:
             return True
         is_one_full = self._is_full(me) or any(self._is_full(edge.peer) for edge in self._to.values())
         return is_one_full and told.lowest_frontier != me.lowest_frontier
+
+    def _brings_a_tick(self, other: int, told: Peer, me: Peer) -> bool:
+        """Return whether a host reads ticks, and our frontier has passed a multiple of their period."""
+        if self._ticks is None or other != self._ticks.host:
+            return False
+        before, now = (self._ticks.period.not_above(peer.lowest_frontier.ts) for peer in (told, me))
+        return before < now
 
     def broken_invariants(self, home: Mapping[str, int]) -> Iterator[str]:
         """Yield a sentence for each invariant that does not hold."""

@@ -15,7 +15,7 @@ from dgs.model.events import EventBatch
 from dgs.model.order import END, OrderKey
 from dgs.model.outputs import OutputBatch
 from dgs.workers.protocol.bounds import BOUNDS, Bounds
-from dgs.workers.protocol.edges import Edges, Peer
+from dgs.workers.protocol.edges import Edges, Peer, TickReader
 from dgs.workers.protocol.inner import ForkingInner
 from dgs.workers.protocol.lanes import Lanes, Router
 from dgs.workers.protocol.messages import (
@@ -42,7 +42,7 @@ class Host:
     """The workers of one process. There are `hosts` processes in all.
 
     `home`: the host of every worker of the plan. `sources`: the local sources with their streams. `story`: takes notes of what
-    happens here (default: a story of this host alone).
+    happens here (default: a story of this host alone). `ticks`: the host that reads ticks, if there are any.
     """
 
     def __init__(
@@ -58,6 +58,7 @@ class Host:
         generation: int = 0,
         story: Story | None = None,
         bounds: Bounds = BOUNDS,
+        ticks: TickReader | None = None,
     ) -> None:
         self.index = index
         self.story = Story(index, lanes, generation=generation) if story is None else story
@@ -70,7 +71,7 @@ class Host:
         self._awake: dict[str, None] = {}
         self._behind: dict[str, None] = {}  # workers that go on at a later pump, one at each
         self._has_forked = False  # whether this pump has sent a part of a state to another host
-        self._edges = Edges(index, hosts=hosts, generation=generation, buffer_bytes=buffer_bytes)
+        self._edges = Edges(index, hosts=hosts, generation=generation, buffer_bytes=buffer_bytes, ticks=ticks)
         feeds = {source: self._fed_hosts(streams) for source, streams in sources.items()}
         self._gate = ReadGate(feeds, buffer_bytes)
         self._note_ends()
@@ -199,6 +200,11 @@ class Host:
     def lowest_frontier(self) -> OrderKey:
         """The lowest frontier of the local sources, END when all have ended."""
         return self._gate.lowest_frontier
+
+    def lowest_besides(self, source: str) -> OrderKey:
+        """Return the lowest frontier of all other sources, here and, by their latest news, on other hosts."""
+        here = (frontier for name, frontier in self.frontiers.items() if name != source)
+        return min((*here, *(peer.lowest_frontier for peer in self._edges.peers.values())), default=END)
 
     @property
     def starved_reads(self) -> int:

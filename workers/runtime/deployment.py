@@ -13,6 +13,7 @@ from dgs.model.order import OrderKey
 from dgs.model.outputs import OutputBatch
 from dgs.planner.placement import assign_hosts
 from dgs.planner.plan import Plan
+from dgs.workers.protocol.edges import TickReader
 from dgs.workers.protocol.host import Host
 from dgs.workers.protocol.lanes import Lanes, Router
 from dgs.workers.protocol.making import make_worker
@@ -20,6 +21,7 @@ from dgs.workers.recovery.checkpoint import BEGINNING, ResumePoint
 from dgs.workers.recovery.outbox import dealt_otherwise, dealt_outputs, owners
 from dgs.workers.recovery.positions import declared
 from dgs.workers.runtime.job import Job
+from dgs.workers.sources.ticks import period
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,22 @@ class Deployment:
                     host = self.home[node.id]
                     share[host] = share.get(host, 0.0) + max(self._rate(ImplTagSet.of({stream: mine})), 1e-9)
             readers[stream] = max(share, key=lambda host: (share[host], -host), default=self.root_host)
+        for config in (c for c in self.job.streams if c.source.kind == "ticks"):
+            readers[config.id] = self._busiest({s: host for s, host in readers.items() if s != config.id})
         return readers
+
+    def _busiest(self, readers: Mapping[str, int]) -> int:
+        """Return the host that reads the most events."""
+        read: dict[int, float] = {}
+        for stream, host in readers.items():
+            read[host] = read.get(host, 0.0) + sum(self.job.rates.get(stream, {}).values())
+        return max(read, key=lambda host: (read[host], -host), default=self.root_host)
+
+    @property
+    def _ticks(self) -> TickReader | None:
+        """The host that reads the ticks, None without ticks."""
+        config = next((c for c in self.job.streams if c.source.kind == "ticks"), None)
+        return None if config is None else TickReader(self.readers[config.id], period(config, self.job.unit))
 
     def local_streams(self, host: int) -> list[tuple[StreamConfig, tuple[str, ...]]]:
         """Return the streams that a host reads, with the implementation streams it keeps of each."""
@@ -133,6 +150,7 @@ class Deployment:
             sources={config.id: streams for config, streams in self.local_streams(index)},
             buffer_bytes=self.job.runtime.buffer_bytes,
             generation=self.point.generation,
+            ticks=self._ticks,
         )
         if self.point.epoch:
             for worker in host.workers.values():

@@ -101,9 +101,9 @@ class Engine:
         if self.began is None:
             self.began = process.now()
         busy = bool(self._inbox) or self.host.is_behind
-        self._sources.begin_step()
         while self._inbox:
             self.host.receive(self._inbox.popleft())
+        self._sources.begin_step(self.host.lowest_besides)
         name = None if self.host.is_behind else self.host.next_source(self._sources.is_ready)
         if name is not None and not self._sources.is_congested(name):
             batches, frontier = self._sources.read(name, self.host.frontiers[name])

@@ -5,16 +5,18 @@ After a resume, events that are already in the restored state are left out.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
 from dgs.model.events import EventBatch
-from dgs.model.order import BEGIN, END, OrderKey
+from dgs.model.order import BEGIN, END, MIN_TS, OrderKey
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.sources import EventSource, open_source
 from dgs.workers.sources.live.waiting import LiveTime, Stopwatch
+from dgs.workers.sources.ticks import Ticks
 
 
 class HostSources:
@@ -30,6 +32,7 @@ class HostSources:
         self._in_flight = in_flight
         self._credit_bytes = deployment.credit_bytes
         self._waits: list[float] = []
+        self._latest = MIN_TS
         self._sources: dict[str, EventSource] = {}
         self._fed: dict[str, tuple[int, ...]] = {}
         with ExitStack() as opened:
@@ -51,6 +54,7 @@ class HostSources:
                 streams=streams,
                 time=clock,
             )
+        self._ticks = [source for source in self._sources.values() if isinstance(source, Ticks)]
         self._heard = dict.fromkeys(self._sources, time.monotonic())
         if self._point.epoch:
             for name, source in self._sources.items():
@@ -63,15 +67,19 @@ class HostSources:
         base = self._point.positions.base(name)
         if BEGIN < base < END:
             source.skip_to(base)
+        if isinstance(source, Ticks):
+            source.owe(self._point.committed)
 
-    def begin_step(self) -> None:
-        """Forget the waiting times of the previous step."""
+    def begin_step(self, lowest_besides: Callable[[str], OrderKey]) -> None:
+        """Forget the waiting times of the previous step, and tell ticks how far the other sources have come."""
         self._waits = []
+        for ticks in self._ticks:
+            ticks.follow(lowest_besides(ticks.stream), self._latest)
 
     def is_ready(self, source: str) -> bool:
         """Return whether a source has something to read. If not, its waiting time is noted for `idle_seconds`."""
         wait = self._sources[source].wait
-        if wait > 0:
+        if 0 < wait < math.inf:
             self._waits.append(wait)
         return wait <= 0
 
@@ -90,6 +98,8 @@ class HostSources:
         if reading.batches or reading.frontier > known:
             self._heard[name] = time.monotonic()
         batches = list(reading.batches)
+        if self._ticks and not isinstance(self._sources[name], Ticks):
+            self._latest = max([self._latest, *(int(batch.ts[-1]) for batch in batches if len(batch))])
         if self._point.epoch:
             batches = [self._point.positions.above(batch, self._splits[name]) for batch in batches]
         return batches, reading.frontier

@@ -38,6 +38,9 @@ from dgs.semantics.comparison import compare
 from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.recovery.positions import Layer, Positions, declared
 
+OF_LETTER = -1
+"""The index of a dead letter: stamped outputs of another event may have the key of the event that was left out."""
+
 
 class OutputId(NamedTuple):
     """The id of an output without its tag, which follows from the event."""
@@ -48,7 +51,8 @@ class OutputId(NamedTuple):
     index: int  # type: ignore[assignment]  # not the method of tuple
 
     def __str__(self) -> str:
-        return f"output {self.index} of event {self.seq} of stream {self.rank} at {self.ts}"
+        what = "the dead letter" if self.index == OF_LETTER else f"output {self.index}"
+        return f"{what} of event {self.seq} of stream {self.rank} at {self.ts}"
 
 
 class Truth:
@@ -75,7 +79,10 @@ class Truth:
         """The tag and value of every output, by its id. The dead letter of a skipped event is its only output."""
         letters = {letter.identity: letter for letter in self._run.skipped}
         skipped = (
-            (OutputId(*key[:3], 0), (event.tag, without_worker(letters[event.stream, event.ts, key.seq])))
+            (
+                OutputId(*key[:3], OF_LETTER),
+                (event.tag, without_worker(letters[event.stream, event.ts, key.seq])),
+            )
             for key, event in self.events
             if (event.stream, event.ts, key.seq) in letters
         )
@@ -220,7 +227,8 @@ def output_rows(batch: OutputBatch) -> Iterator[tuple[OutputId, Tag, Any]]:
     """Yield the id, tag and value of every output of a batch."""
     columns = zip(batch.ts.tolist(), np.asarray(batch.seq).tolist(), batch.index.tolist(), strict=True)
     ids = (OutputId(ts, batch.rank, seq, index) for ts, seq, index in columns)
-    yield from zip(ids, batch.tag_list(), map(without_worker, batch.to_list()), strict=True)
+    for one, tag, value in zip(ids, batch.tag_list(), map(without_worker, batch.to_list()), strict=True):
+        yield one._replace(index=OF_LETTER) if isinstance(value, DeadLetter) else one, tag, value
 
 
 def without_worker(value: Any) -> Any:

@@ -206,10 +206,20 @@ def _changed_log(before: Description, now: Description) -> str | None:
     return None
 
 
+def _changed_ticks(before: Description, now: Description) -> str | None:
+    was, is_now = ((one["every"], one["origin"]) for one in (before, now))
+    return (
+        None
+        if was == is_now
+        else f"ticks came every {was[0]} from {was[1]}, and now every {is_now[0]} from {is_now[1]}"
+    )
+
+
 _CHECKS: Mapping[str, Callable[[Description, Description], str | None]] = {
     "generator": _changed_generator,
     "memory": _changed_memory,
     "log": _changed_log,
     "socket": _changed_log,
+    "ticks": _changed_ticks,
     "custom": lambda _before, _now: None,  # `Source.changed` compares
 }

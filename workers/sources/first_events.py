@@ -33,7 +33,8 @@ def cutoff(streams: Sequence[StreamConfig], context: SourceContext, count: int) 
     for stream in streams:
         _check_ended(stream, context)
     rows = min(BATCH_ROWS, count + 1)
-    sources = [open_source(s, context, rank=i, batch_rows=rows) for i, s in enumerate(streams)]
+    counted = [(rank, stream) for rank, stream in enumerate(streams) if stream.source.kind != "ticks"]
+    sources = [open_source(stream, context, rank=rank, batch_rows=rows) for rank, stream in counted]
     try:
         return _key_at(count, sources)
     finally:

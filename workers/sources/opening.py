@@ -27,6 +27,7 @@ from dgs.workers.sources.readers.custom_rows import CustomReader
 from dgs.workers.sources.rows import Arrivals
 from dgs.workers.sources.shaping.disorder import ordering
 from dgs.workers.sources.shaping.mapping import Mapping
+from dgs.workers.sources.ticks import open_ticks, sample
 from dgs.workers.storage.record_file import RecordReader
 
 ROWS_AT_ONCE = {
@@ -62,11 +63,13 @@ def open_source(
     `rank`: the position of the stream in plan.yaml. `until`: leave out events at or above this key, and end there. `streams`:
     the wanted implementation streams (others are read and left out), None for all. `batch_rows`: the number of rows to read at
     a time, None for the default of the kind of source. `time`: the clocks of live sources. Without them there are no paces and
-    heartbeats, and a log ends at its current end, for callers that only want the events.
+    heartbeats, a log ends at its current end, and there is only the last tick, for callers that only want the events.
 
     Raises MissingInputError, PlanFileError, ProgramImportError, ResourceError, UsageError at once. `read` raises errors in the
     rows.
     """
+    if config.source.kind == "ticks":
+        return open_ticks(config, context, rank=rank, follows=time is not None)
     order = ordering(_policy(config, context.unit), stream=config.id, rank=rank)
     batch_rows = batch_rows or rows_at_once_of(config, context.program)
     ahead = batch_rows if time is None else _rows_ahead(config, time, batch_rows)
@@ -217,6 +220,8 @@ def _arrivals(
     listen: bool = False,
 ) -> tuple[Mapping, Iterator[Arrivals], Origin]:
     mapping = Mapping(config, context.program, plan_unit=context.unit, skips=context.skips)
+    if config.source.kind == "ticks":
+        return mapping, iter([sample(config, context)]), Origin(lambda: {"kind": "ticks"})
     if config.source.kind in LOGGED:
         return mapping, *logged(config, mapping, context, batch_rows, follow=follow, listen=listen)
     if config.source.kind == "custom":

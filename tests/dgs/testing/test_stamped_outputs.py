@@ -8,50 +8,16 @@ import pytest
 
 import dgs
 from dgs.errors import ProgramError
-from dgs.model.dependence import ALWAYS, Dependence
 from dgs.model.events import EventBatch
 from dgs.model.outputs import OutputBatch, Stamped, Stamps
 from dgs.model.program import Program
-from dgs.model.tags import Tag, kind
+from dgs.model.tags import Tag
 from dgs.semantics import sequential
 from dgs.testing import run_plans, simulate
+from tests.programs import BLOCK as T
+from tests.programs import NOTE, TICK, Blocks
 
-ITEM, TICK = kind("item"), kind("tick")
-T = 10
 LAST = 1000
-
-
-class Blocks(Program):
-    """Sums by blocks of ten units of time, and their squares. A tick closes all blocks that end at or before it, also empty ones."""
-
-    depends = Dependence((TICK, TICK, ALWAYS), (TICK, ITEM, ALWAYS))
-    accumulates = (ITEM,)
-    stamps = (TICK,)
-
-    def init(self) -> dict[str, Any]:
-        return {"sums": {}, "next": 0}
-
-    def identity(self) -> dict[str, Any]:
-        return {"sums": {}, "next": -1}
-
-    def join(self, left: Any, right: Any) -> Any:
-        sums = {b: left["sums"].get(b, 0) + right["sums"].get(b, 0) for b in left["sums"] | right["sums"]}
-        return {"sums": sums, "next": max(left["next"], right["next"])}
-
-    def update(self, state: Any, event: Any, emit: Any) -> Any:
-        if event.tag.kind == ITEM:
-            block = event.ts // T
-            state["sums"][block] = state["sums"].get(block, 0) + event.payload
-            return state
-        last = max(state["sums"], default=-1)
-        while (state["next"] + 1) * T <= event.ts and state["next"] <= last:
-            block = state["next"]
-            total = state["sums"].get(block, 0)
-            emit(Stamped((block + 1) * T, block, [block, total]))
-            emit(Stamped((block + 1) * T, block, [block, total * total]))
-            state["next"] += 1
-            state["sums"] = {b: s for b, s in state["sums"].items() if b >= last or b > block}
-        return state
 
 
 class ColumnBlocks(Blocks):
@@ -66,7 +32,7 @@ class ColumnBlocks(Blocks):
         return state
 
 
-ITEMS = [("item", 1, 3), ("item", 9, 4), ("item", 12, 5), ("item", 47, 6), ("item", 48, 7), ("item", 71, 8)]
+ITEMS = [("note", 1, 3), ("note", 9, 4), ("note", 12, 5), ("note", 47, 6), ("note", 48, 7), ("note", 71, 8)]
 EVERY, SOME, ONE = (*range(T, 90, T), LAST), (20, 50, LAST), (LAST,)
 
 
@@ -78,7 +44,7 @@ def sequential_outputs(ticks: tuple[int, ...]) -> list[sequential.Output]:
     numbers = [ts // T - 1 for ts in ticks]
     tick = EventBatch.of("ticks", rank=0, tags=[TICK()], ts=ticks, seq=numbers)
     rows = [row[1] for row in ITEMS], [row[2] for row in ITEMS]
-    item = EventBatch.of("items", rank=1, tags=[ITEM()], ts=rows[0], payload=rows[1])
+    item = EventBatch.of("items", rank=1, tags=[NOTE()], ts=rows[0], payload=rows[1])
     return sequential.run(Blocks(), [[tick], [item]]).outputs
 
 
@@ -127,6 +93,6 @@ def test_a_split_stream_has_no_stamps(tmp_path: Any) -> None:
         "version: 1\nname: p\nprogram: {ref: 'p.py:Blocks'}\nstreams:\n"
         "  - {id: ticks, split: 2, tags: [tick], source: {jsonl: {path: ticks.jsonl}}}\n"
     )
-    (tmp_path / "p.py").write_text("from tests.dgs.testing.test_stamped_outputs import Blocks\n")
+    (tmp_path / "p.py").write_text("from tests.programs import Blocks\n")
     with pytest.raises(ProgramError, match="stamps outputs of stream 'ticks'"):
         dgs.run(plan)
