@@ -31,6 +31,7 @@ from dgs.model.program import OwnOutput, OwnState, Program
 if TYPE_CHECKING:
     from dgs.api.known_runs import KnownRun
     from dgs.api.preparing import Launch, Options, Request
+    from dgs.flow import Flow
     from dgs.job.settings import Given
     from dgs.planner.plan import Plan
 
@@ -39,7 +40,7 @@ __all__ = ["Run", "replan", "resume", "run", "stop"]
 
 @folded
 def run(
-    job: str | os.PathLike[str] | Program[OwnState, OwnOutput] | type[Program[OwnState, OwnOutput]],
+    job: str | os.PathLike[str] | Program[OwnState, OwnOutput] | type[Program[OwnState, OwnOutput]] | Flow,
     *,
     streams: Mapping[str, Iterable[Any]] | None = None,
     runtime: str | Mapping[str, Any] | None = None,
@@ -54,9 +55,10 @@ def run(
     fresh: bool = False,
     accept_code_change: bool = False,
 ) -> Run[OwnState, OwnOutput]:
-    """Run a plan file, or a program over streams from Python; return its outputs, report, plan and final state.
+    """Run a plan file, or a program or a flow over streams from Python; return its outputs, report, plan and final state.
 
     `streams`: items by stream: `(tag, ts, payload)`, Event, Heartbeat or EventBatch; the order of the streams breaks ties.
+    For a flow: the elements of each stream, `(ts, value)`.
     With a plan file, the data of its `memory` sources. `runtime`, `optimizer`: a name, or a section of the plan file.
     `plan`: a plan to use instead of making one. `settings`: other values by path, such as {"runtime.linger": "10ms"}.
     `max_events`: take only the first events, in the total order. `verify`: compare with the sequential program
@@ -161,7 +163,7 @@ def replan(
 
 
 def _requested(
-    job: str | os.PathLike[str] | Program | type[Program],
+    job: str | os.PathLike[str] | Program | type[Program] | Flow,
     streams: Mapping[str, Iterable[Any]] | None,
     given: Mapping[str, Given],
 ) -> Request:
@@ -171,6 +173,10 @@ def _requested(
         return preparing.from_file(job, given, memory=streams)
     if streams is None:
         raise UsageError(message="dgs.run(program) needs streams={...}")
+    if not isinstance(job, (Program, type)):
+        job.check_streams(streams)
+        made = job.compiled()
+        return preparing.from_program(made.program, made.streams(streams), given)
     return preparing.from_program(_instance(job), streams, given)
 
 

@@ -13,7 +13,7 @@ A tick at time t closes every block that ends by then. Which ticks come changes 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,13 +22,18 @@ from dgs.flow.clock import Every, On
 from dgs.flow.closing import Closer, closer_of
 from dgs.flow.flow_checks import Checked
 from dgs.flow.flow_graph import Graph, Node
-from dgs.flow.flow_program import TICK, FlowProgram, Shape
+from dgs.flow.flow_program import FINAL, TICK, FlowProgram, Shape
 from dgs.flow.mistakes import FlowError, Mistake
 from dgs.flow.panes import CountWindow
 from dgs.flow.templates import KeyedOrdered, KeyedUnordered, fold_template, overrides
 from dgs.flow.wiring import Wiring
 from dgs.model.program import Program
 from dgs.model.tags import Tag, kind
+
+Inputs = Mapping[str, Iterable[tuple[int, Any]]]
+
+TICKS = "ticks"
+"""The name of the stream of ticks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,17 @@ class Compiled:
         if stream == self.markers:
             return [(TICK(), value)]
         return [(kind("item")(), value)] if self.reads is None else self.reads(stream, ts, value)
+
+    def streams(
+        self, inputs: Inputs, ticks: Sequence[int] = (FINAL,)
+    ) -> dict[str, list[tuple[Tag, int, Any]]]:
+        """Return the streams of the program, (tag, ts, payload), for elements (ts, value); the ticks come first, if it needs any."""
+        found = {TICKS: [(TICK(), ts, None) for ts in ticks]} if self.ticks else {}
+        for name, elements in inputs.items():
+            found[name] = [
+                (tag, ts, it) for ts, value in elements for tag, it in self.events(name, ts, value)
+            ]
+        return found
 
 
 def compiled(checked: Checked, classes: int) -> Compiled:

@@ -107,6 +107,11 @@ class Flow:
         """Return the outputs for given streams, each a list of (ts, value) in order of ts, by the definition of each step."""
         from dgs.flow.denotation import Denotation
 
+        self.check_streams(inputs)
+        return Denotation(self.graph, self.checked.types, inputs).outputs()
+
+    def check_streams(self, inputs: Mapping[str, Any]) -> None:
+        """Check that there is a stream for every parameter and none more. Raises FlowError."""
         if missing := [name for name in self.streams if name not in inputs]:
             raise self._wrong(
                 "F12", f"parameter {missing[0]!r} has no stream", f"streams {', '.join(inputs)}"
@@ -115,7 +120,6 @@ class Flow:
             raise self._wrong(
                 "F12", f"stream {unknown[0]!r} is no parameter", f"parameters {', '.join(self.streams)}"
             )
-        return Denotation(self.graph, self.checked.types, inputs).outputs()
 
     def compiled(self, *, classes: int = 64) -> Compiled:
         """Return what the flow compiles to: a DGS program, and how elements become its events. Raises FlowError."""

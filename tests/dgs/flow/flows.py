@@ -128,25 +128,17 @@ class Case:
 
     def streams(self, ticks=None):
         """Return the streams of the compiled program: (tag, ts, payload)."""
-        return streams_of(self.made, self.inputs, self.ticks if ticks is None else ticks)
+        return self.made.streams(self.inputs, self.ticks if ticks is None else ticks)
 
     def run(self, ticks=None):
         """Run the compiled program sequentially; return its outputs with their ids."""
         return run(self.made, self.inputs, self.ticks if ticks is None else ticks)
 
 
-def streams_of(made, inputs, ticks):
-    """Return the streams of a compiled flow: (tag, ts, payload)."""
-    found = {"ticks": [(TICK(), ts, None) for ts in ticks]} if made.ticks else {}
-    for name, elements in inputs.items():
-        found[name] = [(tag, ts, it) for ts, value in elements for tag, it in made.events(name, ts, value)]
-    return found
-
-
 def run(made, inputs, ticks):
     """Run a compiled flow sequentially; return its outputs with their ids."""
     streams = []
-    for rank, (name, rows) in enumerate(streams_of(made, inputs, ticks).items()):
+    for rank, (name, rows) in enumerate(made.streams(inputs, ticks).items()):
         tags = list(dict.fromkeys(tag for tag, _, _ in rows)) or [TICK()]
         codes, times = [tags.index(tag) for tag, _, _ in rows], [ts for _, ts, _ in rows]
         payload = [it for _, _, it in rows]
