@@ -75,7 +75,7 @@ def identity_of(program: Program, streams: Sequence[str]) -> ProgramIdentity:
         parts[f"fork {fork.name!r}"] = f"{fork.parent} to {fork.left} and {fork.right}"
     parts |= {f"kind {name!r}": _domain(kind) for name, kind in program.all_kinds().items()}
     parts["accumulating kinds"] = ", ".join(sorted(map(str, program.accumulates))) or "none"
-    parts |= _dependence(program)
+    parts |= _dependence(program) | dict(program.identity_parts())
     return ProgramIdentity(
         program.name, program.version, {name: _short(text) for name, text in parts.items()}
     )

@@ -21,7 +21,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import FunctionType, GenericAlias
@@ -72,6 +72,9 @@ class EmitBatch(Protocol):
 Depends = Dependence | TagPredicate | Callable[[Any, Tag, Tag], bool]
 """A dependence relation, or a function or method of two tags."""
 
+RowFront = Callable[[str, int, Any], list[tuple[Tag, Any]]]
+"""A function of the stream, the ts and the payload of a row: the tags and payloads of its events."""
+
 Update = Callable[[State, Any, Emit], State]
 UpdateBatch = Callable[[State, EventBatch, EmitBatch], State]
 UpdateWindows = Callable[[EventBatch, Int64s], Column]
@@ -121,6 +124,7 @@ class Program(Typed[OwnState, OwnOutput]):
     may be of any kind. Events of a kind that the program does not name are refused; a program that names none may not look at tags.
     `accumulates`: kinds for which `update(s, e) == join(s, update(identity(), e))`, with the same outputs for every s.
     `stamps`: kinds whose events emit `Stamped` values, of `dgs.model.outputs`; no stream with such a kind is split.
+    `front`: makes the events of each row where it is read; `tags:` and kinds of rows then do not count. Flows have it.
     `states` and `fork_joins`: several state types and their forks and joins; the first type is the initial one.
     `version`: part of the program's identity; raise it when old states no longer fit, and give `migrate`.
 
@@ -132,6 +136,7 @@ class Program(Typed[OwnState, OwnOutput]):
     kinds: ClassVar[tuple[Kind, ...]] = ()
     accumulates: ClassVar[tuple[Kind | str, ...]] = ()
     stamps: ClassVar[tuple[Kind | str, ...]] = ()
+    front: RowFront | None = None
     version: ClassVar[int] = 1
 
     def init(self) -> OwnState:
@@ -173,6 +178,10 @@ class Program(Typed[OwnState, OwnOutput]):
         A run that resumes from a checkpoint calls it if only `version` differs, and then continues on the same streams.
         """
         raise NotImplementedError
+
+    def identity_parts(self) -> Mapping[str, str]:
+        """Return more parts of the program's identity, as text by name: a checkpoint in which one differs is refused. None by default."""
+        return {}
 
     def states(self) -> tuple[StateType, ...]:
         """Return the state types, the initial one first. Override it for several state types."""

@@ -9,13 +9,17 @@ from typing import Any
 
 from dgs.errors import PlanFileError
 from dgs.job.schema import GeneratorSource, SortWithin, StreamConfig
+from dgs.job.stream_tags import some_tag
 from dgs.job.units import NANOSECONDS, TimeUnit
+from dgs.model.events import EventBatch
 from dgs.model.order import OrderKey
 from dgs.model.program import Program
+from dgs.model.tags import kind
 from dgs.workers.sources.context import SourceContext
 from dgs.workers.sources.contract import EventSource
 from dgs.workers.sources.custom_source import connected
 from dgs.workers.sources.description import Origin
+from dgs.workers.sources.fronted import Front, FrontedSource
 from dgs.workers.sources.live.decisions import Decisions, Followed, Replayed
 from dgs.workers.sources.live.heartbeats import Heartbeats, Wall, delay_in
 from dgs.workers.sources.live.logged import LOGGED, heartbeats_path, logged
@@ -48,6 +52,16 @@ VECTORISED_ROWS = 1_048_576
 """Rows to read at a time from memory for programs with an `update_batch`."""
 
 
+ROW = "row"
+"""The kind of a row whose events a front makes."""
+
+
+class _Rows(Program):
+    """Stands for the program where rows have no tags yet."""
+
+    kinds = (kind(ROW),)
+
+
 def open_source(
     config: StreamConfig,
     context: SourceContext,
@@ -75,18 +89,31 @@ def open_source(
     ahead = batch_rows if time is None else _rows_ahead(config, time, batch_rows)
     follow = time is not None
     listen = follow and (streams is None or config.impl_streams[0] in streams)
+    front = front_of(config, context)
     _, arrivals, origin = _arrivals(config, context, ahead, follow=follow, listen=listen)
     arrivals, origin = _live(arrivals, origin, config, context, time, batch_rows=batch_rows, streams=streams)
-    return PipelineSource(
+    source = PipelineSource(
         arrivals,
         order,
         stream=config.id,
-        impl_streams=config.impl_streams,
+        impl_streams=(config.id,) if front else config.impl_streams,
         batch_rows=batch_rows,
-        until=until,
-        wanted=streams,
+        until=None if front else until,
+        wanted=None if front else streams,
         origin=origin,
     )
+    if front is None:
+        return source
+    return FrontedSource(source, front, impl_streams=config.impl_streams, wanted=streams, until=until)
+
+
+def front_of(config: StreamConfig, context: SourceContext) -> Front | None:
+    """Return the front of a stream, None if its rows are its events."""
+    program = context.program
+    if program.front is None:
+        return None
+    unread = some_tag(config, program)
+    return Front(config.id, program.front, program=program.name, unread=unread, skips=context.skips)
 
 
 def rows_at_once_of(config: StreamConfig, program: Program) -> int:
@@ -201,6 +228,8 @@ def open_arrivals(
     """
     mapping, found, origin = _arrivals(config, context, batch_rows)
     found, origin = _live(found, origin, config, context, None, batch_rows=batch_rows)
+    if config.source.kind != "ticks" and (front := front_of(config, context)) is not None:
+        found = (_fronted(part, front) for part in found)
 
     def arrivals() -> Generator[Arrivals]:
         try:
@@ -211,6 +240,16 @@ def open_arrivals(
     return mapping, arrivals()
 
 
+def _fronted(part: Arrivals, front: Front) -> Arrivals:
+    """Return the events that a front makes of arrivals, in their order."""
+    if not len(part) or part.is_unreadable:
+        return part
+    made = front(
+        EventBatch.of("", rank=0, tags=part.tags, ts=part.ts, codes=part.codes, payload=part.payload)
+    )
+    return Arrivals(part.first, made.ts, made.tags, made.codes, made.payload)
+
+
 def _arrivals(
     config: StreamConfig,
     context: SourceContext,
@@ -219,7 +258,11 @@ def _arrivals(
     follow: bool = False,
     listen: bool = False,
 ) -> tuple[Mapping, Iterator[Arrivals], Origin]:
-    mapping = Mapping(config, context.program, plan_unit=context.unit, skips=context.skips)
+    if context.program.front is not None and config.source.kind != "ticks":  # its front gives the tags
+        row = config.model_copy(update={"tags": [ROW]})
+        mapping = Mapping(row, _Rows(), plan_unit=context.unit, skips=context.skips)
+    else:
+        mapping = Mapping(config, context.program, plan_unit=context.unit, skips=context.skips)
     if config.source.kind == "ticks":
         return mapping, iter([sample(config, context)]), Origin(lambda: {"kind": "ticks"})
     if config.source.kind in LOGGED:

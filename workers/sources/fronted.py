@@ -1,0 +1,164 @@
+"""The front of a stream: what the steps of a flow make of each row where it is read, before its events are dealt and sent.
+
+A front makes any number of events of a row, with tags and payloads of their own and the row's time. Events are numbered by their row
+and their place among its events (`number_of`), so that positions, splits and ids of outputs need to know nothing of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from dgs.errors import InternalError, ProgramError, UserCodeError
+from dgs.model import columns
+from dgs.model.events import EventBatch
+from dgs.model.order import END, OrderKey
+from dgs.model.program import RowFront
+from dgs.model.tags import Tag
+from dgs.model.user_code import calling
+from dgs.semantics.skipped_events import UnreadableRow
+from dgs.workers.recovery.dealing import BLOCK, dealt
+from dgs.workers.sources.contract import Reading
+from dgs.workers.sources.pipeline import PipelineSource
+
+ROWS_APART = BLOCK * 1031
+"""The numbers from one row to the next: more than 2^20, so that a row may have that many events. 1031 is prime: rows are dealt to any
+number of splits in turn."""
+
+MOST = 2**20
+"""The most events of a row."""
+
+
+def number_of(row: int, place: int) -> int:
+    """Return the number of an event of a row in its stream.
+
+    >>> [number_of(row, 0) // BLOCK % 4 for row in range(5)]              # the splits of five rows
+    [0, 3, 2, 1, 0]
+    """
+    return row * ROWS_APART + place
+
+
+class Front:
+    """Makes events of the rows of one stream with `makes`. `unread`: the tag of rows that cannot be read, with `skips`."""
+
+    def __init__(self, stream: str, makes: RowFront, *, program: str, unread: Tag, skips: bool) -> None:
+        self._stream, self._makes, self._program = stream, makes, program
+        self._unread, self._skips = unread, skips
+
+    def __call__(self, piece: EventBatch) -> EventBatch:
+        """Return the events of a piece. Raises UserCodeError, and ProgramError for a row with too many events."""
+        rows: list[int] = []
+        places: list[int] = []
+        codes: list[int] = []
+        known: dict[Tag, int] = {}
+        payloads: list[Any] = []
+        values = [None] * len(piece) if piece.payload is None else columns.to_list(piece.payload)
+        for at, (ts, value) in enumerate(zip(piece.ts.tolist(), values, strict=True)):
+            made = self._made(ts, value)
+            if len(made) > MOST:
+                problem = f"row {int(piece.seq[at])} of stream {self._stream!r} becomes {len(made):,} events, and {MOST:,} are possible"
+                raise ProgramError(program=self._program, problem=problem)
+            for place, (tag, payload) in enumerate(made):
+                rows.append(at)
+                places.append(place)
+                codes.append(known.setdefault(tag, len(known)))
+                payloads.append(payload)
+        of = np.array(rows, dtype=np.intp)
+        seq = number_of(np.asarray(piece.seq, dtype=np.int64)[of], np.array(places, dtype=np.int64))  # type: ignore[arg-type]  # arrays
+        return EventBatch.of(
+            piece.stream,
+            rank=piece.rank,
+            tags=tuple(known) or (self._unread,),
+            ts=piece.ts[of],
+            seq=seq,
+            codes=codes,
+            payload=payloads,
+        )
+
+    def _made(self, ts: int, value: Any) -> list[tuple[Tag, Any]]:
+        if type(value) is UnreadableRow:
+            return [(self._unread, value)]
+        try:
+            with calling("front", program=self._program, where=lambda: f"stream {self._stream!r} at {ts}"):
+                return self._makes(self._stream, ts, value)
+        except UserCodeError as error:
+            if not self._skips:
+                raise
+            return [(self._unread, UnreadableRow(value, "", None, f"the front raised {error.error}"))]
+
+
+class FrontedSource:
+    """An EventSource that gives the rows of another one, which is not split, to a front, and deals the events to splits."""
+
+    def __init__(
+        self,
+        source: PipelineSource,
+        front: Front,
+        *,
+        impl_streams: tuple[str, ...],
+        wanted: Collection[str] | None,
+        until: OrderKey | None,
+    ) -> None:
+        self.stream = source.stream
+        self._source, self._front = source, front
+        self._impl_streams, self._wanted, self._until = impl_streams, wanted, until
+        self._ended = False
+
+    @property
+    def drops(self) -> int:
+        """The number of rows that were left out."""
+        return self._source.drops
+
+    @property
+    def wait(self) -> float:
+        """Seconds until there may be rows."""
+        return 0.0 if self._ended else self._source.wait
+
+    @property
+    def description(self) -> Mapping[str, Any]:
+        """The description of the rows, with the end as a number of an event."""
+        about = self._source.description
+        return {**about, "end": None if about["end"] is None else _of_event(about["end"])}
+
+    def resume(self, before: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint. Raises SourceChangedError."""
+        end = before["end"]
+        self._source.resume({**before, "end": None if end is None else _of_row(end)})
+
+    def skip_to(self, base: OrderKey) -> None:
+        """Note that events below `base` are not needed. A row of which some are comes again."""
+        self._source.skip_to(_of_row(base))
+
+    def read(self) -> Reading:
+        """Read on, and give the rows to the front. Raises UserCodeError."""
+        if self._ended:
+            raise InternalError(problem=f"source {self.stream!r} was read after its end")
+        reading = self._source.read()
+        frontier = _of_event(reading.frontier)
+        if self._until is not None and frontier >= self._until:
+            frontier = END
+        self._ended = frontier == END
+        if self._ended:
+            self._source.close()
+        return Reading(tuple(self._pieces(reading.batches)), frontier)
+
+    def _pieces(self, batches: tuple[EventBatch, ...]) -> Iterator[EventBatch]:
+        for batch in map(self._front, batches):
+            cut = batch if self._until is None else batch.cut(0, batch.position_of(self._until))
+            if len(cut):
+                yield from dealt(cut, self._impl_streams, self._wanted)
+
+    def close(self) -> None:
+        """Close the reader."""
+        self._source.close()
+
+
+def _of_event(key: OrderKey) -> OrderKey:
+    """Return the key of the first event of a row, for the key of the row."""
+    return key if key >= END else key._replace(seq=number_of(key.seq, 0))
+
+
+def _of_row(key: OrderKey) -> OrderKey:
+    return key if key >= END else key._replace(seq=key.seq // ROWS_APART)
