@@ -12,16 +12,21 @@ HOST = "HostActor"
 
 def family(root: int) -> dict[int, str]:
     """Return the commands of a process and all its descendants, by process id."""
+    return {process.pid: _command(process) for process in _family(root)}
+
+
+def _family(root: int) -> list[psutil.Process]:
     try:
         top = psutil.Process(root)
-        return {process.pid: _command(process) for process in (top, *top.children(recursive=True))}
+        return [top, *top.children(recursive=True)]
     except psutil.NoSuchProcess:
-        return {}
+        return []
 
 
 def hosts_of(driver: int, count: int) -> list[int]:
-    """Return the processes of a driver's working hosts: the oldest ones, because idle hosts are started later."""
-    return sorted(process for process, name in family(driver).items() if HOST in name)[:count]
+    """Return the processes of a driver's working hosts: those that have computed longest, because one in reserve is idle."""
+    hosts = [process for process in _family(driver) if HOST in _command(process)]
+    return [process.pid for process in sorted(hosts, key=_computed, reverse=True)[:count]]
 
 
 def is_any_alive(processes: Collection[int]) -> bool:
@@ -35,6 +40,14 @@ def _command(process: psutil.Process) -> str:
         return " ".join(process.cmdline())
     except psutil.NoSuchProcess:
         return ""
+
+
+def _computed(process: psutil.Process) -> float:
+    """Return the seconds of CPU that a process has used; 0 if it has ended."""
+    try:
+        return sum(process.cpu_times()[:2])
+    except psutil.NoSuchProcess:
+        return 0.0
 
 
 def _is_alive(process: int) -> bool:

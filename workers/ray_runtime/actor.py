@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -39,6 +40,9 @@ IDLE_SECONDS = 0.5
 
 STANDING_SECONDS = 2.0
 """The time for a host to say what it waits for. If it does not answer, it is at work."""
+
+RELEASE_SECONDS = 0.5
+"""The time for the loop to finish its step when a generation is lost. A host that takes longer is killed."""
 
 ENDING_SECONDS = 5.0
 """The time for the loop to finish its step when a host is closed. If that takes longer, the driver kills the host."""
@@ -85,13 +89,17 @@ class HostActor:
         keep_freed_memory()
         self._lock = threading.Lock()
         self._polled = threading.Event()
+        self._ended = threading.Event()
+        self._ended.set()
+        self._clear()
+
+    def _clear(self) -> None:
+        """Have no part of any generation."""
         self._ready: list[tuple[int, bytes]] = []
         self._reports: list[HostReport | RootReport] = []
         self._wanted: list[bool] = []  # snapshots that the driver asked for; True: save the state in any case
         self._stopping = False
         self._asking: SimpleQueue[Standing] | None = None
-        self._ended = threading.Event()
-        self._ended.set()
         self._transport: Transport | None = None
         self._engine: Engine | None = None
 
@@ -153,9 +161,15 @@ class HostActor:
             transport.deliver(*letter)
 
     @ray.method(concurrency_group="loop")
-    def run(self) -> Any:
-        """Work until the root is done, and return its final state, encoded; or until `stop`, and return None."""
-        self._ended.clear()
+    def run(self, generation: int) -> Any:
+        """Work until the root is done, and return its final state, encoded; or until `stop`, and return None.
+
+        Ray may deliver this call after the generation has ended. Then it does nothing.
+        """
+        with self._lock:
+            if self._engine is None or self._point.generation != generation:
+                return None
+            self._ended.clear()
         try:
             return self._guarded(self._run)
         finally:
@@ -256,6 +270,18 @@ class HostActor:
         finally:
             if self._transport is not None and has_ended:  # the sockets belong to the loop while it runs
                 self._transport.close()
+
+    @ray.method(concurrency_group="control")
+    def release(self) -> bool:
+        """Give up the generation, and be as new for another one. Return False if that is impossible: its loop does not end."""
+        self._end_loop()
+        self._ended.wait(RELEASE_SECONDS)
+        with self._lock:  # a loop that begins only now waits here, and then finds no engine
+            if not self._ended.is_set() or self._guarded(lambda: self._close(complete=False)) is not None:
+                return False
+            self._clear()
+        gc.collect()  # states and events are in cycles
+        return True
 
     def _running(self) -> Engine:
         return _opened(self._engine)

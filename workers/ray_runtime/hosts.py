@@ -2,8 +2,9 @@
 
 After a host dies, Ray answers the next call with an error, within milliseconds. A host that hangs, or whose machine is cut off,
 does not answer in time. A call may take long for a good reason, such as opening a large source; then `alive`, which any host
-answers at once, tells a slow host from a lost one. No host outlives its generation (R10): `end` kills them all, and
-`wait_until_gone` waits until their files are unlocked, before the next generation opens anything.
+answers at once, tells a slow host from a lost one. No host outlives its generation (R10): `end` kills all that do not
+give up everything they have in it, and `wait_until_gone` waits until their files are unlocked, before the next generation opens
+anything.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from dgs.errors import ChannelUnavailableError, DgsError, InternalError, NoPlaceError, WorkerLostError
@@ -42,7 +44,18 @@ GONE_SECONDS = 60.0
 DEATH_SECONDS = 0.2
 """The time for Ray to notice a death. It is then asked whether a host that cannot be reached has died."""
 
+RELEASED_SECONDS = 1.0
+"""The time for hosts to give up a lost generation. Starting a new process takes longer than that."""
+
 LOOK_SECONDS = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A host that has no part in any generation. `node`: the id of its machine, empty if Ray does not know it."""
+
+    actor: Any
+    node: str = ""
 
 
 class RayHosts:
@@ -51,7 +64,7 @@ class RayHosts:
     def __init__(self, ray: Any, actors: Sequence[Any]) -> None:
         self._ray = ray
         self.actors = tuple(actors)
-        self._processes: list[int] = []
+        self._processes: dict[int, int] = {}  # those on this machine, by host
         self._nodes: dict[int, Node] = {}  # that hosts are on
 
     def start(self) -> bool:
@@ -60,7 +73,7 @@ class RayHosts:
         known = {node["NodeID"]: node for node in self._ray.nodes()}
         self._nodes = {host: known[node] for host, (node, _) in enumerate(places) if node in known}
         here = self._ray.get_runtime_context().get_node_id()
-        self._processes = [process for node, process in places if node == here]
+        self._processes = {host: process for host, (node, process) in enumerate(places) if node == here}
         return len({node for node, _ in places}) == 1
 
     def ask(self, call: Callable[[Any], Any], *, is_long: bool = False) -> list[Any]:
@@ -154,11 +167,29 @@ class RayHosts:
                 raise _silent(references[late[0]], CLOSE_SECONDS)
             self._raise_first([self._got(reference, references[reference]) for reference in done])
 
-    def end(self) -> tuple[int, ...]:
-        """Kill all hosts. Return the processes on this machine, for `wait_until_gone` before their files are touched."""
-        for actor in self.actors:
-            self._ray.kill(actor, no_restart=True)
-        return tuple(self._processes)
+    def released(self) -> list[Released]:
+        """Return the hosts that have given up the generation, and may take part in the next one."""
+        references = {actor.release.remote(): index for index, actor in enumerate(self.actors)}
+        done, _ = self._ray.wait(list(references), num_returns=len(references), timeout=RELEASED_SECONDS)
+        found = []
+        for index in (references[reference] for reference in done if self._is_true(reference)):
+            node = self._nodes[index]["NodeID"] if index in self._nodes else ""
+            found.append(Released(self.actors[index], node))
+        return found
+
+    def _is_true(self, reference: Any) -> bool:
+        try:
+            return bool(self._ray.get(reference))
+        except self._ray.exceptions.RayError:  # the host is gone, or its sinks or sources cannot be closed
+            return False
+
+    def end(self, released: Iterable[Released] = ()) -> tuple[int, ...]:
+        """Kill all hosts but released ones. Return their processes here, for `wait_until_gone` before their files are touched."""
+        stay = {id(one.actor) for one in released}
+        killed = [index for index, actor in enumerate(self.actors) if id(actor) not in stay]
+        for index in killed:
+            self._ray.kill(self.actors[index], no_restart=True)
+        return tuple(self._processes[index] for index in killed if index in self._processes)
 
 
 def wait_until_gone(processes: Iterable[int]) -> None:

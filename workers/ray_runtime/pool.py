@@ -1,8 +1,8 @@
-"""The pool of hosts of a run: idle hosts are started in advance, so that the run resumes quickly after a loss.
+"""The pool of hosts of a run: the hosts without work, so that a run resumes quickly after a loss.
 
-Most of the time between a kill and the next commit goes into starting Python and importing modules, about a second of work for
-each host. So a checkpointed run on its own cluster keeps as many idle hosts as it has busy ones. After a loss the idle hosts take
-over, and new idle ones are started once the next generation is at work.
+Starting Python and importing modules takes about a second of work for each host, which is most of the time between a kill and the
+next commit. So hosts that survive a generation take part in the next one. A checkpointed run on its own cluster also keeps one host
+in reserve, which takes the place of a lost one. Another one is started once the next generation has committed something.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from dgs.workers.ray_runtime.hosts import wait_until_gone
+from dgs.workers.ray_runtime.hosts import Released, wait_until_gone
 from dgs.workers.runtime.job import Job
 
 KNOWN_SECONDS = 0.1
@@ -20,7 +20,7 @@ KNOWN_SECONDS = 0.1
 
 
 class HostPool:
-    """Makes actors of `ray_runtime.actor.HostActor`. Idle ones reserve no Ray CPU; each costs its memory and 1 s of start-up."""
+    """Makes actors of `ray_runtime.actor.HostActor`. One in reserve takes no CPU of Ray's, but memory and 1 s of start-up."""
 
     def __init__(self, ray: Any, job: Job) -> None:
         from dgs.workers.ray_runtime.actor import HostActor
@@ -29,24 +29,32 @@ class HostPool:
         self._ray = ray
         self._make = ray.remote(max_restarts=0, max_task_retries=0, concurrency_groups=threads)(HostActor)
         self._keeps = job.checkpoint is not None and job.runtime.address == "local"
-        self._idle: list[Any] = []
-        self.places: list[str] = []  # the nodes for the next new hosts while another one is cut off
+        self._idle: list[Released] = []
+        self.places: list[
+            str
+        ] = []  # the nodes for the next hosts, one for each CPU, while another node is cut off
         self._leaving: list[int] = []
         self._tokens: set[bytes] = set()
 
     def take(self, count: int) -> list[Any]:
         """Return `count` hosts: idle ones that are alive, and new ones for the rest."""
         waiting, self._idle = self._idle[:count], self._idle[count:]
-        alive = [actor for actor in waiting if self._is_alive(actor)]
-        return alive + [self._new(index) for index in range(count - len(alive))]
+        alive = [one for one in waiting if self._is_alive(one.actor)]
+        free = list(self.places)
+        for one in alive:
+            if one.node in free:
+                free.remove(one.node)
+        new = count - len(alive)
+        places = [*free[:new], *[""] * (new - len(free))]
+        return [one.actor for one in alive] + [self._new(place) for place in places]
 
-    def _new(self, index: int) -> Any:
-        """Start a host: where Ray has a CPU for it, or on its place."""
-        if index >= len(self.places):
+    def _new(self, place: str) -> Any:
+        """Start a host: on a node, or where Ray has a CPU for it."""
+        if not place:
             return self._make.options(num_cpus=1).remote()
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        there = NodeAffinitySchedulingStrategy(self.places[index], soft=False)
+        there = NodeAffinitySchedulingStrategy(place, soft=False)
         return self._make.options(num_cpus=1, scheduling_strategy=there).remote()
 
     def _is_alive(self, actor: Any) -> bool:
@@ -59,10 +67,14 @@ class HostPool:
             return False
         return True
 
-    def refill(self, count: int) -> None:
-        """Start idle hosts until there are `count`, if this run keeps idle hosts."""
-        while self._keeps and len(self._idle) < count:
-            self._idle.append(self._make.options(num_cpus=0).remote())
+    def refill(self) -> None:
+        """Start a host in reserve if there is none, and this run keeps one."""
+        if self._keeps and not self._idle:
+            self._idle.append(Released(self._make.options(num_cpus=0).remote()))
+
+    def keep(self, released: Iterable[Released]) -> None:
+        """Keep hosts for the next generation. They come before those in reserve, which may be starting."""
+        self._idle[:0] = released
 
     def leave(self, processes: Iterable[int], token: bytes | None) -> None:
         """Note the processes of killed hosts, and the token of their sockets. New hosts may start while these end."""
@@ -80,8 +92,8 @@ class HostPool:
     def end(self) -> None:
         """Wait until killed hosts are gone, and kill the idle ones."""
         self.settle()
-        for actor in self._idle:
-            self._ray.kill(actor, no_restart=True)
+        for one in self._idle:
+            self._ray.kill(one.actor, no_restart=True)
         self._idle.clear()
 
 

@@ -43,7 +43,7 @@ ENDING_SECONDS = 5.0
 """Seconds for hosts to end after a request in time."""
 
 REFILL_SECONDS = 10.0
-"""The time a generation works before idle hosts for the next one are started, so that a short run does not pay for them."""
+"""The time a generation works before a host in reserve is started, so that a short run does not pay for it."""
 
 
 def run_ray(job: Job, caller: Caller = Caller()) -> JobResult:
@@ -132,6 +132,7 @@ class _Driver:
         self._started = process.now()
         self._request: ControlRequest | None = None
         self._is_abandoned = False
+        self._goes_on = False  # the run, in another generation that the hosts may take part in
         self._hosts = RayHosts(ray, pool.take(deployment.hosts))
         session.story.hosts = self._hosts.stories
 
@@ -141,10 +142,14 @@ class _Driver:
             ended = self._ended()
             if self._session.stop.stage is Stage.TIMED_OUT:
                 self._session.story.keep()
-            if not self._is_abandoned:
+            if ended.request is not None and ended.request.action == "replan":
+                self._goes_on = not self._is_abandoned and self._is_fenced
+            if not self._is_abandoned and not self._goes_on:
                 self._hosts.close(complete=ended.request is None)
         finally:
-            self._pool.leave(self._hosts.end(), None if self._secret is None else self._secret.token)
+            released = self._hosts.released() if self._goes_on else []
+            self._pool.keep(released)
+            self._pool.leave(self._hosts.end(released), None if self._secret is None else self._secret.token)
         if self._is_abandoned:
             self._pool.settle()  # before what they have not committed is removed
         return ended
@@ -155,7 +160,9 @@ class _Driver:
         except LOSSES as error:  # the generation is over, so the other hosts have nothing to close
             if self._request is not None:
                 return self._abandon(str(error))
-            if not self._session.may_restart(self._deployment.point):
+            if self._session.may_restart(self._deployment.point):
+                self._goes_on = self._is_fenced
+            else:
                 self._session.story.keep()
             raise
         except BaseException:
@@ -165,9 +172,9 @@ class _Driver:
 
     def _run(self) -> Ended:
         self._open()
-        self._started = started = process.now()
-        checkpoints = self._checkpoints
-        loops = {actor.run.remote(): index for index, actor in enumerate(self._hosts.actors)}
+        self._started = process.now()
+        checkpoints, generation = self._checkpoints, self._deployment.point.generation
+        loops = {actor.run.remote(generation): index for index, actor in enumerate(self._hosts.actors)}
         final: bytes | None = None
         last_moment = math.inf
         root = self._hosts.actors[self._deployment.root_host]
@@ -182,8 +189,8 @@ class _Driver:
                 last_moment = time.monotonic() + self._patience()
             if self._request is not None or final is not None:
                 self._hosts.ask(lambda actor: actor.stop.remote())
-            elif process.now() - started > REFILL_SECONDS:
-                self._pool.refill(self._deployment.hosts)
+            elif self._is_time_to_refill():
+                self._pool.refill()
             if self._request is not None and loops and time.monotonic() > last_moment:
                 return self._abandon(f"hosts {sorted(loops.values())} are busy")
         if self._request is None:
@@ -192,6 +199,18 @@ class _Driver:
                 raise InternalError(problem="all hosts have stopped and the end is not committed")
         figures = self._figures(self._hosts.ask(lambda actor: actor.figures.remote()))
         return Ended(None if final is None else codec.decode(final), figures, self._request)
+
+    def _is_time_to_refill(self) -> bool:
+        """Return whether the run is long enough for a host in reserve, or goes on after a loss."""
+        has_progressed = self._session.figures.events > self._deployment.point.events
+        return process.now() - self._started > REFILL_SECONDS or (
+            self._session.restarted > 0 and has_progressed
+        )
+
+    @property
+    def _is_fenced(self) -> bool:
+        """Whether the hosts' channels are of this generation only, so that none of its frames reaches a later one."""
+        return self._deployment.hosts == 1 or self._secret is not None
 
     def _patience(self) -> float:
         """Return the seconds that hosts have to end for a request."""

@@ -29,6 +29,7 @@ from dgs.workers.event_log import LogWriter
 from dgs.workers.event_log.event_tables import event_table
 from dgs.workers.ray_runtime import hosts as ray_hosts
 from dgs.workers.ray_runtime import ray_driver
+from dgs.workers.ray_runtime.actor import HostActor
 from dgs.workers.ray_runtime.hosts import RayHosts
 from dgs.workers.ray_runtime.ray_driver import run_ray
 from dgs.workers.recovery.stop_request import ControlRequest
@@ -96,6 +97,7 @@ class Falling:
     signal: int = signal.SIGKILL
     sink: Any = None
     pauses_at: int | None = None
+    program: type[Falls] = Falls
     told: list[tuple[float, str]] = field(default_factory=list)
 
     @property
@@ -110,7 +112,7 @@ class Falling:
         if self.every is not None:
             settings["checkpoint.every"] = self.every
         given = {path: Given(value, "test") for path, value in settings.items()}
-        program = Falls(folder, self.falls, self.signal)
+        program = self.program(folder, self.falls, self.signal)
         job = Launch(
             prepare(from_program(program, STREAMS, given)), options=Options(collect=self.sink is None)
         ).job
@@ -265,6 +267,58 @@ def test_a_run_survives_the_roots_host_and_then_another_and_leaves_nothing_of_th
     assert len(tokens) == restarts + 1
     assert not [left for token in tokens for left in directories_of(token)]
     assert comes_true(lambda: open_files() <= files + 2)
+
+
+@pytest.fixture
+def generations(monkeypatch) -> list[set[int]]:
+    """The processes of the hosts of each generation."""
+    found: list[set[int]] = []
+    start = RayHosts.start
+
+    def noted(hosts: RayHosts) -> bool:
+        is_one_node = start(hosts)
+        found.append(set(hosts._processes.values()))
+        return is_one_node
+
+    monkeypatch.setattr(RayHosts, "start", noted)
+    return found
+
+
+def test_a_host_that_survives_takes_part_in_the_next_generation(tmp_path, generations):
+    run = Falling(tmp_path, {(leaf_tag(tmp_path), 300): 1}, pauses_at=300)
+    run.run()
+    run.check()
+    before, after = generations
+    assert len(before & after) == 1
+
+
+class Busy(Falls):
+    """Falls whose leaf kills the other host at an event, once, and is busy for a long time then."""
+
+    def fall(self, *where):
+        self.folder.joinpath(str(os.getpid())).touch()
+        if where in self.falls and not (busy := self.folder.parent / "busy").exists():
+            busy.touch()
+            for path in self.folder.iterdir():
+                if path.name not in (str(os.getpid()), str(self.driver)):
+                    os.kill(int(path.name), signal.SIGKILL)
+            time.sleep(PATIENCE)
+
+
+def test_a_host_that_is_busy_after_a_loss_is_killed(tmp_path, generations):
+    run = Falling(tmp_path, {(leaf_tag(tmp_path), 300): 1}, pauses_at=300, program=Busy)
+    run.run()
+    run.check()
+    assert (tmp_path / "busy").exists()
+    before, after = generations
+    assert not before & after
+
+
+def test_a_host_does_not_run_for_a_generation_that_is_over():
+    host = HostActor()
+    assert host.release()
+    assert host.run(1) is None
+    assert host.release()
 
 
 def test_a_run_begins_anew_when_nothing_is_committed_yet(tmp_path):
