@@ -77,7 +77,19 @@ def test_run_on_ray_that_loses_a_host_prints_its_outputs_and_our_words_only(tmp_
     data = dict.fromkeys(("left.csv", "right.csv"), "ts,amount\n1,1\n3,10\n")
     write_files(tmp_path, {"program.py": program, "plan.yaml": plan, "barriers.csv": "ts\n2\n4\n", **data})
     done = subprocess.run(
-        [sys.executable, "-c", DGS, "run", "plan.yaml", "--runtime", "ray", "--hosts", "2"],
+        [
+            sys.executable,
+            "-c",
+            DGS,
+            "run",
+            "plan.yaml",
+            "--runtime",
+            "ray",
+            "--hosts",
+            "2",
+            "--optimizer",
+            "greedy",
+        ],
         cwd=tmp_path,
         capture_output=True,
         text=True,
