@@ -50,6 +50,7 @@ def ledger(
         program="Ledger",
         args={"pause": pause},
         runtime={"kind": "ray", "batch_rows": 50, "restarts": restarts, **runtime},
+        optimizer={"name": "greedy"},
         checkpoint={"every": every},
         sinks=[{"jsonl": {"path": "../out"}}, {"sqlite": {"path": "../out.db"}}],
     )
