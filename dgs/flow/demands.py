@@ -151,7 +151,7 @@ class Demands:
 
     def same(self, node: Node, code: str, what: str, left: Any, right: Any) -> None:
         """Check that two types are one."""
-        text = difference_of(right, left) and difference_of(left, right)
+        text = difference_of(right, left) if difference_of(left, right) else None
         if text:
             fix = (
                 "Give them one type with .key_by(...)"

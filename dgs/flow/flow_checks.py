@@ -260,7 +260,9 @@ class _Checker(Demands):
             self.add("F01", node, "needs a program", expected="an object of a subclass of dgs.Program",
                      found=repr(step.program), fix="Give such an object")  # fmt: skip
         elif not fact.type.is_placed and (step.program.dependence.is_total or step.program.dependence.rules):
-            self.needs_order(node, replace(fact, type=replace(fact.type, order="U")))
+            self.add("F02", node, "has events that depend on each other, and the items have lost their places in the total order",
+                     expected="steps on single items of streams, and key_by", found=f"{fact.type} of {node.inputs[0].title}",
+                     fix="Give the items to the program before a step that sorts, keeps something or makes pairs")  # fmt: skip
         self.function(node, step.tag, 2, fact)
         return Fact(EdgeType("U", UNIT, Any), unordered_since=node)
 

@@ -241,7 +241,7 @@ class Apply(Step):
     @property
     def label(self) -> str:
         """The name of the template's class."""
-        return type(self.template).__name__
+        return _class_name(self.template)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +256,12 @@ class Into(Step):
     @property
     def label(self) -> str:
         """The name of the program's class."""
-        return type(self.program).__name__
+        return _class_name(self.program)
+
+
+def _class_name(made: Any) -> str:
+    """Return the name of the class of an object, also if the class itself is given by mistake."""
+    return (made if isinstance(made, type) else type(made)).__name__
 
 
 def field_of(value: Any, name: Any) -> Any:

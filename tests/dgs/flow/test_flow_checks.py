@@ -1,5 +1,8 @@
 """The checker: each mistake under its code, all of them together, with place, expectation, finding and change."""
 
+import os
+import re
+from pathlib import Path
 from typing import TypedDict
 
 import pytest
@@ -191,6 +194,20 @@ def test_stream_of_markers_has_no_items():
 def test_flow_with_another_clock_is_a_mistake():
     inner = flow(clock=every(7))(numbers)
     assert codes(lambda a: inner(a).map(by_text), every(5)) == ["F06"]
+
+
+def test_texts_of_mistakes_are_those_of_the_golden_file():
+    """`UPDATE_GOLDEN=1` rewrites tests/golden/flow_mistakes.txt."""
+    found = []
+    for name, (_, clock, build) in WRONG.items():
+        with pytest.raises(FlowError) as caught:
+            flow(clock=clock)(build).types()
+        text = re.sub(r"test_flow_checks\.py:\d+", "flow.py:1", str(caught.value))
+        found.append(f"# {name}\n{re.sub(r' object at 0x[0-9a-f]+', '', text)}\n")
+    golden = Path(__file__).parents[2] / "golden" / "flow_mistakes.txt"
+    if os.environ.get("UPDATE_GOLDEN"):
+        golden.write_text("\n".join(found))
+    assert "\n".join(found) == golden.read_text()
 
 
 def test_five_mistakes_are_five():
