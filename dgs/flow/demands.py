@@ -5,6 +5,7 @@ A demand that does not hold becomes a mistake with its place, what was expected,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -101,6 +102,24 @@ class Demands:
                      expected=f"a multiple of {shown(fact.slide, clock.period)}", found=shown(lengths[0], clock.period),
                      fix="Take a size and a slide that are multiples of the slide before")  # fmt: skip
 
+    def _check_identity(self, node: Node, template: KeyedUnordered) -> None:
+        """Check what a block without items does to the first state: it may not raise or give NaN, and with `skip` changes nothing."""
+        try:
+            start = template.initial_state()
+            after = template.update_state(
+                template.initial_state(), template.monoid.result(template.monoid.identity())
+            )
+        except Exception as error:  # noqa: BLE001 - whatever the user's code raises is the mistake
+            self.add("F20", node, f"update_state raises {type(error).__name__} for a block without items: {error}",
+                     fix="Return the state as it is when there is nothing to add")  # fmt: skip
+            return
+        if has_nan(after):
+            self.add("F20", node, "update_state gives NaN for a block without items, and every later state of the key too",
+                     expected=repr(start), found=repr(after), fix="Return the state as it is when there is nothing to add")  # fmt: skip
+        elif template.idle == "skip" and repr(after) != repr(start):
+            self.add("F23", node, 'has idle="skip", and a block without items changes the state',
+                     expected=repr(start), found=repr(after), fix='Say idle = "all", or return the state as it is')  # fmt: skip
+
     def check_parts(self, node: Node, accepts: bool, fact: Fact) -> None:
         """Check that no item is older than its block where the order that says so was lost, unless parts are accepted."""
         if fact.lost is not None and fact.sort is not None and not accepts:
@@ -124,6 +143,8 @@ class Demands:
             self.add("F05", node, "changes the values it gets, and another step gets them too",
                      found=f"{readers} steps read {node.inputs[0].title}",
                      fix="Copy the values in a .map(...) before it, or let it make new ones and say changes_values = False")  # fmt: skip
+        if isinstance(template, KeyedUnordered):
+            self._check_identity(node, template)
         is_unordered = isinstance(template, KeyedUnordered)
         clock = self.graph.clock
         if is_unordered and overrides(template, "on_item") and clock is not None and not clock.is_exact:
@@ -203,3 +224,16 @@ class Demands:
 def is_no_record(kind: Any) -> bool:
     """Return whether values of a type surely have no fields."""
     return kind in (int, float, str, bytes, bool)
+
+
+def has_nan(value: Any) -> bool:
+    """Return whether a value, or a part of it, is NaN.
+
+    >>> has_nan((1, [float("nan")])), has_nan({"a": 0.0})
+    (True, False)
+    """
+    if isinstance(value, dict):
+        return any(map(has_nan, value.values()))
+    if isinstance(value, (list, tuple)):
+        return any(map(has_nan, value))
+    return isinstance(value, float) and math.isnan(value)

@@ -90,3 +90,21 @@ class Graph:
         while (after := next(self.readers(path[-1]), None)) is not None:
             path.append(after)
         return " | ".join(one.step.label for one in path), " " * start + "^"
+
+
+def described(node: Node) -> str:
+    """Return what a node is, without its functions: its kind, the template, monoid, window and tables, and its inputs.
+
+    >>> described(Node(1, FlatMap(lambda _, line: line.split()), ()))
+    'flat_map'
+    """
+    step = node.step
+    facts = [step.label if isinstance(step, Source) or step.label != step.name else ""]
+    for name in ("monoid", "over", "idle", "field", "values", "key", "into", "missing", "ties"):
+        value = getattr(step, name, None)
+        if value is not None:
+            facts.append(f"{name} {type(value).__name__ if name == 'monoid' else value!r}")
+    digest = getattr(getattr(step, "table", None), "digest", None)
+    facts += [f"table {digest}"] if digest else []
+    facts += [f"of step {one.number}" if one.number else f"of {one.step.label}" for one in node.inputs]
+    return " ".join([step.name, *filter(None, facts)])

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from dgs.flow.clock import Every, On
 from dgs.flow.closing import Closer, canonical
-from dgs.flow.flow_graph import Graph
+from dgs.flow.flow_graph import Graph, described
 from dgs.flow.templates import KeyedOrdered, overrides
 from dgs.flow.wiring import OUT, Wiring
 from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
@@ -67,6 +67,12 @@ class FlowProgram(Program[State, Any]):
     def name(self) -> str:
         """The name of the flow."""
         return self.graph.name
+
+    def identity_parts(self) -> dict[str, str]:
+        """Return what a saved state relies on: the clock, the classes, and the kind of every step with its monoid, window and tables."""
+        graph = self.graph
+        parts = {"clock": f"{graph.clock or 'none'}, end {graph.end}", "classes": str(self.classes)}
+        return parts | {f"node {number}": described(node) for number, node in enumerate(graph.nodes)}
 
     def init(self) -> State:
         """Return the state before any item."""

@@ -21,7 +21,7 @@ from dgs.flow import (
     tumbling,
 )
 from dgs.flow.panes import TimeWindow
-from dgs.monoids import COUNT, SUM
+from dgs.monoids import COUNT, SUM, AllOf
 
 HIT = dgs.kind("hit", key=str)
 
@@ -64,6 +64,34 @@ class Snapshot(KeyedUnordered):
 
     def on_item(self, state, key, value, emit):
         emit(key, state)
+
+
+class MeanOfMeans(KeyedUnordered):
+    """The published flaw D1: the mean of a block is its sum by its count, also without items."""
+
+    monoid = AllOf(total=SUM, n=COUNT)
+
+    def initial_state(self):
+        return 0.0
+
+    def update_state(self, state, found):
+        return max(state, found["total"] / found["n"])
+
+
+class NotANumber(MeanOfMeans):
+    """The same with the division of floats of other languages."""
+
+    def update_state(self, state, found):
+        return state + (found["total"] / found["n"] if found["n"] else float("nan"))
+
+
+class Skipping(MeanOfMeans):
+    """Counts blocks, and says that blocks without items change nothing."""
+
+    idle = "skip"
+
+    def update_state(self, state, found):
+        return state + 1
 
 
 class SinceMiss(dgs.Program):
@@ -126,6 +154,9 @@ WRONG = {
     "F12 no result": ("F12", None, lambda a: None),
     "F12 no stream": ("F12", on("ends"), lambda a: a),
     "F13 snapshot": ("F13", every(5), lambda a: a.apply(Snapshot())),
+    "F20 raises": ("F20", every(5), lambda a: a.apply(MeanOfMeans())),
+    "F20 NaN": ("F20", every(5), lambda a: a.apply(NotANumber())),
+    "F23 skip": ("F23", every(5), lambda a: a.apply(Skipping())),
     "W01 size": ("W01", every(5), lambda a: a.aggregate(COUNT, over=tumbling(0))),
     "W01 text": ("W01", every(5), lambda a: a.aggregate(COUNT, over=sliding("ten"))),
     "W01 count": ("W01", None, lambda a: a.fold(lambda s, v: v, 0, over=count(0))),

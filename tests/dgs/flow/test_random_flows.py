@@ -80,3 +80,25 @@ def test_random_flows_survive_faults_at_full_size():
 def test_flows_are_of_every_shape():
     shapes = {flows.case(seed).made.shape for seed in range(40)}
     assert shapes == {"free", "sum", "mixed"}
+
+
+def test_identity_of_the_program_has_clock_classes_and_nodes():
+    from dgs.flow import Table, every, flow, sliding
+    from dgs.model.identity import identity_of
+    from dgs.monoids import COUNT
+
+    def counts(size, table):
+        def build(ads):
+            edge = ads.lookup(table, key="ad", into="campaign").key_by("campaign")
+            return edge.aggregate(COUNT, over=sliding(size))
+
+        return flow(clock=every(10))(build)
+
+    def identity(made, **options):
+        return identity_of(made.program(**options), ["ticks", "ads"])
+
+    one = identity(counts(20, Table({1: 2})))
+    assert one.difference(identity(counts(20, Table({1: 2})))) == []
+    assert [line.split(":")[0] for line in one.difference(identity(counts(30, Table({1: 2}))))] == ["node 3"]
+    assert [line.split(":")[0] for line in one.difference(identity(counts(20, Table({1: 3}))))] == ["node 1"]
+    assert one.difference(identity(counts(20, Table({1: 2})), classes=5)) == ["classes: 64 there, 5 here"]
