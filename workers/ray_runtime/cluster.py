@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import socket
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from dgs.errors import DgsError, RayRefusedError, RayUnavailableError, RayUnreachableError
 from dgs.workers.ray_runtime.ray_lines import lines_kept, stderr_kept
 from dgs.workers.runtime.control import deferred
+from dgs.workers.storage.locks import FileLock, holder_of
 
 OBJECT_STORE_BYTES = 256 * 2**20
 
@@ -23,6 +26,12 @@ ADDRESS_SECONDS = 4.0
 
 TOKEN_SECONDS = 2.0
 """Seconds for a cluster that answers to take our token or to refuse it."""
+
+SHORT, PREFIX = "/tmp", "dgs-ray-"  # noqa: S108 - a name in it is made by mkdtemp
+"""Where private directories are, and how their names begin."""
+
+LOCKED_SECONDS, UNLOCKED_SECONDS = 60.0, 86_400.0
+"""The age from which a directory whose lock nobody holds is left over, and one without a lock: a process may only be about to take it."""
 
 CLIENT_PORT = "10001"
 """The port of `ray://HOST`, as Ray has it."""
@@ -170,10 +179,29 @@ def _own_handlers_kept() -> Iterator[None]:
 def _private_directory() -> Iterator[str]:
     """Yield a directory that only this user may enter, for the sockets, logs and objects of a cluster that we start.
 
-    Ray's default is a directory below /tmp that every user may write to. Ours is below /tmp, too: sockets need a short path.
+    Ray's default is a directory below /tmp that every user may write to. Ours is below /tmp, too: sockets need a short path. It has a
+    lock, so that directories of killed processes are known, and removed.
     """
-    with tempfile.TemporaryDirectory(prefix="dgs-ray-", dir="/tmp", ignore_cleanup_errors=True) as directory:
-        yield f"{directory}/r"  # Ray widens the permissions of the directory that it gets
+    remove_left_directories()
+    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=SHORT, ignore_cleanup_errors=True) as directory:
+        lock = FileLock(Path(directory, "lock"))
+        try:
+            yield f"{directory}/r"  # Ray widens the permissions of the directory that it gets
+        finally:
+            lock.release()
+
+
+def remove_left_directories() -> None:
+    """Remove private directories of this user's clusters whose process was killed, or that Ray wrote to after it had ended."""
+    for directory in Path(SHORT).glob(f"{PREFIX}*"):
+        with suppress(OSError):  # another process removes it, too
+            lock, found = directory / "lock", directory.stat()
+            age = time.time() - (lock.stat() if lock.exists() else found).st_mtime
+            is_left = (
+                age > LOCKED_SECONDS and holder_of(lock) is None if lock.exists() else age > UNLOCKED_SECONDS
+            )
+            if is_left and found.st_uid == os.geteuid():
+                shutil.rmtree(directory, ignore_errors=True)
 
 
 def _start(ray: Any, address: str, hosts: int, directory: str) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from dgs.errors import RayRefusedError, RayUnreachableError
 from dgs.workers.ray_runtime import cluster as cluster_module
+from dgs.workers.storage.locks import FileLock
 
 
 def test_a_cluster_of_our_own_keeps_its_files_where_only_this_user_may_enter(ray_cluster):
@@ -21,6 +22,26 @@ def test_a_cluster_of_our_own_keeps_its_files_where_only_this_user_may_enter(ray
     assert private.name.startswith("dgs-ray-")
     assert stat.S_IMODE(private.stat().st_mode) == 0o700
     assert private.stat().st_uid == os.getuid()
+
+
+def test_directories_of_killed_processes_are_removed_and_no_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster_module, "SHORT", str(tmp_path))
+    made = {name: tmp_path / f"dgs-ray-{name}" for name in ("held", "killed", "begun", "late", "bare")}
+    for directory in (*made.values(), tmp_path / "other"):
+        directory.joinpath("r").mkdir(parents=True)
+    held = FileLock(made["held"] / "lock")
+    for name in ("killed", "begun"):
+        FileLock(made[name] / "lock").release()
+    for path in (made["held"] / "lock", made["killed"] / "lock", made["late"], tmp_path / "other"):
+        os.utime(path, (0, 0))
+    cluster_module.remove_left_directories()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "dgs-ray-bare",
+        "dgs-ray-begun",
+        "dgs-ray-held",
+        "other",
+    ]
+    held.release()
 
 
 SIGNALLED = """
