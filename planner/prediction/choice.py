@@ -14,6 +14,9 @@ from dgs.planner.topology import Topology
 LEAST_GAIN = 1.1
 """The least gain over one worker for which several are chosen, since predictions are not exact."""
 
+LEAST_GAIN_ALONE = 1.6
+"""The same in one process, where only less merging can gain anything, and typical costs overrate that for slow updates."""
+
 
 def fastest(plans: Sequence[Plan], program: Program, topology: Topology, costs: Costs) -> Plan:
     """Return the plan that is predicted to be the fastest, with the reason. The first is one worker."""
@@ -21,7 +24,8 @@ def fastest(plans: Sequence[Plan], program: Program, topology: Topology, costs: 
     predicted = [predictor.predict(plan) for plan in plans]
     one = predicted[0].throughput
     best = max(range(len(plans)), key=lambda i: (predicted[i].throughput, -len(plans[i])))
-    if best and predicted[best].throughput < LEAST_GAIN * one:
+    least_gain = LEAST_GAIN if topology.hosts > 1 else LEAST_GAIN_ALONE
+    if best and predicted[best].throughput < least_gain * one:
         best = 0
     other = max(
         (i for i in range(len(plans)) if i and i != best), key=lambda i: predicted[i].throughput, default=0

@@ -153,3 +153,17 @@ def test_a_rare_key_that_nothing_else_depends_on_is_below_the_barrier():
     assert VIEW("rare") in greedy.root.tags.tags()
     assert len(chosen.leaves) > 1
     assert VIEW("rare") not in chosen.root.tags.tags()
+
+
+def test_less_merging_is_worth_no_second_worker_in_one_process():
+    views = [
+        Stream(f"v{keys}", TagSet.of(VIEW), {VIEW(key): 100.0 for key in keys})
+        for keys in ("ab", "cd", "ef", "gh")
+    ]
+    streams = [Stream("b", TagSet.of(BARRIER), {BARRIER(): 0.01}), *views]
+    alone, shared = (plan(Keyed(), on(Topology(streams), hosts), name="cost") for hosts in (1, 2))
+    assert (len(alone), len(shared.leaves)) == (1, 2)
+    greedy = plan(Keyed(), on(Topology(streams), 1), name="greedy", max_leaves=2)
+    predictor = Predictor(Keyed(), on(Topology(streams), 1), TYPICAL)
+    gain = predictor.predict(greedy).throughput / predictor.predict(alone).throughput
+    assert 1.1 < gain < 1.6

@@ -16,7 +16,7 @@ stops it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
@@ -62,11 +62,17 @@ class Sample:
         self.earliest = min(self.earliest, int(arrivals.ts.min()))
         self.latest = max(self.latest, int(arrivals.ts.max()))
 
-    def total_rate(self, seconds_per_unit: float) -> float:
-        """Return events per second of event time, or their number if all have the same time."""
-        events = self.counts.total()
-        span = (self.latest - self.earliest) * seconds_per_unit
-        return (events - 1) / span if events and span > 0 else float(events)
+    def total_rate(self, seconds_per_unit: float, all_samples: Iterable[Sample]) -> float:
+        """Return events per second of event time. If all have the same time, they count for the time of all samples together.
+
+        If that is no time, their number.
+        """
+        events, units = self.counts.total(), self.latest - self.earliest
+        if events and units > 0:
+            return (events - 1) / (units * seconds_per_unit)
+        known = [sample for sample in all_samples if sample.counts]
+        units = max(s.latest for s in known) - min(s.earliest for s in known) if known else 0
+        return events / (units * seconds_per_unit) if units else float(events)
 
     def unseen(self) -> float:
         """Return the share of events with tags that the sample does not have (Good-Turing: the share of tags seen once)."""
@@ -92,7 +98,7 @@ def topology(
     samples = {config.id: sampled(config, context, rows=rows) for config in streams}
     if context.unit == "none":
         _refuse_mixed_times(samples)
-    found = [s for config in streams for s in _streams(config, context, samples[config.id])]
+    found = [s for config in streams for s in _streams(config, context, samples)]
     return Topology(found, tuple(machines) or (Machine("local"),))
 
 
@@ -132,10 +138,11 @@ def _read(arrivals: Iterator[Arrivals], sample: Sample, rows: int) -> bool:
     return True
 
 
-def _streams(config: StreamConfig, context: SourceContext, sample: Sample) -> Iterator[Stream]:
-    program = context.program
+def _streams(config: StreamConfig, context: SourceContext, samples: Mapping[str, Sample]) -> Iterator[Stream]:
+    program, sample = context.program, samples[config.id]
     tags = declared_tags(config, program)
-    total = sample.total_rate(_seconds_per_unit(context.unit, sample)) if config.rate is None else config.rate
+    unit = _seconds_per_unit(context.unit, sample)
+    total = sample.total_rate(unit, samples.values()) if config.rate is None else config.rate
     counts = {tag: count for tag, count in sample.counts.items() if tag in tags}
     literal = literal_tag(config, program)
     if not counts and literal is not None:

@@ -66,6 +66,13 @@ def test_counts_stand_in_for_rates_where_time_does_not_pass():
     assert one(stream(), {"ts": [5]}).rates == {VALUE: 1.0}
 
 
+def test_a_single_event_counts_for_the_time_of_all_streams():
+    memory = {"data": {"ts": [70_000]}, "others": {"ts": list(range(0, 100_000, 10))}}
+    single, others = streams(stream(), stream("others", id="o"), memory=memory)
+    assert single.rates == {VALUE: pytest.approx(1 / 99.99)}
+    assert others.rates == {VALUE: pytest.approx(100.0)}
+
+
 def test_rate_of_the_plan_file_wins_and_tags_share_it():
     items = [(("side", "l"), 1, 0), (("side", "l"), 2, 0), (("side", "r"), 3, 0)]
     found = one(stream(tags=["side"], rate="60/s"), items)
