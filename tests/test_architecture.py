@@ -62,6 +62,7 @@ WALL_CLOCK = {
     "spark_bridge/tables/checkpoint_table.py": "when a checkpoint was made, for people",
     "workers/checkpoints/directory_store.py": "when a checkpoint was made, for people",
     "workers/runtime/control.py": "a name for a file",
+    "workers/ray_runtime/cluster.py": "the age of directories that killed processes have left",
     "workers/runtime/process.py": "where the clock begins that does not jump",
     "workers/sources/live/waiting.py": "heartbeats of streams whose times are those of the world",
 }
