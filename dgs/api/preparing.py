@@ -24,6 +24,7 @@ from dgs.errors import (
     UsageError,
 )
 from dgs.job import private_files
+from dgs.job.flow_streams import with_flow
 from dgs.job.program_code import Code, code_of
 from dgs.job.references import relocated, relocated_references
 from dgs.job.run_directory import RunDirectory
@@ -235,9 +236,10 @@ def from_file(
     wants_new_plan = any(name.split(".")[0] == "optimizer" for name in given)
     if wants_new_plan and "plan" in given:
         raise UsageError(message="give a plan or an optimizer to make one, not both")
+    at = base_dir or plan_file.parent
     return Request(
-        settings,
-        base_dir or plan_file.parent,
+        replace(settings, bound=with_flow(settings.declared, at)),
+        at,
         memory=gathered(memory) if memory else {},
         keeps_plan=not wants_new_plan,
         plan_file=plan_file,
@@ -347,7 +349,7 @@ def _placed(request: Request) -> Iterator[None]:
     try:
         yield
     except PlanFileError as error:
-        numbers = {stream.id: i for i, stream in enumerate(request.settings.config.streams)}
+        numbers = {stream.id: i for i, stream in enumerate(request.settings.declared.streams)}
         number = numbers.get(error.facts.get("stream", ""))
         if number is None or not request.is_from_file:
             raise

@@ -13,6 +13,7 @@ A tick at time t closes every block that ends by then. Which ticks come changes 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -59,6 +60,14 @@ class Compiled:
         if stream == self.markers:
             return [(TICK(), value)]
         return [(kind("item")(), value)] if self.reads is None else self.reads(stream, ts, value)
+
+    def running(self) -> Program:
+        """Return the program with the front that makes its events where rows are read, if their tags come from the steps."""
+        if self.reads is None:
+            return self.program
+        program = copy.copy(self.program)
+        program.front = self.events
+        return program
 
     def streams(
         self, inputs: Inputs, ticks: Sequence[int] = (FINAL,)

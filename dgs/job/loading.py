@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dgs.errors import DgsError, ProgramImportError
 from dgs.errors.nearest import did_you_mean
@@ -25,15 +25,22 @@ from dgs.model.program import Program
 from dgs.model.user_code import RAISED, is_interrupt, user_trace
 from dgs.semantics.unvectorised import without_batches
 
+if TYPE_CHECKING:
+    from dgs.flow.definition import Flow
+
 SPELLING = 'Write "file.py:Name", relative to the plan file, or "package.module:Name"'
 
 
 def load_program(config: ProgramConfig, base_dir: Path) -> Program:
-    """Return the program that a plan file names: a Program class (made with `args`), an instance, or a function that makes one.
+    """Return the program that a plan file names: a Program class (made with `args`), an instance, a function that makes one, or a flow's.
 
-    Raises ProgramImportError, with the user's traceback as `trace`.
+    Raises ProgramImportError, with the user's traceback as `trace`, and FlowError.
     """
+    from dgs.flow.definition import Flow
+
     found = load_callable(config.ref, base_dir)
+    if isinstance(found, Flow):
+        return found.bind(**config.args).compiled(classes=config.classes or 64).running()
     if isinstance(found, Program):
         if config.args:
             raise _failure(config.ref, "it is an instance already, so `args:` cannot be given")
@@ -44,6 +51,25 @@ def load_program(config: ProgramConfig, base_dir: Path) -> Program:
     if not isinstance(program, Program):
         raise _failure(config.ref, f"it makes a {type(program).__name__}, not a dgs.Program")
     return program
+
+
+def load_flow(config: ProgramConfig, base_dir: Path) -> Flow:
+    """Return the flow that a plan file names, with its arguments. Raises ProgramImportError."""
+    from dgs.flow.definition import Flow
+
+    found = load_callable(config.ref, base_dir)
+    if not isinstance(found, Flow):
+        advice = ": write `program:` for it" if _is_program(found) else ""
+        raise _failure(config.ref, f"it is {_kind_of(found)}, not a flow{advice}")
+    return found.bind(**config.args)
+
+
+def _is_program(found: Any) -> bool:
+    return isinstance(found, Program) or (isinstance(found, type) and issubclass(found, Program))
+
+
+def _kind_of(found: Any) -> str:
+    return f"the class {found.__name__}" if isinstance(found, type) else f"a {type(found).__name__}"
 
 
 def load_connector(

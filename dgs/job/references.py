@@ -104,9 +104,10 @@ def relocated(data: Any, base_dir: Path, new_dir: Path) -> Any:
 
 
 def _sections_with_paths(data: Any) -> Iterator[dict[str, Any]]:
-    """Yield the sections of a plan file that may name files: program, checkpoint, and the details of each source and sink."""
+    """Yield the sections of a plan file that may name files: program, flow, checkpoint, and the details of each source and sink."""
     top = _mapping(data)
     yield _mapping(top.get("program"))
+    yield _mapping(top.get("flow"))
     sources = [_mapping(stream).get("source") for stream in _items(top.get("streams"))]
     for choice in (*sources, *_items(top.get("sinks"))):
         yield from map(_mapping, _mapping(choice).values())

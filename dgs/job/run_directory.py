@@ -174,7 +174,7 @@ class RunDirectory:
         """
         from dgs.job.document import dump
 
-        found = settings.config.model_dump(exclude_none=True)
+        found = settings.declared.model_dump(exclude_none=True)
         data = relocated(found, base_dir, self.path)
         references = relocated_references(settings.references, found, data, base_dir, self.path)
         text = dump({**with_references(data, references), "plan": plan})

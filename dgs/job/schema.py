@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 from pydantic_core import PydanticCustomError
 
 from dgs.job.private_files import OWNER_ONLY
@@ -63,6 +63,7 @@ __all__ = [
     "CustomSink",
     "CustomSource",
     "FileSink",
+    "FlowConfig",
     "GeneratorSource",
     "HeartbeatConfig",
     "JsonlSource",
@@ -151,10 +152,19 @@ class StreamConfig(Section):
 
 
 class ProgramConfig(Section):
-    """The program to run, and the arguments to make it with."""
+    """The program to run, and the arguments to make it with. `classes`: if `ref` is a flow, the number of hash classes of its keys."""
 
     ref: str
     args: dict[str, Any] = {}
+    classes: Count | None = Field(default=None, ge=1, le=65536)
+
+
+class FlowConfig(Section):
+    """The flow to run in place of a program, with values for its arguments. `classes`: the number of hash classes of keys."""
+
+    ref: str
+    args: dict[str, Any] = {}
+    classes: Count = Field(default=64, ge=1, le=65536)
 
 
 class TimeConfig(Section):
@@ -190,6 +200,7 @@ class PlanFile(Section):
     name: str = Field(pattern=r"^[A-Za-z0-9_.-]+$")
     time: TimeConfig = TimeConfig()
     program: ProgramConfig
+    flow: FlowConfig | None = None
     streams: list[StreamConfig] = Field(min_length=1)
     nodes: list[MachineConfig] | Literal["auto"] = "auto"
     optimizer: OptimizerConfig = OptimizerConfig()
@@ -202,6 +213,27 @@ class PlanFile(Section):
     delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
     umask: Umask = OWNER_ONLY
 
+    @model_validator(mode="before")
+    @classmethod
+    def _with_flow(cls, data: Any) -> Any:
+        """Let a flow stand for the program, and give the tags of its streams later: see `dgs.job.flow_streams`."""
+        if not isinstance(data, dict) or "flow" not in data or data["flow"] is None:
+            return data
+        flow, streams = data["flow"], data.get("streams")
+        named = flow if isinstance(flow, dict) and isinstance(flow.get("ref"), str) else {"ref": ""}
+        found = {**data, "program": data.get("program", {"classes": 64, **named})}
+        if isinstance(streams, list):
+            found["streams"] = [{"tags": [], **one} if isinstance(one, dict) else one for one in streams]
+        return found
+
+    @model_serializer(mode="wrap")
+    def _written(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Write a flow as the file has it, without the program that it stands for."""
+        written: dict[str, Any] = plain(self)
+        if self.flow is not None:
+            written.pop("program", None)
+        return written
+
     @model_validator(mode="after")
     def _consistent(self) -> PlanFile:
         for place, problem in self._contradictions():
@@ -211,6 +243,8 @@ class PlanFile(Section):
     def _contradictions(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
         """Yield contradictions between sections, each with its place."""
         yield from self._wrong_ticks()
+        if self.flow is not None and self.program.model_dump() != self.flow.model_dump():
+            yield ("flow",), "a plan file has a `program:` or a `flow:`, not both"
         seen: set[str] = set()
         machines = None if self.nodes == "auto" else [machine.id for machine in self.nodes]
         for number, stream in enumerate(self.streams):

@@ -169,11 +169,11 @@ class TicksSource(Section):
     """Events without rows: a tick says how far all other streams have been read. It comes at multiples of a period.
 
     `every`: the period, a duration or a number in the unit of ts; `origin`: the ts from which it counts. Each tick is an event of
-    every tag in `tags:`; with `classes: N` these are the keys 0 to N - 1 of the kind there. `start`: from this ts on no multiple is
+    every tag in `tags:`; without `every` only the last one comes. With `classes: N` these are the keys 0 to N - 1 of the kind there. `start`: from this ts on no multiple is
     left out; without it only the greatest one that all streams have passed comes.
     """
 
-    every: Annotated[Whole | str, AfterValidator(_period)]
+    every: Annotated[Whole | str, AfterValidator(_period)] | None = None
     origin: Whole = 0
     classes: Count | None = Field(default=None, ge=1, le=65536)
     start: Whole | None = None

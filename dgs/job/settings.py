@@ -47,12 +47,18 @@ class Given:
 
 @dataclass(frozen=True)
 class Settings:
-    """A validated plan.yaml, with the origin of every value in it."""
+    """A validated plan.yaml, with the origin of every value in it. `declared`: as it was given; `bound`: see `dgs.job.flow_streams`."""
 
-    config: PlanFile
+    declared: PlanFile
     document: Document
     given: Mapping[Place, str]
     references: Mapping[Place, Reference] = field(default_factory=dict)
+    bound: PlanFile | None = None
+
+    @property
+    def config(self) -> PlanFile:
+        """The plan file to run: that with the streams of its flow, if it has one."""
+        return self.bound or self.declared
 
     def origin(self, place: Place) -> str:
         """Return the origin of a value: file:line:column, a flag, an environment variable, or `default`."""
@@ -60,7 +66,7 @@ class Settings:
 
     def named_at(self, stream: str, text: str) -> str:
         """Return where the section of a stream has a text, as a value or a key; else where the section is."""
-        numbers = {config.id: number for number, config in enumerate(self.config.streams)}
+        numbers = {config.id: number for number, config in enumerate(self.declared.streams)}
         section: Place = ("streams", numbers[stream])
         for place in self.document.values:
             is_inside = place[:2] == section and place[2:] not in ((), ("id",))
@@ -75,7 +81,7 @@ class Settings:
 
     def written(self, **options: Any) -> dict[str, Any]:
         """Return the configuration as plain data, to be shown or saved: references, and not what they stand for."""
-        found: dict[str, Any] = with_references(self.config.model_dump(**options), self.references)
+        found: dict[str, Any] = with_references(self.declared.model_dump(**options), self.references)
         return found
 
 

@@ -50,10 +50,10 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class TickReader:
-    """The host that reads the ticks of a run, and their period: it needs the frontiers of all hosts."""
+    """The host that reads the ticks of a run, and their period: it needs the frontiers of all hosts. None: only the last tick comes."""
 
     host: int
-    period: Period
+    period: Period | None
 
 
 class Edge:
@@ -139,9 +139,10 @@ class Edges:
 
     def _brings_a_tick(self, other: int, told: Peer, me: Peer) -> bool:
         """Return whether a host reads ticks, and our frontier has passed a multiple of their period."""
-        if self._ticks is None or other != self._ticks.host:
+        if self._ticks is None or self._ticks.period is None or other != self._ticks.host:
             return False
-        before, now = (self._ticks.period.not_above(peer.lowest_frontier.ts) for peer in (told, me))
+        period = self._ticks.period
+        before, now = (period.not_above(peer.lowest_frontier.ts) for peer in (told, me))
         return before < now
 
     def broken_invariants(self, home: Mapping[str, int]) -> Iterator[str]:

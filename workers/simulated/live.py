@@ -148,6 +148,14 @@ class LiveStream:
         return self.whole.take(rows[np.argsort(self.whole.ts[rows], kind="stable")])
 
 
+NEVER = 2**60
+"""A ts that no clock of the simulation reaches, such as that of a last tick."""
+
+
+def _comes(batches: Sequence[EventBatch]) -> bool:
+    return all(int(batch.ts.max()) < NEVER for batch in batches if len(batch))
+
+
 class LiveStreams:
     """The streams of a run that are live. `share`: the chance of each. `now`: the number of steps so far. All chance comes from `rnd`."""
 
@@ -158,7 +166,12 @@ class LiveStreams:
         share: float,
         now: Callable[[], int] = lambda: 0,
     ) -> None:
-        events = [batch for batches in streams.values() for batch in batches if len(batch)]
+        events = [
+            batch
+            for batches in streams.values()
+            for batch in batches
+            if len(batch) and int(batch.ts.max()) < NEVER
+        ]
         first = min((int(batch.ts.min()) for batch in events), default=0)
         self._span = max((int(batch.ts.max()) for batch in events), default=0) - first + 1
         self._rnd, self._first = rnd, first
@@ -167,7 +180,7 @@ class LiveStreams:
         self.streams = {
             name: self._made_live([batch for batch in batches if len(batch)], step)
             for name, batches in streams.items()
-            if rnd.random() < share and any(len(batch) for batch in batches)
+            if rnd.random() < share and any(len(batch) for batch in batches) and _comes(batches)
         }
 
     def _made_live(self, batches: list[EventBatch], step: int) -> LiveStream:

@@ -59,12 +59,14 @@ class Ticks:
     drops = 0
 
     def __init__(
-        self, stream: str, rank: int, tags: Sequence[Tag], period: Period, *, start: int | None = None
+        self, stream: str, rank: int, tags: Sequence[Tag], period: Period | None, *, start: int | None = None
     ) -> None:
         self.stream = stream
         self.leaves_none_out = start is not None
         self._rank, self._tags, self._period = rank, tuple(tags), period
-        self._next = MIN_TS + 1 if start is None else period.not_below(start)  # the least ts of the next tick
+        self._next = (
+            MIN_TS + 1 if start is None or period is None else period.not_below(start)
+        )  # the least ts of the next tick
         self._frontier = BEGIN
         self._low, self._latest = BEGIN, MIN_TS
         self._owed: list[int] = []
@@ -83,8 +85,8 @@ class Ticks:
         period = self._period
         return {
             "kind": "ticks",
-            "every": period.every,
-            "origin": period.origin,
+            "every": None if period is None else period.every,
+            "origin": None if period is None else period.origin,
             "rows": self._rows,
             "end": self._behind if self._ended else None,
         }
@@ -103,7 +105,8 @@ class Ticks:
     def owe(self, committed: Positions) -> None:
         """Do not leave out the last ticks whose outputs are committed: then these are the outputs of ticks up to there, no others."""
         keys = {part.key for layer in committed.streams.get(self.stream, ()) for part in layer.parts}
-        last = (key.ts if key.seq else key.ts - self._period.every for key in keys if BEGIN < key < END)
+        every = 0 if self._period is None else self._period.every
+        last = (key.ts if key.seq else key.ts - every for key in keys if BEGIN < key < END)
         self._owed = sorted({ts for ts in last if self._next <= ts < LAST})
 
     def follow(self, low: OrderKey, latest: int = MIN_TS) -> None:
@@ -119,8 +122,8 @@ class Ticks:
         if times:
             self._next = times[-1] + 1
             self._behind = OrderKey(times[-1], self._rank, len(self._tags))
-        to_come = OrderKey(min(self._period.not_below(self._next), LAST), self._rank, 0)
-        self._frontier = max(self._frontier, to_come)
+        to_come = LAST if self._period is None else min(self._period.not_below(self._next), LAST)
+        self._frontier = max(self._frontier, OrderKey(to_come, self._rank, 0))
         if self._low >= END and not self._times():
             self._ended, self._frontier = True, END
             times += [LAST] if self._next <= LAST else []
@@ -133,11 +136,13 @@ class Ticks:
     def _is_due(self) -> bool:
         if self._ended:
             return False
-        says_where_it_starts = self.leaves_none_out and self._frontier == BEGIN
+        says_where_it_starts = (self.leaves_none_out or self._period is None) and self._frontier == BEGIN
         return says_where_it_starts or self._low >= END or bool(self._times())
 
     def _times(self) -> list[int]:
         """Return the multiples that are due, without the last tick."""
+        if self._period is None:
+            return []
         has_ended = self._low >= END
         if self.leaves_none_out:
             top = self._latest if has_ended else self._low.ts
@@ -177,16 +182,18 @@ def open_ticks(
 def some_ticks(
     config: StreamConfig, context: SourceContext, *, rank: int, streams: Iterable[EventBatch]
 ) -> EventBatch:
-    """Return ticks that a run over these streams might have: some multiples, and one behind all events."""
+    """Return ticks that a run over these streams might have: some multiples, and the last one."""
     ticks = open_ticks(config, context, rank=rank, follows=True)
     every = period(config, context.unit)
     filled = [batch for batch in streams if len(batch)]
-    first = every.not_below(min((int(batch.ts[0]) for batch in filled), default=0))
-    last = every.not_above(max((int(batch.ts[-1]) for batch in filled), default=0)) + every.every
-    before = range(first, last, every.every)
+    if every is None or not filled:
+        return ticks.at([LAST])
+    first = every.not_below(min(int(batch.ts[0]) for batch in filled))
+    last = max(int(batch.ts[-1]) for batch in filled)
+    before = range(first, last + 1, every.every)
     rnd = random.Random(last)  # noqa: S311 - reproducible
     few = before if ticks.leaves_none_out else rnd.sample(before, min(len(before), MOST) // 2)
-    return ticks.at([*sorted(few), last])
+    return ticks.at([*sorted(few), LAST])
 
 
 def tick_tags(config: StreamConfig, context: SourceContext) -> list[Tag]:
@@ -198,9 +205,11 @@ def tick_tags(config: StreamConfig, context: SourceContext) -> list[Tag]:
     return sorted(tags.tags(), key=repr)
 
 
-def period(config: StreamConfig, unit: TimeUnit) -> Period:
-    """Return the period of a section `ticks` in units of ts. Raises PlanFileError if it is no whole number of them."""
+def period(config: StreamConfig, unit: TimeUnit) -> Period | None:
+    """Return the period of a section `ticks` in units of ts, None for only the last tick. Raises PlanFileError if it is no whole number of them."""
     details = config.source.details
+    if details.every is None:
+        return None
     if isinstance(details.every, int):
         return Period(details.every, details.origin)
     nanoseconds = parse_duration(details.every)
@@ -215,6 +224,6 @@ def period(config: StreamConfig, unit: TimeUnit) -> Period:
 
 def sample(config: StreamConfig, context: SourceContext) -> Arrivals:
     """Return two ticks, which show the planner their tags and their rate."""
-    tags, every = tick_tags(config, context), period(config, context.unit).every
+    tags, every = tick_tags(config, context), (period(config, context.unit) or Period(LAST)).every
     times, codes = np.repeat(np.array([0, every]), len(tags)), np.tile(np.arange(len(tags)), 2)
     return Arrivals(0, times, tuple(tags), codes.astype(np.int32))

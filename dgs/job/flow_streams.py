@@ -1,0 +1,74 @@
+"""The streams of a plan file with `flow:`: each is bound to the parameter of its name, and ticks are added.
+
+The flow decides which events the elements of a stream become. So `tags:` may be left out, except where the flow ends in a program:
+there it says which of the program's tags may come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dgs.errors import PlanFileError
+from dgs.errors.nearest import did_you_mean
+from dgs.job.loading import load_flow
+from dgs.job.schema import PlanFile, SourceConfig, StreamConfig, TagsConfig
+from dgs.job.schema_sources import TicksSource
+
+if TYPE_CHECKING:
+    from dgs.flow import Flow
+    from dgs.flow.compiling import Compiled
+
+TIMES = ("ms", "none")
+"""The units of ts in which a flow's durations as text, such as "10s", mean what they say."""
+
+
+def with_flow(config: PlanFile, base_dir: Path) -> PlanFile:
+    """Return a plan file with the tags of its flow's streams, and the stream of ticks if the flow needs one.
+
+    Raises ProgramImportError, FlowError, and PlanFileError for streams that do not fit the flow's parameters.
+    """
+    if config.flow is None:
+        return config
+    flow = load_flow(config.program, base_dir)
+    own = [stream for stream in config.streams if stream.source.kind != "ticks"]
+    for problem in _unfitting(flow, [stream.id for stream in own]):
+        raise PlanFileError(where=f"flow {flow.name!r}", problem=problem)
+    compiled = flow.compiled(classes=config.flow.classes)
+    streams = [stream.model_copy(update={"tags": _tags(compiled, stream)}) for stream in own]
+    if compiled.ticks:
+        streams.insert(0, _ticks(flow, config))
+    return config.model_copy(update={"streams": streams})
+
+
+def _unfitting(flow: Flow, streams: list[str]) -> Iterator[str]:
+    for name in streams:
+        if name not in flow.streams:
+            hint = did_you_mean(name, list(flow.streams)) or f"; it has {', '.join(flow.streams)}"
+            yield f"stream {name!r} is no parameter of it{hint}"
+    for name in flow.streams:
+        if name not in streams:
+            yield f"its parameter {name!r} has no stream: add one with `id: {name}` to `streams:`"
+
+
+def _tags(compiled: Compiled, stream: StreamConfig) -> TagsConfig:
+    if stream.id == compiled.markers:
+        return ["tick"]
+    if compiled.shape != "program":
+        return ["item"]
+    return stream.tags or [*sorted(compiled.program.all_kinds())]
+
+
+def _ticks(flow: Flow, config: PlanFile) -> StreamConfig:
+    """Return the section of the ticks of a flow: at the ends of its blocks if these are periods, else only at the end."""
+    from dgs.flow.clock import Every
+    from dgs.flow.compiling import TICKS
+
+    clock, ticks = flow.clock, TicksSource()
+    if isinstance(clock, Every):
+        if isinstance(clock.period, str) and config.time.unit not in TIMES:
+            problem = f"its clock is every {clock.period}, and ts is in {config.time.unit}: say `time: {{unit: ms}}`, or give the period as a number"
+            raise PlanFileError(where=f"flow {flow.name!r}", problem=problem)
+        ticks = TicksSource(every=clock.ticks, origin=clock.origin, start=clock.start)
+    return StreamConfig(id=TICKS, tags=["tick"], source=SourceConfig(ticks=ticks))
