@@ -191,6 +191,7 @@ class Launch:
             rates={stream.id: stream.rates for stream in prepared.topology.streams},
             checkpoint=config.checkpoint,
             checkpoint_dir=self.checkpoint_dir,
+            replan=None if directory is None or config.replan.mode == "off" else config.replan,
             resumes=options.resumes,
             accepts_duplicates=options.accepts_duplicates,
             control_dir=None if directory is None else directory.control.absolute(),

@@ -67,6 +67,7 @@ def report_of(
         **({} if figures.waited is None else {"waited": list(figures.waited)}),
         "checkpoints": asdict(figures.checkpoints),
         "restarts": figures.restarts,
+        "moves": [asdict(move) for move in figures.moves],
     }
 
 

@@ -51,7 +51,9 @@ def execute(launch: Launch, caller: Caller = Caller()) -> Run:
         moves = Moves(launch)
         with noted(moves, started, notify=caller.notify):
             with fed(launch.job, notify=caller.notify):
-                result = run_job(launch.job, replace(caller, replanned=moves.replanned))
+                result = run_job(
+                    launch.job, replace(caller, replanned=moves.replanned, compared=moves.compared)
+                )
             found = _differences(launch, result) if options.verify else None
         with deferred():  # a signal now must not keep the end from being noted
             report = report_of(moves.launch, started, result, found, events_before=before)

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from dgs.api.preparing import Launch, Prepared
     from dgs.job.settings import Given
     from dgs.model.program import Program
-    from dgs.workers.runtime.job import Job
+    from dgs.planner.moving import Counts
+    from dgs.planner.prediction.costs import Costs
+    from dgs.workers.runtime.job import Comparison, Job
 
 ANSWER = ".answer"
 """The ending of the name of an answer to a plan."""
@@ -138,9 +140,18 @@ def _wait(run: KnownRun, is_over: Callable[[], bool], timeout: float, what: str,
 
 @dataclass
 class Moves:
-    """Takes up the plans to which a run moves. `launch`: the run with its current plan."""
+    """Takes up the plans to which a run moves. `launch`: the run with its current plan. `costs`: by which plans are compared."""
 
     launch: Launch
+    costs: Costs | None = None
+
+    def compared(self, home: Mapping[str, int], rates: Counts) -> Comparison:
+        """Compare the current plan with the best one at some rates. Raises DgsError."""
+        from dgs.api.comparing import compared, costs_while_running
+
+        prepared = self.launch.prepared
+        self.costs = self.costs or costs_while_running(prepared)
+        return compared(prepared, self.costs, home, rates)
 
     def replanned(self, job: Job, path: str) -> Job:
         """Return the job under the plan in a file, and note it in the run directory. Raises InvalidError."""

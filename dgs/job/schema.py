@@ -25,6 +25,7 @@ from dgs.job.schema_runtime import (
     CheckpointConfig,
     CustomSink,
     FileSink,
+    ReplanConfig,
     RestartsConfig,
     RuntimeConfig,
     SinkConfig,
@@ -74,6 +75,7 @@ __all__ = [
     "ParquetSource",
     "PlanFile",
     "ProgramConfig",
+    "ReplanConfig",
     "RestartsConfig",
     "RuntimeConfig",
     "Section",
@@ -207,6 +209,7 @@ class PlanFile(Section):
     plan: dict[str, Any] | None = None
     runtime: RuntimeConfig = RuntimeConfig()
     checkpoint: CheckpointConfig | None = None
+    replan: ReplanConfig = ReplanConfig()
     spark: SparkConfig = SparkConfig()
     sinks: list[SinkConfig] = []
     on_error: Literal["stop", "skip"] = "stop"

@@ -14,6 +14,9 @@ from pydantic_core import CoreSchema
 from dgs.job.schema_base import Choice, Count, Duration, LocalPath, Section, Size
 from dgs.job.units import local_path
 
+SHORTEST_LOOK = 10**8
+"""The least `replan.after`, in nanoseconds."""
+
 
 class RestartsConfig(Section):
     """Restarts in a row of a run whose host died, without getting further: at once, then after `backoff`, twice that...."""
@@ -116,6 +119,35 @@ class CheckpointConfig(Section):
                 "`custom` and `spark` do not go together: rows of the table are made from states in the directory"
             )
         return self
+
+
+def _some_time(duration: int) -> int:
+    if duration < SHORTEST_LOOK:
+        raise ValueError("rates are counted over at least 100ms")
+    return duration
+
+
+class ReplanConfig(Section):
+    """What a run does when another plan would be faster: `advise` says so with the command, `auto` moves to it, `off` does not look.
+
+    `gain`: how many times as fast it must be predicted to be. `after`: for how long, and the time over which rates are counted. A
+    plain name is the mode.
+    """
+
+    mode: Literal["off", "advise", "auto"] = "advise"
+    gain: float = Field(default=1.3, gt=1, allow_inf_nan=False)
+    after: Annotated[Duration, AfterValidator(_some_time)] = 30 * 10**9
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: Any) -> Any:
+        return {"mode": value} if isinstance(value, str) else value
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"anyOf": [{"enum": ["off", "advise", "auto"]}, handler(schema)]}
 
 
 class FileSink(Section):

@@ -17,6 +17,7 @@ from dgs import codec
 from dgs.errors import CodecError, DgsError, InternalError
 from dgs.model.outputs import OutputBatch
 from dgs.model.user_code import shown
+from dgs.planner.moving import Counts
 from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.protocol.story_words import StoryEntry
 from dgs.workers.recovery.checkpoint import ResumePoint
@@ -255,6 +256,11 @@ class HostActor:
     def figures(self) -> HostFigures:
         """Return the figures of this host for the report."""
         return self._running().figures()
+
+    @ray.method(concurrency_group="control")
+    def take_counts(self) -> Counts:
+        """Return the events by tag that this host has read since the last call."""
+        return self._running().take_counts()
 
     @ray.method(concurrency_group="control")
     def close(self, complete: bool) -> Any:

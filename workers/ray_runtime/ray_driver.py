@@ -253,6 +253,7 @@ class _Driver:
             reports += codec.decode(new)
         checkpoints.take_reports(reports)
         self._session.caller.progress(events, outputs)
+        self._session.replanning.look(lambda: self._hosts.ask(lambda actor: actor.take_counts.remote()))
         if self._watchdog.is_due(events + outputs, now=time.monotonic()):
             standings = [s for s in self._hosts.ask(lambda actor: actor.standing.remote()) if s is not None]
             if len(standings) == len(self._hosts.actors):

@@ -15,6 +15,7 @@ from dgs import codec
 from dgs.job.loading import load_function
 from dgs.model.outputs import OutputBatch
 from dgs.model.user_code import UserCode
+from dgs.planner.moving import Counts
 from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.protocol.messages import EpochClosed, Frame, Skipped, Snapshot
 from dgs.workers.protocol.story_words import StoryEntry, entries_of
@@ -26,6 +27,7 @@ from dgs.workers.runtime.host_outputs import HostOutputs
 from dgs.workers.runtime.host_sources import HostSources
 from dgs.workers.runtime.run_story import in_a_line
 from dgs.workers.runtime.stall import Standing, shown_time, waits_of
+from dgs.workers.sources.tag_counts import TagCounts
 from dgs.workers.transport.network_load import NetworkLoad
 
 
@@ -56,6 +58,7 @@ class Engine:
         self._code, self._unit = UserCode(job.program), job.unit
         when = None if job.checkpoint is None else job.checkpoint.when
         self._when = None if when is None else load_function(when, job.base_dir)
+        self._tag_counts = None if job.replan is None else TagCounts()
         self._saves_next = False
         self._saves_final = job.is_kept
         self._root = deployment.plan.root.id if deployment.root_host == index else None
@@ -108,6 +111,9 @@ class Engine:
         if name is not None and not self._sources.is_congested(name):
             batches, frontier = self._sources.read(name, self.host.frontiers[name])
             self.events += sum(map(len, batches))
+            if self._tag_counts is not None:
+                for batch in batches:
+                    self._tag_counts.add(batch)
             self.host.ingest(name, batches, frontier)
             busy = True
         for worker, effect in self.host.pump(until_forked=True):
@@ -136,6 +142,10 @@ class Engine:
     def counts(self) -> tuple[int, int]:
         """The events read and the outputs made so far."""
         return self.events, self._outputs.count
+
+    def take_counts(self) -> Counts:
+        """Return the events by tag since the last call, for `replan:`. Another thread may call this."""
+        return {} if self._tag_counts is None else self._tag_counts.take()
 
     def request_snapshot(self, *, always: bool = False) -> None:
         """Ask the root for a checkpoint. `always`: save the state whatever `checkpoint.when` says."""

@@ -47,6 +47,19 @@ class HostFigures:
     sent: Sent = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A move to a plan that the run itself proposed: its workers, the predicted gain, and events per second before and after.
+
+    `after`: None if the run ended before it could be measured.
+    """
+
+    workers: int
+    predicted: float
+    before: float
+    after: float | None = None
+
+
 @dataclass
 class CheckpointFigures:
     """The checkpoints of a run, counted as it goes on: commits, failures, seconds in commits, bytes of the last state.
@@ -70,7 +83,8 @@ class RunFigures:
 
     `events_in`: events in the last committed state. `seconds`: from the first read to the last output, or to the final commit.
     `first_output_seconds`: from the start of the generation. `waited`: the watchdog's sentences, None without a watchdog.
-    `skipped`: events that `on_error: skip` left out. `restarts`: generations that were lost. `frames`, `sent`: those between hosts.
+    `skipped`: events that `on_error: skip` left out. `restarts`: generations that were lost.
+    `moves`: to other plans, by `replan: auto`. `frames`, `sent`: those between hosts.
     """
 
     events_in: int
@@ -86,6 +100,7 @@ class RunFigures:
     skipped: int = 0
     checkpoints: CheckpointFigures = field(default_factory=CheckpointFigures)
     restarts: int = 0
+    moves: tuple[Move, ...] = ()
     frames: int = 0
     sent: Sent = field(default_factory=dict)
 

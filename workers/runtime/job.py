@@ -15,6 +15,7 @@ from dgs.job.run_directory import STORY
 from dgs.job.schema import (
     CheckpointConfig,
     ProgramConfig,
+    ReplanConfig,
     RuntimeConfig,
     SinkConfig,
     SparkConfig,
@@ -25,6 +26,7 @@ from dgs.model.order import OrderKey
 from dgs.model.outputs import OutputBatch
 from dgs.model.program import Program
 from dgs.model.tags import Tag
+from dgs.planner.moving import Counts
 from dgs.planner.plan import Plan
 from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.recovery.checkpoint import CheckpointStore
@@ -43,7 +45,7 @@ class Job:
     `until`: leave out events at or above this key (`--max-events`). `rates`: known
     events per second by implementation stream and tag, to place workers and readers.
     `checkpoint`: when checkpoints are taken, None for never. `checkpoint_dir`: their directory, also for that of a clean stop
-    (None: the run cannot be resumed). `resumes`: go on from the newest checkpoint there; with `accepts_duplicates` even if the
+    (None: the run cannot be resumed). `replan`: whether the run looks for a better plan (None: it does not). `resumes`: go on from the newest checkpoint there; with `accepts_duplicates` even if the
     record is lost. `run_id`: identifies a run over all its generations and resumes (the supervisor sets it). `control_dir`:
     where `dgs stop` and `dgs replan` post requests. `umask`: of the run's own files.
     """
@@ -64,6 +66,7 @@ class Job:
     rates: Mapping[str, Mapping[Tag, float]] = field(default_factory=dict)
     checkpoint: CheckpointConfig | None = None
     checkpoint_dir: Path | None = None
+    replan: ReplanConfig | None = None
     resumes: bool = False
     accepts_duplicates: bool = False
     run_id: str = ""
@@ -162,15 +165,31 @@ class Ports:
     outputs: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The best plan at some rates, with its predicted events per second and those of the current plan."""
+
+    plan: Plan
+    current: float
+    best: float
+
+    @property
+    def gain(self) -> float:
+        """How many times as fast the best plan is predicted to be."""
+        return self.best / self.current if self.current else 1.0
+
+
 @dataclass(frozen=True)
 class Caller:
     """The callbacks of a run. By default, notices go to stderr.
 
     `progress` is called now and then with the numbers of events read and outputs written so far, `notify` with a notice in one
-    sentence. `replanned` returns the job under the plan of another plan file, or raises InvalidError.
+    sentence. `replanned` returns the job under the plan of another plan file, or raises InvalidError. `compared` compares the plan
+    with the best one, given the host of each worker and events per second; another thread calls it.
     """
 
     progress: Callable[[int, int], None] = _silent
     notify: Callable[[str], None] = _on_stderr
     replanned: Callable[[Job, str], Job] | None = None
+    compared: Callable[[Mapping[str, int], Counts], Comparison] | None = None
     ports: Ports = Ports()

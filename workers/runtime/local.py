@@ -46,6 +46,7 @@ def drive(deployment: Deployment, session: Session) -> Ended:
                 reported = process.now()
                 events, outputs = engine.counts
                 session.caller.progress(events, outputs)
+                session.replanning.look(lambda: [engine.take_counts()])
                 if watchdog.is_due(events + outputs, now=time.monotonic()):
                     watchdog.say(sentence([engine.standing()], unit=job.unit))
                     session.story.write()

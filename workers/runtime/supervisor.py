@@ -23,6 +23,7 @@ from dgs.workers.runtime.control import Control
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.figures import CheckpointFigures, RunFigures, run_figures
 from dgs.workers.runtime.job import Caller, Job, JobResult
+from dgs.workers.runtime.replanning import Replanning
 from dgs.workers.runtime.run_story import RunStory, in_a_line
 from dgs.workers.runtime.store_opening import (
     RunStores,
@@ -78,6 +79,7 @@ class Session:
     stores: RunStores
     caller: Caller
     story: RunStory
+    replanning: Replanning
     figures: CheckpointFigures = field(default_factory=CheckpointFigures)
     restarts: list[str] = field(default_factory=list)
     restarted: int = 0
@@ -131,7 +133,9 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
         stack.callback(stores.close)
         stop = StopRequest(job.runtime.stop_timeout / SECOND)
         story = RunStory(job.story_path)
-        session = Session(job, CallerOutputs(job), publisher, control, stop, stores, caller, story)
+        session = Session(
+            job, CallerOutputs(job), publisher, control, stop, stores, caller, story, Replanning(job, caller)
+        )
         complete = False
         try:
             result = _generations(session, drive, hosts)
@@ -157,7 +161,9 @@ def _generations(session: Session, drive: Drive, hosts: Callable[[Job], int]) ->
         point = _begun(session, job)
         driven += 1
         try:
-            ended = drive(Deployment(job, hosts(job), point), session)
+            deployment = Deployment(job, hosts(job), point)
+            session.replanning.begin(deployment)
+            ended = drive(deployment, session)
         except LOSSES as error:
             session.story.says(f"has lost generation {point.generation}: {in_a_line(error)}")
             session.stop.generation_lost()
@@ -211,6 +217,7 @@ def _result(session: Session, ended: Ended, epoch: int | None) -> JobResult:
         skipped=made.skipped,
         checkpoints=session.figures,
         restarts=session.restarted,
+        moves=tuple(session.replanning.moves),
     )
     by, at = (None, None) if ended.request is None else (ended.request.by, epoch)
     if by is not None and at is None:
@@ -285,7 +292,7 @@ def _replanned(session: Session, path: str) -> Job:
     job = session.job
     try:
         if session.caller.replanned is not None:
-            job = session.caller.replanned(job, path)
+            job = session.replanning.moved(session.caller.replanned(job, path), path)
     except DgsError as error:
         session.caller.notify(f"{error}: the run keeps its plan")
     else:

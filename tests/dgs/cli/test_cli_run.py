@@ -91,6 +91,7 @@ def test_results_have_these_fields_in_this_order(project, dgs):
             "waited",
             "checkpoints",
             "restarts",
+            "moves",
         ),
     ]
     for worker in report["per_worker"].values():
