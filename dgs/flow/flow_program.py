@@ -13,12 +13,13 @@ from dgs.flow.closing import Closer, canonical
 from dgs.flow.flow_graph import Graph, described
 from dgs.flow.templates import KeyedOrdered, overrides
 from dgs.flow.wiring import OUT, Wiring
+from dgs.model import columns
 from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
-from dgs.model.events import Event
+from dgs.model.events import Event, EventBatch, declared_stream
 from dgs.model.key_sets import key_class
 from dgs.model.order import MAX_TS
 from dgs.model.outputs import Stamped
-from dgs.model.program import Emit, Program
+from dgs.model.program import Emit, EmitBatch, Program
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Kind, Tag, kind
 
@@ -61,6 +62,10 @@ class FlowProgram(Program[State, Any]):
         self.accumulates = () if shape == "mixed" else (self.item,)  # type: ignore[misc]  # one for each object
         rules = [] if shape == "free" else [(TICK, TICK, ALWAYS), (TICK, self.item, ALWAYS)]
         self.depends = Dependence(*rules, *([(self.item, self.item, SAME_KEY)] if shape == "mixed" else []))
+        clock = graph.clock
+        self._origin, self._period = (clock.origin, clock.ticks) if isinstance(clock, Every) else (0, 0)
+        self._has_marks = isinstance(clock, On)
+        self._pushes = {stream: wiring.push(number) for stream, number in wiring.sources.items()}
         self._slides = [closer.slide for closer in closers.values() if hasattr(closer, "slide")]
 
     @property
@@ -85,20 +90,47 @@ class FlowProgram(Program[State, Any]):
     def update(self, state: State, event: Event, emit: Emit[Any]) -> State:
         """Run an item up to what keeps it, or close the blocks that a tick has passed."""
         if event.tag.kind != self.item:
-            return self._tick(state, event, emit)
-        ts = event.ts
-        clock = self.graph.clock
-        block = clock.block_of(ts) if isinstance(clock, Every) else 0
-        place = ts if isinstance(clock, On) else block
-        low, high = state["span"] or (place, place)
-        state["span"] = (min(low, place), max(high, place))
-        if self.shape != "mixed":
-            work = Work(self, state, emit, block, ts)
-            self.wiring.run(self.sources[event.stream], (), event.payload, ts, work.take)
-        elif event.payload is not None:
-            number, port, key, value = event.payload
-            Work(self, state, emit, block, ts, cls=event.tag.key).take(number, port, key, value)
+            return self._tick(state, event.stream, event.ts, emit)
+        block = self._into_span(state, event.ts)
+        self._take(Work(self, state, emit, block, event.ts), event.tag, event.stream, event.payload)
         return state
+
+    def update_batch(self, state: State, batch: EventBatch, emit_batch: EmitBatch) -> State:
+        """Do the same for a batch: outputs of one batch are put out together."""
+        values: list[Any] = []
+        rows: list[int] = []
+        tags, stream = batch.tag_list(), declared_stream(batch.stream)
+        payload = [None] * len(batch) if batch.payload is None else columns.to_list(batch.payload)
+        work = Work(self, state, values.append, 0, None)
+        for row, (tag, ts, value) in enumerate(zip(tags, batch.ts.tolist(), payload, strict=True)):
+            if tag.kind == self.item:
+                work.block, work.at = self._into_span(state, ts), ts
+                self._take(work, tag, stream, value)
+            else:
+                self._tick(state, stream, ts, values.append)
+            if len(values) > len(rows):
+                rows += [row] * (len(values) - len(rows))
+        emit_batch(values, rows)
+        return state
+
+    def _into_span(self, state: State, ts: int) -> int:
+        """Note the time of an item; return its block."""
+        block = (ts - self._origin) // self._period if self._period else 0
+        place = ts if self._has_marks else block
+        span = state["span"]
+        if span is None:
+            state["span"] = (place, place)
+        elif not span[0] <= place <= span[1]:
+            state["span"] = (min(span[0], place), max(span[1], place))
+        return block
+
+    def _take(self, work: Work, tag: Tag, stream: str, payload: Any) -> None:
+        if self.shape != "mixed":
+            self._pushes[stream](work.take, (), payload, work.at)
+        elif payload is not None:
+            work.cls = tag.key
+            number, port, key, value = payload
+            work.take(number, port, key, value)
 
     def items(self, stream: str, ts: int, value: Any) -> list[tuple[Tag, Any]]:
         """Return the events of an element in shape mixed; one without payload if no item is left, which only moves the time on."""
@@ -139,14 +171,14 @@ class FlowProgram(Program[State, Any]):
         left["span"] = (min(low for low, _ in spans), max(high for _, high in spans)) if spans else None
         return left
 
-    def _tick(self, state: State, event: Event, emit: Emit[Any]) -> State:
-        clock, ts = self.graph.clock, event.ts
+    def _tick(self, state: State, stream: str, ts: int, emit: Emit[Any]) -> State:
+        clock = self.graph.clock
         is_final = ts >= FINAL
         if isinstance(clock, Every):
             for block in self._due(state, clock, ts):
                 end = clock.end_of(block)
                 Work(self, state, _stamping(emit, end, block), block, end).close(is_final=False)
-        elif isinstance(clock, On) and (is_final or event.stream == clock.stream):
+        elif isinstance(clock, On) and (is_final or stream == clock.stream):
             self._marker(state, ts, emit, is_final=is_final)
         elif clock is None and is_final and state["span"] is not None and self.graph.end == "close":
             Work(self, state, _stamping(emit, FINAL, 0), 0, None).close(is_final=True)
@@ -238,7 +270,12 @@ class Work:
             if closer is None:
                 self._item(number, key, value)
                 return
-            parts = self.state["parts"].setdefault((number, port), {}).setdefault(self.block, {})
+            blocks = self.state["parts"].get((number, port))
+            if blocks is None:
+                blocks = self.state["parts"][number, port] = {}
+            parts = blocks.get(self.block)
+            if parts is None:
+                parts = blocks[self.block] = {}
             part = closer.part(key, value, self.at)
             parts[key] = closer.join(parts[key], part) if key in parts else part
         except Exception as error:

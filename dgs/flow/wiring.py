@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from dgs.flow import steps
@@ -25,8 +25,8 @@ OUT = -1
 To = Callable[[int, int, Any, Any], None]
 """Takes the number of a node that keeps something, or OUT, the input of it that is meant, a key and a value."""
 
-Expand = Callable[[Any, Any, Any], Iterable[tuple[Any, Any]]]
-"""A step without state: from key, value and time to keys and values."""
+Push = Callable[[To, Any, Any, Any], None]
+"""Takes where items go, and the key, the value and the time of an item: all steps behind an edge as one function."""
 
 
 class Wiring:
@@ -40,20 +40,21 @@ class Wiring:
             for node in graph.sources
             if isinstance(node.step, steps.Source)
         }
-        self.expand = [_expansion(node.step) for node in graph.nodes]
+        self._is_stateless = [_is_stateless(node.step) for node in graph.nodes]
         self.readers: list[list[tuple[int, int]]] = [[] for _ in graph.nodes]
         for number, node in enumerate(graph.nodes):
             for port, one in enumerate(node.inputs):
                 self.readers[self.index[one]].append((number, port))
         if graph.result is not None:
             self.readers[self.index[graph.result]].append((OUT, 0))
+        self._push: dict[int, Push] = {}
 
     @property
     def stateful(self) -> list[int]:
         """The nodes that keep something, inputs before readers."""
-        sources = {self.index[node] for node in self.graph.sources}
+        sources = self.sources.values()
         return [
-            number for number, expand in enumerate(self.expand) if expand is None and number not in sources
+            number for number, it_is in enumerate(self._is_stateless) if not it_is and number not in sources
         ]
 
     def front(self) -> set[int]:
@@ -62,7 +63,7 @@ class Wiring:
         open_nodes = list(self.sources.values())
         while open_nodes:
             for reader, _ in self.readers[open_nodes.pop()]:
-                if reader != OUT and self.expand[reader] is None:
+                if reader != OUT and not self._is_stateless[reader]:
                     found.add(reader)
                 elif reader != OUT:
                     open_nodes.append(reader)
@@ -70,18 +71,28 @@ class Wiring:
 
     def run(self, number: int, key: Any, value: Any, at: int | None, to: To) -> None:
         """Take an item that a node gives to all who read it, through steps without state."""
-        for reader, port in self.readers[number]:
-            expand = self.expand[reader] if reader != OUT else None
-            if expand is None:
-                to(reader, port, key, value)
-                continue
+        self.push(number)(to, key, value, at)
+
+    def push(self, number: int) -> Push:
+        """Return the steps behind a node, up to what keeps something, as one function."""
+        if number not in self._push:
+            after = [self._reader(reader, port) for reader, port in self.readers[number]]
+            self._push[number] = after[0] if len(after) == 1 else _to_all(after)
+        return self._push[number]
+
+    def _reader(self, reader: int, port: int) -> Push:
+        if reader == OUT or not self._is_stateless[reader]:
+            return lambda to, key, value, at: to(reader, port, key, value)  # noqa: ARG005 - as all of them
+        step = _step(self.graph.nodes[reader].step, self.push(reader))
+
+        def explained(to: To, key: Any, value: Any, at: Any) -> None:
             try:
-                made = expand(key, value, at)
-                for new_key, new_value in made:
-                    self.run(reader, new_key, new_value, at, to)
+                step(to, key, value, at)
             except Exception as error:
                 self.explain(error, reader, key)
                 raise
+
+        return explained
 
     def explain(self, error: Exception, number: int, key: Any) -> None:
         """Add to an error of the user's code which step it comes from, once."""
@@ -90,48 +101,66 @@ class Wiring:
             error.add_note(f"in {node.title} of flow {self.graph.name!r} ({node.place}), key {key!r}")
 
 
-def _expansion(step: steps.Step) -> Expand | None:  # noqa: C901, PLR0911 - one return a step
-    """Return what a step without state does; None for sources and for steps that keep something."""
+def _is_stateless(step: steps.Step) -> bool:
+    kinds = (
+        steps.Map, steps.Each, steps.Filter, steps.FlatMap, steps.FilterBy, steps.Lookup, steps.KeyBy, steps.Pairs, steps.Merge,
+    )  # fmt: skip
+    return isinstance(step, kinds) or isinstance(getattr(step, "template", None), Stateless)
+
+
+def _to_all(after: list[Push]) -> Push:
+    def to_all(to: To, key: Any, value: Any, at: Any) -> None:
+        for push in after:
+            push(to, key, value, at)
+
+    return to_all
+
+
+def _step(step: steps.Step, after: Push) -> Push:  # noqa: PLR0911 - one return a step
+    """Return a step without state and all that is behind it as one function."""
     match step:
         case steps.Map(function):
-            return lambda key, value, _: ((key, function(key, value)),)
+            return lambda to, key, value, at: after(to, key, function(key, value), at)
         case steps.Each(function):
-            return lambda key, value, at: ((key, function(key, value, at)),)
+            return lambda to, key, value, at: after(to, key, function(key, value, at), at)
         case steps.Filter(function):
-            return lambda key, value, _: ((key, value),) if function(key, value) else ()
-        case steps.FlatMap(function):
-            return lambda key, value, _: [(key, one) for one in function(key, value)]
-        case steps.FilterBy(field, values):
-            return lambda key, value, _: ((key, value),) if steps.field_of(value, field) in values else ()
-        case steps.Lookup():
-            return _lookup(step)
+            return lambda to, key, value, at: after(to, key, value, at) if function(key, value) else None
+        case steps.KeyBy(by) if callable(by):
+            return lambda to, key, value, at: after(to, by(key, value), value, at)
         case steps.KeyBy():
-            return lambda key, value, _: ((steps.key_of(step, key, value), value),)
-        case steps.Pairs(function):
-            return lambda key, value, _: (function(key, value),)
+            return lambda to, key, value, at: after(to, steps.key_of(step, key, value), value, at)
         case steps.Merge():
-            return lambda key, value, _: ((key, value),)
-        case steps.Apply(template) if isinstance(template, Stateless):
-            return _applied(template)
-    return None
+            return after
+    return _selecting(step, after)
 
 
-def _lookup(step: steps.Lookup) -> Expand:
-    table, name, into = step.table, step.key, step.into
+def _selecting(step: Any, after: Push) -> Push:
+    """Return a step that gives any number of items, or looks at fields, and all that is behind it as one function."""
 
-    def looked_up(key: Any, value: Any, _: Any) -> Iterable[tuple[Any, Any]]:
-        found = steps.field_of(value, name)
-        if step.missing == "drop" and found not in table:
-            return ()
-        return ((key, {**value, into: table[found]}),)
+    def flat_map(to: To, key: Any, value: Any, at: Any) -> None:
+        for made in step.function(key, value):
+            after(to, key, made, at)
 
-    return looked_up
+    def pairs(to: To, key: Any, value: Any, at: Any) -> None:
+        new_key, new_value = step.function(key, value)
+        after(to, new_key, new_value, at)
 
+    def filter_by(to: To, key: Any, value: Any, at: Any) -> None:
+        if steps.field_of(value, step.field) in step.values:
+            after(to, key, value, at)
 
-def _applied(template: Stateless) -> Expand:
-    def applied(key: Any, value: Any, _: Any) -> Iterable[tuple[Any, Any]]:
-        made: list[tuple[Any, Any]] = []
-        template.on_item(key, value, lambda new_key, new_value: made.append((new_key, new_value)))
-        return made
+    def lookup(to: To, key: Any, value: Any, at: Any) -> None:
+        found = steps.field_of(value, step.key)
+        if step.missing != "drop" or found in step.table:
+            after(to, key, {**value, step.into: step.table[found]}, at)
 
-    return applied
+    def applied(to: To, key: Any, value: Any, at: Any) -> None:
+        step.template.on_item(key, value, lambda new_key, made: after(to, new_key, made, at))
+
+    found: dict[type[steps.Step], Push] = {
+        steps.FlatMap: flat_map,
+        steps.Pairs: pairs,
+        steps.FilterBy: filter_by,
+        steps.Lookup: lookup,
+    }
+    return found.get(type(step), applied)
