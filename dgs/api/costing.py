@@ -1,4 +1,4 @@
-"""The costs of a job: measured by a trial in another process, kept from an earlier trial, or typical.
+"""The costs of a job: measured by a trial in another process, kept from an earlier trial, or typical. Those of the machine are kept, too.
 
 A trial takes about a second, most of it to start. So its costs are kept in a directory of this user on this machine, under a
 digest of all that they depend on: the program with its arguments and its code, the first events, and the machine.
@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dgs import codec
 from dgs.errors import DgsError
 from dgs.job import private_files
-from dgs.job.program_code import Code, code_of
+from dgs.job.program_code import code_of
 from dgs.job.run_directory import read_object
 from dgs.model.user_code import RAISED, is_interrupt
 from dgs.planner.prediction.costs import TYPICAL, TYPICAL_COLUMNS, Costs
@@ -66,20 +66,36 @@ def known_costs(
         question = _question(context, streams, config)
         if question is None:
             return typical_costs(program, "its streams have no events yet")
-        place = _place(question, code_of(program, context.base_dir, config.ref if config else None))
+        code = code_of(program, context.base_dir, config.ref if config else None)
     except RAISED as error:
         if is_interrupt(error):
             raise
         return typical_costs(program, sentence_of(error))
+    place = _place("trial", code, question.subject)
     kept = _kept(place)
     if kept is not None:
-        return KnownCosts(kept, "kept from an earlier trial")
+        return KnownCosts(_on_this_machine(kept), "kept from an earlier trial")
     found = tried(question)
     if found.problem is not None and found.costs == TYPICAL:
         return typical_costs(program, found.problem)
     if found.problem is None:
         _keep(place, found.costs)
-    return KnownCosts(found.costs, "measured in a trial", found.problem)
+    return KnownCosts(_on_this_machine(found.costs), "measured in a trial", found.problem)
+
+
+def _on_this_machine(costs: Costs) -> Costs:
+    """Return the costs of a program with those of the machine, measured unless they are kept."""
+    from dgs.workers.ray_runtime.machine_costs import SCALED, machine_costs
+
+    place = _place("machine")
+    found = _kept(place)
+    if found is None:
+        try:
+            found = machine_costs()
+        except DgsError:  # a run that needs what is missing here fails soon, and says so
+            return costs
+        _keep(place, found)
+    return replace(costs, **{name: getattr(found, name) for name in SCALED})
 
 
 def typical_costs(program: Program, problem: str | None = None) -> KnownCosts:
@@ -104,10 +120,10 @@ def _question(
     return trial_process.question_of(config, context.base_dir, batches)
 
 
-def _place(question: Question, code: Code) -> Path:
-    """Return the file for the answer, in a directory of this user on this machine."""
+def _place(*subject: Any) -> Path:
+    """Return the file for the costs of a subject, in a directory of this user on this machine."""
     here = [VERSION, platform.node(), platform.machine(), platform.python_version(), os.cpu_count()]
-    digest = hashlib.blake2b(codec.encode([here, code, question.subject]), digest_size=16).hexdigest()
+    digest = hashlib.blake2b(codec.encode([here, *subject]), digest_size=16).hexdigest()
     return Path(tempfile.gettempdir()) / f"dgs-{os.geteuid()}" / "costs" / f"{digest}.json"
 
 

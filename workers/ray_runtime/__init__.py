@@ -5,5 +5,5 @@
 - `hosts`: the hosts as the driver sees them: every call has a deadline, and a host that does not answer is lost.
 - `pool`: hosts without work, for the generation after a loss.
 - `cluster`: Ray itself, which is started or connected to: on loopback, with a token, without a dashboard.
-- `shipped_trial`: the trial of a program that no other process can import.
+- `shipped_trial`: the trial of a program that no other process can import. `machine_costs`: how fast this machine synchronises.
 """

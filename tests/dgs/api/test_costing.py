@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +14,7 @@ from dgs.api.costing import known_costs
 from dgs.api.preparing import from_program, prepare
 from dgs.job.schema import StreamConfig
 from dgs.planner.prediction.costs import TYPICAL
+from dgs.workers.ray_runtime import machine_costs
 from dgs.workers.sources.context import SourceContext
 from dgs.workers.trial import trial_process
 from dgs.workers.trial.trial import Trial
@@ -65,6 +67,7 @@ def trials(monkeypatch):
         return Trial()
 
     monkeypatch.setattr(trial_process, "tried", tried)
+    monkeypatch.setattr(machine_costs, "machine_costs", lambda: replace(TYPICAL, synchronisation=1e-3))
     return asked
 
 
@@ -83,6 +86,7 @@ def test_a_trial_is_not_repeated_for_the_same_program_and_events(trials):
     first, second = (prepared(Window(), optimizer="cost").costs for _ in range(2))
     assert len(trials) == 1
     assert (first.costs, second.origin) == (second.costs, "kept from an earlier trial")
+    assert first.costs.synchronisation == 1e-3
 
 
 def test_another_program_has_another_trial(trials):
@@ -95,9 +99,11 @@ def test_another_program_has_another_trial(trials):
 
 def test_a_damaged_file_of_costs_is_measured_again(trials, tmp_path):
     prepared(Window(), optimizer="cost")
-    (kept,) = tmp_path.rglob("costs/*.json")
-    assert kept.stat().st_mode & 0o077 == 0
-    kept.write_text('{"update": -1}')
+    files = list(tmp_path.rglob("costs/*.json"))
+    assert len(files) == 2  # of the program and of the machine
+    for kept in files:
+        assert kept.stat().st_mode & 0o077 == 0
+        kept.write_text('{"update": -1}')
     assert prepared(Window(), optimizer="cost").costs.origin == "measured in a trial"
 
 

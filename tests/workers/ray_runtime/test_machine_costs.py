@@ -1,0 +1,34 @@
+"""The costs of the machine: all are scaled by what a synchronisation takes, and the model then explains the job that was measured."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from dgs.planner.prediction.costs import TYPICAL
+from dgs.workers.ray_runtime import machine_costs as module
+from dgs.workers.ray_runtime.machine_costs import SCALED, machine_costs
+
+
+def test_what_synchronising_takes_scales_the_work_of_our_code_and_nothing_else():
+    found = machine_costs()
+    factor = found.synchronisation / TYPICAL.synchronisation
+    assert factor > 0
+    for name, typical in TYPICAL.as_data().items():
+        is_ours = name in SCALED
+        assert getattr(found, name) == (pytest.approx(factor * typical) if is_ours else typical)
+
+
+def test_a_slower_machine_has_greater_costs(monkeypatch):
+    class Slow(module.Counting):
+        def join(self, left, right):
+            end = time.thread_time() + 2e-3
+            while time.thread_time() < end:
+                pass
+            return left + right
+
+    monkeypatch.setattr(module, "SHORT", 5)
+    monkeypatch.setattr(module, "LONG", 20)
+    monkeypatch.setattr(module, "Counting", Slow)
+    assert machine_costs().synchronisation > 0.5e-3
