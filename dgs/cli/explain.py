@@ -15,13 +15,16 @@ from dgs.cli.plan import Format, Shape, figures, rendered, say_remarks
 from dgs.cli.reporting import print_json, reporting
 
 if TYPE_CHECKING:
-    from dgs.api.preparing import Prepared
+    from dgs.api.preparing import Prepared, Request
 
 LAST = 50
 """The number of entries of a story to print."""
 
 Graph = Annotated[
     bool, typer.Option("--dependence", help="Draw the dependence graph instead (mermaid or dot).")
+]
+Types = Annotated[
+    bool, typer.Option("--types", help="For a flow: print the type of each edge, and where each step runs.")
 ]
 PlanOrNone = Annotated[
     Path | None, typer.Argument(metavar="PLAN", help="The plan.yaml of the job.", show_default=False)
@@ -55,6 +58,7 @@ def explain(
     set_values: SetValues = None,
     shape: Shape = Format.TEXT,
     dependence: Graph = False,
+    types: Types = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -70,10 +74,27 @@ def explain(
         from dgs.api.preparing import from_file, prepare
 
         given = given_by_flags(set_values, plan_from, optimizer__name=optimizer)
+        if types:
+            _print_types(from_file(plan_path, given), as_json=as_json)
+            return
         prepared = prepare(from_file(plan_path, given))
         say_remarks(prepared)
         shape = Format.JSON if as_json else shape
         print(_dependence(prepared, shape) if dependence else _explained(prepared, shape))
+
+
+def _print_types(request: Request, *, as_json: bool) -> None:
+    from dgs.errors import UsageError
+    from dgs.job.loading import load_flow
+
+    config = request.settings.config
+    if config.flow is None:
+        raise UsageError(message="--types is for a plan file with `flow:`")
+    text = load_flow(config.program, request.base_dir).explained(classes=config.flow.classes)
+    if as_json:
+        print_json({"types": text.splitlines()})
+    else:
+        print(text)
 
 
 def _print_story(target: Any, worker: str | None, last: int, *, as_json: bool) -> None:

@@ -42,13 +42,14 @@ class Compiled:
     """What a flow compiles to: the program, and how the elements of its streams become events.
 
     `reads`: elements become events by `events`, because their tags come from the steps in front; else each is one `item`.
-    `ticks`: whether the program needs a stream of ticks.
+    `markers`: the stream whose events are ticks. `places`: where each node runs, for people.
     """
 
     program: Program
     shape: Shape
     reads: Callable[[str, int, Any], list[tuple[Tag, Any]]] | None = None
     markers: str | None = None
+    places: Sequence[str] = ()
 
     @property
     def ticks(self) -> bool:
@@ -86,7 +87,8 @@ def compiled(checked: Checked, classes: int) -> Compiled:
     graph, wiring = checked.graph, Wiring(checked.graph)
     refuse(graph, wiring)
     if graph.result is not None and isinstance(graph.result.step, steps.Into):
-        return Compiled(graph.result.step.program, "program", _Tagging(wiring, graph.result.step))
+        step, places = graph.result.step, _places(wiring, "program")
+        return Compiled(step.program, "program", _Tagging(wiring, step), places=places)
     closers = _closers(checked, wiring)
     ordered = _ordered(checked, wiring)
     in_front = wiring.front()
@@ -97,7 +99,26 @@ def compiled(checked: Checked, classes: int) -> Compiled:
     shape: Shape = "free" if is_free else "mixed" if is_mixed else "sum"
     program = FlowProgram(graph, wiring, shape, closers=closers, ordered=ordered, classes=classes)
     markers = graph.clock.stream if isinstance(graph.clock, On) else None
-    return Compiled(program, shape, program.items if shape == "mixed" else None, markers)
+    reads = program.items if shape == "mixed" else None
+    return Compiled(program, shape, reads, markers, _places(wiring, shape))
+
+
+def _places(wiring: Wiring, shape: Shape) -> list[str]:
+    """Return where each node runs."""
+    behind, front = wiring.behind(), wiring.front()
+    single = "where rows are read" if shape in ("mixed", "program") else "in the leaves, any split"
+    first = {
+        "mixed": "by hash class of its key; closed at ticks",
+        "sum": "folded in the leaves by block and key; closed at ticks",
+        "program": "under its own plan",
+    }
+    return [
+        "" if isinstance(node.step, steps.Source)
+        else first.get(shape, "") if number in front and number not in behind
+        else "at ticks" if number in behind
+        else single
+        for number, node in enumerate(wiring.graph.nodes)
+    ]  # fmt: skip
 
 
 def refuse(graph: Graph, wiring: Wiring) -> None:
@@ -115,6 +136,8 @@ def refuse(graph: Graph, wiring: Wiring) -> None:
             problem = (
                 'emits partial windows, and the flow has a clock; leave out the clock, or give partial="drop"'
             )
+        if isinstance(template, KeyedOrdered) and overrides(template, "on_end") and graph.clock is not None:
+            problem = "has an on_end, and the flow has a clock; leave out the clock"
         if problem:
             text = f"cannot be run yet, though denote says what it means: it {problem}"
             mistakes.append(

@@ -20,7 +20,7 @@ step 4  each       O(Any, Any)
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, get_type_hints
 
@@ -88,20 +88,25 @@ class Flow:
 
     def types(self) -> str:
         """Return the type of each edge, one line a step. Raises FlowError."""
+        return "\n".join([self._headed(), *aligned(self._rows())])
+
+    def explained(self, *, classes: int = 64) -> str:
+        """Return the type of each edge, where each step runs when the flow is compiled, and its shape. Raises FlowError."""
+        found = self.compiled(classes=classes)
+        rows = [(*row, where) for row, where in zip(self._rows(), found.places, strict=True)]
+        return "\n".join([self._headed(), *aligned(rows), f"shape: {found.shape}"])
+
+    def _headed(self) -> str:
+        return f"flow {self.name}, clock {self.clock}" if self.clock else f"flow {self.name}"
+
+    def _rows(self) -> list[tuple[str, ...]]:
         types = self.checked.types
-        rows = [
-            (
-                node.step.label if isinstance(node.step, Source) else f"step {node.number}",
-                "source" if isinstance(node.step, Source) else node.step.label,
-                str(types[node]),
-            )
+        return [
+            (node.step.label, "source", str(types[node]))
+            if isinstance(node.step, Source)
+            else (f"step {node.number}", node.step.label, str(types[node]))
             for node in self.graph.nodes
         ]
-        widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
-        lines = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {kind}" for a, b, kind in rows]
-        return "\n".join(
-            [f"flow {self.name}, clock {self.clock}" if self.clock else f"flow {self.name}", *lines]
-        )
 
     def denote(self, inputs: Inputs) -> list[Any]:
         """Return the outputs for given streams, each a list of (ts, value) in order of ts, by the definition of each step."""
@@ -156,6 +161,16 @@ class Flow:
 
     def _wrong(self, code: str, problem: str, found: str) -> FlowError:
         return FlowError.of(self.name, [Mistake(code, f"flow {self.name!r}", problem, found=found)])
+
+
+def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return rows of texts as lines whose columns stand below each other.
+
+    >>> aligned([("a", "b"), ("aaa", "c")])
+    ['a    b', 'aaa  c']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(f"{text:<{n}}" for text, n in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def flow(*, clock: Clock | None = None, end: End = "close") -> Callable[[Build], Flow]:

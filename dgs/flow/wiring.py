@@ -69,6 +69,15 @@ class Wiring:
                     open_nodes.append(reader)
         return found
 
+    def behind(self) -> set[int]:
+        """Return the nodes that get items from nodes that keep something."""
+        found: set[int] = set()
+        for number, node in enumerate(self.graph.nodes):
+            inputs = {self.index[one] for one in node.inputs}
+            if inputs & (found | set(self.stateful)):
+                found.add(number)
+        return found
+
     def run(self, number: int, key: Any, value: Any, at: int | None, to: To) -> None:
         """Take an item that a node gives to all who read it, through steps without state."""
         self.push(number)(to, key, value, at)
