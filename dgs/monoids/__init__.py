@@ -2,7 +2,7 @@
 
 A monoid folds a column at a time, or many windows in one call. Monoids can be combined.
 
-- `contract`: what a monoid is; `sums`, `extremes`, `ordered`, `sets`: simple ones; `products`, `maps`: made of others.
+- `contract`: what a monoid is; `sums`, `exact`, `extremes`, `ordered`, `sets`: simple ones; `products`, `maps`: made of others.
 - `windows`, `keyed_windows`: programs made of a monoid.
 
 >>> SUM.join(SUM.fold([1, 2]), SUM.lift(3)), MAX.fold([1, 2]), MEAN.result(MEAN.fold([1, 2]))
@@ -12,6 +12,7 @@ A monoid folds a column at a time, or many windows in one call. Monoids can be c
 """
 
 from dgs.monoids.contract import Monoid
+from dgs.monoids.exact import MEAN_EXACT, SUM_EXACT, MeanExact, SumExact
 from dgs.monoids.extremes import MAX, MIN, Max, Min
 from dgs.monoids.keyed_windows import KeyedWindows
 from dgs.monoids.maps import MapOf
@@ -26,8 +27,10 @@ __all__ = [
     "DISTINCT",
     "MAX",
     "MEAN",
+    "MEAN_EXACT",
     "MIN",
     "SUM",
+    "SUM_EXACT",
     "AllOf",
     "Count",
     "Distinct",
@@ -37,9 +40,11 @@ __all__ = [
     "MapOf",
     "Max",
     "Mean",
+    "MeanExact",
     "Min",
     "Monoid",
     "Sum",
+    "SumExact",
     "Top",
     "Windows",
 ]

@@ -13,7 +13,22 @@ from hypothesis import strategies as st
 from dgs import codec
 from dgs.errors import ProgramError
 from dgs.model.columns import cut, length, to_list
-from dgs.monoids import COUNT, DISTINCT, MAX, MEAN, MIN, SUM, AllOf, FieldOf, Latest, MapOf, Monoid, Top
+from dgs.monoids import (
+    COUNT,
+    DISTINCT,
+    MAX,
+    MEAN,
+    MEAN_EXACT,
+    MIN,
+    SUM,
+    SUM_EXACT,
+    AllOf,
+    FieldOf,
+    Latest,
+    MapOf,
+    Monoid,
+    Top,
+)
 
 INTEGERS = st.integers(-9, 9) | st.sampled_from([2**62, -(2**62), -(2**63), 2**63 - 1])
 EXACT_FLOATS = st.integers(-(2**20), 2**20).map(lambda n: n / 4) | st.sampled_from(
@@ -85,6 +100,9 @@ SUBJECTS = [
     Subject("min", MIN, ORDERED),
     Subject("max", MAX, ORDERED),
     Subject("mean", MEAN, NUMBERS),
+    Subject("exact sum", SUM_EXACT, (*NUMBERS, lists(st.floats()))),
+    Subject("exact mean", MEAN_EXACT, (*NUMBERS, lists(st.floats()))),
+    Subject("map of exact means", MapOf(MEAN_EXACT), records(NUMBERS)),
     Subject("map of sums", MapOf(SUM), records(NUMBERS)),
     Subject("map of means", MapOf(MEAN), records(NUMBERS)),
     Subject("map of greatest", MapOf(MAX), records((lists(INTEGERS), arrays(np.int64)))),
