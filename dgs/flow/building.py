@@ -21,7 +21,7 @@ from dgs.flow.flow_graph import End, Graph, Node, Place
 from dgs.flow.mistakes import FlowError, Mistake
 from dgs.flow.panes import CountWindow, TimeWindow
 
-_HERE = str(Path(__file__).parent)
+_HERE = (str(Path(__file__).parent), str(Path(__file__).parents[1] / "pico"))
 
 
 class Builder:

@@ -1,0 +1,249 @@
+"""Operators: what a pipeline does with a collection, as plain data (PiCo, section 2.2).
+
+Functions take values, and what `by=` gives is the key of a value. `p` splits a collection by key, `w` into windows, `w_p` first by key
+and then into windows. Operators on single elements do not depend on how a collection is split, so that `p(map(f), by=b)` is `map(f)`.
+
+>>> low = w_p(reduce(min), by=first, over=window(10, 5, "count"))
+>>> low.label, p(map(str), by=first).label
+('w_p(reduce(min))', 'map(str)')
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, TypeVar
+
+from dgs.flow.panes import CountWindow, Partial, TimeWindow, Window
+
+Function = Callable[..., Any]
+Structure = Literal["bag", "list", "stream"]
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """The base of the operators. `takes`, `offers`: how many collections it has as input and as output."""
+
+    takes: ClassVar[int] = 1
+    offers: ClassVar[int] = 1
+
+    @property
+    def label(self) -> str:
+        """What reports call it."""
+        return type(self).__name__.lower()
+
+
+@dataclass(frozen=True, eq=False)
+class Source(Operator):
+    """Reads a collection. `path`: a file whose lines or rows are the elements; None for the stream `name` of the job.
+
+    `window`: the blocks of a stream, within which operators on whole collections work.
+    """
+
+    name: str
+    structure: Structure
+    path: str | None = None
+    window: Window | None = None
+    gives: Any = Any
+    form: Literal["lines", "csv", "stream"] = "stream"
+    takes: ClassVar[int] = 0
+
+    @property
+    def label(self) -> str:
+        """The function that makes it, with its name."""
+        return f"from_{self.form}({self.name!r})"
+
+
+@dataclass(frozen=True, eq=False)
+class Sink(Operator):
+    """Writes a collection, as JSON lines in the folder `path`."""
+
+    path: str
+    offers: ClassVar[int] = 0
+
+    @property
+    def label(self) -> str:
+        """The function that makes it, with its folder."""
+        return f"to_jsonl({self.path!r})"
+
+
+@dataclass(frozen=True, eq=False)
+class Elementwise(Operator):
+    """Works on single elements: `map`, `flat_map`, `filter`."""
+
+    form: Literal["map", "flat_map", "filter"]
+    function: Function
+    gives: Any = None
+
+    @property
+    def label(self) -> str:
+        """Its kind, with the name of its function."""
+        return _shown(self.form, self.function)
+
+
+@dataclass(frozen=True, eq=False)
+class Combine(Operator):
+    """Makes one value of a collection, of each of its groups (`by`) or of each of its windows (`over`).
+
+    `reduce(join)` joins elements. With `fold`, elements are folded into `start`, and `join` joins what parts of a collection come to.
+    Laws: `join` is associative, and commutative unless `commutative` is False; `join(start, s) == s`; how a collection is cut into
+    parts does not show.
+    """
+
+    join: Function
+    fold: Function | None = None
+    start: Any = None
+    commutative: bool = True
+    by: Function | None = None
+    over: Window | None = None
+    gives: Any = None
+    binary: bool = False
+
+    @property
+    def label(self) -> str:
+        """Its decomposition and its kind, with the name of its function."""
+        inner = "join_fold_reduce" if self.binary else "fold_reduce" if self.fold else "reduce"
+        shown = _shown(inner, self.fold or self.join)
+        prefix = "_".join(letter for letter, given in (("w", self.over), ("p", self.by)) if given is not None)
+        return f"{prefix}({shown})" if prefix else shown
+
+
+@dataclass(frozen=True, eq=False)
+class Unknown(Operator):
+    """What was given in place of an operator."""
+
+    given: Any
+
+    @property
+    def label(self) -> str:
+        """What it is."""
+        return repr(self.given)
+
+
+def _shown(form: str, function: Any) -> str:
+    name = getattr(function, "__name__", "<lambda>")
+    return form if name == "<lambda>" else f"{form}({name})"
+
+
+def from_lines(
+    path: str, *, structure: Structure = "bag", window: Window | None = None, name: str | None = None
+) -> Source:
+    """Read the lines of a text file, `.gz` allowed; the time of a line is its number, from 0."""
+    return Source(name or _name_of(path), structure, path, _by_time(window), str, "lines")
+
+
+def from_csv(
+    path: str, *, structure: Structure = "bag", window: Window | None = None, gives: Any = dict[str, str]
+) -> Source:
+    """Read the rows of a CSV file with a header, as dictionaries of texts; the time of a row is its number, from 0."""
+    return Source(_name_of(path), structure, path, _by_time(window), gives, "csv")
+
+
+def from_stream(
+    name: str, *, gives: Any = Any, structure: Structure = "stream", window: Window | None = None
+) -> Source:
+    """Read a stream of the job, which `run(streams={name: [(ts, value), ...]})` gives."""
+    return Source(name, structure, None, window, gives)
+
+
+def to_jsonl(path: str) -> Sink:
+    """Write each value as a line of `outputs.jsonl` in a folder."""
+    return Sink(path)
+
+
+def map(function: Function, *, gives: Any = None) -> Elementwise:  # noqa: A001 - the paper's name
+    """Replace each value by `function(value)`."""
+    return Elementwise("map", function, gives)
+
+
+def flat_map(function: Function, *, gives: Any = None) -> Elementwise:
+    """Replace each value by the values of `function(value)`; `gives`: the type of one of them."""
+    return Elementwise("flat_map", function, gives)
+
+
+def filter(function: Function) -> Elementwise:  # noqa: A001 - the usual name
+    """Keep the values for which `function(value)` holds."""
+    return Elementwise("filter", function)
+
+
+def reduce(join: Function) -> Combine:
+    """Join all values with `join(a, b)`, which is associative and commutative."""
+    return Combine(join)
+
+
+def fold_reduce(
+    fold: Function, start: Any, join: Function, *, commutative: bool = True, gives: Any = None
+) -> Combine:
+    """Fold values into `start` with `fold(state, value)`, and join the states of parts with `join(a, b)`.
+
+    `commutative=False`: the order of the values counts; it then needs an ordered collection.
+    """
+    return Combine(join, fold, start, commutative, gives=gives)
+
+
+def join_fold_reduce(fold: Function, start: Any, join: Function, *, gives: Any = None) -> Combine:
+    """Fold all pairs of values of two collections into `start` with `fold(state, left, right)`. An operator of `pair`."""
+    return Combine(join, fold, start, gives=gives, binary=True)
+
+
+AnyOperator = TypeVar("AnyOperator", bound=Operator)
+
+
+def p(operator: AnyOperator, by: Function) -> AnyOperator:
+    """Apply an operator to each group of values with the same key `by(value)`."""
+    return replace(operator, by=by) if isinstance(operator, Combine) else operator
+
+
+def w(operator: AnyOperator, over: Window) -> AnyOperator:
+    """Apply an operator to each window of an ordered collection."""
+    return replace(operator, over=over) if isinstance(operator, Combine) else operator
+
+
+def w_p(operator: AnyOperator, by: Function, over: Window) -> AnyOperator:
+    """Apply an operator to each window of each group."""
+    return p(w(operator, over), by)
+
+
+def window(
+    size: Any,
+    slide: Any,
+    unit: Literal["count", "time"] = "count",
+    *,
+    partial: Partial = "drop",
+    allow_gaps: bool = False,
+) -> Window:
+    """Return windows of `size` values, one every `slide` values; or of time, with lengths as numbers or texts such as "10s".
+
+    `partial`: what becomes of the windows by count that the end of the input cuts short.
+    """
+    if unit == "time":
+        return TimeWindow(size, slide, allow_gaps)
+    return CountWindow(size, slide, partial, allow_gaps)
+
+
+def tumbling(size: Any, unit: Literal["count", "time"] = "count", *, partial: Partial = "drop") -> Window:
+    """Return windows side by side."""
+    return window(size, size, unit, partial=partial)
+
+
+def first(pair: Any) -> Any:
+    """Return the first part of a pair."""
+    return pair[0]
+
+
+def second(pair: Any) -> Any:
+    """Return the second part of a pair."""
+    return pair[1]
+
+
+def _name_of(path: str) -> str:
+    """Return a name for the stream of a file."""
+    return re.sub(r"[^\w.-]|^(?=[^A-Za-z_])", "_", path)
+
+
+def _by_time(given: Window | None) -> Window | None:
+    """Return a window over lines as one over their times, which are their numbers."""
+    if isinstance(given, CountWindow):
+        return TimeWindow(given.size, given.slide, given.allow_gaps)
+    return given

@@ -1,0 +1,173 @@
+"""Pipelines as users write them: `new`, `to`, `pair`, `merge`, `|` and `+`; what one is, means, and how it is run.
+
+>>> from dgs.pico.operators import from_stream, fold_reduce
+>>> total = new(fold_reduce(lambda s, x: s + x, 0, lambda a, b: a + b, gives=int))
+>>> print(total.types())
+(Any)s -> (int)s, for s in bag, list, stream with a window at its source
+>>> (new(from_stream("numbers", structure="list")) | total).denote({"numbers": [(1, 10), (2, 20)]})
+[30]
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dgs.flow.building import user_place
+from dgs.flow.edge_types import shown_type
+from dgs.flow.mistakes import FlowError
+from dgs.pico.inference import Checker, structures
+from dgs.pico.lowering import PicoFlow
+from dgs.pico.operators import Operator, Source, Unknown
+from dgs.pico.semantics import Meaning
+from dgs.pico.syntax import Iterate, Merge, New, Pair, Term, To, sources_of, takes_input
+
+if TYPE_CHECKING:
+    from dgs.model.program import Program
+
+Streams = Mapping[str, Iterable[tuple[int, Any]]]
+"""The elements of each `from_stream`, (ts, value), in order of ts."""
+
+
+class Pipeline:
+    """A pipeline, with a name for reports. Making one raises nothing; `check` reports all mistakes at once."""
+
+    def __init__(self, term: Term, name: str = "pipeline") -> None:
+        self.term = term
+        self.name = name
+
+    def __or__(self, other: Pipeline) -> Pipeline:
+        """Give what this pipeline makes to another one."""
+        return Pipeline(To(self.term, (_term(other),), place=user_place()))
+
+    def __add__(self, other: Pipeline) -> Pipeline:
+        """Put what two pipelines make together, ordered collections by time, and by source where times are equal."""
+        return Pipeline(Merge(self.term, _term(other), place=user_place()))
+
+    def named(self, name: str) -> Pipeline:
+        """Return the pipeline under a name."""
+        return Pipeline(self.term, name)
+
+    def check(self) -> Checker:
+        """Return the types of the pipeline. Raises FlowError with every mistake."""
+        found = Checker(self.name, self.term).check()
+        if found.mistakes:
+            raise FlowError.of(self.name, found.mistakes)
+        return found
+
+    def types(self) -> str:
+        """Return what the pipeline takes and gives, and which structures it fits. Raises FlowError."""
+        found = self.check()
+        takes, gives = (
+            f"({shown_type(one)})s" if one is not None else "()" for one in (found.takes, found.gives)
+        )
+        return f"{takes} -> {gives}, for s in {', '.join(structures(self.term))}"
+
+    def denote(self, streams: Streams | None = None) -> list[Any]:
+        """Return the values that the pipeline gives or writes, by the equations of the paper. Raises FlowError."""
+        self._check_top_level()
+        found = Meaning(self.term, self._inputs(streams))
+        return [*(value for values in found.written.values() for value in values), *found.outputs]
+
+    def flow(self) -> PicoFlow:
+        """Return the flow of the pipeline, which `dgs.run`, `dgs.check` and plan.yaml take. Raises FlowError."""
+        self._check_top_level()
+        return PicoFlow(self.name, self.term)
+
+    def program(self, *, classes: int = 64) -> Program:
+        """Return the DGS program that runs the pipeline. Raises FlowError."""
+        return self.flow().program(classes=classes)
+
+    def run(self, *, streams: Streams | None = None, runtime: str = "local", **options: Any) -> Any:
+        """Run the pipeline, and write what it gives to its sinks; return the `dgs.Run`, whose outputs are all values.
+
+        `options`: those of `dgs.run`. Raises any DgsError.
+        """
+        import dgs
+
+        flow = self.flow()
+        run = dgs.run(flow, streams=self._inputs(streams), runtime=runtime, **options)
+        paths = flow.outlets
+        for number, path in enumerate(paths):
+            if path:
+                _write(
+                    path,
+                    run.outputs if len(paths) == 1 else [value for at, value in run.outputs if at == number],
+                )
+        return run
+
+    def _check_top_level(self) -> None:
+        found = Checker(self.name, self.term).check()
+        if takes_input(self.term):
+            problem = f"is not top level: it has input ({shown_type(found.takes)})s"
+            fix = "Put a source in front, such as new(from_lines(path))"
+            found.add("P09", self.term, problem, fix=fix)
+        if found.mistakes:
+            raise FlowError.of(self.name, found.mistakes)
+
+    def _inputs(self, streams: Streams | None) -> dict[str, list[tuple[int, Any]]]:
+        """Return the elements of each source, in order of their names."""
+        given = dict(streams or {})
+        sources = {one.name: one for one in sources_of(self.term)}
+        for name, one in sources.items():
+            if name not in given and one.path is not None:
+                given[name] = list(enumerate(_rows(one)))
+        PicoFlow(self.name, self.term).check_streams(given)
+        return {name: list(given[name]) for name in sorted(sources)}
+
+
+def new(operator: Operator) -> Pipeline:
+    """Return the pipeline of one operator."""
+    return Pipeline(
+        New(operator if isinstance(operator, Operator) else Unknown(operator), place=user_place())
+    )
+
+
+def to(pipeline: Pipeline, *branches: Pipeline) -> Pipeline:
+    """Give what a pipeline makes to each of several, and put together what they make."""
+    return Pipeline(To(_term(pipeline), tuple(_term(one) for one in branches), place=user_place()))
+
+
+def pair(left: Pipeline, right: Pipeline, operator: Operator) -> Pipeline:
+    """Apply an operator of two collections to what two pipelines make."""
+    known = operator if isinstance(operator, Operator) else Unknown(operator)
+    return Pipeline(Pair(_term(left), _term(right), known, place=user_place()))
+
+
+def merge(left: Pipeline, right: Pipeline) -> Pipeline:
+    """Put what two pipelines make together: `left + right`."""
+    return Pipeline(Merge(_term(left), _term(right), place=user_place()))
+
+
+def iterate(pipeline: Pipeline) -> Pipeline:
+    """Mark a loop, which the checker refuses: the paper has none."""
+    return Pipeline(Iterate(_term(pipeline), place=user_place()))
+
+
+def _term(given: Any) -> Term:
+    return (
+        given.term
+        if isinstance(given, Pipeline)
+        else New(given if isinstance(given, Operator) else Unknown(given), place=user_place())
+    )
+
+
+def _rows(source: Source) -> Iterator[Any]:
+    """Yield the lines or rows of a source's file."""
+    path = str(source.path)
+    with (
+        gzip.open(path, "rt", encoding="utf-8")
+        if path.endswith(".gz")
+        else Path(path).open(encoding="utf-8") as file
+    ):
+        yield from csv.DictReader(file) if source.form == "csv" else (line.rstrip("\n") for line in file)
+
+
+def _write(folder: str, values: Iterable[Any]) -> None:
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n" for value in values]
+    (Path(folder) / "outputs.jsonl").write_text("".join(lines), encoding="utf-8")
