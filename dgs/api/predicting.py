@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from dgs.api.costing import KnownCosts
 from dgs.api.planning import make_plan
 from dgs.api.preparing import Prepared, costs_on
+from dgs.planner.drawing.chart import Line, as_svg
+from dgs.planner.prediction.latency import Latency
 from dgs.planner.prediction.model import Prediction, Predictor
 from dgs.planner.topology import Machine
 
@@ -26,6 +28,12 @@ class OnHosts:
     hosts: int
     workers: int
     prediction: Prediction
+    latency: Latency
+
+    @property
+    def bytes_per_second(self) -> float:
+        """The bytes between hosts per second at the predicted throughput."""
+        return self.prediction.bytes_between * self.prediction.throughput
 
 
 def costs_of(prepared: Prepared) -> KnownCosts:
@@ -50,9 +58,20 @@ def predictions(prepared: Prepared, hosts: Sequence[int], costs: Costs) -> list[
         if prepared.is_made:
             options = {"name": "cost", "max_leaves": None}
             plan = make_plan(prepared.config, prepared.program, topology, costs=costs, **options)
-        prediction = Predictor(prepared.program, topology, costs).predict(plan)
-        found.append(OnHosts(count, len(plan), prediction))
+        predictor = Predictor(prepared.program, topology, costs)
+        found.append(OnHosts(count, len(plan), predictor.predict(plan), predictor.latency(plan)))
     return found
+
+
+def drawn(found: Sequence[OnHosts], name: str) -> str:
+    """Return a chart in SVG: predicted events per second over the number of hosts."""
+    points = [(float(one.hosts), one.prediction.throughput) for one in found]
+    return as_svg(
+        [Line("predicted", points, is_measured=False)],
+        x="hosts",
+        y="events/s",
+        title=f"{name}: predicted throughput",
+    )
 
 
 def stops_scaling(found: Sequence[OnHosts]) -> OnHosts | None:

@@ -19,8 +19,8 @@ from dgs import codec
 from dgs.api.predicting import costs_of
 from dgs.job.loading import load_callable
 from dgs.model.outputs import BatchEmitter
+from dgs.planner.drawing.chart import Line
 from dgs.planner.prediction.costs import Costs
-from experiments.evaluation.chart import Line
 from experiments.evaluation.finding import Finding
 from experiments.evaluation.scaling import job, on_nodes
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.evaluation.chart import Line, as_svg
+from dgs.planner.drawing.chart import Line, as_svg
 
 MANY = 1000
 

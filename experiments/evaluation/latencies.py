@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from dgs.planner.drawing.chart import Line
 from experiments.bench import latency
 from experiments.bench.latency import SECOND, Shape
-from experiments.evaluation.chart import Line
 from experiments.evaluation.finding import Finding
 from experiments.evaluation.scaling import hosts_of_ray
 

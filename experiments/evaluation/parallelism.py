@@ -12,9 +12,9 @@ from typing import Any
 from dgs import TagSet
 from dgs.api.predicting import costs_of
 from dgs.model.impl_tags import ImplTagSet
+from dgs.planner.drawing.chart import Line
 from dgs.planner.plan import Plan, PlanNode
 from experiments.bench.applications import application
-from experiments.evaluation.chart import Line
 from experiments.evaluation.finding import Finding
 from experiments.evaluation.published import NODES, PAPER, RECORDED, RECORDED_IN
 from experiments.evaluation.scaling import APPS, NODES_TRIED, Size, on_nodes, scalar_job

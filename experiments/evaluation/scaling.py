@@ -16,11 +16,11 @@ from dgs.api.predicting import costs_of, predictions
 from dgs.api.preparing import Prepared, from_program, prepare
 from dgs.bench.contestants import runtime
 from dgs.bench.measuring import measured, medians
+from dgs.planner.drawing.chart import Line
 from dgs.planner.plan import Plan
 from dgs.planner.prediction.costs import Costs
 from dgs.semantics.unvectorised import without_batches
 from experiments.bench.applications import Application, application
-from experiments.evaluation.chart import Line
 from experiments.evaluation.finding import Finding
 from experiments.evaluation.published import NODES, PAPER
 

@@ -20,6 +20,7 @@ from dgs.model.program import Program
 from dgs.planner.placement import assign_hosts, events_between
 from dgs.planner.plan import Plan, PlanNode
 from dgs.planner.prediction.costs import Costs
+from dgs.planner.prediction.latency import Latency, latency
 from dgs.planner.prediction.traffic import Between, Traffic, traffic
 from dgs.planner.rates import node_rates
 from dgs.planner.topology import Topology
@@ -36,17 +37,36 @@ MESSAGE_BYTES = 40.0
 
 
 @dataclass(frozen=True, slots=True)
+class Busiest:
+    """The worker with the most work. `share`: the part of its time for which it works at the predicted throughput.
+
+    `events`, `joins`: its own events, and its synchronisations with its children, per second at that throughput.
+    """
+
+    worker: str
+    share: float
+    events: float
+    joins: float
+
+    def __str__(self) -> str:
+        if self.joins:
+            return f"{self.worker} joins {self.joins:,.0f} times a second"
+        return f"{self.worker} processes {self.events:,.0f} events a second"
+
+
+@dataclass(frozen=True, slots=True)
 class Prediction:
     """The prediction for a plan: `throughput` in events per second (0 without events), and `limit`, its bound as a clause.
 
     `synchronised`: the share of events that need the states of other workers. `bytes_between`: bytes between hosts per
-    event, those of events that another host reads and of synchronisations.
+    event, those of events that another host reads and of synchronisations. `busiest`: the worker with the most work.
     """
 
     throughput: float
     limit: str
     synchronised: float
     bytes_between: float
+    busiest: Busiest
 
 
 class Predictor:
@@ -58,10 +78,21 @@ class Predictor:
 
     def predict(self, plan: Plan, home: Mapping[str, int] | None = None) -> Prediction:
         """Return the prediction for a plan. `home`: the host of each worker (default: the choice of a run)."""
-        topology = self._topology
-        home = home or assign_hosts(plan, topology.hosts, node_rates(plan, topology.streams))
-        of = traffic(plan, self._program, topology.streams, self._between)
-        return _Model(plan, of, self._costs, home).prediction(topology.cpus)
+        home, of = self._deployed(plan, home)
+        return _Model(plan, of, self._costs, home).prediction(self._topology.cpus)
+
+    def latency(self, plan: Plan, home: Mapping[str, int] | None = None) -> Latency:
+        """Return the latency of a plan: see `dgs.planner.prediction.latency`. `home`: as for `predict`."""
+        home, of = self._deployed(plan, home)
+        return latency(plan, of, self._costs, home)
+
+    def _deployed(
+        self, plan: Plan, home: Mapping[str, int] | None
+    ) -> tuple[Mapping[str, int], Mapping[str, Traffic]]:
+        """Return the host and the traffic of each worker."""
+        streams = self._topology.streams
+        home = home or assign_hosts(plan, self._topology.hosts, node_rates(plan, streams))
+        return home, traffic(plan, self._program, streams, self._between)
 
 
 class _Model:
@@ -90,7 +121,14 @@ class _Model:
             limit=limit,
             synchronised=waits / rate if rate else 0.0,
             bytes_between=between / rate if rate else 0.0,
+            busiest=self._busiest(seconds),
         )
+
+    def _busiest(self, seconds: float) -> Busiest:
+        """Return the worker with the most work. `seconds`: those in which the events of one second are processed."""
+        worker = max(self._own, key=lambda name: self._own[name])
+        mine, scale = self._traffic[worker], 1 / seconds if seconds else 0.0
+        return Busiest(worker, self._own[worker] * scale, mine.rate * scale, mine.asks * scale)
 
     def _work(self, node: PlanNode) -> float:
         """Return the seconds that a worker works for the events of one second."""

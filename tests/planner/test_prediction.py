@@ -167,3 +167,37 @@ def test_less_merging_is_worth_no_second_worker_in_one_process():
     predictor = Predictor(Keyed(), on(Topology(streams), 1), TYPICAL)
     gain = predictor.predict(greedy).throughput / predictor.predict(alone).throughput
     assert 1.1 < gain < 1.6
+
+
+@settings(max_examples=60, deadline=None)
+@given(instances(), st.integers(1, 3), st.integers(0, 1000))
+def test_latency_has_an_order_and_no_slower_machine_lowers_it(instance, hosts, seed):
+    program, topology = instance
+    topology = on(topology, hosts)
+    made = plan(program, topology, name="random", seed=seed)
+    quick = Predictor(program, topology, TYPICAL).latency(made)
+    slow = Predictor(program, topology, replace(TYPICAL, hop=1.0, synchronisation=1.0)).latency(made)
+    assert 0 <= quick.p50 <= quick.p99
+    assert quick.p50 <= slow.p50 * SLACK
+    assert quick.p99 <= slow.p99 * SLACK
+
+
+def test_events_that_synchronise_wait_for_messages_there_and_back():
+    topology = on(windows(2), 2)
+    one, two = (plan(Window(), topology, name=name) for name in ("sequential", "greedy"))
+    predictor = Predictor(Window(), topology, replace(TYPICAL, hop=1.0))
+    assert len(two) == 3
+    assert predictor.latency(one).p99 < 0.1
+    assert 2.0 < predictor.latency(two).p50 < predictor.latency(two).p99 < 2.1
+
+
+@settings(max_examples=60, deadline=None)
+@given(instances(), st.integers(1, 3), st.integers(0, 1000))
+def test_busiest_worker_is_busy_for_at_most_all_of_the_time(instance, hosts, seed):
+    program, topology = instance
+    topology = on(topology, hosts)
+    made = plan(program, topology, name="random", seed=seed)
+    predicted = Predictor(program, topology, TYPICAL).predict(made)
+    assert predicted.busiest.worker in {node.id for node in made.nodes()}
+    assert 0 <= predicted.busiest.share <= SLACK
+    assert predicted.busiest.events <= predicted.throughput * SLACK

@@ -1,6 +1,8 @@
 """`dgs predict`, and the plans that `--optimizer cost` makes."""
 
 import json
+import re
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -91,3 +93,26 @@ def test_a_program_that_cannot_be_tried_has_the_plan_of_typical_costs_and_it_is_
     done = dgs("plan plan.yaml --optimizer cost --set runtime.kind=ray --set runtime.hosts=2")
     assert done.code == 0
     assert done.err.count("since they could not be measured: its process exited with 3") == 1
+
+
+def test_predict_as_json_is_complete(project, dgs):
+    (one,) = json.loads(dgs("predict plan.yaml --hosts 2 --json").out)["predictions"]
+    assert set(one["latency"]) == {"p50", "p99", "utilisation"}
+    assert 0 < one["latency"]["p50"] < one["latency"]["p99"]
+    assert one["bytes_between_per_second"] == pytest.approx(one["bytes_between"] * one["throughput"])
+    assert set(one["busiest"]) == {"worker", "share", "events", "joins", "because"}
+
+
+def test_predict_says_how_often_the_worker_joins_that_stops_it(project, dgs):
+    dgs("plan plan.yaml --optimizer greedy --save mine.yaml")
+    done = dgs("predict plan.yaml --plan mine.yaml --hosts 1,2")
+    assert re.search(
+        r"\nmore than 1 host would not help: .* \(w0 joins [0-9,]+ times a second\)", done.out
+    ), done.out
+
+
+def test_predict_draws_the_throughput_over_the_hosts(project, dgs):
+    assert dgs("predict plan.yaml --hosts 1,2,8 --plot chart.svg").code == 0
+    drawing = ET.parse(project / "chart.svg").getroot()
+    assert len(drawing.findall("{*}circle")) == 3
+    assert dgs("predict plan.yaml --hosts 1 --plot nowhere/chart.svg").code == 4
