@@ -1,0 +1,221 @@
+"""The default plan against others: whether any plan is faster than the one that a user gets without asking.
+
+Every plan of a job is measured in turns with the others, here and on two hosts; equal plans are measured once. The fastest of some
+repetitions counts, since other processes of the machine only make runs slower. `gain`: over one worker; `load`: of the machine, since two
+hosts gain nothing on a core that others use.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import dgs
+from dgs.api import overrides
+from dgs.api.predicting import predicted
+from dgs.api.preparing import Prepared, from_program, prepare
+from dgs.bench.contestants import expected, runtime
+from dgs.bench.measuring import measured
+from dgs.keyed import KeyedState
+from dgs.planner.drawing.chart import Line
+from dgs.planner.prediction.costs import TYPICAL
+from dgs.semantics.unvectorised import without_batches
+from experiments.bench.applications import application
+from experiments.evaluation.finding import Finding
+from experiments.evaluation.scaling import hosts_of_ray
+
+DEFAULT, ONE = "auto", "sequential"
+READING = dgs.kind("reading", key=int)
+RESET = dgs.kind("reset")
+DEAR_LOOP = 600
+"""Turns of a loop of Python that take over 5 us."""
+
+HOPELESS = 4.0
+"""Plans that are predicted to be this many times slower than the default are not measured: they may take minutes."""
+
+PATIENCE = 2.0
+"""Seconds of a run that is not repeated, since it is no rival."""
+
+Data = tuple[dgs.Program, Mapping[str, Sequence[dgs.EventBatch]]]
+
+
+class DearReadings(KeyedState):
+    """Independent keys, each reading of which takes over 5 us."""
+
+    changes = (READING,)
+
+    def update(self, state: dict[int, int], event: dgs.Event, emit: Any) -> dict[int, int]:  # noqa: ARG002
+        """Mix a reading into the entry of its key."""
+        key = event.tag.key
+        state[key] = (state.get(key, 0) + sum(range(event.payload % 2 + DEAR_LOOP))) % 1_000_003
+        return state
+
+
+class ResetReadings(DearReadings):
+    """The same, and a rare event of a kind of its own that emits all entries and resets them."""
+
+    kinds = (READING, RESET)
+    depends = dgs.Dependence(
+        (READING, READING, dgs.SAME_KEY), (RESET, READING, dgs.ALWAYS), (RESET, RESET, dgs.ALWAYS)
+    )
+
+    def update(self, state: dict[int, int], event: dgs.Event, emit: Any) -> dict[int, int]:
+        """Mix a reading into the entry of its key, or start again."""
+        if event.tag.kind == RESET:
+            emit(sorted(state.items()))
+            return {}
+        return super().update(state, event, emit)
+
+
+@dataclass(frozen=True)
+class Trials:
+    """What is measured: jobs and places by name, events of one stream for scalar and vectorised programs, repetitions."""
+
+    jobs: Sequence[str] = ()
+    places: Sequence[str] = ("local", "ray")
+    scalar: int = 40_000
+    vectorised: int = 500_000
+    dear: int = 30_000
+    repetitions: int = 3
+    randoms: int = 5
+
+
+QUICK = Trials(("event-window", "dear keys"), ("local",), 5000, 5000, 300, repetitions=1, randoms=1)
+
+
+def _application(name: str, *, is_vectorised: bool) -> Callable[[Trials], Data]:
+    def data(trials: Trials) -> Data:
+        app = application(name, events=trials.vectorised if is_vectorised else trials.scalar)
+        return app.program if is_vectorised else without_batches(app.program), app.streams
+
+    return data
+
+
+def _readings(program: dgs.Program, *, resets: int) -> Callable[[Trials], Data]:
+    """Return a job of four streams, each with two keys of its own, and of so many resets among them."""
+
+    def data(trials: Trials) -> Data:
+        ts, streams = np.arange(trials.dear), {}
+        if resets:
+            every = np.linspace(1, trials.dear, resets + 1, dtype=np.int64)[:-1]
+            streams["resets"] = [dgs.EventBatch.of("resets", rank=0, tags=[RESET()], ts=every, payload=every)]
+        for i in range(4):
+            name, tags = f"readings-{i}", [READING(2 * i), READING(2 * i + 1)]
+            batch = dgs.EventBatch.of(name, rank=len(streams), tags=tags, ts=ts, codes=ts % 2, payload=ts)
+            streams[name] = [batch]
+        return program, streams
+
+    return data
+
+
+JOBS: Mapping[str, Callable[[Trials], Data]] = {
+    "event-window": _application("event-window", is_vectorised=False),
+    "event-window vectorised": _application("event-window", is_vectorised=True),
+    "page-view": _application("page-view", is_vectorised=False),
+    "page-view vectorised": _application("page-view", is_vectorised=True),
+    "fraud": _application("fraud", is_vectorised=False),
+    "fraud vectorised": _application("fraud", is_vectorised=True),
+    "dear keys": _readings(DearReadings(), resets=0),
+    "dear, rare resets": _readings(ResetReadings(), resets=10),
+    "dear, frequent resets": _readings(ResetReadings(), resets=1000),
+}
+
+
+def choices(trials: Trials) -> Finding:
+    """Measure the default plan of each job against sequential, greedy and random ones."""
+    rows = []
+    with hosts_of_ray(2 if "ray" in trials.places else 0):
+        for job in trials.jobs or JOBS:
+            program, streams = JOBS[job](trials)
+            rows += [_row(job, place, program, streams, trials) for place in trials.places]
+    return Finding(
+        "choices",
+        "The default plan beside the fastest of others",
+        ["job", "place", "workers", "eps", "gain", "predicted_gain", "fastest", "slower", "load"],
+        rows,
+        notes=list(_notes(rows)),
+        lines=[
+            Line(place, [(i, row["slower"]) for i, row in enumerate(rows) if row["place"] == place])
+            for place in trials.places
+        ],
+        axes={"x": "job", "y": "throughput of the fastest plan / of the default plan"},
+    )
+
+
+def _row(
+    job: str, place: str, program: dgs.Program, streams: Mapping[str, Any], trials: Trials
+) -> dict[str, Any]:
+    """Return the throughput of the default plan, of one worker and of the fastest plan."""
+    plans = dict(_plans(place, program, streams, trials.randoms))
+    default, known = plans[DEFAULT].plan, plans[DEFAULT].costs
+    costs = TYPICAL if known is None else known.costs
+    guessed = {name: predicted(one, costs).throughput for name, one in plans.items()}
+    rivals = {
+        name: one
+        for name, one in plans.items()
+        if guessed[name] * HOPELESS >= guessed[DEFAULT] or name == ONE
+    }
+    found, problem = _measured(rivals, place, trials)
+    fastest = max(found, key=lambda name: (found[name], name == DEFAULT))
+    return {
+        "job": job,
+        "place": place,
+        "workers": len(default),
+        "eps": found[DEFAULT],
+        "gain": found[DEFAULT] / found[ONE],
+        "predicted_gain": guessed[DEFAULT] / guessed[ONE],
+        "fastest": fastest,
+        "slower": found[fastest] / found[DEFAULT],
+        "plans": {name: found.get(name) for name in plans},
+        "because": default.because,
+        "load": os.getloadavg()[0],
+        "is_measured": True,
+        "problem": problem,
+    }
+
+
+def _measured(
+    plans: Mapping[str, Prepared], place: str, trials: Trials
+) -> tuple[dict[str, float], str | None]:
+    """Return the most events per second of each plan, and the first problem. Equal plans are measured once."""
+    first: dict[str, str] = {}
+    same = {
+        name: first.setdefault(json.dumps(one.plan_data, default=str), name) for name, one in plans.items()
+    }
+    expects, hosts = expected(plans[ONE]), 2 if place == "ray" else 1
+    group = [
+        runtime(plans[name], name, engine=place, hosts=hosts, mode="vectorised", expects=expects)
+        for name in first.values()
+    ]
+    samples = list(measured(group, repetitions=trials.repetitions, patience=PATIENCE))
+    most = {name: max(one.eps for one in samples if one.app == name) for name in first.values()}
+    problem = next((one.problem for one in samples if one.problem is not None), None)
+    return {name: most[same[name]] for name in plans}, problem
+
+
+def _plans(
+    place: str, program: dgs.Program, streams: Mapping[str, Any], randoms: int
+) -> Iterator[tuple[str, Prepared]]:
+    section = {"kind": place, "hosts": 2} if place == "ray" else {"kind": place}
+    optimizers: dict[str, dict[str, Any]] = {name: {"name": name} for name in (DEFAULT, ONE, "greedy")}
+    optimizers |= {f"greedy {count}": {"name": "greedy", "max_leaves": count} for count in (2, 4, 8)}
+    optimizers |= {f"random {seed}": {"name": "random", "seed": seed} for seed in range(randoms)}
+    for name, optimizer in optimizers.items():
+        given = overrides(runtime=section, optimizer=optimizer, plan=None, settings=None)
+        yield name, prepare(from_program(program, {**streams}, given))
+
+
+def _notes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for place in dict.fromkeys(row["place"] for row in rows):
+        some = [row for row in rows if row["place"] == place]
+        worst = max(some, key=lambda row: row["slower"])
+        near = sum(row["slower"] <= 1.1 for row in some)  # noqa: PLR2004 - a tenth is within the noise
+        yield (
+            f"{place}: the default plan is within 1.1 x of the fastest for {near} of {len(some)} jobs; "
+            f"at most {worst['slower']:.2f} x slower ({worst['job']}, {worst['fastest']})"
+        )
