@@ -24,7 +24,7 @@ def why_one_worker(
     """Return why a plan has one worker, None if it has several. `most_leaves`: the optimizer's bound."""
     if len(plan) > 1:
         return None
-    single = _single_tag(topology)
+    single, shared = _single_tag(topology), _tag_to_share(program, topology)
     reasons = [
         (plan.optimizer is None, "the plan was written so"),
         (plan.optimizer == "sequential", "the optimizer `sequential` makes no others"),
@@ -40,6 +40,7 @@ def why_one_worker(
             topology.cpus == 1 and not most_leaves,
             "there is one CPU to plan for, unless `optimizer.max_leaves` is given",
         ),
+        (shared is not None, f"most events are {shared}: `split` it, so that several workers share them"),
     ]
     return next((reason for holds, reason in reasons if holds), NO_DIVISION)
 
@@ -61,6 +62,17 @@ def _without_forks(program: Program) -> str:
         "the program has no `fork`, and its `accumulates` cannot replace it: those kinds depend on each other, "
         "or `identity` changes a state that it is joined with"
     )
+
+
+def _tag_to_share(program: Program, topology: Topology) -> str | None:
+    """Return the only tag of the stream of most events, and that stream, if these events are independent of each other."""
+    rates = {one.id: sum(one.rates.values()) + one.other_rate for one in topology.streams}
+    stream = max(topology.streams, key=lambda one: rates[one.id])
+    listed = list(stream.tags.tags()) if stream.tags.is_finite else []
+    has_most = 2 * rates[stream.id] > sum(rates.values())
+    if not has_most or len(listed) != 1 or program.dependence(listed[0], listed[0]) or "/" in stream.id:
+        return None
+    return f"{listed[0]!r} of stream {stream.id!r}"
 
 
 def _single_tag(topology: Topology) -> str | None:

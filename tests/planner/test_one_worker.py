@@ -28,6 +28,13 @@ def streams(*parts, cpus=4):
 
 
 MANY = streams(BARRIER, VALUE, VALUE)
+RARE_BARRIERS = Topology(
+    [
+        Stream("s0", TagSet.of(BARRIER), rates={BARRIER(): 1.0}),
+        Stream("s1", TagSet.of(VALUE), rates={VALUE(): 9.0}),
+    ],
+    [Machine("here", cpus=4)],
+)
 FORKS = {"fork": method, "join": method, "depends": RULES}
 
 
@@ -55,6 +62,7 @@ FORKS = {"fork": method, "join": method, "depends": RULES}
         (FORKS, MANY, {"max_leaves": 1}, "optimizer.max_leaves is 1"),
         (FORKS, streams(BARRIER, VALUE, VALUE, cpus=1), {}, "one CPU"),
         (FORKS, streams(BARRIER, VALUE), {}, "depend on each other"),
+        (FORKS, RARE_BARRIERS, {}, "most events are value of stream 's1': `split` it"),
     ],
 )
 def test_reason_for_one_worker(parts, topology, options, reason):
