@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from dgs.api.costing import KnownCosts
 from dgs.api.planning import make_plan
 from dgs.api.preparing import Prepared, costs_on
+from dgs.errors import UsageError
+from dgs.job.document import parse
+from dgs.job.units import MOST_PER_SECOND, parse_rate
 from dgs.planner.drawing.chart import Line, as_svg
+from dgs.planner.given_rates import with_rates
 from dgs.planner.prediction.latency import Latency
 from dgs.planner.prediction.model import Prediction, Predictor
 from dgs.planner.topology import Machine
@@ -42,6 +47,49 @@ def costs_of(prepared: Prepared) -> KnownCosts:
     if known is not None and prepared.topology.hosts > 1:
         return known
     return costs_on(replace(prepared.topology, hosts=2), prepared.request, prepared.program)
+
+
+def given_rates(text: str) -> dict[str, float]:
+    """Return rates by name from a text such as `view=5k/s,view(7)=20`, or from a YAML file of them. Raises UsageError, PlanFileError.
+
+    >>> given_rates("view=5k/s, view(7)=20")
+    {'view': 5000.0, 'view(7)': 20.0}
+    """
+    if "=" in text and not Path(text).exists():
+        pairs = [part.rpartition("=")[::2] for part in text.split(",")]
+        names = [name.strip() for name, _ in pairs]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise UsageError(message=f"--rates gives two rates for {twice}")
+        return {name.strip(): _rate(rate) for name, rate in pairs}
+    try:
+        data = parse(Path(text).read_text(encoding="utf-8"), text, {}).data
+    except (OSError, UnicodeError) as error:
+        problem = getattr(error, "strerror", None) or str(error)
+        raise UsageError(message=f"--rates {text}: {problem}; write TAG=RATE,... or name a file") from None
+    if not isinstance(data, dict):
+        raise UsageError(message=f"--rates {text}: the file is no mapping of tags to rates")
+    return {str(name): _rate(rate) for name, rate in data.items()}
+
+
+def _rate(text: Any) -> float:
+    """Return events per second: a rate with a unit, or a number."""
+    try:
+        rate = float(text)
+    except (TypeError, ValueError):
+        try:
+            return parse_rate(text)
+        except ValueError as error:
+            raise UsageError(message=f"--rates: {error}") from None
+    if not 0 <= rate <= MOST_PER_SECOND:
+        raise UsageError(message=f"--rates: expected a rate such as 100/s, 2k/s or 3/h, got {text!r}")
+    return rate
+
+
+def at_given_rates(prepared: Prepared, given: Mapping[str, float]) -> Prepared:
+    """Return a job at rates by name. Raises UnknownRateError, ContradictoryRatesError."""
+    topology = prepared.topology
+    return replace(prepared, topology=replace(topology, streams=with_rates(topology.streams, given)))
 
 
 def predicted(prepared: Prepared, costs: Costs) -> Prediction:

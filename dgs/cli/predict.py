@@ -24,6 +24,14 @@ HostCounts = Annotated[
 ]
 
 
+Rates = Annotated[
+    str | None,
+    typer.Option(
+        "--rates",
+        metavar="FILE|TAG=RATE,...",
+        help="Rates in place of sampled ones: of kinds or tags, such as 'view=5k/s,view(7)=2k/s', or a YAML file of them.",
+    ),
+]
 Plot = Annotated[
     Path | None,
     typer.Option("--plot", metavar="FILE", help="Draw the throughput over the hosts into an SVG file."),
@@ -39,6 +47,7 @@ def predict(
     *,
     hosts: HostCounts = DEFAULT_HOSTS,
     at_least: AtLeast = None,
+    rates: Rates = None,
     plot: Plot = None,
     plan_from: PlanFrom = None,
     set_values: SetValues = None,
@@ -48,11 +57,21 @@ def predict(
     """Predict the throughput of a job on different numbers of hosts. Its functions are tried on the first events."""
     counts, wanted = _counts(hosts), _wanted(at_least)
     with reporting(as_json=as_json, debug=debug):
-        from dgs.api.predicting import costs_of, drawn, predictions, stops_scaling
+        from dgs.api.predicting import (
+            at_given_rates,
+            costs_of,
+            drawn,
+            given_rates,
+            predictions,
+            stops_scaling,
+        )
         from dgs.api.preparing import from_file, prepare
         from dgs.planner.prediction.choice import rate
 
-        prepared = prepare(from_file(plan_path, given_by_flags(set_values, plan_from)))
+        request = from_file(plan_path, given_by_flags(set_values, plan_from))
+        prepared = prepare(request)
+        if rates is not None:
+            prepared = at_given_rates(prepared, given_rates(rates))
         costs = costs_of(prepared)
         say_warning(prepared, costs)
         found = predictions(prepared, counts, costs.costs)

@@ -116,3 +116,28 @@ def test_predict_draws_the_throughput_over_the_hosts(project, dgs):
     drawing = ET.parse(project / "chart.svg").getroot()
     assert len(drawing.findall("{*}circle")) == 3
     assert dgs("predict plan.yaml --hosts 1 --plot nowhere/chart.svg").code == 4
+
+
+def test_predict_takes_rates_of_a_flag_or_a_file(project, dgs):
+    (project / "rates.yaml").write_text("barrier: 500/s\nvalue: 500\n")
+    sampled, flag, file = (
+        json.loads(dgs(f"predict plan.yaml --hosts 1 --json {more}").out)["predictions"][0]["throughput"]
+        for more in ("", "--rates barrier=500/s,value=0.5k/s", "--rates rates.yaml")
+    )
+    assert sampled != flag == file
+
+
+@pytest.mark.parametrize(
+    ("rates", "code", "said"),
+    [
+        ("valeu=3/s", 3, "did you mean 'value'?"),
+        ("value=3/s,value=4/s", 2, "two rates for value"),
+        ("value=often", 2, "expected a rate such as"),
+        ("value=nan", 2, "expected a rate such as"),
+        ("nothing.yaml", 2, "No such file"),
+        ("program.py", 3, "program.py"),
+    ],
+)
+def test_predict_refuses_rates_that_make_no_sense(project, dgs, rates, code, said):
+    done = dgs(f"predict plan.yaml --rates {rates}")
+    assert (done.code, said in done.err) == (code, True), done.err
