@@ -34,8 +34,8 @@ from dgs.workers.trial.trial import Trial, sentence_of, trial
 LONGEST = 8.0
 """Seconds in which the answer must come, all imports included."""
 
-CORE_SECONDS = 20
-"""Seconds of computing after which the system ends the process, in case that its parent has gone."""
+LAST_SECONDS = 60
+"""Seconds after which the system ends the process, in case that its parent has gone."""
 
 SHARE_OF_MEMORY = 0.5
 """The share of the machine's memory that the process may take."""
@@ -81,7 +81,9 @@ def tried(question: Question) -> Trial:
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+        if process.stdout is not None:
+            process.stdout.close()  # and not read to its end, which a process in another session may hold back
+        process.wait()
     return answer
 
 
@@ -166,10 +168,11 @@ def answer(load: Callable[[bytes], tuple[Program, list[EventBatch]]]) -> None:
 
 def _limit_resources() -> None:
     memory = int(SHARE_OF_MEMORY * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    limits = {resource.RLIMIT_DATA: memory, resource.RLIMIT_CPU: CORE_SECONDS, resource.RLIMIT_CORE: 0}
+    limits = {resource.RLIMIT_DATA: memory, resource.RLIMIT_CPU: LAST_SECONDS, resource.RLIMIT_CORE: 0}
     for limit, most in limits.items():
         with suppress(OSError, ValueError):  # a stricter limit is in force
             resource.setrlimit(limit, (most, most))
+    signal.alarm(LAST_SECONDS)
 
 
 if __name__ == "__main__":
