@@ -21,8 +21,9 @@ barrier@ticks 0.0
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import gcd
 
 from dgs.model.dependence import SAME_KEY, Dependence
@@ -106,10 +107,26 @@ def _keys(same: list[Atom]) -> KeySet:
     keys = KeySet.of(atom.key for atom in same if atom.is_single)
     hashed = [atom for atom in same if not atom.is_single]
     if hashed and hashed[0].domain is not None:
-        keys = keys | (
-            hashed[0].domain & KeySet.hashed(hashed[0].modulus, [atom.hash_class for atom in hashed])
-        )
+        keys = keys | _in_classes(hashed[0].domain, hashed[0].modulus, [atom.hash_class for atom in hashed])
     return keys
+
+
+def _in_classes(domain: KeySet, modulus: int, classes: Sequence[int]) -> KeySet:
+    """Return the keys of a domain that are in hash classes. Of keys that the domain lacks, only those of these classes are looked at."""
+    whole = KeySet.hashed(modulus, classes)
+    if domain.extra or len(domain.classes) != domain.modulus:
+        return domain & whole
+    lacking = _by_class(domain, modulus)
+    return whole - KeySet.of(key for one in classes for key in lacking.get(one, ()))
+
+
+@lru_cache(maxsize=64)
+def _by_class(domain: KeySet, modulus: int) -> Mapping[int, Sequence[Key]]:
+    """Return the keys that a domain lacks by their hash class."""
+    found: dict[int, list[Key]] = {}
+    for key in domain.missing:
+        found.setdefault(key_class(key) % modulus, []).append(key)
+    return found
 
 
 def atoms(topology: Topology, program: Program, *, classes: int | None = None) -> list[Atom]:

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from dgs.errors import NoPlanError, UsageError
 from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
+from dgs.model.key_sets import KeySet
 from dgs.model.program import Program, StateType
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import kind
 from dgs.planner.drawing.text import as_text
-from dgs.planner.optimizers import exhaustive
+from dgs.planner.optimizers import atoms, exhaustive
 from dgs.planner.optimizers.by_name import OPTIMIZERS, plan
 from dgs.planner.topology import Machine, Stream, Topology
 from dgs.planner.validity import violations
@@ -198,3 +199,17 @@ def test_plans_do_not_depend_on_the_hash_seed():
     ]
     assert printed[0] == printed[1]
     assert printed[0].count("\n") == 12
+
+
+@given(
+    st.frozensets(st.integers(-50, 50)),
+    st.frozensets(st.integers(0, 20)),
+    st.integers(1, 12),
+    st.data(),
+)
+def test_keys_of_a_domain_in_hash_classes_are_the_intersection(lacking, extra, modulus, data):
+    classes = data.draw(st.lists(st.integers(0, modulus - 1), min_size=1, unique=True))
+    all_but_some = KeySet.all() - KeySet.of(lacking)
+    few = KeySet.hashed(2, [0]) | KeySet.of(extra)
+    for domain in (all_but_some, few):
+        assert atoms._in_classes(domain, modulus, classes) == domain & KeySet.hashed(modulus, classes)
