@@ -264,7 +264,7 @@ class _Lowering:
         return [(max(a[0], b[0]), (a[1], b[1])) for a in left for b in right]
 
     def _numbered_windows(self, term: Term, operator: Combine, over: CountWindow, given: Values) -> Edge:
-        windows = self._keyed(term, operator, given).apply(Windows(over))
+        windows = self._keyed(term, operator, given).apply(Windows(over), keeps=True)
         return windows.pairs(lambda key, one: ((key, one[0]), one[1]))
 
     def _to(self, term: To, found: Sequence[Values | None]) -> Values | None:

@@ -1,0 +1,154 @@
+"""Pipelines on the local runtime: word count on the three structures, sinks, refusals, and the stock market of the paper."""
+
+import csv
+import gzip
+import json
+from collections import Counter
+from datetime import datetime
+
+import pytest
+
+import dgs
+from dgs.flow import FlowError
+from dgs.pico import (
+    first,
+    from_csv,
+    from_lines,
+    from_stream,
+    map,  # noqa: A004 - the name in dgs.pico
+    new,
+    p,
+    reduce,
+    to,
+    to_jsonl,
+    tumbling,
+    w_p,
+    window,
+)
+from tests.dgs.flow.published import DATA, HAS_CASES, digest, expected
+from tests.dgs.pico.pipelines import correlated, stats, warnings, word_count
+
+LINES = ["to be or not", "to be", "", "that is the", "question to be"]
+STRUCTURES = [{"structure": "bag"}, {"structure": "list"}, {"structure": "stream", "window": tumbling(2)}]
+
+
+@pytest.fixture
+def path(tmp_path):
+    file = tmp_path / "lines.txt"
+    file.write_text("".join(f"{line}\n" for line in LINES))
+    return str(file)
+
+
+def written(folder):
+    return [tuple(json.loads(line)) for line in (folder / "outputs.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("how", STRUCTURES, ids=lambda how: how["structure"])
+def test_word_count_runs_on_each_structure(path, tmp_path, how):
+    pipeline = new(from_lines(path, **how)) | word_count | new(to_jsonl(str(tmp_path / "out")))
+    blocks = [LINES[n : n + 2] for n in range(0, len(LINES), 2)] if how["structure"] == "stream" else [LINES]
+    counted = [pair for block in blocks for pair in Counter(" ".join(block).split()).items()]
+    run = pipeline.run(verify=True)
+    assert Counter(run.outputs) == Counter(pipeline.denote()) == Counter(counted)
+    assert written(tmp_path / "out") == run.outputs
+    if how["structure"] == "list":
+        assert run.outputs == pipeline.denote()
+
+
+def test_each_sink_gets_its_values(path, tmp_path):
+    lengths = new(map(len)) | new(map(lambda n: [n])) | new(to_jsonl(str(tmp_path / "lengths")))
+    words = word_count | new(to_jsonl(str(tmp_path / "words")))
+    to(new(from_lines(path, structure="list")), lengths, words).run()
+    assert written(tmp_path / "lengths") == [(len(line),) for line in LINES]
+    assert dict(written(tmp_path / "words")) == Counter(" ".join(LINES).split())
+
+
+def test_rows_of_a_csv_file_are_read(tmp_path):
+    file = tmp_path / "rows.csv"
+    file.write_text("city,n\nOulu,2\nVaasa,3\nOulu,4\n")
+    largest = p(reduce(lambda a, b: max(a, b, key=lambda row: row["n"])), by=lambda row: row["city"])
+    pipeline = new(from_csv(str(file), structure="list")) | new(largest)
+    assert (
+        pipeline.run().outputs
+        == pipeline.denote()
+        == [{"city": "Vaasa", "n": "3"}, {"city": "Oulu", "n": "4"}]
+    )
+
+
+def test_flow_and_program_of_a_pipeline_are_those_of_any_flow(path):
+    flow = (new(from_stream("lines", structure="bag")) | word_count).flow()
+    elements = {"lines": list(enumerate(LINES))}
+    assert isinstance(flow.program(), dgs.Program)
+    assert Counter(dgs.run(flow, streams=elements).outputs) == Counter(flow.denote(elements))
+
+
+def test_what_cannot_be_run_yet_is_refused_and_still_has_a_meaning():
+    over = window(2, 2, "count")
+    low = new(w_p(reduce(min), by=first, over=over))
+    pipeline = new(from_stream("prices")) | low | new(w_p(reduce(min), by=len, over=over))
+    prices = {"prices": [(1, ("a", 3)), (2, ("a", 2)), (3, ("b", 5)), (4, ("b", 6))]}
+    assert pipeline.denote(prices) == [("a", 2)]
+    with pytest.raises(FlowError, match=r"F00 w_p.*cannot be run yet, though denote says what it means"):
+        pipeline.run(streams=prices)
+
+
+def test_a_value_whose_key_changes_between_windows_stops_the_run():
+    low = new(w_p(reduce(min), by=first, over=window(1, 1, "count")))
+    pipeline = new(from_stream("prices")) | low | new(map(lambda pair: (pair[1], pair[0]))) | low
+    with pytest.raises(dgs.DgsError, match="R02"):
+        pipeline.run(streams={"prices": [(1, ("a", 3))]})
+
+
+def test_missing_stream_is_refused():
+    with pytest.raises(FlowError, match="parameter 'prices' has no stream"):
+        new(from_stream("prices")).run()
+
+
+def ticks():
+    """Return the prices of ten tickers as two streams, and the larger ones as tweets."""
+    rows = []
+    for rank, path in enumerate(sorted((DATA / "nab_tweets").glob("*.csv.gz"))):
+        name = path.name.split("_")[2].split(".")[0]
+        with gzip.open(path, "rt") as file:
+            for row in csv.DictReader(file):
+                ts = int(datetime.fromisoformat(row["timestamp"] + "+00:00").timestamp())
+                rows.append((ts, rank, (name, int(row["value"]) + 1)))
+    rows.sort(key=lambda row: row[:2])
+    halves = {
+        f"prices_{half}": [(ts, pair) for ts, rank, pair in rows if (rank < 5) == (half == "a")]
+        for half in "ab"
+    }
+    return halves, {"tweets": [(ts, pair) for ts, _, pair in rows if pair[1] > 101]}
+
+
+@pytest.mark.slow
+@pytest.mark.data
+@pytest.mark.skipif(not HAS_CASES, reason="the cases are not beside the checkout")
+@pytest.mark.parametrize(
+    ("pipeline", "name"),
+    [
+        (stats("emit"), "stock_stats_emit"),
+        (stats("drop"), "stock_stats_drop"),
+        (warnings, "stock_warnings"),
+        (correlated, "stock_correlated"),
+    ],
+)
+def test_stock_market_gives_the_rows_of_its_case(pipeline, name):
+    prices, tweets = ticks()
+    streams = {**prices, **tweets} if name == "stock_correlated" else prices
+    assert digest(pipeline.denote(streams)) == expected(name)
+    assert digest(pipeline.run(streams=streams).outputs) == expected(name)
+
+
+@pytest.mark.slow
+@pytest.mark.data
+@pytest.mark.skipif(not HAS_CASES, reason="the cases are not beside the checkout")
+@pytest.mark.parametrize("how", [*STRUCTURES[:2], {"structure": "stream", "window": tumbling(1000)}])
+def test_word_count_of_shakespeare_gives_the_rows_of_its_case(how):
+    pipeline = new(from_lines(str(DATA / "tinyshakespeare" / "input.txt.gz"), **how)) | word_count
+    found = pipeline.run().outputs
+    if how["structure"] == "stream":
+        assert (len(found), sum(n for _, n in found)) == (76_324, 202_651)
+    else:
+        assert digest(found) == expected(f"wordcount_{how['structure']}")
+    assert Counter(found) == Counter(pipeline.denote())
