@@ -1,5 +1,6 @@
 """The graph of a flow: its nodes in the order in which they were written, each with its step, its inputs and its place in the user's code.
 
+>>> from dgs.flow.steps import FlatMap
 >>> lines = Node(0, Source("lines"), ())
 >>> words = Node(1, FlatMap(lambda _, line: line.split()), (lines,))
 >>> graph = Graph("words", (lines, words), words)
@@ -14,9 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dgs.flow.clock import Clock
-from dgs.flow.steps import FlatMap, Source, Step
-
-__all__ = ["End", "FlatMap", "Graph", "Node", "Place"]
+from dgs.flow.steps import Source, Step
 
 End = Literal["close", "drop"]
 """What becomes of the last block: it is closed when all sources have ended, or dropped."""
@@ -95,6 +94,7 @@ class Graph:
 def described(node: Node) -> str:
     """Return what a node is, without its functions: its kind, the template, monoid, window and tables, and its inputs.
 
+    >>> from dgs.flow.steps import FlatMap
     >>> described(Node(1, FlatMap(lambda _, line: line.split()), ()))
     'flat_map'
     """
