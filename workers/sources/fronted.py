@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from dgs.errors import InternalError, ProgramError, UserCodeError
+from dgs.errors import DgsError, InternalError, ProgramError
 from dgs.model import columns
 from dgs.model.events import EventBatch
 from dgs.model.order import END, OrderKey
 from dgs.model.program import RowFront
 from dgs.model.tags import Tag
-from dgs.model.user_code import calling
+from dgs.model.user_code import RAISED, function_error, is_interrupt
 from dgs.semantics.skipped_events import UnreadableRow
 from dgs.workers.recovery.dealing import BLOCK, dealt
 from dgs.workers.sources.contract import Reading
@@ -81,12 +81,17 @@ class Front:
         if type(value) is UnreadableRow:
             return [(self._unread, value)]
         try:
-            with calling("front", program=self._program, where=lambda: f"stream {self._stream!r} at {ts}"):
-                return self._makes(self._stream, ts, value)
-        except UserCodeError as error:
-            if not self._skips:
+            return self._makes(self._stream, ts, value)
+        except DgsError:
+            raise
+        except RAISED as error:
+            if is_interrupt(error):
                 raise
-            return [(self._unread, UnreadableRow(value, "", None, f"the front raised {error.error}"))]
+            where = f"stream {self._stream!r} at {ts}"
+            raised = function_error("front", error, program=self._program, where=where)
+            if not self._skips:
+                raise raised from error
+            return [(self._unread, UnreadableRow(value, "", None, f"the front raised {raised.error}"))]
 
 
 class FrontedSource:

@@ -134,6 +134,7 @@ def _whereabouts(program: Program) -> list[Any]:
         name: value
         for name, value in {**vars(program), **_in_slots(program)}.items()
         if not isinstance(getattr(cls, name, None), cached_property)
+        and name != "front"  # it has no state to compare
     }
     source = file if cls.__module__.startswith("dgs_file_") else cls.__module__
     try:
