@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from dgs.errors import UserCodeError
 from dgs.flow import FlowError
 from dgs.flow.flow_program import FINAL
+from dgs.flow.panes import TimeWindow
 from dgs.pico import (
     filter,  # noqa: A004 - the name in dgs.pico
     from_stream,
@@ -20,6 +21,7 @@ from dgs.pico import (
     w_p,
 )
 from dgs.pico.laws import broken_law
+from dgs.pico.syntax import Pair, combines_of, terms_of
 from tests.dgs.flow import flows
 from tests.dgs.pico.random_pipelines import (
     ORDERED,
@@ -53,7 +55,9 @@ def run(pipeline, inputs):
         made = pipeline.flow().compiled()
         return [one.value for one in flows.run(made, inputs, ticks=[FINAL]).outputs]
     except FlowError as refused:
-        assume(refused.codes != ["F00"])
+        assume(
+            not {"F00", "W03"}.intersection(refused.codes)
+        )  # W03: the flow asks for more than the pipeline
         raise
     except UserCodeError as stopped:  # a key that changes between two windows
         assume("R02" not in str(stopped))
@@ -65,7 +69,9 @@ def check_lowering(structure, data, inputs):
     inputs = {name: inputs[name] for name in pipeline.flow().streams}
     found, expected = run(pipeline, inputs), pipeline.denote(inputs)
     assert Counter(found) == Counter(expected)
-    if structure == "list":
+    pairs = list(terms_of(pipeline.term, Pair))
+    by_time = [one for _, one in combines_of(pipeline.term) if isinstance(one.over, TimeWindow)]
+    if structure == "list" and not pairs and not by_time:  # places may be equal behind these
         assert found == expected
 
 
