@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 import typer
 
 from dgs.api.preparing import Launch, Options, Prepared, from_file, prepare
-from dgs.api.runtimes import run_job
+from dgs.api.running import run_job
 from dgs.job.run_directory import RunDirectory
 from dgs.spark_bridge.ingest.ingest import feeding
 from dgs.spark_bridge.session.session import session

@@ -239,7 +239,9 @@ def from_file(
         raise UsageError(message="give a plan or an optimizer to make one, not both")
     at = base_dir or plan_file.parent
     return Request(
-        replace(settings, bound=with_flow(settings.declared, at)),
+        settings
+        if settings.declared.flow is None
+        else replace(settings, bound=with_flow(settings.declared, at)),
         at,
         memory=gathered(memory) if memory else {},
         keeps_plan=not wants_new_plan,

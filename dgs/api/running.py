@@ -1,5 +1,8 @@
 """Running a launch: on its runtime, with the comparison to the sequential program, the results, and notes in its directory.
 
+Only this module names every runtime, and Spark, which may feed a run and take its results. Only the parts that a job needs are
+imported. The runtimes know nothing of Spark: they call the `Ports` of their caller.
+
 The directory of a run notes that the run has begun, where its files are, and how it ended, also after a failure.
 """
 
@@ -7,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +19,6 @@ from dgs.api.known_runs import REFUSED, committed_in, held, later_than_all
 from dgs.api.outcome import Run
 from dgs.api.preparing import Launch
 from dgs.api.reports import failure, report_of
-from dgs.api.runtimes import fed, run_job
 from dgs.api.steering import Moves
 from dgs.api.verifying import check_readable, differences, file_differences
 from dgs.errors import CheckpointBusyError, OutputUnwritableError, PlanFileError
@@ -24,10 +26,10 @@ from dgs.job.run_directory import RunDirectory
 from dgs.model.declarations import near_misses
 from dgs.workers.runtime import process
 from dgs.workers.runtime.control import deferred
-from dgs.workers.runtime.job import Caller
+from dgs.workers.runtime.job import Caller, Job, JobResult, Ports
 
 if TYPE_CHECKING:
-    from dgs.workers.runtime.job import JobResult
+    from dgs.workers.recovery.checkpoint import CheckpointStore
 
 
 def execute(launch: Launch, caller: Caller = Caller()) -> Run:
@@ -178,3 +180,55 @@ def _is_busy(error: BaseException) -> bool:
     if isinstance(error, OutputUnwritableError):
         return error.facts.get("problem") == ANOTHER_RUN
     return isinstance(error, CheckpointBusyError)
+
+
+def run_job(job: Job, caller: Caller = Caller()) -> JobResult:
+    """Run a job on `job.runtime.kind`: `local`, `ray` or `spark`. Raises any DgsError."""
+    caller = replace(caller, ports=spark_ports(job, caller))
+    if job.runtime.kind == "ray":
+        from dgs.workers.ray_runtime.ray_driver import run_ray
+
+        return run_ray(job, caller)
+    if job.runtime.kind == "spark":
+        from dgs.spark_bridge.batch.batch_driver import run_spark
+
+        return run_spark(job, caller)
+    from dgs.workers.runtime.local import run_local
+
+    return run_local(job, caller)
+
+
+def fed(job: Job, *, notify: Callable[[str], None]) -> AbstractContextManager[None]:
+    """Return a context that runs the Spark queries of a job's sources, and reports on them.
+
+    Entering raises ResourceError, PlanFileError.
+    """
+    if not any(stream.source.kind == "spark" for stream in job.streams):
+        return nullcontext()
+    from dgs.spark_bridge.ingest.ingest import feeding
+
+    return feeding(job, job.spark, notify=notify)
+
+
+def spark_ports(job: Job, caller: Caller) -> Ports:
+    """Return the ports for a job's Spark tables, of checkpoints and of outputs; `Ports()` if it names none."""
+    ports = Ports()
+    if job.checkpoint is not None and job.checkpoint.spark is not None:
+        ports = replace(ports, store=lambda store, job: _with_table(store, job, caller))
+    if any(sink.kind == "spark" and sink.details.table is not None for sink in job.sinks):
+        ports = replace(ports, outputs=lambda: _registering(job, caller))
+    return ports
+
+
+def _with_table(store: CheckpointStore, job: Job, caller: Caller) -> CheckpointStore:
+    """Return a store that also writes each commit into the table of `checkpoint: {spark: ...}`."""
+    from dgs.spark_bridge.tables.checkpoint_table import following
+
+    return following(store, job, caller.notify)
+
+
+def _registering(job: Job, caller: Caller) -> AbstractContextManager[None]:
+    """Return a context that adds the tables of `sinks: [{spark: {table: ...}}]` to Spark's catalog."""
+    from dgs.spark_bridge.tables.output_tables import registering
+
+    return registering(job, caller.notify)

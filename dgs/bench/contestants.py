@@ -103,7 +103,7 @@ def runtime(
     prepared: Prepared, app: str, *, engine: str, hosts: int, mode: str, expects: Expected
 ) -> Contestant:
     """Return the contestant for a job on one of the runtimes."""
-    from dgs.api.runtimes import run_job
+    from dgs.api.running import run_job
 
     job = measured_job(prepared, engine=engine, hosts=hosts, mode=mode)
 

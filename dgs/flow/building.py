@@ -35,9 +35,9 @@ class Builder:
         self.mistakes: list[Mistake] = []
         self._count = 0
 
-    def source(self, stream: str, value: Any = Any) -> Edge:
-        """Add a stream; `value`: the type of its values."""
-        return self._edge(Node(0, steps.Source(stream, value), (), user_place()))
+    def source(self, stream: str, value: Any = Any, place: Place | None = None) -> Edge:
+        """Add a stream; `value`: the type of its values; `place`: where it is declared (default: the line that is running)."""
+        return self._edge(Node(0, steps.Source(stream, value), (), place or user_place()))
 
     def add(self, step: steps.Step, *inputs: Edge) -> Edge:
         """Add a step that reads these edges. Raises FlowError for what is no edge of this flow."""

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 from dgs.flow.building import Builder, Edge, user_place
 from dgs.flow.clock import Clock
 from dgs.flow.flow_checks import Checked, checked
-from dgs.flow.flow_graph import End, Graph
+from dgs.flow.flow_graph import End, Graph, Place
 from dgs.flow.mistakes import FlowError, Mistake
 from dgs.flow.steps import Source
 
@@ -74,7 +74,9 @@ class Flow:
         """The graph with the types of its edges. Raises FlowError."""
         builder = Builder(self.name, self.clock, self.end)
         self._check_arguments()
-        edges = {name: builder.source(name, value) for name, value in self.streams.items()}
+        code = getattr(self._build, "__code__", None)
+        place = None if code is None else Place(code.co_filename, code.co_firstlineno)
+        edges = {name: builder.source(name, value, place) for name, value in self.streams.items()}
         result = self._build(**edges, **self._arguments)
         found = checked(builder.finished(result), noticed=builder.mistakes)
         if found.mistakes:

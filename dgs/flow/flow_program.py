@@ -160,8 +160,9 @@ class FlowProgram(Program[State, Any]):
             for cls, keys in by_class.items():
                 mine.setdefault(cls, {}).update(keys)
         for place, blocks in right["parts"].items():
+            of_place = left["parts"].setdefault(place, {})
             for block, parts in blocks.items():
-                mine = left["parts"].setdefault(place, {}).setdefault(block, {})
+                mine = of_place.setdefault(block, {})
                 for key, part in parts.items():
                     mine[key] = self.closers[place[0]].join(mine[key], part) if key in mine else part
         for block, values in right["waiting"].items():
@@ -209,13 +210,6 @@ class FlowProgram(Program[State, Any]):
                     return
             yield tail["next"]
             tail["next"] += 1
-
-    def _next_part(self, state: State, block: int, last: int) -> int:
-        """Return the first block from `block` on that has items; `last` if there is none."""
-        pending: list[dict[int, Any]] = list(state["parts"].values())
-        if any(block in blocks for blocks in pending):
-            return block
-        return min([last, *(later for blocks in pending for later in blocks if later >= block)])
 
     def _is_busy(self, state: State) -> bool:
         """Return whether the next block is to be closed even if it has no items."""

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table as Lines
 
 from dgs.api.preparing import Launch, from_file, prepare
-from dgs.api.runtimes import run_job
+from dgs.api.running import run_job
 from dgs.workers.ray_runtime.cluster import cluster
 from dgs.workers.runtime.job import Job
 from experiments.crash.jobs import generated

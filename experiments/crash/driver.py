@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dgs.api.preparing import Launch, from_file, prepare
-from dgs.api.runtimes import run_job
+from dgs.api.running import run_job
 from dgs.workers.runtime.job import Caller
 
 STORY = "story.jsonl"
