@@ -128,7 +128,7 @@ class Control:
         """Take the signals of `ENDING` as requests to stop inside this context. In other threads than the main one, do nothing.
 
         A second signal acts as before: it interrupts. So does the first, after `patience` seconds, if the run has not ended by
-        then.
+        then. A KeyboardInterrupt that leaves this context has the exit code of the first one.
         """
 
         def note(number: int, _frame: FrameType | None) -> None:
@@ -141,6 +141,12 @@ class Control:
         with handled(note) as restore:
             try:
                 yield
+            except KeyboardInterrupt as error:
+                if self._signal is not None and not hasattr(
+                    error, "exit_code"
+                ):  # Ray's C++ part passes on a plain one
+                    error.exit_code = 128 + signal.Signals[self._signal.by]  # type: ignore[attr-defined]
+                raise
             finally:
                 if is_main_thread():
                     signal.setitimer(signal.ITIMER_REAL, 0)

@@ -57,6 +57,26 @@ def test_signal_is_a_request_to_stop_unless_it_was_ignored(control, before, pend
         signal.signal(signal.SIGINT, known)
 
 
+def interrupted(control, *signals):
+    with control.listening(patience=60.0):
+        for number in signals:
+            signal.raise_signal(number)
+        raise KeyboardInterrupt  # as Ray makes it of what our handler has raised
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_plain_interrupt_has_the_exit_code_of_the_signal_that_came(control, number, code):
+    with pytest.raises(KeyboardInterrupt) as raised:
+        interrupted(control, number)
+    assert raised.value.exit_code == code
+
+
+def test_an_interrupt_without_a_signal_is_passed_on_as_it_is(control):
+    with pytest.raises(KeyboardInterrupt) as raised:
+        interrupted(control)
+    assert not hasattr(raised.value, "exit_code")
+
+
 def test_requests_are_forgotten(control, tmp_path):
     post(tmp_path, ControlRequest("stop"))
     forget_requests(tmp_path)
