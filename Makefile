@@ -18,7 +18,7 @@ run: $(VENV)/.installed    ## run the main job: Spark reads page views, Ray join
 			echo "the same job runs without Spark and Java: make run PLAN=$(WITHOUT_SPARK)" >&2; fi; exit $$code; }
 
 test: $(VENV)/.installed-dev    ## the tests that CI runs
-	@$(BIN)/python -m pytest --numprocesses 2 --no-loadscope-reorder
+	@$(BIN)/python -m pytest --numprocesses 3 --no-loadscope-reorder
 
 test-all: $(VENV)/.installed-dev    ## all tests, slow ones too, one after the other, and properties with new random examples
 	@$(BIN)/python -m pytest -m "" --hypothesis-profile exploring

@@ -1,6 +1,6 @@
 """`python -m dgs`: the command line."""
 
-from dgs.cli import main
+from dgs.cli import process
 
 if __name__ == "__main__":
-    main()
+    process()

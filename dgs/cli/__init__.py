@@ -10,7 +10,10 @@ Data goes to stdout and messages to stderr. No verb asks the user anything. `dgs
 
 from __future__ import annotations
 
+import atexit
+import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -44,6 +47,28 @@ def stopped_by_signals() -> Iterator[None]:
 
 def _stop(number: int, _frame: FrameType | None) -> None:
     raise Stopped(number)
+
+
+def process() -> None:
+    """Be the command line, as the whole of a process: run it, call the handlers of `atexit`, and end.
+
+    The interpreter is not taken down. Threads of Arrow that read ahead may need it until the very end, and then C++ aborts.
+    """
+    code: object = None
+    try:
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code
+        atexit._run_exitfuncs()  # noqa: SLF001 - what the interpreter would do
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = code or 128 + signal.SIGINT  # as `dgs.cli.reporting` does
+    except OSError as error:
+        code = code or 4
+        sys.stderr.write(f"dgs: the outputs cannot be written: {error}\n")
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else int(code is not None))
 
 
 def main() -> None:

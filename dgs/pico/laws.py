@@ -4,7 +4,7 @@
 >>> start_mistake(fold_reduce(lambda s, x: s + x, 1, lambda a, b: a + b))
 'join(1, 1) == 2'
 >>> broken_law(reduce(lambda a, b: a - b), [1, 2, 3])
-'join(1, join(2, 3)) == 2, join(join(1, 2), 3) == -4'
+'join(1, join(1, 1)) == 1, join(join(1, 1), 1) == -1'
 """
 
 from __future__ import annotations

@@ -72,7 +72,8 @@ class Stopwatch:
 
 
 def _waits() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
+    """Return how often this thread, or where that is not known this process, has given up its core."""
+    return resource.getrusage(getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)).ru_nvcsw
 
 
 def trial(program: Program, batches: Sequence[EventBatch]) -> Trial:
