@@ -8,6 +8,7 @@ from zipfile import ZipFile
 import pytest
 
 from tests.installed import ROOT, built_sdist, built_wheel, copied_sources, names_in, new_environment
+from tests.selection import rest_is_slow
 
 LAYERS = ("planner", "workers", "spark_bridge")
 """The folders at the top of the checkout: packages of `dgs` in the wheel, and names of a user's modules here."""
@@ -203,7 +204,7 @@ def test_a_plan_file_runs_beside_modules_named_as_our_layers(runtime, installed,
     assert [json.loads(line) for file in files for line in file.read_text().splitlines()] == [RESULT]
 
 
-@pytest.mark.parametrize("script", ["defines.py", "imports.py"])
+@pytest.mark.parametrize("script", rest_is_slow(["defines.py", "imports.py"]))
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_a_script_runs_beside_modules_named_as_our_layers(runtime, script, installed, project, tmp_path):
     """Classes that a script defines are shipped by value, and those that it imports by the name of their module."""

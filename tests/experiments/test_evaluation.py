@@ -32,7 +32,10 @@ def made(tmp_path_factory):
     return make
 
 
-@pytest.mark.parametrize("name", command.FINDINGS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) if name == "figure8" else name for name in command.FINDINGS],
+)
 def test_finding_is_written_as_data_and_table_and_drawing(made, name):
     data, directory = made(name)
     assert data["name"] == name

@@ -123,6 +123,7 @@ with session(SparkConfig(master="local[1]", conf=BRIEF), place / "spark") as spa
 """
 
 
+@pytest.mark.slow
 def test_spark_killed_between_batches_resumes(spark, tmp_path):
     """Driver and JVM are killed as soon as the log has a batch; another Spark resumes.
 

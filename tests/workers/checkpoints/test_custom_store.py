@@ -48,6 +48,7 @@ def committed(folder: Path, state=7, **options) -> None:
     store.close()
 
 
+@pytest.mark.slow
 def test_both_together_keep_the_laws(tmp_path):
     check_store(lambda: connected(tmp_path))
 

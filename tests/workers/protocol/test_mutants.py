@@ -254,7 +254,7 @@ def check_without_layers(seed: int) -> None:
 
 
 MUTANTS = [
-    Mutant(relays_past_waiting_requests),
+    pytest.param(Mutant(relays_past_waiting_requests), marks=pytest.mark.slow),
     Mutant(answers_requests_in_any_order),
     Mutant(orders_by_dependence_above_children),
     Mutant(takes_own_accumulating_events_out_of_turn),

@@ -306,7 +306,7 @@ def folds_windows_into_the_state_before(patch: pytest.MonkeyPatch) -> None:
 
 
 MUTANTS = [
-    Mutant(announces_a_request_ahead_of_held_events),
+    pytest.param(Mutant(announces_a_request_ahead_of_held_events), marks=pytest.mark.slow),
     Mutant(answers_a_request_at_a_frontier),
     Mutant(releases_past_events_that_stay),
     Mutant(releases_past_requests),

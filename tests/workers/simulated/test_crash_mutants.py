@@ -230,7 +230,10 @@ def takes_the_end_for_ever(patch: pytest.MonkeyPatch) -> None:
 
 MUTANTS = [
     Mutant(resumes_where_the_join_was, ("crash",), CRASHES),
-    Mutant(forgets_what_earlier_runs_knew, ("crash",), {**CRASHES, "crashes": 8}, subject="history"),
+    pytest.param(
+        Mutant(forgets_what_earlier_runs_knew, ("crash",), {**CRASHES, "crashes": 8}, subject="history"),
+        marks=pytest.mark.slow,
+    ),
     Mutant(processes_again_what_is_in_the_state, ("crash",), CRASHES),
     Mutant(reads_an_older_dealing_as_the_own, ("crash",), CRASHES),
     Mutant(resumes_from_another_dealing_at_the_beginning, ("crash",), CRASHES),
@@ -244,9 +247,11 @@ MUTANTS = [
     Mutant(accepts_every_output, ("crash",), CRASHES),
     Mutant(never_moves_its_marks, ("crash",), CRASHES),
     Mutant(forgets_the_marks_of_other_dealings, ("crash",), CRASHES),
-    Mutant(takes_marks_of_other_dealings_for_the_own, ("crash",), CRASHES),
+    pytest.param(
+        Mutant(takes_marks_of_other_dealings_for_the_own, ("crash",), CRASHES), marks=pytest.mark.slow
+    ),
     Mutant(lets_older_generations_commit, ("crash",), {**CRASHES, "zombie_chance": 1.0}),
-    Mutant(closes_epochs_when_asked, ("crash",), CRASHES),
+    pytest.param(Mutant(closes_epochs_when_asked, ("crash",), CRASHES), marks=pytest.mark.slow),
     Mutant(
         closes_epochs_when_it_has_time, ("crash", "odd"), {**CRASHES, "oddity": 0.1}, subject="echo_window"
     ),

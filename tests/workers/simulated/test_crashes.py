@@ -35,6 +35,9 @@ PROCESSES = 2
 BLOCK = 100
 """Seeds that a process runs at once."""
 
+QUICK = 200
+"""Seeds of `make test`."""
+
 
 @lru_cache(maxsize=4)
 def case_of(number: int) -> Case:
@@ -89,9 +92,9 @@ def check_blocks(firsts: range) -> Counter[str]:
 
 
 def test_runs_under_all_faults_give_the_outputs_and_states_of_the_sequential_program():
-    seen = check_blocks(range(0, 300, BLOCK))
-    assert seen["complete"] + seen["refused"] == seen["runs"] == 300
-    assert seen["refused"] < 30
+    seen = check_blocks(range(0, QUICK, BLOCK))
+    assert seen["complete"] + seen["refused"] == seen["runs"] == QUICK
+    assert seen["refused"] < QUICK / 10
     for reached in (
         "CrashedError",
         "SimulatedCrash",
@@ -113,7 +116,7 @@ def test_runs_under_all_faults_give_the_outputs_and_states_of_the_sequential_pro
         assert seen[reached] > 3, f"the seeds prove little: {reached} happened {seen[reached]} times"
 
 
-PARTS = [range(300, 3000, BLOCK), *(range(n * 10_000, (n + 1) * 10_000, BLOCK) for n in range(10, 20))]
+PARTS = [range(QUICK, 3000, BLOCK), *(range(n * 10_000, (n + 1) * 10_000, BLOCK) for n in range(10, 20))]
 
 
 @pytest.mark.slow

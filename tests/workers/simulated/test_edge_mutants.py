@@ -142,11 +142,14 @@ JUMPING = {**LIVE, "jumps": 0.1}
 MUTANTS = [
     Mutant(lets_user_code_end_the_process, ("exit",), EXITING),
     Mutant(lets_user_code_end_the_process, ("exit",), {"poison": 0.3}),
-    Mutant(
-        takes_an_exit_for_a_join,
-        ("crash", "exit"),
-        {**CRASHES, **EXITING, "exits": 8, "snapshots": 0.3},
-        subject="last_value_join",
+    pytest.param(
+        Mutant(
+            takes_an_exit_for_a_join,
+            ("crash", "exit"),
+            {**CRASHES, **EXITING, "exits": 8, "snapshots": 0.3},
+            subject="last_value_join",
+        ),
+        marks=pytest.mark.slow,
     ),
     Mutant(skips_what_follows_an_exit, ("exit",), {**CRASHES, "poison": 0.3}),
     pytest.param(Mutant(goes_on_in_other_sinks, ("crash",), OTHER_SINKS), marks=pytest.mark.slow),

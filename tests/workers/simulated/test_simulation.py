@@ -23,6 +23,7 @@ from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.recovery.positions import Layer, Positions
 from dgs.workers.simulated.faults import Faults, small_bounds
 from dgs.workers.simulated.simulation import Simulated, simulate
+from tests.selection import rest_is_slow
 from tests.strategies import Workload, random_workload
 
 SMALL_BUFFER = 200
@@ -91,7 +92,7 @@ def is_below(key: OrderKey, tag: Tag, layer: Layer) -> bool:
     return any(part.split == split and tag in part.tags and key < part.key for part in layer.parts)
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize("block", rest_is_slow(range(10), keep=5))
 def test_simulated_run_gives_the_outputs_state_and_snapshots_of_the_sequential_program(block):
     for seed in range(block * 60, block * 60 + 60):
         check_seed(seed)

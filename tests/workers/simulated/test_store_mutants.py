@@ -175,11 +175,14 @@ def check_with_a_bad_copy(seed: int) -> None:
 
 MUTANTS = [
     Mutant(begins_without_saying_so, ("crash",), {**CRASHES, "zombie_chance": 1.0, "disk": DiskFaults()}),
-    Mutant(
-        commits_again_what_is_committed,
-        ("crash",),
-        {**CRASHES, "disk": DiskFaults(), "rot": 0.8},
-        subject="history",
+    pytest.param(
+        Mutant(
+            commits_again_what_is_committed,
+            ("crash",),
+            {**CRASHES, "disk": DiskFaults(), "rot": 0.8},
+            subject="history",
+        ),
+        marks=pytest.mark.slow,
     ),
     Mutant(publishes_before_it_commits, ("disk",), CRASHES),
     Mutant(forgets_to_publish_what_was_committed, ("disk",), CRASHES),
