@@ -17,7 +17,7 @@ import typer
 
 from dgs.bench.measuring import Sample, measured, medians
 from dgs.workers.runtime.process import keep_freed_memory
-from experiments.bench import latency, memory, plot, report, sync
+from experiments.bench import flow_goals, latency, memory, plot, report, sync
 from experiments.bench.applications import APPLICATIONS, application, available
 from experiments.bench.engines import Shapes, contestants
 
@@ -68,6 +68,9 @@ Latency = Annotated[
     bool,
     typer.Option("--latency", help="Measure the latency of synchronising outputs on two Ray hosts instead."),
 ]
+Flows = Annotated[
+    bool, typer.Option("--flows", help="Measure flows beside what one would write without them instead.")
+]
 Quick = Annotated[
     bool, typer.Option("--quick", help="Small data, few repetitions, local only: under a minute.")
 ]
@@ -88,6 +91,7 @@ def main(
     sync_only: Sync = False,
     memory_only: Memory = False,
     latency_only: Latency = False,
+    flows_only: Flows = False,
     quick: Quick = False,
 ) -> None:
     """Measure the applications: engines x {scalar, vectorised} x leaves x hosts, repetitions interleaved."""
@@ -101,6 +105,9 @@ def main(
         latency.report(about, json, quick=quick)
         return
     size = QUICK if quick else FULL
+    if flows_only:
+        flow_goals.run(about, json, repeat or size.repetitions, quick=quick, apps=apps)
+        return
     shapes = Shapes(
         engines=_chosen(engines, ENGINES, _engines_here(quick=quick), "engine"),
         leaves=leaves or (1, 4),
