@@ -174,6 +174,12 @@ def _requested(
     if streams is None:
         raise UsageError(message="dgs.run(program) needs streams={...}")
     if not isinstance(job, (Program, type)):
+        if not hasattr(job, "check_streams"):
+            advice = "; call its run()" if hasattr(job, "run") else ""
+            message = (
+                f"dgs.run takes a plan file, a program or a flow, and not a {type(job).__name__}{advice}"
+            )
+            raise UsageError(message=message)
         job.check_streams(streams)
         made = job.compiled()
         return preparing.from_program(made.program, made.streams(streams), given)

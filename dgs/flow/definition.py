@@ -47,6 +47,9 @@ class Flow:
     All of them raise FlowError with every mistake of the flow.
     """
 
+    inlet = "parameter"
+    """What reports call that which a stream is bound to."""
+
     def __init__(
         self,
         name: str,
@@ -121,11 +124,11 @@ class Flow:
         """Check that there is a stream for every parameter and none more. Raises FlowError."""
         if missing := [name for name in self.streams if name not in inputs]:
             raise self._wrong(
-                "F12", f"parameter {missing[0]!r} has no stream", f"streams {', '.join(inputs)}"
+                "F12", f"{self.inlet} {missing[0]!r} has no stream", f"streams {', '.join(inputs)}"
             )
         if unknown := [name for name in inputs if name not in self.streams]:
             raise self._wrong(
-                "F12", f"stream {unknown[0]!r} is no parameter", f"parameters {', '.join(self.streams)}"
+                "F12", f"stream {unknown[0]!r} is no {self.inlet}", f"{self.inlet}s {', '.join(self.streams)}"
             )
 
     def compiled(self, *, classes: int = 64) -> Compiled:

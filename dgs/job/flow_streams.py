@@ -1,4 +1,4 @@
-"""The streams of a plan file with `flow:`: each is bound to the parameter of its name, and ticks are added.
+"""The streams of a plan file with `flow:`: each is bound to the parameter or the source of its name, and ticks are added.
 
 The flow decides which events the elements of a stream become. So `tags:` may be left out, except where the flow ends in a program:
 there it says which of the program's tags may come.
@@ -15,6 +15,7 @@ from dgs.errors.nearest import did_you_mean
 from dgs.job.loading import load_flow
 from dgs.job.schema import PlanFile, SourceConfig, StreamConfig, TagsConfig
 from dgs.job.schema_sources import TicksSource
+from dgs.pico.lowering import PicoFlow
 
 if TYPE_CHECKING:
     from dgs.flow import Flow
@@ -33,6 +34,8 @@ def with_flow(config: PlanFile, base_dir: Path) -> PlanFile:
         return config
     flow = load_flow(config.program, base_dir)
     own = [stream for stream in config.streams if stream.source.kind != "ticks"]
+    if isinstance(flow, PicoFlow):
+        own.sort(key=lambda stream: stream.id)  # names decide ties in what a pipeline means
     for problem in _unfitting(flow, [stream.id for stream in own]):
         raise PlanFileError(where=f"flow {flow.name!r}", problem=problem)
     compiled = flow.compiled(classes=config.flow.classes)
@@ -46,10 +49,13 @@ def _unfitting(flow: Flow, streams: list[str]) -> Iterator[str]:
     for name in streams:
         if name not in flow.streams:
             hint = did_you_mean(name, list(flow.streams)) or f"; it has {', '.join(flow.streams)}"
-            yield f"stream {name!r} is no parameter of it{hint}"
+            yield f"stream {name!r} is no {flow.inlet} of it{hint}"
     for name in flow.streams:
         if name not in streams:
-            yield f"its parameter {name!r} has no stream: add one with `id: {name}` to `streams:`"
+            yield f"its {flow.inlet} {name!r} has no stream: add one with `id: {name}` to `streams:`"
+    if isinstance(flow, PicoFlow) and flow.sinks:
+        path = flow.sinks[0]
+        yield f"to_jsonl({path!r}) is for run() in a script: leave it out, and write `sinks: [{{jsonl: {{path: {path}}}}}]`"
 
 
 def _tags(compiled: Compiled, stream: StreamConfig) -> TagsConfig:

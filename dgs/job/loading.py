@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import sys
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -32,44 +33,78 @@ SPELLING = 'Write "file.py:Name", relative to the plan file, or "package.module:
 
 
 def load_program(config: ProgramConfig, base_dir: Path) -> Program:
-    """Return the program that a plan file names: a Program class (made with `args`), an instance, a function that makes one, or a flow's.
+    """Return the program that a plan file names: a Program class (made with `args`), an instance, a flow's, or what a function makes.
 
     Raises ProgramImportError, with the user's traceback as `trace`, and FlowError.
     """
     from dgs.flow.definition import Flow
 
     found = load_callable(config.ref, base_dir)
-    if isinstance(found, Flow):
-        return found.bind(**config.args).compiled(classes=config.classes or 64).running()
-    if isinstance(found, Program):
-        if config.args:
-            raise _failure(config.ref, "it is an instance already, so `args:` cannot be given")
-        return found
-    if not callable(found):
-        raise _failure(config.ref, f"it is a {type(found).__name__}, not a dgs.Program")
-    program = _made(config.ref, found, config.args)
-    if not isinstance(program, Program):
-        raise _failure(config.ref, f"it makes a {type(program).__name__}, not a dgs.Program")
-    return program
+    made = _named(config, found)
+    if isinstance(made, Flow):
+        return made.compiled(classes=config.classes or 64).running()
+    if not isinstance(made, Program):
+        verb = "is" if made is found else "makes"
+        raise _failure(config.ref, f"it {verb} {_kind_of(made)}, not a dgs.Program")
+    return made
 
 
 def load_flow(config: ProgramConfig, base_dir: Path) -> Flow:
-    """Return the flow that a plan file names, with its arguments. Raises ProgramImportError."""
+    """Return the flow that a plan file names, or that of a pipeline, with its arguments. Raises ProgramImportError, FlowError."""
     from dgs.flow.definition import Flow
 
     found = load_callable(config.ref, base_dir)
-    if not isinstance(found, Flow):
-        advice = ": write `program:` for it" if _is_program(found) else ""
-        raise _failure(config.ref, f"it is {_kind_of(found)}, not a flow{advice}")
-    return found.bind(**config.args)
+    if isinstance(found, type):
+        raise _no_flow(config.ref, "is", found)
+    if inspect.isfunction(found):
+        _check_arguments(config, found)
+    made = _named(config, found)
+    if not isinstance(made, Flow):
+        raise _no_flow(config.ref, "is" if made is found else "makes", made)
+    return made
 
 
-def _is_program(found: Any) -> bool:
-    return isinstance(found, Program) or (isinstance(found, type) and issubclass(found, Program))
+def _named(config: ProgramConfig, found: Any) -> Any:
+    """Return what a plan file names, or what it makes with the arguments if it is a class or a function. A pipeline becomes a flow."""
+    from dgs.flow.definition import Flow
+    from dgs.pico.pipelines import UNNAMED, Pipeline
+
+    if isinstance(found, Flow):
+        return found.bind(**config.args)
+    is_made = isinstance(found, (Program, Pipeline))
+    if is_made and config.args:
+        kind = "a pipeline" if isinstance(found, Pipeline) else "an instance"
+        raise _failure(
+            config.ref,
+            f"it is {kind} already, so `args:` cannot be given. Name a function that makes one of them",
+        )
+    made = found if is_made or not callable(found) else _made(config.ref, found, config.args)
+    if isinstance(made, Pipeline):
+        name = config.ref.rpartition(":")[2] if made.name == UNNAMED else made.name
+        return made.named(name).flow()
+    return made
+
+
+def _check_arguments(config: ProgramConfig, function: Callable[..., Any]) -> None:
+    """Check that `args:` fit the parameters of a function that makes a flow or a pipeline. Raises ProgramImportError."""
+    try:
+        inspect.signature(function).bind(**config.args)
+    except TypeError as error:
+        advice = "A flow has `@flow()` above its function; a function that makes a pipeline gets its arguments from `args:`"
+        raise _failure(config.ref, f"it is a function that cannot be called: {error}. {advice}") from None
+
+
+def _no_flow(ref: str, verb: str, found: Any) -> ProgramImportError:
+    is_program = isinstance(found, Program) or (isinstance(found, type) and issubclass(found, Program))
+    advice = ": write `program:` for it" if is_program else " or a pipeline"
+    return _failure(ref, f"it {verb} {_kind_of(found)}, not a flow{advice}")
 
 
 def _kind_of(found: Any) -> str:
-    return f"the class {found.__name__}" if isinstance(found, type) else f"a {type(found).__name__}"
+    if isinstance(found, type):
+        return f"the class {found.__name__}"
+    name = type(found).__name__
+    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
 
 
 def load_connector(

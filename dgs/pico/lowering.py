@@ -39,6 +39,8 @@ ONE_KEY = object()
 class PicoFlow(Flow):
     """The flow of a pipeline. Its outputs are the values of the pipeline; with several sinks, `[number of the sink, value]`."""
 
+    inlet = "source"
+
     def __init__(self, name: str, root: Term) -> None:
         self.root = root
         names = sorted({one.name for one in sources_of(root)})
@@ -46,10 +48,15 @@ class PicoFlow(Flow):
         super().__init__(name, {one: kinds[one] for one in names}, lambda: None, clock=_clock(root))
 
     @property
-    def outlets(self) -> list[str]:
-        """The path of each sink, in the order of reading, and "" for the output of the pipeline, if it has one."""
+    def sinks(self) -> list[str]:
+        """The path of each sink, in the order of reading."""
         paths = [one.operator.path for one in terms_of(self.root, New) if isinstance(one.operator, Sink)]
-        return list(dict.fromkeys([*paths, *([""] if gives_output(self.root) else [])]))
+        return list(dict.fromkeys(paths))
+
+    @property
+    def outlets(self) -> list[str]:
+        """The path of each sink, and "" for the output of the pipeline, if it has one."""
+        return [*self.sinks, *([""] if gives_output(self.root) else [])]
 
     @cached_property
     def checked(self) -> Checked:
@@ -321,12 +328,10 @@ def _place(_: Any, value: Any) -> Any:
 
 
 def _clock(root: Term) -> Every | None:
-    """Return the clock whose blocks all windows by time are made of."""
+    """Return the clock whose blocks all windows by time are made of; with units if one of them has."""
     windows = [one.window for one in sources_of(root)] + [operator.over for _, operator in combines_of(root)]
-    lengths = [
-        ticks_of(part) or 1
-        for one in windows
-        if isinstance(one, TimeWindow)
-        for part in (one.size, one.slide)
-    ]
-    return every(gcd(*lengths)) if lengths else None
+    lengths = [part for one in windows if isinstance(one, TimeWindow) for part in (one.size, one.slide)]
+    if not lengths:
+        return None
+    period = gcd(*(ticks_of(part) or 1 for part in lengths))
+    return every(f"{period}ms" if any(isinstance(part, str) for part in lengths) else period)

@@ -33,10 +33,14 @@ Streams = Mapping[str, Iterable[tuple[int, Any]]]
 """The elements of each `from_stream`, (ts, value), in order of ts."""
 
 
+UNNAMED = "pipeline"
+"""The name of a pipeline that has got none."""
+
+
 class Pipeline:
     """A pipeline, with a name for reports. Making one raises nothing; `check` reports all mistakes at once."""
 
-    def __init__(self, term: Term, name: str = "pipeline") -> None:
+    def __init__(self, term: Term, name: str = UNNAMED) -> None:
         self.term = term
         self.name = name
 

@@ -78,7 +78,7 @@ def test_load_from_package_finds_modules_beside_the_plan_file(project):
         ("missing.py:Count", {}, "there is no file"),
         ("no_such_module_here:Count", {}, "there is no module 'no_such_module_here'"),
         ("program.py:Cout", {}, "has no 'Cout'; did you mean 'Count'"),
-        ("program.py:START", {}, "it is a int, not a dgs.Program"),
+        ("program.py:START", {}, "it is an int, not a dgs.Program"),
         ("program.py:ready", {"start": 1}, "`args:` cannot be given"),
         ("program.py:Count", {"begin": 1}, r"making it with \(begin=1\) raised TypeError"),
         ("builtins:list", {}, "it makes a list"),

@@ -100,8 +100,13 @@ def test_a_value_whose_key_changes_between_windows_stops_the_run():
 
 
 def test_missing_stream_is_refused():
-    with pytest.raises(FlowError, match="parameter 'prices' has no stream"):
+    with pytest.raises(FlowError, match="source 'prices' has no stream"):
         new(from_stream("prices")).run()
+
+
+def test_what_is_no_job_is_refused():
+    with pytest.raises(dgs.errors.UsageError, match="not a Pipeline; call its run"):
+        dgs.run(new(from_stream("prices")), streams={"prices": []})
 
 
 def ticks():
