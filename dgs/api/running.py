@@ -21,7 +21,7 @@ from dgs.api.preparing import Launch
 from dgs.api.reports import failure, report_of
 from dgs.api.steering import Moves
 from dgs.api.verifying import check_readable, differences, file_differences
-from dgs.errors import CheckpointBusyError, OutputUnwritableError, PlanFileError
+from dgs.errors import CheckpointBusyError, DgsError, OutputUnwritableError, PlanFileError, UserCodeError
 from dgs.job.run_directory import RunDirectory
 from dgs.model.declarations import near_misses
 from dgs.workers.runtime import process
@@ -116,6 +116,22 @@ def noted(moves: Moves, started: float, *, notify: Callable[[str], None]) -> Ite
         raise
 
 
+def with_file(error: UserCodeError, job: Job) -> UserCodeError:
+    """Return an error of user code with the file of the row at which it happened, and the place in it, if they can be found."""
+    from dgs.workers.sources.opening import place_of
+
+    row = error.facts.get("row")
+    config = next((one for one in job.streams if one.id == error.facts.get("stream")), None)
+    if row is None or config is None:
+        return error
+    with suppress(DgsError):  # the first error is the one to report
+        place = place_of(config, job.source_context, row)
+        if place.file:
+            where = f"{error.where}{place}"
+            return type(error)(**{**error.facts, "where": where, "file": place.file, "line": place.number})
+    return error
+
+
 def note_end(directory: RunDirectory, report: dict[str, Any], *, was_refused: bool = False) -> None:
     """Note in the run directory how the run ended. Raises OutputUnwritableError."""
     directory.write_results(report)
@@ -184,7 +200,13 @@ def _is_busy(error: BaseException) -> bool:
 
 def run_job(job: Job, caller: Caller = Caller()) -> JobResult:
     """Run a job on `job.runtime.kind`: `local`, `ray` or `spark`. Raises any DgsError."""
-    caller = replace(caller, ports=spark_ports(job, caller))
+    try:
+        return _run_on(job, replace(caller, ports=spark_ports(job, caller)))
+    except UserCodeError as error:
+        raise with_file(error, job) from error.__cause__
+
+
+def _run_on(job: Job, caller: Caller) -> JobResult:
     if job.runtime.kind == "ray":
         from dgs.workers.ray_runtime.ray_driver import run_ray
 

@@ -1,4 +1,4 @@
-"""What a node that waits for the end of a block keeps of its items, and what it does when the block closes.
+"""Closers: the nodes that wait for the end of a block, each with what it keeps of its items and what it gives when the block closes.
 
 A *part* is what a node keeps of the items of one key in one block. Parts of one key and block are joined. A *store* is what a node
 keeps between blocks. Both are plain data, and belong to the state of the program.
@@ -54,6 +54,22 @@ class Closer:
     def is_busy(self, store: Store) -> bool:
         """Return whether the next block is to be closed even if it has no items."""
         return self.is_idle_work and bool(store)
+
+    def keys_of(self, store: Store) -> Iterable[Any]:
+        """Return the keys of which a store has something."""
+        return store
+
+    def store_of(self, key: Any, store: Store) -> Store:
+        """Return the store of one key alone. Law: closing key by key, and then `pass_block`, is closing."""
+        return {key: store[key]} if key in store else {}
+
+    def put_store(self, key: Any, own: Store, store: Store) -> None:
+        """Put back the store of one key."""
+        store.pop(key, None)
+        store.update(own)
+
+    def pass_block(self, store: Store) -> None:
+        """Do what a block does to no key in particular, behind all keys."""
 
 
 class _Bags(Closer):
@@ -218,6 +234,27 @@ class UnorderedCloser(_Joining):
         """Return whether markers change the state of a key that is not seen yet."""
         return self.is_idle_work
 
+    def keys_of(self, store: Store) -> Iterable[Any]:
+        """Return the keys with a state."""
+        return store.get("states", ()) if self.is_idle_work else ()
+
+    def store_of(self, key: Any, store: Store) -> Store:
+        """Return the state of a key, and that of a new key."""
+        if not store:
+            store.update(states={}, start=self._template.initial_state())
+        states = store["states"]
+        return {"states": {key: states[key]} if key in states else {}, "start": store["start"]}
+
+    def put_store(self, key: Any, own: Store, store: Store) -> None:  # noqa: ARG002 - the contract
+        """Put back the state of a key."""
+        store["states"].update(own["states"])
+
+    def pass_block(self, store: Store) -> None:
+        """Let the block pass for keys to come."""
+        alone = self.store_of(None, store)
+        self.close([{}], alone, 0, None, _nothing)
+        store["start"] = alone["start"]
+
     def part(self, key: Any, value: Any, at: int | None) -> Any:  # noqa: ARG002 - the contract
         """Lift the item as the template says."""
         return self._template.lift(key, value)
@@ -235,6 +272,10 @@ class UnorderedCloser(_Joining):
             template.on_marker(states[key], key, end, lambda new_key, value: give(new_key, value, end))
         if self.is_idle_work:
             store["start"] = template.update_state(store["start"], monoid.result(monoid.identity()))
+
+
+def _nothing(key: Any, value: Any, at: Any) -> None:
+    """Give nothing: there are no keys."""
 
 
 def owned(state: Any) -> Any:

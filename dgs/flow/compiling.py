@@ -23,9 +23,10 @@ from dgs.flow.clock import Every, On
 from dgs.flow.closing import Closer, closer_of
 from dgs.flow.flow_checks import Checked
 from dgs.flow.flow_graph import Graph, Node
-from dgs.flow.flow_program import FINAL, TICK, FlowProgram, Shape
+from dgs.flow.flow_program import FINAL, TICK, TICKS, FlowProgram, Shape
 from dgs.flow.mistakes import FlowError, Mistake
 from dgs.flow.panes import CountWindow
+from dgs.flow.running.leaving_out import CarefulWork
 from dgs.flow.templates import KeyedOrdered, KeyedUnordered, fold_template, overrides
 from dgs.flow.wiring import Wiring
 from dgs.model.program import Program
@@ -33,13 +34,10 @@ from dgs.model.tags import Tag, kind
 
 Inputs = Mapping[str, Iterable[tuple[int, Any]]]
 
-TICKS = "ticks"
-"""The name of the stream of ticks."""
-
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What a flow compiles to: the program, and how the elements of its streams become events.
+    """A compiled flow: the program, and the function that makes events of the elements of its streams.
 
     `reads`: elements become events by `events`, because their tags come from the steps in front; else each is one `item`.
     `markers`: the stream whose events are ticks. `places`: where each node runs, for people.
@@ -97,7 +95,9 @@ def compiled(checked: Checked, classes: int) -> Compiled:
     )
     is_free = not wiring.stateful and not isinstance(graph.clock, On)  # its markers are ticks
     shape: Shape = "free" if is_free else "mixed" if is_mixed else "sum"
-    program = FlowProgram(graph, wiring, shape, closers=closers, ordered=ordered, classes=classes)
+    program = FlowProgram(
+        graph, wiring, shape, closers=closers, ordered=ordered, classes=classes, careful=CarefulWork
+    )
     markers = graph.clock.stream if isinstance(graph.clock, On) else None
     reads = program.items if shape == "mixed" else None
     return Compiled(program, shape, reads, markers, _places(wiring, shape))

@@ -1,4 +1,4 @@
-"""What steps demand of their input: an order, types of keys and values, fields, windows that fit the clock.
+"""Demands of steps on their input: an order, types of keys and values, fields, windows that fit the clock.
 
 A demand that does not hold becomes a mistake with its place, what was expected, what was found, and the change that mends it.
 """
@@ -21,7 +21,7 @@ from dgs.flow.templates import KeyedUnordered, Template, overrides
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What is known of an edge. `unordered_since`: the node that lost the order; `sort`: a sort whose order it has, `lost` by a node.
+    """The facts about an edge. `unordered_since`: the node that lost the order; `sort`: a sort whose order it has, `lost` by a node.
 
     `constant`: the one key of all items, if it is known. `slide`: the time between its items, behind a window. `sources`: the streams
     that placed items come from.

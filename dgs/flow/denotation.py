@@ -1,4 +1,4 @@
-"""What a flow means: a function from its input streams to blocks of items, in plain loops over whole inputs.
+"""The denotation of a flow: a function from its input streams to blocks of items, in plain loops over whole inputs.
 
 It is the oracle of the compiler, with which it shares no code. An edge denotes a list of blocks. A block is a list of items; on an
 ordered edge the order of the items of one key counts, on an unordered one none does.

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import copy
+import traceback
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 from dgs.flow.clock import Every, On
-from dgs.flow.closing import Closer, canonical
+from dgs.flow.closing import Closer, Parts, Store, canonical
 from dgs.flow.flow_graph import Graph, described
 from dgs.flow.templates import KeyedOrdered, overrides
 from dgs.flow.wiring import OUT, Wiring
@@ -27,6 +29,9 @@ Shape = Literal["free", "sum", "mixed", "program"]
 State = dict[str, Any]
 Sink = Callable[[Any], None]
 
+TICKS = "ticks"
+"""The name of the stream of ticks."""
+
 FINAL = MAX_TS - 2
 """The time of the last tick, which comes when all other streams have ended."""
 
@@ -35,6 +40,8 @@ TICK = kind("tick")
 
 class FlowProgram(Program[State, Any]):
     """The program of a flow of shape free, sum or mixed.
+
+    `careful`: closes blocks with `on_error: skip`.
 
     State: `keyed` {node: {class: {key: [state, next block]}}} of ordered steps; `parts` {(node, input): {block: {key: part}}};
     `waiting` {block: {(node, key): [output]}}, what markers emitted before their tick; `tail` {"next": block, "stores": {node: store}},
@@ -50,6 +57,7 @@ class FlowProgram(Program[State, Any]):
         closers: dict[int, Closer],
         ordered: dict[int, KeyedOrdered],
         classes: int,
+        careful: type[Work],
     ) -> None:
         self.graph, self.wiring, self.shape = graph, wiring, shape
         self.closers, self.ordered = closers, ordered
@@ -66,12 +74,20 @@ class FlowProgram(Program[State, Any]):
         self._origin, self._period = (clock.origin, clock.ticks) if isinstance(clock, Every) else (0, 0)
         self._has_marks = isinstance(clock, On)
         self._pushes = {stream: wiring.push(number) for stream, number in wiring.sources.items()}
+        self.ticking = clock.stream if isinstance(clock, On) else TICKS
+        self.work, self._careful = Work, careful
         self._slides = [closer.slide for closer in closers.values() if hasattr(closer, "slide")]
 
     @property
     def name(self) -> str:
         """The name of the flow."""
         return self.graph.name
+
+    def when_skipping(self) -> FlowProgram:
+        """Return the program for `on_error: skip`, in which a tick leaves out keys and items for which a step raises."""
+        made = copy.copy(self)
+        made.work = self._careful
+        return made
 
     def identity_parts(self) -> dict[str, str]:
         """Return what a saved state relies on: the clock, the classes, and the kind of every step with its monoid, window and tables."""
@@ -178,11 +194,11 @@ class FlowProgram(Program[State, Any]):
         if isinstance(clock, Every):
             for block in self._due(state, clock, ts):
                 end = clock.end_of(block)
-                Work(self, state, _stamping(emit, end, block), block, end).close(is_final=False)
+                self.work(self, state, _stamping(emit, end, block), block, end).close(is_final=False)
         elif isinstance(clock, On) and (is_final or stream == clock.stream):
             self._marker(state, ts, emit, is_final=is_final)
         elif clock is None and is_final and state["span"] is not None and self.graph.end == "close":
-            Work(self, state, _stamping(emit, FINAL, 0), 0, None).close(is_final=True)
+            self.work(self, state, _stamping(emit, FINAL, 0), 0, None).close(is_final=True)
         if is_final:  # nothing comes any more: what an unfinished block has left is dropped
             state.update(parts={}, waiting={})
         return state
@@ -224,12 +240,18 @@ class FlowProgram(Program[State, Any]):
             return
         end = state["span"][1] + 1 if is_final else ts
         sink = _stamping(emit, FINAL, 0) if is_final else emit
-        Work(self, state, sink, 0, end).close(is_final=False)
+        self.work(self, state, sink, 0, end).close(is_final=False)
         state["span"] = None
         for by_class in state["keyed"].values():
             for keys in by_class.values():
                 for record in keys.values():
                     record[1] = 0
+
+
+def _closing_key(error: Exception) -> Any:
+    """Return the key that a block was closed for when it raised: in the frame of the loop over keys, which takes no notes."""
+    frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_code.co_name == "close")
+    return next((frame.f_locals["key"] for frame in frames if "key" in frame.f_locals), None)
 
 
 def _stamping(emit: Emit[Any], ts: int, seq: int) -> Sink:
@@ -273,7 +295,7 @@ class Work:
             part = closer.part(key, value, self.at)
             parts[key] = closer.join(parts[key], part) if key in parts else part
         except Exception as error:
-            program.wiring.explain(error, number, key)
+            program.wiring.explain(error, number, key, self.at)
             raise
 
     def close(self, *, is_final: bool) -> None:
@@ -287,15 +309,23 @@ class Work:
             ports = range(len(program.graph.nodes[number].inputs))
             parts = [state["parts"].get((number, port), {}).pop(self.block, {}) for port in ports]
             store = state["tail"]["stores"].setdefault(number, {})
-            closer.close(parts, store, self.block, self.at, self._giving(number))
+            self._close(closer, number, parts, store)
         state["waiting"].pop(self.block, None)
 
-    def _giving(self, number: int) -> Callable[[Any, Any, Any], None]:
+    def _close(self, closer: Closer, number: int, parts: list[Parts], store: Store) -> None:
         def give(key: Any, value: Any, at: Any) -> None:
             work = Work(self.program, self.state, self.sink, self.block, at)
             self.program.wiring.run(number, key, value, at, work.take)
 
-        return give
+        try:
+            closer.close(parts, store, self.block, self.at, give)
+        except Exception as error:
+            self.program.wiring.explain(error, number, _closing_key(error), self.at)
+            raise
+
+    def _give(self, number: int, key: Any, value: Any, at: int | None) -> None:
+        """Give an item of an ordered node to those that read it."""
+        self.program.wiring.run(number, key, value, at, self.take)
 
     def _item(self, number: int, key: Any, value: Any) -> None:
         """Give an item to an ordered node."""
@@ -309,7 +339,7 @@ class Work:
         made: list[Any] = []
         record[0] = template.on_item(record[0], key, value, made.append)
         for one in made:
-            self.program.wiring.run(number, key, one, self.at, self.take)
+            self._give(number, key, one, self.at)
 
     def _catch_up(self, number: int, key: Any, record: list[Any]) -> None:
         """Apply the next marker to a key before the tick does; what it emits as an output waits for the tick."""
@@ -318,19 +348,25 @@ class Work:
             return
         waiting = self.state["waiting"].setdefault(record[1], {}).setdefault((number, key), [])
         end = self.program.graph.clock.end_of(record[1])  # type: ignore[union-attr]  # there are blocks to skip
-        Work(self.program, self.state, waiting.append, record[1], end, cls=self.cls).mark(number, key, record)
+        self.program.work(self.program, self.state, waiting.append, record[1], end, self.cls).mark(
+            number, key, record
+        )
 
     def mark(self, number: int, key: Any, record: list[Any]) -> None:
         """Apply the marker of the block to a key of an ordered node."""
         made: list[Any] = []
         record[1] = self.block + 1
-        record[0] = self.program.ordered[number].on_marker(record[0], key, self.at, made.append)
+        template = self.program.ordered[number]
+        try:
+            record[0] = template.on_marker(record[0], key, self.at, made.append)
+        except Exception as error:
+            self.program.wiring.explain(error, number, key, self.at)
+            raise
         for one in made:
-            self.program.wiring.run(number, key, one, self.at, self.take)
+            self._give(number, key, one, self.at)
 
     def _markers(self, number: int, *, is_final: bool) -> None:
         """Apply the marker of the block to every key of an ordered node."""
-        template = self.program.ordered[number]
         by_class = self.state["keyed"].get(number, {})
         class_of = {key: cls for cls, keys in by_class.items() for key in keys}
         if number not in self.program.has_markers and not is_final:
@@ -340,15 +376,19 @@ class Work:
             record = by_class[class_of[key]][key]
             for value in waiting.pop((number, key), ()):
                 self.sink(value)
-            work = Work(self.program, self.state, self.sink, self.block, self.at, cls=class_of[key])
+            work = type(self)(self.program, self.state, self.sink, self.block, self.at, class_of[key])
             if number in self.program.has_markers and record[1] <= self.block:
                 work.mark(number, key, record)
             if is_final:
-                work.end(template, number, key, record)
+                work.end(number, key, record)
 
-    def end(self, template: KeyedOrdered, number: int, key: Any, record: list[Any]) -> None:
+    def end(self, number: int, key: Any, record: list[Any]) -> None:
         """Tell a key of an ordered node that the input has ended."""
         made: list[Any] = []
-        template.on_end(record[0], key, made.append)
+        try:
+            self.program.ordered[number].on_end(record[0], key, made.append)
+        except Exception as error:
+            self.program.wiring.explain(error, number, key, self.at)
+            raise
         for one in made:
-            self.program.wiring.run(number, key, one, self.at, self.take)
+            self._give(number, key, one, self.at)

@@ -1,4 +1,4 @@
-"""How items run through a compiled flow: the steps without state between two places that keep something, fused into one call.
+"""The wiring of a compiled flow: the steps without state between two nodes that keep something, fused into one call.
 
 >>> from dgs.flow.building import Builder
 >>> builder = Builder("words", None)
@@ -18,6 +18,7 @@ from typing import Any
 from dgs.flow import steps
 from dgs.flow.flow_graph import Graph
 from dgs.flow.templates import Stateless
+from dgs.model.user_code import StepNote, function_of, shown
 
 OUT = -1
 """Where outputs go, in place of a node."""
@@ -98,16 +99,20 @@ class Wiring:
             try:
                 step(to, key, value, at)
             except Exception as error:
-                self.explain(error, reader, key)
+                self.explain(error, reader, key, at)
                 raise
 
         return explained
 
-    def explain(self, error: Exception, number: int, key: Any) -> None:
-        """Add to an error of the user's code which step it comes from, once."""
-        if not getattr(error, "__notes__", None):
-            node = self.graph.nodes[number]
-            error.add_note(f"in {node.title} of flow {self.graph.name!r} ({node.place}), key {key!r}")
+    def explain(self, error: Exception, number: int, key: Any, at: Any) -> None:
+        """Add to an error of the user's code, once, which step and function it comes from, with the key and the time there."""
+        if any(isinstance(note, StepNote) for note in getattr(error, "__notes__", ())):
+            return
+        node, function = self.graph.nodes[number], function_of(error)
+        called = f", function {function}" if function else ""
+        time = "" if at is None else f", at {at}"
+        of_key = "" if key is None else f", key {shown(key)}"
+        error.add_note(StepNote(f"({node.title} at {node.place}{called}{of_key}{time})"))
 
 
 def _is_stateless(step: steps.Step) -> bool:

@@ -69,7 +69,7 @@ def _tags(compiled: Compiled, stream: StreamConfig) -> TagsConfig:
 def _ticks(flow: Flow, config: PlanFile) -> StreamConfig:
     """Return the section of the ticks of a flow: at the ends of its blocks if these are periods, else only at the end."""
     from dgs.flow.clock import Every
-    from dgs.flow.compiling import TICKS
+    from dgs.flow.flow_program import TICKS
 
     clock, ticks = flow.clock, TicksSource()
     if isinstance(clock, Every):

@@ -183,6 +183,10 @@ class Program(Typed[OwnState, OwnOutput]):
         """Return more parts of the program's identity, as text by name: a checkpoint in which one differs is refused. None by default."""
         return {}
 
+    def when_skipping(self) -> Program[Any, Any]:
+        """Return the program for `on_error: skip`. One whose events do the work of many may leave parts out, as `LeftOut` outputs."""
+        return self
+
     def states(self) -> tuple[StateType, ...]:
         """Return the state types, the initial one first. Override it for several state types."""
         batch = self.update_batch if self.gives("update_batch") else None

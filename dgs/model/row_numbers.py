@@ -1,4 +1,6 @@
-"""Consecutive row numbers that take no memory: the `seq` of a batch without gaps.
+"""The numbers of rows and events: `RowNumbers`, consecutive ones that take no memory, and the numbers of the events of a front.
+
+A front makes any number of events of a row. Each has the number of its row and its place among the row's events (`number_of`).
 
 >>> numbers = RowNumbers(10, 5)
 >>> numbers[2], numbers[1:3], numbers[np.array([0, 4])].tolist(), len(numbers)
@@ -16,6 +18,19 @@ import numpy as np
 import numpy.typing as npt
 
 Int64s = npt.NDArray[np.int64]
+
+ROWS_APART = 1024 * 1031
+"""The numbers from one row to the next behind a front: more than 2^20, so that a row may have that many events. Streams are dealt in
+blocks of 1024, and 1031 is prime: so rows are dealt to any number of splits in turn."""
+
+
+def number_of(row: int, place: int) -> int:
+    """Return the number of an event of a row in its stream, behind a front.
+
+    >>> [number_of(row, 0) // 1024 % 4 for row in range(5)]              # the splits of five rows
+    [0, 3, 2, 1, 0]
+    """
+    return row * ROWS_APART + place
 
 
 @dataclass(frozen=True, slots=True)

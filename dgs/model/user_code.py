@@ -2,6 +2,7 @@
 
 >>> from dgs.model.tags import Tag
 >>> from dgs.model.program import Program
+from dgs.model.row_numbers import ROWS_APART
 >>> class Broken(Program):
 ...     def update(self, state, event, emit):
 ...         return state / event.payload
@@ -24,7 +25,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from dgs import codec
 from dgs.errors import CodecError, DgsError, NoStateError, UserCodeError
@@ -32,6 +33,7 @@ from dgs.errors.hidden_values import masked
 from dgs.model.events import Event, EventBatch
 from dgs.model.order import OrderKey
 from dgs.model.program import Program
+from dgs.model.row_numbers import ROWS_APART
 
 Result = TypeVar("Result")
 
@@ -91,15 +93,17 @@ def user_error(
     All its facts are plain data, so it can be sent to another process; the payload is shortened to about 200 characters.
     """
     tag, payload = (None, None) if event is None else (repr(event.tag), shown(event.payload))
+    row = None if key is None else key.seq if program.front is None else key.seq // ROWS_APART
     is_nothing = isinstance(error, ReturnedNothingError)
     return (NoStateError if is_nothing else UserCodeError)(
         trace="" if is_nothing else user_trace(error),
         function=function,
         program=program.name,
-        error=_summary(error),
-        where=_where(event, key, worker),
+        error=summary(error),
+        where=_where(event, row, worker),
         stream=None if event is None else event.stream,
-        row=None if key is None else key.seq,
+        row=row,
+        seq=None if key is None else key.seq,
         ts=None if event is None else event.ts,
         tag=tag,
         payload=payload,
@@ -168,8 +172,32 @@ def is_interrupt(error: BaseException) -> bool:
 def function_error(ref: str, error: BaseException, *, program: str, where: str) -> UserCodeError:
     """Return the error to raise for an exception of a function that a plan file names. `where`: its place, for the message."""
     return UserCodeError(
-        trace=user_trace(error), function=ref, program=program, error=_summary(error), where=f" {where}"
+        trace=user_trace(error), function=ref, program=program, error=summary(error), where=f" {where}"
     )
+
+
+class Row(NamedTuple):
+    """A row for which a function was called: its stream, its number there, its time and its value."""
+
+    stream: str
+    number: int
+    ts: int
+    value: Any
+
+
+def row_error(ref: str, error: BaseException, *, program: str, row: Row) -> UserCodeError:
+    """Return the error to raise for an exception of a function that makes events of a row."""
+    where = f" at row {row.number} of stream {row.stream!r}, ts {row.ts}, payload {shown(row.value)}"
+    return UserCodeError(
+        trace=user_trace(error), function=ref, program=program, error=summary(error), where=where,
+        stream=row.stream, row=row.number, ts=row.ts, payload=shown(row.value),
+    )  # fmt: skip
+
+
+class StepNote(str):
+    """A note of an exception that says in which step of a flow it was raised. Reports have it in their sentence."""
+
+    __slots__ = ()
 
 
 @contextmanager
@@ -200,9 +228,23 @@ def user_trace(error: BaseException) -> str:
     """Return the traceback of an exception and of its causes, without the frames of our own packages."""
     told = traceback.TracebackException.from_exception(error)
     for one in _chain(told, set()):
+        one.__notes__ = [note for note in one.__notes__ or () if not isinstance(note, StepNote)] or None
         kept = [frame for frame in one.stack if not frame.filename.startswith(_OURS)]
         one.stack = traceback.StackSummary.from_list(kept)
     return masked("".join(told.format()).rstrip("\n"))
+
+
+def function_of(error: BaseException) -> str:
+    """Return the name of the user's function that raised, "" if none of its frames is known.
+
+    >>> def parse(line): return int(line)
+    >>> try: parse("x")
+    ... except ValueError as error: function_of(error.with_traceback(error.__traceback__.tb_next))
+    'parse'
+    """
+    codes = (frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__))
+    found = next((code for code in codes if not code.co_filename.startswith(_OURS)), None)
+    return "" if found is None else found.co_qualname.replace("<locals>.", "")
 
 
 def shown(value: object) -> str:
@@ -214,20 +256,23 @@ def shown(value: object) -> str:
     return text if len(text) <= LONGEST_REPR else text[: LONGEST_REPR - 3] + "..."
 
 
-def _summary(error: BaseException) -> str:
+def summary(error: BaseException) -> str:
+    """Return the class and the message of an exception, and in which step of a flow it was raised."""
     try:
         said = str(error)
     except Exception:  # noqa: BLE001 - the user's __str__ may raise anything, and the report must still be made
         said = "<its __str__ raised>"
     name = type(error).__qualname__
-    return masked(f"{name}: {said}") if said else name
+    text = f"{name}: {said}" if said else name
+    steps = [note for note in getattr(error, "__notes__", ()) if isinstance(note, StepNote)]
+    return masked(" ".join([text, *steps]))
 
 
-def _where(event: Event | None, key: OrderKey | None, worker: str | None) -> str:
+def _where(event: Event | None, row: int | None, worker: str | None) -> str:
     parts = []
     if event is not None:
-        row = "" if key is None else f", row {key.seq}"
-        parts.append(f"at event {event.tag!r} of stream {event.stream!r}{row}, ts {event.ts}")
+        of_row = "" if row is None else f", row {row}"
+        parts.append(f"at event {event.tag!r} of stream {event.stream!r}{of_row}, ts {event.ts}")
         parts.append(f"payload {shown(event.payload)}")
     if worker is not None:
         parts.append(f"worker {worker}" if parts else f"in worker {worker}")

@@ -34,7 +34,7 @@ from dgs.model.outputs import Stamped, Stamps
 from dgs.model.program import Program, State
 from dgs.model.tags import Tag
 from dgs.model.user_code import RAISED, States, UserCode, is_interrupt, user_error
-from dgs.semantics.skipped_events import DeadLetter, for_readable, saved
+from dgs.semantics.skipped_events import DeadLetter, for_readable, letter_in, saved
 
 UNSET: Any = object()
 """Stands for a state that is not given: the program's initial state."""
@@ -76,6 +76,7 @@ def run(
     Raises UserCodeError if `init` or `update` raises, OutOfOrderError if a stream's timestamps decrease, StateNotSavedError if
     events are to be skipped and the codec does not carry a state, UsageError if a stream is not of batches.
     """
+    program = program.when_skipping() if on_error == "skip" else program
     state_type, states = program.states()[0], States(program)
     update = (for_readable(state_type) if on_error == "skip" else state_type).update
     if state is UNSET:
@@ -104,6 +105,8 @@ def run(
             continue
         if way_back is not None:
             way_back.passed(event, state)
+            skipped += filter(None, map(letter_in, emitted))
+            emitted = [value for value in emitted if letter_in(value) is None]
         if event.tag.kind in stamping:
             outputs.extend(_stamped(key, event, value, stamps) for value in emitted)
         else:

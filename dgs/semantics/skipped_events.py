@@ -27,6 +27,7 @@ from dgs import codec
 from dgs.errors import CodecError, RunError, UserCodeError
 from dgs.model.events import Event, EventBatch
 from dgs.model.order import OrderKey
+from dgs.model.outputs import Stamped
 from dgs.model.program import Program, State, StateType
 
 
@@ -42,13 +43,15 @@ class StateNotSavedError(RunError):
 class UnreadableRow:
     """A row that could not be read. It is the payload of a placeholder event, so that every runtime skips it once.
 
-    `number`: the line of a text file, or the row of another file, from 1; None without a file.
+    `number`: the line of a text file, or the row of another file, from 1; None without a file. `function`: what could not read it, or
+    the "front" that raised at it.
     """
 
     row: Any
     file: str
     number: int | None
     reason: str
+    function: str = "read"
 
 
 class UnreadableRowError(Exception):
@@ -59,7 +62,8 @@ class UnreadableRowError(Exception):
 class DeadLetter:
     """A skipped event and the reason: `error` is the error that `function` raised at `worker` ("" without workers).
 
-    `stream`: the declared stream; `seq`: the event's raw row number in it.
+    `stream`: the declared stream; `seq`: the event's number in it. `row`: the number of its row, another one if a front makes the
+    events of rows.
     """
 
     stream: str
@@ -71,27 +75,47 @@ class DeadLetter:
     error: str
     function: str
     worker: str
+    row: int | None = None
 
     @classmethod
     def of(cls, event: Event, key: OrderKey, raised: UserCodeError) -> DeadLetter:
         """Return the letter of an event and the error that it raised, or of the row that could not be read."""
-        unreadable = event.payload if isinstance(event.payload, UnreadableRow) else None
+        unreadable, error, payload = None, raised.error, event.payload
+        if isinstance(payload, UnreadableRow):
+            unreadable = payload
+            is_read = unreadable.function != "read"
+            error = unreadable.reason if is_read else f"MalformedRowError: {unreadable.reason}"
+            payload = unreadable.row if is_read else asdict(unreadable)
         return cls(
             stream=event.stream,
             ts=event.ts,
             seq=key.seq,
             kind=str(event.tag.kind),
             key=event.tag.key,
-            payload=event.payload if unreadable is None else asdict(unreadable),
-            error=raised.error if unreadable is None else f"MalformedRowError: {unreadable.reason}",
-            function=raised.function if unreadable is None else "read",
+            payload=payload,
+            error=error,
+            function=raised.function if unreadable is None else unreadable.function,
             worker=raised.worker or "",
+            row=raised.row,
         )
 
     @property
     def identity(self) -> tuple[str, int, int]:
         """The event's identity, the same for every worker: its stream, ts and row."""
         return self.stream, self.ts, self.seq
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """An output that stands for a part of an event's work that was left out, because the user's code raised: its dead letter."""
+
+    letter: DeadLetter
+
+
+def letter_in(output: Any) -> DeadLetter | None:
+    """Return the letter that an output stands for, None if it is an output."""
+    value = output.value if type(output) is Stamped else output
+    return value.letter if type(value) is LeftOut else None
 
 
 def for_readable(states: StateType) -> StateType:
@@ -127,6 +151,7 @@ def _refuse(payload: Any) -> None:
 
 codec.register(UnreadableRow, name="dgs.UnreadableRow")
 codec.register(DeadLetter, name="dgs.DeadLetter", formerly="dgs.skipping.DeadLetter")
+codec.register(LeftOut, name="dgs.LeftOut")
 
 
 def saved(program: Program, state: State, *, worker: str | None = None) -> bytes:

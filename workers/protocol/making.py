@@ -26,5 +26,5 @@ def make_worker(
     node = lanes.plan.node(node_id)
     with_children = ForkingInner if takers(node, program) else KeepingInner
     return (Leaf if node.is_leaf else with_children)(
-        node, program, lanes, skips=skips, clock=clock, bounds=bounds
+        node, program.when_skipping() if skips else program, lanes, skips=skips, clock=clock, bounds=bounds
     )

@@ -16,28 +16,16 @@ from dgs.model import columns
 from dgs.model.events import EventBatch
 from dgs.model.order import END, OrderKey
 from dgs.model.program import RowFront
+from dgs.model.row_numbers import ROWS_APART, number_of
 from dgs.model.tags import Tag
-from dgs.model.user_code import RAISED, function_error, is_interrupt
+from dgs.model.user_code import RAISED, Row, is_interrupt, row_error
 from dgs.semantics.skipped_events import UnreadableRow
-from dgs.workers.recovery.dealing import BLOCK, dealt
+from dgs.workers.recovery.dealing import dealt
 from dgs.workers.sources.contract import Reading
 from dgs.workers.sources.pipeline import PipelineSource
 
-ROWS_APART = BLOCK * 1031
-"""The numbers from one row to the next: more than 2^20, so that a row may have that many events. 1031 is prime: rows are dealt to any
-number of splits in turn."""
-
 MOST = 2**20
 """The most events of a row."""
-
-
-def number_of(row: int, place: int) -> int:
-    """Return the number of an event of a row in its stream.
-
-    >>> [number_of(row, 0) // BLOCK % 4 for row in range(5)]              # the splits of five rows
-    [0, 3, 2, 1, 0]
-    """
-    return row * ROWS_APART + place
 
 
 class Front:
@@ -56,7 +44,7 @@ class Front:
         payloads: list[Any] = []
         values = [None] * len(piece) if piece.payload is None else columns.to_list(piece.payload)
         for at, (ts, value) in enumerate(zip(piece.ts.tolist(), values, strict=True)):
-            made = self._made(ts, value)
+            made = self._made(ts, value, int(piece.seq[at]))
             if len(made) > MOST:
                 problem = f"row {int(piece.seq[at])} of stream {self._stream!r} becomes {len(made):,} events, and {MOST:,} are possible"
                 raise ProgramError(program=self._program, problem=problem)
@@ -77,7 +65,7 @@ class Front:
             payload=payloads,
         )
 
-    def _made(self, ts: int, value: Any) -> list[tuple[Tag, Any]]:
+    def _made(self, ts: int, value: Any, row: int) -> list[tuple[Tag, Any]]:
         if type(value) is UnreadableRow:
             return [(self._unread, value)]
         try:
@@ -87,11 +75,10 @@ class Front:
         except RAISED as error:
             if is_interrupt(error):
                 raise
-            where = f"stream {self._stream!r} at {ts}"
-            raised = function_error("front", error, program=self._program, where=where)
+            raised = row_error("front", error, program=self._program, row=Row(self._stream, row, ts, value))
             if not self._skips:
                 raise raised from error
-            return [(self._unread, UnreadableRow(value, "", None, f"the front raised {raised.error}"))]
+            return [(self._unread, UnreadableRow(value, "", None, raised.error, "front"))]
 
 
 class FrontedSource:

@@ -26,13 +26,16 @@ from dgs.workers.sources.live.logged import LOGGED, heartbeats_path, logged
 from dgs.workers.sources.live.paced import Paced, rows_ahead
 from dgs.workers.sources.live.waiting import Live, LiveTime
 from dgs.workers.sources.pipeline import PipelineSource
-from dgs.workers.sources.readers.choosing import read
+from dgs.workers.sources.readers.choosing import FILES, raw_rows, read
 from dgs.workers.sources.readers.custom_rows import CustomReader
-from dgs.workers.sources.rows import Arrivals
+from dgs.workers.sources.rows import Arrivals, Place, RawRows
 from dgs.workers.sources.shaping.disorder import ordering
 from dgs.workers.sources.shaping.mapping import Mapping
 from dgs.workers.sources.ticks import open_ticks, sample
 from dgs.workers.storage.record_file import RecordReader
+
+LOOKED_UP = 5_000_000
+"""The number of rows of a stream whose places an error message looks up, by reading the files again."""
 
 ROWS_AT_ONCE = {
     "csv": 16_384,
@@ -250,6 +253,19 @@ def _fronted(part: Arrivals, front: Front) -> Arrivals:
     return Arrivals(part.first, made.ts, made.tags, made.codes, made.payload)
 
 
+def place_of(config: StreamConfig, context: SourceContext, row: int) -> Place:
+    """Return the place of a row in the file that it comes from; none for streams without files, and for rows from LOOKED_UP on.
+
+    It reads the files up to that row. Raises MissingInputError.
+    """
+    if config.source.kind not in FILES or row >= LOOKED_UP:
+        return Place()
+    found, _ = raw_rows(config, _mapping(config, context), context, ROWS_AT_ONCE[config.source.kind])
+    holding = (one for one in found if isinstance(one, RawRows) and one.first <= row < one.first + one.count)
+    rows = next(holding, None)
+    return Place() if rows is None else rows.place(row)
+
+
 def _arrivals(
     config: StreamConfig,
     context: SourceContext,
@@ -258,11 +274,7 @@ def _arrivals(
     follow: bool = False,
     listen: bool = False,
 ) -> tuple[Mapping, Iterator[Arrivals], Origin]:
-    if context.program.front is not None and config.source.kind != "ticks":  # its front gives the tags
-        row = config.model_copy(update={"tags": [ROW]})
-        mapping = Mapping(row, _Rows(), plan_unit=context.unit, skips=context.skips)
-    else:
-        mapping = Mapping(config, context.program, plan_unit=context.unit, skips=context.skips)
+    mapping = _mapping(config, context)
     if config.source.kind == "ticks":
         return mapping, iter([sample(config, context)]), Origin(lambda: {"kind": "ticks"})
     if config.source.kind in LOGGED:
@@ -273,6 +285,13 @@ def _arrivals(
         reader = CustomReader(connected(config, context), mapping, delay=delay, batch_rows=batch_rows)
         return mapping, reader.arrivals(follow=follow), reader.origin
     return mapping, *read(config, mapping, context, batch_rows)
+
+
+def _mapping(config: StreamConfig, context: SourceContext) -> Mapping:
+    program = context.program
+    if program.front is not None and config.source.kind != "ticks":  # its front gives the tags
+        config, program = config.model_copy(update={"tags": [ROW]}), _Rows()
+    return Mapping(config, program, plan_unit=context.unit, skips=context.skips)
 
 
 def _policy(config: StreamConfig, unit: TimeUnit) -> Any:

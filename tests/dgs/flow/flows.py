@@ -137,13 +137,18 @@ class Case:
 
 def run(made, inputs, ticks):
     """Run a compiled flow sequentially; return its outputs with their ids."""
+    return sequential.run(made.program, batches(made, inputs, ticks))
+
+
+def batches(made, inputs, ticks):
+    """Return the streams of a compiled flow as batches."""
     streams = []
     for rank, (name, rows) in enumerate(made.streams(inputs, ticks).items()):
         tags = list(dict.fromkeys(tag for tag, _, _ in rows)) or [TICK()]
         codes, times = [tags.index(tag) for tag, _, _ in rows], [ts for _, ts, _ in rows]
         payload = [it for _, _, it in rows]
         streams.append([EventBatch.of(name, rank=rank, tags=tags, ts=times, codes=codes, payload=payload)])
-    return sequential.run(made.program, streams)
+    return streams
 
 
 def counted(values):

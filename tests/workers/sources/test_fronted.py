@@ -137,7 +137,7 @@ def values_of(directory: Path, sink: dict[str, Any] | None) -> list[Any]:
 
 
 def test_a_row_whose_front_raises_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserCodeError, match="stream 'lines' at 7"):
+    with pytest.raises(UserCodeError, match=r"at row 1 of stream 'lines', ts 7, .*\(lines.jsonl, line 2\)"):
         dgs.run(plan_file(tmp_path, [(5, "a bb"), (7, "a bad")]))
 
 

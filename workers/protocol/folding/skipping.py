@@ -22,6 +22,7 @@ attempts that succeed give outputs.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -34,7 +35,7 @@ from dgs.model.order import OrderKey
 from dgs.model.outputs import OutputBatch
 from dgs.model.program import Program, State, StateType
 from dgs.model.user_code import UserCode
-from dgs.semantics.skipped_events import DeadLetter, for_readable, saved
+from dgs.semantics.skipped_events import DeadLetter, for_readable, letter_in, saved
 from dgs.workers.protocol.bounds import BOUNDS, Bounds
 from dgs.workers.protocol.folding.fold import NOTHING, Folder
 from dgs.workers.protocol.messages import Skipped
@@ -73,7 +74,7 @@ class Skipping:
             except UserCodeError as error:
                 raised = _forgiven(error)
             else:
-                return state, [*made, *outputs]
+                return state, [*made, *_letters_apart(outputs, self._worker)]
             state = codec.decode(before)
             if raised.function == "update":
                 first, offender, release = _around(release, raised)
@@ -96,7 +97,7 @@ class Skipping:
         """Fold a batch into the partial states of windows, as `Folder.fold_windows` does."""
         before = self._saved(_kept(states))
         try:
-            return [*self._whole.fold_windows(states, batch, keys)]
+            return [*_letters_apart(self._whole.fold_windows(states, batch, keys), self._worker)]
         except UserCodeError as error:
             _forgiven(error)
         _put_back(states, before)
@@ -118,7 +119,7 @@ class Skipping:
         except UserCodeError as error:
             _forgiven(error)
         else:
-            return state, [*outputs]
+            return state, [*_letters_apart(outputs, self._worker)]
         state, kept = codec.decode(before)
         made: Made = []
         for row in range(len(batch)):
@@ -137,6 +138,24 @@ class Skipping:
 
     def _joined(self, state: State, part: State) -> State:
         return self._code.call("join", self._program.join, state, part)
+
+
+def _letters_apart(outputs: Iterable[OutputBatch], worker: str) -> Iterator[OutputBatch | Skipped]:
+    """Yield outputs, and the parts of events that were left out, which stand among them."""
+    for batch in outputs:
+        values = batch.values if isinstance(batch.values, list) else ()
+        letters = {row: letter for row, value in enumerate(values) if (letter := letter_in(value))}
+        if not letters:
+            yield batch
+            continue
+        tags = batch.tag_list()
+        for row, letter in letters.items():
+            ts, seq = batch.ts[row : row + 1], batch.seq[row : row + 1]
+            event = EventBatch.of(batch.stream, rank=batch.rank, tags=[tags[row]], ts=ts, seq=seq)
+            yield Skipped(event, replace(letter, worker=worker))
+        others = np.setdiff1d(np.arange(len(batch)), list(letters))
+        if len(others):
+            yield batch.take(others)
 
 
 def _forgiven(error: UserCodeError) -> UserCodeError:
@@ -160,8 +179,8 @@ def _put_back(states: list[State], before: bytes) -> None:
 def _around(release: Release, raised: UserCodeError) -> tuple[Release, EventBatch, Release]:
     """Return the events before the one that raised, that event, and the events after it."""
     rank = next(batch.rank for batch in release.batches if declared_stream(batch.stream) == raised.stream)
-    first, rest = _cut(release, OrderKey(raised.ts, rank, raised.row))
-    offender, rest = _cut(rest, OrderKey(raised.ts, rank, raised.row + 1))
+    first, rest = _cut(release, OrderKey(raised.ts, rank, raised.seq))
+    offender, rest = _cut(rest, OrderKey(raised.ts, rank, raised.seq + 1))
     return first, offender.batches[0], rest
 
 

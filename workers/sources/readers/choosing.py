@@ -34,6 +34,9 @@ from dgs.workers.sources.shaping.mapping import Mapping, each_arrival
 
 Rows = Iterable[RawRows | Arrivals]
 
+FILES = ("csv", "jsonl", "parquet")
+"""The kinds of sources that read files."""
+
 _KEY_TYPES = {int: "int", float: "float", str: "str", bool: "bool"}
 
 
@@ -44,13 +47,19 @@ def read(
 
     Raises MissingInputError, ProgramImportError, UsageError.
     """
-    if config.source.kind == "memory":
-        rows, origin = _from_memory(config, mapping, context.memory, batch_rows)
-    elif config.source.kind == "generator":
-        rows, origin = _from_generator(config, mapping, context, batch_rows)
-    else:
-        rows, origin = _from_files(config, mapping, context, batch_rows)
+    rows, origin = raw_rows(config, mapping, context, batch_rows)
     return each_arrival(mapping, rows, batch_rows), origin
+
+
+def raw_rows(
+    config: StreamConfig, mapping: Mapping, context: SourceContext, batch_rows: int
+) -> tuple[Rows, Origin]:
+    """Return the rows of a source before they become events, and their origin. Raises as `read` does."""
+    if config.source.kind == "memory":
+        return _from_memory(config, mapping, context.memory, batch_rows)
+    if config.source.kind == "generator":
+        return _from_generator(config, mapping, context, batch_rows)
+    return _from_files(config, mapping, context, batch_rows)
 
 
 def _from_memory(

@@ -1,0 +1,91 @@
+"""Closing blocks with `on_error: skip`: what raises for a key of a block is left out, and the rest of the block is as if it had not come.
+
+A tick closes blocks of all keys, so it cannot be left out as an item can. A step behind it that raises leaves out the item that it
+got. A function that a closing block calls with a key leaves out what the key has in the block. Each gives one dead letter, at the
+place of the block's outputs: so letters do not depend on which ticks come, either.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+from dgs.errors import DgsError
+from dgs.flow.closing import Closer, Parts, canonical
+from dgs.flow.flow_program import FINAL, Work
+from dgs.flow.wiring import OUT
+from dgs.model.user_code import summary
+from dgs.semantics.skipped_events import DeadLetter, LeftOut
+
+
+class CarefulWork(Work):
+    """One tick at work on a state, which leaves out what raises."""
+
+    __slots__ = ()
+
+    def take(self, number: int, port: int, key: Any, value: Any) -> None:
+        """Take an item to the node that keeps it, or leave it out."""
+        if number == OUT:
+            self.sink(value)
+            return
+        keys = self.state["keyed"].get(number, {}).get(self.cls, {})
+        before = deepcopy(keys[key]) if key in keys else None
+        try:
+            super().take(number, port, key, value)
+        except Exception as error:  # noqa: BLE001 - user code raises anything
+            if before is not None:
+                keys[key] = before
+            self._leave_out(error, number, key, value)
+
+    def mark(self, number: int, key: Any, record: list[Any]) -> None:
+        """Apply the marker of the block to a key of an ordered node, or leave the marker out."""
+        before = deepcopy(record[0])
+        try:
+            super().mark(number, key, record)
+        except Exception as error:  # noqa: BLE001 - user code raises anything
+            record[0] = before
+            self._leave_out(error, number, key)
+
+    def end(self, number: int, key: Any, record: list[Any]) -> None:
+        """Tell a key of an ordered node that the input has ended, or leave that out."""
+        try:
+            super().end(number, key, record)
+        except Exception as error:  # noqa: BLE001 - user code raises anything
+            self._leave_out(error, number, key)
+
+    def _give(self, number: int, key: Any, value: Any, at: int | None) -> None:
+        taken: list[tuple[int, int, Any, Any]] = []
+        try:
+            self.program.wiring.run(number, key, value, at, lambda *item: taken.append(item))
+        except Exception as error:  # noqa: BLE001 - user code raises anything
+            self._leave_out(error, number, key, value)
+            return
+        work = type(self)(self.program, self.state, self.sink, self.block, at, self.cls)
+        for item in taken:
+            work.take(*item)
+
+    def _close(self, closer: Closer, number: int, parts: list[Parts], store: Parts) -> None:
+        for key in canonical({*closer.keys_of(store), *(key for port in parts for key in port)}):
+            mine = [{key: port[key]} if key in port else {} for port in parts]
+            own, made = deepcopy(closer.store_of(key, store)), list[tuple[Any, Any, int | None]]()
+            try:
+                closer.close(mine, own, self.block, self.at, lambda *item, made=made: made.append(item))
+            except Exception as error:  # noqa: BLE001 - user code raises anything
+                self._leave_out(error, number, key)
+                continue
+            closer.put_store(key, own, store)
+            for item in made:
+                self._give(number, *item)
+        closer.pass_block(store)
+
+    def _leave_out(self, error: Exception, number: int, key: Any, value: Any = None) -> None:
+        if isinstance(error, DgsError):
+            raise error
+        program = self.program
+        program.wiring.explain(error, number, key, self.at)
+        stream = program.ticking
+        ts = FINAL if self.at is None else self.at
+        letter = DeadLetter(
+            stream, ts, self.block, "tick", key, value, summary(error), "update", worker="", row=None
+        )
+        self.sink(LeftOut(letter))
