@@ -1,4 +1,4 @@
-"""Word counts as flows: of a whole text, and of every thousand lines of it."""
+"""Word counts as flows: of a whole text, and of every thousand lines of it; as a pipeline: of a list of lines."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from dgs.flow import Edge, every, flow
 from dgs.monoids import COUNT
+from dgs.pico import first, flat_map, from_stream, new, p, reduce
 
 TEXT = Path(__file__).parents[3] / "shared" / "data" / "tinyshakespeare" / "input.txt.gz"
 AT_ONCE = 8192
@@ -40,3 +41,9 @@ def bag(lines: str) -> Edge:
 def stream(lines: str) -> Edge:
     """Return the number of each word in every thousand lines, with the line behind them."""
     return words(lines).aggregate(COUNT).each(lambda word, number, at: [at, word, number])
+
+
+tokenize = flat_map(lambda line: [(word, 1) for word in line.split()], gives=tuple[str, int])
+count = p(reduce(lambda a, b: (a[0], a[1] + b[1])), by=first)
+listed = new(from_stream("lines", structure="list", gives=str)) | new(tokenize) | new(count)
+"""The number of each word of the text, in order of the last line that has it."""

@@ -1,63 +1,65 @@
-"""The flows of the experiments give the rows of the published cases, on every runtime."""
+"""The flows and pipelines of the experiments give the rows of the published cases, under several plans."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import json
 from pathlib import Path
 
 import pytest
 
-import dgs
+from tests.dgs.flow.published import CASES as PUBLISHED
+from tests.dgs.flow.published import EXPERIMENTS, HAS_CASES, digest, expected
+from tests.experiments.flow_cases import CASES, ran
 
-ROOT = Path(__file__).parents[2]
-COMPARE = ROOT.parent / "shared" / "cases" / "flows" / "compare.py"
-CASES = {
-    "word_count/bag": "wordcount_bag",
-    "word_count/stream": "wordcount_stream_1000",
-    "yahoo/one": "yahoo_1",
-    "yahoo/two": "yahoo_2_skip",
-    "yahoo/three": "yahoo_3_all",
-    "yahoo/four": "yahoo_4_all",
-    "yahoo/four_skip": "yahoo_4_skip",
-    "yahoo/five": "yahoo_5",
-    "yahoo/six": "yahoo_6",
-}
-pytestmark = pytest.mark.skipif(not COMPARE.is_file(), reason="the cases are not beside the checkout")
+LARGE = ("wordcount", "smart_home", "stock_")
+QUICK_OR_SLOW = [
+    pytest.param(name, marks=pytest.mark.slow) if name.startswith(LARGE) else name for name in CASES
+]
+pytestmark = [
+    pytest.mark.data,
+    pytest.mark.skipif(not HAS_CASES, reason="the cases are not beside the checkout"),
+]
 
 
-def check(name: str, directory: Path, **options: object) -> None:
-    """Run a plan file, and compare its output files with the case."""
-    dgs.run(ROOT / "experiments" / f"{name}.yaml", run_dir=directory / "run", fresh=True, **options)
-    files = [str(file) for file in sorted((directory / "run" / "outputs").glob("*.jsonl"))]
-    told = subprocess.run(
-        [sys.executable, str(COMPARE), CASES[name], *files], capture_output=True, text=True, check=False
-    )
-    assert told.returncode == 0, told.stdout + told.stderr
-
-
-LONG = [pytest.param(name, marks=pytest.mark.slow) for name in CASES if name.startswith("word_count")]
-
-
-@pytest.mark.parametrize("name", [*(name for name in CASES if name.startswith("yahoo")), *LONG])
-def test_local_runs_give_the_published_rows(name: str, tmp_path: Path) -> None:
-    check(name, tmp_path, runtime="local")
+@pytest.mark.parametrize("case", QUICK_OR_SLOW)
+def test_local_runs_give_the_published_rows(case: str, tmp_path: Path) -> None:
+    ran(case, tmp_path, runtime="local")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 6))
-@pytest.mark.parametrize("name", CASES)
-def test_random_plans_give_the_published_rows(name: str, seed: int, tmp_path: Path) -> None:
-    check(name, tmp_path, runtime="local", optimizer={"name": "random", "seed": seed, "max_leaves": 6})
+@pytest.mark.parametrize("case", CASES)
+def test_random_plans_give_the_published_rows(case: str, seed: int, tmp_path: Path) -> None:
+    ran(case, tmp_path, runtime="local", optimizer={"name": "random", "seed": seed, "max_leaves": 6})
+
+
+@pytest.mark.parametrize("case", ["plugs_as_published", "plugs_hold", "apache_since_404"])
+def test_some_random_plans_give_the_published_rows(case: str, tmp_path: Path) -> None:
+    ran(case, tmp_path, runtime="local", optimizer={"name": "random", "seed": 3})
+
+
+def test_a_stream_that_is_dealt_out_gives_the_published_rows(tmp_path: Path) -> None:
+    settings = {"optimizer.name": "random", "optimizer.seed": 3, "streams.log.split": 3}
+    ran("apache_6h_every_1h", tmp_path, runtime="local", settings=settings)
+
+
+def test_the_last_total_of_each_ad_is_that_of_the_case(tmp_path: Path) -> None:
+    outputs = ran("yahoo_2_skip", tmp_path, runtime="local").outputs
+    last = {ad: total for _, ad, total in sorted(outputs)}
+    assert digest([[ad, total] for ad, total in last.items()]) == expected("yahoo_2_last")
+
+
+def test_hits_behind_the_last_miss_stay_in_the_state(tmp_path: Path) -> None:
+    found = json.loads((PUBLISHED / "summary.json").read_text())["apache_since_404"]
+    assert sum(ran("apache_since_404", tmp_path, runtime="local").state.values()) == found["left"]
 
 
 @pytest.mark.slow
-def test_ray_with_two_hosts_gives_the_published_rows(tmp_path: Path) -> None:
-    check("yahoo/four", tmp_path)
+def test_the_last_word_of_a_list_is_that_of_the_last_line(tmp_path: Path) -> None:
+    assert ran("wordcount_list", tmp_path, runtime="local").outputs[-1][0] == "waking."
 
 
-def test_every_plan_file_is_a_case() -> None:
-    files = (
-        file for folder in ("word_count", "yahoo") for file in (ROOT / "experiments" / folder).glob("*.yaml")
-    )
-    assert {f"{file.parent.name}/{file.stem}" for file in files} == set(CASES)
+def test_every_plan_file_of_a_flow_is_a_case() -> None:
+    files = EXPERIMENTS.glob("*/*.yaml")
+    flows = {f"{file.parent.name}/{file.stem}" for file in files if "\nflow:" in file.read_text()}
+    assert flows == {name for name, _ in CASES.values()}

@@ -1,25 +1,19 @@
 """The flaws of the paper, P1 to P7 of the design, each with what holds here."""
 
-import gzip
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from dgs.flow import FlowError
 from dgs.pico import (
-    first,
-    flat_map,
     fold_reduce,
     from_lines,
     from_stream,
     map,  # noqa: A004 - the name in dgs.pico
     new,
     reduce,
-    second,
     tumbling,
     w,
-    w_p,
     window,
 )
 from tests.dgs.pico.pipelines import word_count
@@ -75,31 +69,6 @@ def test_p6_partial_windows_are_emitted_or_dropped_and_empty_ones_never_are(part
     elements = [(1, 1), (2, 2), (3, 3), (4, 0), (5, 3), (9, 1)]
     assert stream.denote({"a": elements}) == stream.run(streams={"a": elements}).outputs == sums
     assert stream.denote({"a": []}) == stream.run(streams={"a": []}).outputs == []
-
-
-@pytest.mark.data
-@pytest.mark.skipif(not UPSTREAM.is_dir(), reason="the cases are not beside the checkout")
-@pytest.mark.parametrize(
-    ("partial", "name", "rows"), [("emit", "partial_emitted", 272), ("drop", "full_only", 28)]
-)
-def test_p6_both_programs_of_the_authors_are_reproduced(partial, name, rows):
-    stocks = set((UPSTREAM / "stock_names.txt").read_text().split())
-    with gzip.open(UPSTREAM / "tweets.txt.gz", "rt", encoding="utf-8") as file:
-        tweets = list(enumerate(file.read().split("-")))
-
-    def named(tweet):
-        tokens = tweet.removesuffix(" ").split(" ")
-        found = [token for token in tokens if token in stocks]
-        return [(found[0], sum(len(token) + 1 for token in tokens))] if len(found) == 1 else []
-
-    longest = w_p(
-        reduce(lambda a, b: max(a, b, key=second)), by=first, over=window(8, 8, "count", partial=partial)
-    )
-    pipeline = new(from_stream("tweets")) | new(flat_map(named)) | new(longest)
-    lines = (UPSTREAM / f"tweets.window8_max_len.{name}.expected.txt").read_text().splitlines()
-    assert len(lines) == rows
-    for outputs in (pipeline.denote({"tweets": tweets}), pipeline.run(streams={"tweets": tweets}).outputs):
-        assert Counter(f"<{stock}, {length}>" for stock, length in outputs) == Counter(lines)
 
 
 def test_p7_a_file_is_a_bag_unless_its_structure_is_said(tmp_path):

@@ -1,10 +1,7 @@
 """Pipelines on the local runtime: word count on the three structures, sinks, refusals, and the stock market of the paper."""
 
-import csv
-import gzip
 import json
 from collections import Counter
-from datetime import datetime
 
 import pytest
 
@@ -25,9 +22,11 @@ from dgs.pico import (
     w_p,
     window,
 )
-from tests.dgs.flow.published import DATA, HAS_CASES, digest, expected
-from tests.dgs.pico.pipelines import correlated, stats, warnings, word_count
+from tests.dgs.flow.published import DATA, HAS_CASES, digest, expected, named
+from tests.dgs.pico.pipelines import word_count
 
+stats, warnings, correlated, fx = named("stock_market/market.py", "stats", "warnings", "correlated", "fx")
+prices, tweets, bids = named("stock_market/quotes.py", "prices", "tweets", "bids")
 LINES = ["to be or not", "to be", "", "that is the", "question to be"]
 STRUCTURES = [{"structure": "bag"}, {"structure": "list"}, {"structure": "stream", "window": tumbling(2)}]
 
@@ -109,21 +108,20 @@ def test_what_is_no_job_is_refused():
         dgs.run(new(from_stream("prices")), streams={"prices": []})
 
 
-def ticks():
-    """Return the prices of ten tickers as two streams, and the larger ones as tweets."""
-    rows = []
-    for rank, path in enumerate(sorted((DATA / "nab_tweets").glob("*.csv.gz"))):
-        name = path.name.split("_")[2].split(".")[0]
-        with gzip.open(path, "rt") as file:
-            for row in csv.DictReader(file):
-                ts = int(datetime.fromisoformat(row["timestamp"] + "+00:00").timestamp())
-                rows.append((ts, rank, (name, int(row["value"]) + 1)))
-    rows.sort(key=lambda row: row[:2])
-    halves = {
-        f"prices_{half}": [(ts, pair) for ts, rank, pair in rows if (rank < 5) == (half == "a")]
-        for half in "ab"
-    }
-    return halves, {"tweets": [(ts, pair) for ts, _, pair in rows if pair[1] > 101]}
+def elements(generator, *fields, **args):
+    """Return the stream of a generator of the stock market: rows, or the values of one field."""
+    (columns,) = generator(**args)
+    values = [
+        dict(zip(fields, row, strict=True)) for row in zip(*(columns[name] for name in fields), strict=True)
+    ]
+    return list(zip(columns["ts"], values if len(fields) > 1 else columns[fields[0]], strict=True))
+
+
+def market():
+    """Return the streams of the stock market."""
+    rows = ("ticker", "price")
+    halves = {f"prices_{half}": elements(prices, *rows, market=half) for half in "ab"}
+    return {**halves, "tweets": elements(tweets, *rows, above=100), "bids": elements(bids, "bid")}
 
 
 @pytest.mark.slow
@@ -136,13 +134,12 @@ def ticks():
         (stats("drop"), "stock_stats_drop"),
         (warnings, "stock_warnings"),
         (correlated, "stock_correlated"),
+        (fx, "fx_stats"),
     ],
 )
-def test_stock_market_gives_the_rows_of_its_case(pipeline, name):
-    prices, tweets = ticks()
-    streams = {**prices, **tweets} if name == "stock_correlated" else prices
-    assert digest(pipeline.denote(streams)) == expected(name)
-    assert digest(pipeline.run(streams=streams).outputs) == expected(name)
+def test_stock_market_means_the_rows_of_its_case(pipeline, name):
+    streams = market()
+    assert digest(pipeline.denote({one: streams[one] for one in pipeline.flow().streams})) == expected(name)
 
 
 @pytest.mark.slow
