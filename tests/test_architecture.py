@@ -33,7 +33,7 @@ FLOORS = [
     ("workers/recovery", "workers/transport", "workers/event_log"),
     ("workers/sources", "workers/sinks", "workers/checkpoints"),
     ("workers/runtime",),
-    ("workers/ray_runtime", "workers/simulated"),
+    ("workers/ray_runtime", "workers/simulated", "workers/virtual"),
     ("spark_bridge/data_source",),
     ("spark_bridge/session",),
     ("spark_bridge/ingest", "spark_bridge/batch", "spark_bridge/queries"),

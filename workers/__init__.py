@@ -7,4 +7,5 @@
 - `trial`: what a program costs, measured in a process of its own, to compare plans.
 - `runtime`: one host at work, generations, commits, and the driver of the local runtime.
 - `ray_runtime`: the same hosts as Ray actors. `simulated`: the same machines in simulated time, under drawn faults.
+- `virtual`: the same machines in virtual time, with costs in place of work, to check predictions.
 """

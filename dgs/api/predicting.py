@@ -18,6 +18,7 @@ from dgs.planner.given_rates import with_rates
 from dgs.planner.prediction.latency import Latency
 from dgs.planner.prediction.model import Prediction, Predictor
 from dgs.planner.topology import Machine
+from dgs.workers.virtual.virtual_figures import Simulated, in_virtual_time
 
 if TYPE_CHECKING:
     from dgs.planner.prediction.costs import Costs
@@ -25,15 +26,22 @@ if TYPE_CHECKING:
 WORTH = 1.1
 """More hosts are worth it if they make a job at least this many times as fast."""
 
+MOST_SIMULATED = 64
+"""The most hosts of a run in virtual time."""
+
 
 @dataclass(frozen=True, slots=True)
 class OnHosts:
-    """The prediction for a job on a number of hosts, each with its own core. `workers`: the number in its plan there."""
+    """The prediction for a job on a number of hosts, each with its own core. `workers`: the number in its plan there.
+
+    `simulated`: what the same plan does in virtual time, None if that was not asked for.
+    """
 
     hosts: int
     workers: int
     prediction: Prediction
     latency: Latency
+    simulated: Simulated | None = None
 
     @property
     def bytes_per_second(self) -> float:
@@ -97,8 +105,16 @@ def predicted(prepared: Prepared, costs: Costs) -> Prediction:
     return Predictor(prepared.program, prepared.topology, costs).predict(prepared.plan)
 
 
-def predictions(prepared: Prepared, hosts: Sequence[int], costs: Costs) -> list[OnHosts]:
-    """Return one prediction per number of hosts. A plan written by hand is kept; else each number gets its cheapest plan."""
+def predictions(
+    prepared: Prepared, hosts: Sequence[int], costs: Costs, *, simulates: bool = False
+) -> list[OnHosts]:
+    """Return one prediction per number of hosts. A plan written by hand is kept; else each number gets its cheapest plan.
+
+    `simulates`: also run each plan in virtual time. Raises UsageError for too many hosts then.
+    """
+    if simulates and max(hosts) > MOST_SIMULATED:
+        message = f"--simulate runs every worker of a plan, for up to {MOST_SIMULATED} hosts: --hosts {max(hosts)} is predicted only without it"
+        raise UsageError(message=message)
     found = []
     for count in hosts:
         topology = replace(prepared.topology, machines=(Machine("predicted", cpus=count),), hosts=count)
@@ -107,7 +123,8 @@ def predictions(prepared: Prepared, hosts: Sequence[int], costs: Costs) -> list[
             options = {"name": "cost", "max_leaves": None}
             plan = make_plan(prepared.config, prepared.program, topology, costs=costs, **options)
         predictor = Predictor(prepared.program, topology, costs)
-        found.append(OnHosts(count, len(plan), predictor.predict(plan), predictor.latency(plan)))
+        simulated = in_virtual_time(plan, prepared.program, topology, costs) if simulates else None
+        found.append(OnHosts(count, len(plan), predictor.predict(plan), predictor.latency(plan), simulated))
     return found
 
 

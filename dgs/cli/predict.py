@@ -13,7 +13,11 @@ from dgs.cli.options import AsJson, Debug, PlanFrom, PlanPath, SetValues, given_
 from dgs.cli.reporting import print_json, reporting, say, say_warning
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dgs.api.predicting import OnHosts
+    from dgs.api.preparing import Prepared
+    from dgs.job.settings import Given
     from dgs.planner.prediction.model import Prediction
 
 DEFAULT_HOSTS = "1,2,4,8,16"
@@ -42,12 +46,21 @@ AtLeast = Annotated[
 ]
 
 
+Simulate = Annotated[
+    bool,
+    typer.Option(
+        "--simulate", help="Also run the workers of each plan in virtual time, to check the prediction."
+    ),
+]
+
+
 def predict(
     plan_path: PlanPath,
     *,
     hosts: HostCounts = DEFAULT_HOSTS,
     at_least: AtLeast = None,
     rates: Rates = None,
+    simulate: Simulate = False,
     plot: Plot = None,
     plan_from: PlanFrom = None,
     set_values: SetValues = None,
@@ -57,43 +70,56 @@ def predict(
     """Predict the throughput of a job on different numbers of hosts. Its functions are tried on the first events."""
     counts, wanted = _counts(hosts), _wanted(at_least)
     with reporting(as_json=as_json, debug=debug):
-        from dgs.api.predicting import (
-            at_given_rates,
-            costs_of,
-            drawn,
-            given_rates,
-            predictions,
-            stops_scaling,
-        )
-        from dgs.api.preparing import from_file, prepare
-        from dgs.planner.prediction.choice import rate
+        from dgs.api.predicting import costs_of, drawn, predictions
 
-        request = from_file(plan_path, given_by_flags(set_values, plan_from))
-        prepared = prepare(request)
-        if rates is not None:
-            prepared = at_given_rates(prepared, given_rates(rates))
+        prepared = _prepared(plan_path, given_by_flags(set_values, plan_from), rates)
         costs = costs_of(prepared)
         say_warning(prepared, costs)
-        found = predictions(prepared, counts, costs.costs)
-        last = stops_scaling(found)
+        found = predictions(prepared, counts, costs.costs, simulates=simulate)
         if plot is not None:
             _draw(plot, drawn(found, prepared.config.name))
-        if as_json:
-            stops = None if last is None else {"hosts": last.hosts, "because": _why(last.prediction)}
-            print_json({"predictions": [_as_data(one) for one in found], "stops_scaling": stops})
-        else:
-            _print_table(found)
-            if last is not None:
-                print(
-                    f"more than {last.hosts} host{'s' * (last.hosts > 1)} would not help: {_why(last.prediction)}"
-                )
+        _report(found, as_json=as_json)
         best = max(found, key=lambda one: one.prediction.throughput)
         if best.prediction.throughput < wanted:
-            say(
-                f"dgs: {prepared.config.name} would not reach {at_least}: on {best.hosts} host{'s' * (best.hosts > 1)}"
-                f" {rate(best.prediction.throughput)}, where {best.prediction.limit}"
-            )
+            say(_shortfall(prepared.config.name, str(at_least), best))
             raise typer.Exit(1)
+
+
+def _prepared(plan_path: Path, given: Mapping[str, Given], rates: str | None) -> Prepared:
+    """Return the job, at other rates if some are given."""
+    from dgs.api.predicting import at_given_rates, given_rates
+    from dgs.api.preparing import from_file, prepare
+
+    prepared = prepare(from_file(plan_path, given))
+    return prepared if rates is None else at_given_rates(prepared, given_rates(rates))
+
+
+def _report(found: list[OnHosts], *, as_json: bool) -> None:
+    """Print the predictions, and from which number of hosts on more would not help."""
+    from dgs.api.predicting import stops_scaling
+
+    last = stops_scaling(found)
+    if as_json:
+        stops = None if last is None else {"hosts": last.hosts, "because": _why(last.prediction)}
+        print_json({"predictions": [_as_data(one) for one in found], "stops_scaling": stops})
+        return
+    _print_table(found)
+    if found[0].simulated is not None:
+        _print_simulated(found)
+    if last is not None:
+        print(f"more than {_hosts(last)} would not help: {_why(last.prediction)}")
+
+
+def _shortfall(name: str, wanted: str, best: OnHosts) -> str:
+    """Return a sentence about a rate that is not reached, with the bound that stops it."""
+    from dgs.planner.prediction.choice import rate
+
+    reached = rate(best.prediction.throughput)
+    return f"dgs: {name} would not reach {wanted}: on {_hosts(best)} {reached}, where {best.prediction.limit}"
+
+
+def _hosts(one: OnHosts) -> str:
+    return "1 host" if one.hosts == 1 else f"{one.hosts} hosts"
 
 
 def _wanted(text: str | None) -> float:
@@ -144,6 +170,38 @@ def _print_table(found: list[OnHosts]) -> None:
         )
 
 
+def _print_simulated(found: list[OnHosts]) -> None:
+    """Print each figure of the model beside that of virtual time, with their ratio."""
+    print("\nmodel / virtual time = ratio")
+    print(f"{'hosts':>5} {'events/s':>26} {'p50':>26} {'p99':>26} {'bytes between/event':>26}")
+    for one in found:
+        pairs = _beside(one).values()
+        print(f"{one.hosts:>5} {' '.join(f'{_compared(*pair):>26}' for pair in pairs)}")
+
+
+def _compared(model: float, virtual: float) -> str:
+    """Return two figures with their ratio.
+
+    >>> _compared(12000.0, 10000.0), _compared(0.0, 0.0)
+    ('1.2e+04 / 1e+04 = 1.20', '0 / 0')
+    """
+    ratio = f" = {model / virtual:.2f}" if virtual else ""
+    return f"{model:.3g} / {virtual:.3g}{ratio}"
+
+
+def _beside(one: OnHosts) -> dict[str, tuple[float, float]]:
+    """Return the figures of the model and of virtual time, by name; none if nothing was simulated."""
+    predicted, virtual = one.prediction, one.simulated
+    if virtual is None:
+        return {}
+    return {
+        "throughput": (predicted.throughput, virtual.throughput),
+        "p50": (one.latency.p50, virtual.latency.p50),
+        "p99": (one.latency.p99, virtual.latency.p99),
+        "bytes_between": (predicted.bytes_between, virtual.bytes_between),
+    }
+
+
 def _time(seconds: float) -> str:
     """Return seconds as people write them.
 
@@ -168,4 +226,11 @@ def _as_data(one: OnHosts) -> dict[str, object]:
         "latency": asdict(one.latency),
         "busiest": {**asdict(predicted.busiest), "because": str(predicted.busiest)},
         "limit": predicted.limit,
+        **({"simulated": _simulated_data(one)} if one.simulated else {}),
     }
+
+
+def _simulated_data(one: OnHosts) -> dict[str, object]:
+    pairs = _beside(one)
+    ratios = {name: model / virtual if virtual else None for name, (model, virtual) in pairs.items()}
+    return {**{name: virtual for name, (_, virtual) in pairs.items()}, "ratios": ratios}

@@ -21,7 +21,7 @@ from dgs.planner.placement import assign_hosts, events_between
 from dgs.planner.plan import Plan, PlanNode
 from dgs.planner.prediction.costs import Costs
 from dgs.planner.prediction.latency import Latency, latency
-from dgs.planner.prediction.traffic import Between, Traffic, traffic
+from dgs.planner.prediction.traffic import BATCH_EVENTS, Between, Traffic, traffic
 from dgs.planner.rates import node_rates
 from dgs.planner.topology import Topology
 
@@ -140,7 +140,8 @@ class _Model:
         each = costs.window if not forks else costs.synchronisation
         user = costs.join * len(node.children) + costs.fork * max(0, len(forks) - 1)
         seconds += mine.asks * (each * len(node.children) + user)
-        return seconds + self._asks_between(node) * (costs.message + costs.state_bytes * costs.byte)
+        states = self._asks_between(node) * costs.state_bytes * costs.byte
+        return seconds + self._frames_between(node) * costs.message + states
 
     def _folding(self, mine: Traffic) -> float:
         """Return the seconds of folding, either merged event by event or stretch by stretch, with columns for long stretches.
@@ -180,6 +181,18 @@ class _Model:
         far = [child for child in node.children if self._home[child.id] != self._home[node.id]]
         ways = sum(1 if self._traffic[child.id].accumulates else 2 for child in far)
         return self._traffic[node.id].asks * ways
+
+    def _frames_between(self, node: PlanNode) -> float:
+        """Return the frames with states per second between a worker and its children on other hosts.
+
+        The partial states of all windows in one reading of a source travel together.
+        """
+        readings = sum(self._traffic[one.id].rate for one in node.walk()) / BATCH_EVENTS
+        asks, frames = self._traffic[node.id].asks, 0.0
+        for child in node.children:
+            if self._home[child.id] != self._home[node.id]:
+                frames += min(asks, readings) if self._traffic[child.id].accumulates else 2 * asks
+        return frames
 
     def _path(self) -> float:
         """Return the seconds for the events of one second on the path of workers that wait for each other."""

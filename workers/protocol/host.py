@@ -25,7 +25,9 @@ from dgs.workers.protocol.messages import (
     Frame,
     Frontiers,
     JoinAnswer,
+    JoinRequest,
     Message,
+    Prepare,
     Send,
     Skipped,
     Snapshot,
@@ -70,7 +72,7 @@ class Host:
         self._queue: deque[tuple[str, Message]] = deque()
         self._awake: dict[str, None] = {}
         self._behind: dict[str, None] = {}  # workers that go on at a later pump, one at each
-        self._has_forked = False  # whether this pump has sent a part of a state to another host
+        self._is_awaited = False  # whether another host waits for what this pump has sent
         self._edges = Edges(index, hosts=hosts, generation=generation, buffer_bytes=buffer_bytes, ticks=ticks)
         feeds = {source: self._fed_hosts(streams) for source, streams in sources.items()}
         self._gate = ReadGate(feeds, buffer_bytes)
@@ -127,16 +129,16 @@ class Host:
         """Let a worker act at the next pump without a message: it was started or asked for a snapshot."""
         self._awake[worker] = None
 
-    def pump(self, *, until_forked: bool = False) -> Iterator[tuple[str, Reported]]:
+    def pump(self, *, until_awaited: bool = False) -> Iterator[tuple[str, Reported]]:
         """Let the workers do all they can. Yield every effect that is not a message, with the worker it comes from.
 
-        With `until_forked` it stops once parts of a state wait for another host: they should leave before the workers here
-        go on with theirs, so that both hosts work at once. Of the workers that have more to do than fits, one goes on, so that this
+        With `until_awaited` it stops once a request or a part of a state waits for another host: it should leave before the workers
+        here go on with theirs, so that both hosts work at once. Of the workers that have more to do than fits, one goes on, so that this
         takes a bounded time; the others only take their messages.
         """
-        self._has_forked = False
+        self._is_awaited = False
         self._awake_next()
-        while (self._queue or self._awake) and not (until_forked and self._has_forked):
+        while (self._queue or self._awake) and not (until_awaited and self._is_awaited):
             while self._queue:
                 target, message = self._queue.popleft()
                 self.story.takes(target, message)
@@ -174,7 +176,7 @@ class Host:
             self._queue.append((target, message))
         else:
             self._edges.put(host, target, message)
-            self._has_forked |= isinstance(message, ForkedState)
+            self._is_awaited |= isinstance(message, ForkedState | JoinRequest | Prepare)
 
     # -- outgoing ------------------------------------------------------------------------------------------------------
 

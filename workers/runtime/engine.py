@@ -116,7 +116,7 @@ class Engine:
                     self._tag_counts.add(batch)
             self.host.ingest(name, batches, frontier)
             busy = True
-        for worker, effect in self.host.pump(until_forked=True):
+        for worker, effect in self.host.pump(until_awaited=True):
             busy = True
             if isinstance(effect, OutputBatch):
                 self._outputs.write(worker, effect)

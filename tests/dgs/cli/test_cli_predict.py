@@ -141,3 +141,17 @@ def test_predict_takes_rates_of_a_flag_or_a_file(project, dgs):
 def test_predict_refuses_rates_that_make_no_sense(project, dgs, rates, code, said):
     done = dgs(f"predict plan.yaml --rates {rates}")
     assert (done.code, said in done.err) == (code, True), done.err
+
+
+def test_predict_prints_what_virtual_time_gives_beside_the_model(project, dgs):
+    done = dgs("predict plan.yaml --hosts 1,2 --simulate")
+    assert (done.code, done.err) == (0, "")
+    assert "model / virtual time = ratio" in done.out
+    assert dgs("predict plan.yaml --hosts 1,65 --simulate").code == 2
+
+
+def test_predict_as_json_has_what_virtual_time_gives(project, dgs):
+    (one,) = json.loads(dgs("predict plan.yaml --hosts 1 --simulate --json").out)["predictions"]
+    found = one["simulated"]
+    assert found["throughput"] * found["ratios"]["throughput"] == pytest.approx(one["throughput"])
+    assert 0.8 < found["ratios"]["throughput"] < 1.25

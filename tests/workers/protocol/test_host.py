@@ -8,12 +8,13 @@ from dgs.errors import FrameGapError, UnownedTagError
 from dgs.model.events import EventBatch
 from dgs.model.impl_tags import ImplTagSet
 from dgs.model.order import BEGIN, END, OrderKey
+from dgs.model.program import Program
 from dgs.model.tag_sets import TagSet
 from dgs.planner.plan import Plan, PlanNode
 from dgs.workers.protocol.host import Host
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.making import make_worker
-from dgs.workers.protocol.messages import Events, ForkedState, Frame, Frontiers
+from dgs.workers.protocol.messages import Events, ForkedState, Frame, Frontiers, Prepare
 from tests.programs import BARRIER, VALUE, EventWindow
 
 PLAN = Plan(
@@ -35,8 +36,10 @@ class Ordinary(EventWindow):
         return state, 0
 
 
-def make_host(index: int, sources: tuple[str, ...], buffer_bytes: int = 10**6) -> Host:
-    program = Ordinary()
+def make_host(
+    index: int, sources: tuple[str, ...], buffer_bytes: int = 10**6, program: Program | None = None
+) -> Host:
+    program = program or Ordinary()
     lanes = Lanes(PLAN, program.dependence)
     workers = [make_worker(node, program, lanes) for node, host in HOME.items() if host == index]
     streams = {source: (source,) for source in sources}
@@ -179,9 +182,23 @@ def test_host_lets_parts_of_a_state_leave_before_its_own_workers_go_on():
     host.wake("root")
     host.ingest("b", [], END)
     host.ingest("v0", [values(0, [1])], END)
-    pump(host, until_forked=True)
+    pump(host, until_awaited=True)
     ((target, sent),) = host.frames()
     assert (target, host.workers["leaf0"].events) == (1, 0)
     assert isinstance(sent.messages[0][1], ForkedState)
-    pump(host, until_forked=True)
+    pump(host, until_awaited=True)
     assert host.workers["leaf0"].events == 1
+
+
+def test_host_lets_requests_leave_before_its_own_workers_go_on():
+    host = make_host(0, ("b", "v0"), program=EventWindow())
+    host.workers["root"].start(EventWindow().init())
+    host.ingest("v0", [values(0, [1, 2])], END)
+    barrier = EventBatch.of("b", rank=0, tags=[BARRIER()], ts=[3], payload=[0])
+    host.ingest("b", [barrier], END)
+    pump(host, until_awaited=True)
+    ((target, sent),) = host.frames()
+    assert (target, host.workers["leaf0"].events) == (1, 0)
+    assert any(isinstance(message, Prepare) for _, message in sent.messages)
+    pump(host, until_awaited=True)
+    assert host.workers["leaf0"].events == 2
