@@ -1,20 +1,21 @@
-"""The laws of pipelines: on what they mean, and through the runtime."""
+"""The laws of pipelines: on what they mean, and through the runtime. The profile `exploring` tries 100,000 cases of each."""
 
 from collections import Counter
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from dgs.errors import UserCodeError
 from dgs.flow import FlowError
 from dgs.flow.flow_program import FINAL
-from dgs.flow.panes import TimeWindow
+from dgs.flow.panes import CountWindow, TimeWindow
 from dgs.pico import (
     filter,  # noqa: A004 - the name in dgs.pico
     from_stream,
     new,
     p,
+    semantics,
     to,
     tumbling,
     w,
@@ -40,8 +41,24 @@ from tests.dgs.pico.random_pipelines import (
     streams,
 )
 
-quick = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
-full = settings(quick, max_examples=5000)
+EXPLORES = settings.get_current_profile_name() == "exploring"
+sized = settings(
+    max_examples=100_000 if EXPLORES else 12, deadline=None, suppress_health_check=list(HealthCheck)
+)
+searching = settings(sized, max_examples=200, phases=[Phase.generate], report_multiple_bugs=False)
+
+
+def law(**strategies):
+    """Make a property of a function; `search` looks for a counterexample of any size."""
+
+    def made(function):
+        prop = sized(given(**strategies)(function))
+        prop.search = searching(given(**strategies)(function))
+        return prop
+
+    return made
+
+
 structures = st.sampled_from(STRUCTURES)
 
 
@@ -64,7 +81,8 @@ def run(pipeline, inputs):
         raise
 
 
-def check_lowering(structure, data, inputs):
+@law(structure=structures, data=st.data(), inputs=streams)
+def test_lowering_gives_what_a_pipeline_means(structure, data, inputs):
     pipeline = data.draw(pipelines(structure))
     inputs = {name: inputs[name] for name in pipeline.flow().streams}
     found, expected = run(pipeline, inputs), pipeline.denote(inputs)
@@ -75,26 +93,12 @@ def check_lowering(structure, data, inputs):
         assert found == expected
 
 
-@settings(quick, max_examples=40)
-@given(structure=structures, data=st.data(), inputs=streams)
-def test_lowering_gives_what_a_pipeline_means(structure, data, inputs):
-    check_lowering(structure, data, inputs)
-
-
-@pytest.mark.slow
-@full
-@given(structure=structures, data=st.data(), inputs=streams)
-def test_lowering_gives_what_a_pipeline_means_at_full_size(structure, data, inputs):
-    check_lowering(structure, data, inputs)
-
-
 def means(pipeline, inputs):
     """Return what a pipeline means, for those of the streams that it reads."""
     return pipeline.denote({name: inputs[name] for name in pipeline.flow().streams})
 
 
-@quick
-@given(structure=structures, data=st.data(), inputs=streams)
+@law(structure=structures, data=st.data(), inputs=streams)
 def test_merge_laws(structure, data, inputs):
     a, b = source("a", structure), source("b", structure)
     c = chain(data.draw, source("b", structure), structure, 2)
@@ -103,8 +107,7 @@ def test_merge_laws(structure, data, inputs):
     assert Counter(means(a + c, inputs)) == Counter(means(c + a, inputs))
 
 
-@quick
-@given(structure=structures, data=st.data(), inputs=streams)
+@law(structure=structures, data=st.data(), inputs=streams)
 def test_to_laws(structure, data, inputs):
     one, two, three = (new(data.draw(single | combines(structure))) for _ in range(3))
     head = source("a", structure)
@@ -116,22 +119,20 @@ def test_to_laws(structure, data, inputs):
     )
 
 
-@quick
-@given(structure=structures, data=st.data(), inputs=streams)
+@law(structure=structures, data=st.data(), inputs=streams)
 def test_pipe_is_associative(structure, data, inputs):
     head = source("a", structure) + source("b", structure)
     one, two = (chain(data.draw, new(data.draw(single)), structure, 2) for _ in range(2))
     assert means((head | one) | two, inputs) == means(head | (one | two), inputs)
 
 
-@quick
-@given(operator=single, over=counts)
-def test_operators_on_single_elements_do_not_depend_on_decomposition(operator, over):
+@law(operator=single, over=counts)
+def test_op_w_p_equal(operator, over):
+    """Operators on single elements do not depend on decomposition."""
     assert w(operator, over) is p(operator, key) is w_p(operator, key, over) is operator
 
 
-@quick
-@given(
+@law(
     structure=st.sampled_from(["list", "stream"]),
     operator=st.sampled_from([TOTAL, SUMS, ORDERED]),
     over=counts,
@@ -145,17 +146,16 @@ def test_windows_of_groups_are_those_of_each_group_alone(structure, operator, ov
     assert Counter(means(head | new(w_p(operator, key, over)), inputs)) == found
 
 
-@quick
-@given(values=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), max_size=8))
-def test_a_fold_does_not_depend_on_the_parts_of_its_input(values):
+@law(values=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), max_size=8))
+def test_fold_reduce_any_partition(values):
+    """A fold does not depend on the parts of its input."""
     assert broken_law(SUMS, values) is None
     assert broken_law(ORDERED, values) is None
     assert broken_law(TOTAL, values) is None
     assert broken_law(PRODUCT, [(one, one) for one in values]) is None
 
 
-@quick
-@given(rows=elements, data=st.data())
+@law(rows=elements, data=st.data())
 def test_structures_agree(rows, data):
     """A bag has the values of the list; a stream with one window over all is the list; a list reduced by windows and again is reduced."""
     operators = [data.draw(single | combines("bag")) for _ in range(2)]
@@ -172,11 +172,65 @@ def test_structures_agree(rows, data):
     assert means(again, {"a": rows}) == once
 
 
-@quick
-@given(data=st.data(), inputs=streams)
-def test_figure_2_a_windowed_operator_works_on_lists_and_on_streams_alike(data, inputs):
+@law(data=st.data(), inputs=streams)
+def test_figure_2(data, inputs):
+    """A windowed operator works on lists and on streams alike."""
     operator = data.draw(combines("stream"))
     streamed, listed = (
         (source("a", kind) + source("b", kind)) | new(operator) for kind in ("stream", "list")
     )
     assert means(streamed, inputs) == means(listed, inputs)
+
+
+def rank_by_operand(monkeypatch):
+    monkeypatch.setattr(semantics, "_place", lambda item: item.place[:1])
+
+
+def window_before_partition(monkeypatch):
+    def combined(self, operator, given):
+        found = []
+        for _, place, items in self._windows(operator, given) if given else ():
+            for group in semantics._groups(operator, items).values():
+                values = [item.value for item in group]
+                found.append(semantics.Item(place, semantics._folded(operator, values)))
+        return found
+
+    monkeypatch.setattr(semantics.Meaning, "_combined", combined)
+
+
+def start_in_each_part(monkeypatch):
+    start = (0, 1)
+    monkeypatch.setitem(vars(SUMS), "start", start)
+
+
+def partial_windows_dropped_on_lists(monkeypatch):
+    windows = semantics.Meaning._windows
+
+    def whole(self, operator, items):
+        over = operator.over
+        for found in windows(self, operator, items):
+            if not isinstance(over, CountWindow) or len(found[2]) == over.size:
+                yield found
+
+    monkeypatch.setattr(semantics.Meaning, "_windows", whole)
+
+
+def key_of_a_window_lost(monkeypatch):
+    monkeypatch.setattr(semantics, "_groups", lambda operator, items: {(): items} if items else {})
+
+
+MUTANTS = [
+    (rank_by_operand, test_merge_laws),
+    (window_before_partition, test_windows_of_groups_are_those_of_each_group_alone),
+    (key_of_a_window_lost, test_windows_of_groups_are_those_of_each_group_alone),
+    (start_in_each_part, test_fold_reduce_any_partition),
+    (partial_windows_dropped_on_lists, test_structures_agree),
+    (window_before_partition, test_lowering_gives_what_a_pipeline_means),
+]
+
+
+@pytest.mark.parametrize(("mutant", "test"), MUTANTS, ids=lambda it: it.__name__)
+def test_a_wrong_meaning_breaks_a_law(monkeypatch, mutant, test):
+    mutant(monkeypatch)
+    with pytest.raises(AssertionError):
+        test.search()
