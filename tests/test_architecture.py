@@ -123,6 +123,13 @@ IMPURE = frozenset(
 )
 UNSAFE_MODULES = frozenset(["pickle", "marshal", "shelve", "dill", "cloudpickle"])
 UNSAFE_CALLS = frozenset(["eval", "exec", "__import__", "yaml.load", "os.system", "os.popen"])
+GENERATED = {
+    (
+        "dgs/flow/batches/fused.py",
+        "exec",
+    ): "a loop whose text follows from the kinds of a flow's steps, never from data",
+}
+"""Unsafe calls that are safe, and why."""
 
 PUBLIC = [
     "ALWAYS",
@@ -299,7 +306,7 @@ def unsafe(path, tree):
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
-        if name_of(node.func) in UNSAFE_CALLS:
+        if name_of(node.func) in UNSAFE_CALLS and (path, name_of(node.func)) not in GENERATED:
             yield f"{path}:{node.lineno} calls {ast.unparse(node.func)}"
         if any(k.arg == "shell" and ast.unparse(k.value) != "False" for k in node.keywords):
             yield f"{path}:{node.lineno} runs a shell"

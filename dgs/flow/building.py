@@ -67,7 +67,11 @@ class Builder:
 
 
 class Edge:
-    """The items that a stream or a step gives. Its methods are the steps; see `dgs.flow.steps` for what each means."""
+    """The items that a stream or a step gives. Its methods are the steps; see `dgs.flow.steps` for what each means.
+
+    `columns`: the function's form for columns, which gives the same. It takes key, value (and the time) as columns: NumPy or Arrow
+    arrays, or a dictionary of them. It returns a column; of `filter` a mask, of `flat_map` a column and the item that each value is of.
+    """
 
     __slots__ = ("builder", "node")
 
@@ -75,21 +79,27 @@ class Edge:
         self.builder = builder
         self.node = node
 
-    def map(self, function: steps.Function, *, gives: Any = None) -> Edge:
+    def map(
+        self, function: steps.Function, *, gives: Any = None, columns: steps.Function | None = None
+    ) -> Edge:
         """Replace each value by `function(key, value)`."""
-        return self.builder.add(steps.Map(function, gives), self)
+        return self.builder.add(steps.Map(function, gives, columns), self)
 
-    def filter(self, function: steps.Function) -> Edge:
+    def filter(self, function: steps.Function, *, columns: steps.Function | None = None) -> Edge:
         """Keep the items for which `function(key, value)` holds."""
-        return self.builder.add(steps.Filter(function), self)
+        return self.builder.add(steps.Filter(function, columns), self)
 
-    def flat_map(self, function: steps.Function, *, gives: Any = None) -> Edge:
+    def flat_map(
+        self, function: steps.Function, *, gives: Any = None, columns: steps.Function | None = None
+    ) -> Edge:
         """Replace each value by the values of `function(key, value)`."""
-        return self.builder.add(steps.FlatMap(function, gives), self)
+        return self.builder.add(steps.FlatMap(function, gives, columns), self)
 
-    def each(self, function: steps.Function, *, gives: Any = None) -> Edge:
+    def each(
+        self, function: steps.Function, *, gives: Any = None, columns: steps.Function | None = None
+    ) -> Edge:
         """Replace each value by `function(key, value, at)`; `at` is None behind the marker of a flow without a clock."""
-        return self.builder.add(steps.Each(function, gives), self)
+        return self.builder.add(steps.Each(function, gives, columns), self)
 
     def lookup(
         self, table: steps.Table | Mapping[Any, Any], *, key: Any, into: str, missing: steps.Missing = "error"
@@ -101,10 +111,14 @@ class Edge:
         """Keep the records whose field is one of the values."""
         return self.builder.add(steps.FilterBy(field, values), self)
 
-    def key_by(self, *by: Any, gives: Any = None) -> Edge:
+    def project(self, *fields: str) -> Edge:
+        """Keep these fields of each record."""
+        return self.builder.add(steps.Project(fields), self)
+
+    def key_by(self, *by: Any, gives: Any = None, columns: steps.Function | None = None) -> Edge:
         """Give items a key: a function of (key, value), or fields of the value; a text is a constant key where values are no records."""
         chosen = by[0] if len(by) == 1 and callable(by[0]) else by
-        return self.builder.add(steps.KeyBy(chosen, gives), self)
+        return self.builder.add(steps.KeyBy(chosen, gives, columns), self)
 
     def pairs(self, function: steps.Function, *, gives: Any = None) -> Edge:
         """Replace each item by the pair `function(key, value)` of a key and a value."""

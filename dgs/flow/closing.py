@@ -6,19 +6,20 @@ keeps between blocks. Both are plain data, and belong to the state of the progra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from typing import Any
 
 from dgs import codec
+from dgs.errors import InternalError
 from dgs.flow import steps
 from dgs.flow.panes import Panes, TimeWindow
-from dgs.flow.templates import KeyedUnordered
+from dgs.flow.templates import KeyedUnordered, overrides
 
 Parts = dict[Any, Any]
 Store = dict[Any, Any]
-Give = Callable[[Any, Any, Any], None]
-"""Takes key, value and time."""
+Item = tuple[Any, Any, Any]
+"""Key, value and time."""
 
 _PLAIN = frozenset([int, float, str, bytes, bool, type(None)])
 
@@ -30,11 +31,19 @@ def canonical(keys: Iterable[Any]) -> list[Any]:
     [1, 3, 'b']
     """
     listed = list(keys)
-    return sorted(listed, key=codec.encode) if len(listed) > 1 else listed
+    if len(listed) < 2:  # noqa: PLR2004 - nothing to sort
+        return listed
+    kinds = set(map(type, listed))
+    if kinds == {int} and min(listed) >= 0:  # the order of their bytes, without encoding them
+        return sorted(listed)
+    return sorted(listed, key=codec.encode)
 
 
 class Closer:
     """The base: a node that waits for the end of a block."""
+
+    lifting: Any = None
+    """The monoid that lifts and joins its items; None if it keeps them in another way."""
 
     is_idle_work = False
     """Whether it has something to do in blocks without items, as soon as it has seen any."""
@@ -47,7 +56,7 @@ class Closer:
         """Return the joined part. It may change both."""
         raise NotImplementedError
 
-    def close(self, parts: list[Parts], store: Store, block: int, end: int | None, give: Give) -> None:
+    def close(self, parts: list[Parts], store: Store, block: int, end: int | None) -> Iterator[Item]:
         """Close a block; `parts`: by input and key."""
         raise NotImplementedError
 
@@ -118,11 +127,11 @@ class SortCloser(_Bags):
         super().__init__(is_ordered=is_ordered and step.ties != "value")
         self._by = steps.sort_key(step.by)
 
-    def close(self, parts: list[Parts], store: Store, block: int, end: int | None, give: Give) -> None:  # noqa: ARG002 - the contract
+    def close(self, parts: list[Parts], store: Store, block: int, end: int | None) -> Iterator[Item]:  # noqa: ARG002 - the contract
         """Give the items of each key in their order, with their own times."""
         for key in canonical(parts[0]):
             for value, at in sorted(self.items(parts[0], key), key=lambda item: self._by(key, item[0])):
-                give(key, value, at)
+                yield key, value, at
 
 
 class BlockCloser(_Bags):
@@ -132,11 +141,11 @@ class BlockCloser(_Bags):
         super().__init__(is_ordered=is_ordered)
         self._function = step.function
 
-    def close(self, parts: list[Parts], store: Store, block: int, end: int | None, give: Give) -> None:  # noqa: ARG002 - the contract
+    def close(self, parts: list[Parts], store: Store, block: int, end: int | None) -> Iterator[Item]:  # noqa: ARG002 - the contract
         """Give what the function makes of the items of each key."""
         for key in canonical(parts[0]):
             for made in self._function(key, [value for value, _ in self.items(parts[0], key)], end):
-                give(key, made, end)
+                yield key, made, end
 
 
 class JoinCloser(_Bags):
@@ -146,21 +155,21 @@ class JoinCloser(_Bags):
         super().__init__(is_ordered=False)
         self._function = step.function or (lambda _, left, right: (left, right))
 
-    def close(self, parts: list[Parts], store: Store, block: int, end: int | None, give: Give) -> None:  # noqa: ARG002 - the contract
+    def close(self, parts: list[Parts], store: Store, block: int, end: int | None) -> Iterator[Item]:  # noqa: ARG002 - the contract
         """Give the pairs of each key that both sides have."""
         left, right = parts
         for key in canonical(key for key in left if key in right):
             others = self.items(right, key)
             for a, _ in self.items(left, key):
                 for b, _ in others:
-                    give(key, self._function(key, a, b), end)
+                    yield key, self._function(key, a, b), end
 
 
 class _Joining(Closer):
     """Keeps the joined aggregate of a monoid."""
 
     def __init__(self, monoid: Any) -> None:
-        self.monoid = monoid
+        self.monoid = self.lifting = monoid
 
     def part(self, key: Any, value: Any, at: int | None) -> Any:  # noqa: ARG002 - the contract
         """Lift the value."""
@@ -179,7 +188,7 @@ class AggregateCloser(_Joining):
         self._keeps = step.over == "history"
         self.is_idle_work = step.idle == "all"
 
-    def close(self, parts: list[Parts], store: Store, block: int, end: int | None, give: Give) -> None:  # noqa: ARG002 - the contract
+    def close(self, parts: list[Parts], store: Store, block: int, end: int | None) -> Iterator[Item]:  # noqa: ARG002 - the contract
         """Give a result for each key with items, or for each key ever seen."""
         monoid = self.monoid
         for key, part in parts[0].items():
@@ -189,7 +198,7 @@ class AggregateCloser(_Joining):
                 store[key] = None
         for key in canonical(store if self.is_idle_work else parts[0]):
             state = store[key] if self._keeps else parts[0][key] if key in parts[0] else monoid.identity()
-            give(key, monoid.result(state), end)
+            yield key, monoid.result(state), end
 
 
 class WindowCloser(_Joining):
@@ -199,14 +208,15 @@ class WindowCloser(_Joining):
         super().__init__(step.monoid)
         self._size, self.slide = over.blocks(period)
         self._is_all = step.idle == "all"
-        self._panes = Panes(
-            lambda left, right: self.monoid.join(owned(left), owned(right)), self.monoid.identity()
-        )
+        self._panes = Panes(self._joined, self.monoid.identity())
         self.is_idle_work = True
 
-    def close(self, parts: list[Parts], store: Store, block: int, end: int | None, give: Give) -> None:
+    def _joined(self, left: Any, right: Any) -> Any:
+        return self.monoid.join(owned(left), owned(right))
+
+    def close(self, parts: list[Parts], store: Store, block: int, end: int | None) -> Iterator[Item]:
         """Add the block's panes; give the windows that end here."""
-        panes = self._panes
+        panes, before, result = self._panes, block - self._size + 1, self.monoid.result
         for key, part in parts[0].items():
             if key not in store:
                 store[key] = panes.empty()
@@ -215,9 +225,9 @@ class WindowCloser(_Joining):
             return
         for key in canonical(store):
             queue = store[key]
-            panes.drop_before(queue, block - self._size + 1)
-            if self._is_all or panes.has_any(queue):
-                give(key, self.monoid.result(panes.total(queue)), end)
+            total = panes.slide(queue, before)
+            if self._is_all or queue[0] or queue[1]:
+                yield key, result(total), end
             else:
                 del store[key]
 
@@ -228,6 +238,7 @@ class UnorderedCloser(_Joining):
     def __init__(self, template: KeyedUnordered) -> None:
         super().__init__(template.monoid)
         self._template = template
+        self.lifting = None if overrides(template, "lift") else template.monoid
         self.is_idle_work = template.idle == "all"
 
     def is_busy(self, store: Store) -> bool:  # noqa: ARG002 - the contract
@@ -252,16 +263,17 @@ class UnorderedCloser(_Joining):
     def pass_block(self, store: Store) -> None:
         """Let the block pass for keys to come."""
         alone = self.store_of(None, store)
-        self.close([{}], alone, 0, None, _nothing)
+        for _ in self.close([{}], alone, 0, None):
+            raise InternalError(problem="a block without keys gave an item")
         store["start"] = alone["start"]
 
     def part(self, key: Any, value: Any, at: int | None) -> Any:  # noqa: ARG002 - the contract
         """Lift the item as the template says."""
         return self._template.lift(key, value)
 
-    def close(self, parts: list[Parts], store: Store, block: int, end: int | None, give: Give) -> None:  # noqa: ARG002 - the contract
+    def close(self, parts: list[Parts], store: Store, block: int, end: int | None) -> Iterator[Item]:  # noqa: ARG002 - the contract
         """Update the states and call the template's `on_marker`."""
-        template, monoid = self._template, self.monoid
+        template, monoid, made = self._template, self.monoid, list[tuple[Any, Any]]()
         if not store:
             store.update(states={}, start=template.initial_state())
         states = store["states"]
@@ -269,13 +281,23 @@ class UnorderedCloser(_Joining):
             state = states[key] if key in states else deepcopy(store["start"])
             found = monoid.result(parts[0][key] if key in parts[0] else monoid.identity())
             states[key] = template.update_state(state, found)
-            template.on_marker(states[key], key, end, lambda new_key, value: give(new_key, value, end))
+            template.on_marker(states[key], key, end, lambda new_key, value: made.append((new_key, value)))
+            yield from ((new_key, value, end) for new_key, value in made)
+            made.clear()
         if self.is_idle_work:
             store["start"] = template.update_state(store["start"], monoid.result(monoid.identity()))
 
 
-def _nothing(key: Any, value: Any, at: Any) -> None:
-    """Give nothing: there are no keys."""
+def join_blocks(closer: Closer, mine: dict[int, Parts], blocks: Iterable[tuple[int, Parts]]) -> None:
+    """Join the parts of blocks into those that are there."""
+    join = closer.join
+    for block, parts in blocks:
+        if block not in mine:
+            mine[block] = parts
+            continue
+        of_block = mine[block]
+        for key, part in parts.items():
+            of_block[key] = join(of_block[key], part) if key in of_block else part
 
 
 def owned(state: Any) -> Any:

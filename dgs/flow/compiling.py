@@ -85,7 +85,7 @@ def compiled(checked: Checked, classes: int) -> Compiled:
     graph, wiring = checked.graph, Wiring(checked.graph)
     refuse(graph, wiring)
     if graph.result is not None and isinstance(graph.result.step, steps.Into):
-        step, places = graph.result.step, _places(wiring, "program")
+        step, places = graph.result.step, _places(wiring, "program", {})
         return Compiled(step.program, "program", _Tagging(wiring, step), places=places)
     closers = _closers(checked, wiring)
     ordered = _ordered(checked, wiring)
@@ -100,11 +100,11 @@ def compiled(checked: Checked, classes: int) -> Compiled:
     )
     markers = graph.clock.stream if isinstance(graph.clock, On) else None
     reads = program.items if shape == "mixed" else None
-    return Compiled(program, shape, reads, markers, _places(wiring, shape))
+    return Compiled(program, shape, reads, markers, _places(wiring, shape, program.forms()))
 
 
-def _places(wiring: Wiring, shape: Shape) -> list[str]:
-    """Return where each node runs."""
+def _places(wiring: Wiring, shape: Shape, forms: Mapping[int, str]) -> list[str]:
+    """Return where each node runs. `forms`: whether in columns or in rows, by node."""
     behind, front = wiring.behind(), wiring.front()
     single = "where rows are read" if shape in ("mixed", "program") else "in the leaves, any split"
     first = {
@@ -112,13 +112,14 @@ def _places(wiring: Wiring, shape: Shape) -> list[str]:
         "sum": "folded in the leaves by block and key; closed at ticks",
         "program": "under its own plan",
     }
-    return [
+    places = [
         "" if isinstance(node.step, steps.Source)
         else first.get(shape, "") if number in front and number not in behind
         else "at ticks" if number in behind
         else single
         for number, node in enumerate(wiring.graph.nodes)
     ]  # fmt: skip
+    return [f"{place}; {forms[number]}" if number in forms else place for number, place in enumerate(places)]
 
 
 def refuse(graph: Graph, wiring: Wiring) -> None:

@@ -225,7 +225,7 @@ def _ordered_keys(keys: Iterable[Any]) -> list[Any]:
     return sorted(keys, key=codec.encode)
 
 
-def _stateless(step: steps.Step, item: Item) -> Block:  # noqa: PLR0911 - one return a step
+def _stateless(step: steps.Step, item: Item) -> Block:  # noqa: C901, PLR0911 - one return a step
     key, value, at, place = item
     match step:
         case steps.Map(function):
@@ -236,6 +236,8 @@ def _stateless(step: steps.Step, item: Item) -> Block:  # noqa: PLR0911 - one re
             return [item] if function(key, value) else []
         case steps.FilterBy(field, values):
             return [item] if steps.field_of(value, field) in values else []
+        case steps.Project(fields):
+            return [item._replace(value={name: steps.field_of(value, name) for name in fields})]
         case steps.KeyBy():
             return [item._replace(key=steps.key_of(step, key, value))]
         case steps.Pairs(function):

@@ -104,6 +104,7 @@ class _Checker(Demands):
         rules: dict[type[steps.Step], Callable[[Node, Any, Fact], Fact]] = {
             steps.Lookup: self._record_step,
             steps.FilterBy: self._record_step,
+            steps.Project: self._project,
             steps.KeyBy: self._key_by,
             steps.Pairs: self._pairs,
             steps.Sort: self._sort,
@@ -134,6 +135,11 @@ class _Checker(Demands):
         if not isinstance(step.table, Mapping):
             self.add("F01", node, "needs a table", expected="a Table or a mapping", found=type(step.table).__name__,
                      fix="Give Table.json(path) or Table({...})")  # fmt: skip
+        return self._with_value(fact, Any)
+
+    def _project(self, node: Node, step: steps.Project, fact: Fact) -> Fact:
+        for name in step.fields:
+            self.field(node, name, fact.type.value)
         return self._with_value(fact, Any)
 
     def _key_by(self, node: Node, step: steps.KeyBy, fact: Fact) -> Fact:

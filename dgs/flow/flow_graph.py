@@ -100,7 +100,7 @@ def described(node: Node) -> str:
     """
     step = node.step
     facts = [step.label if isinstance(step, Source) or step.label != step.name else ""]
-    for name in ("monoid", "over", "idle", "field", "values", "key", "into", "missing", "ties"):
+    for name in ("monoid", "over", "idle", "field", "fields", "values", "key", "into", "missing", "ties"):
         value = getattr(step, name, None)
         if value is not None:
             facts.append(f"{name} {type(value).__name__ if name == 'monoid' else value!r}")

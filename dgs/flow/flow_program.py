@@ -6,15 +6,21 @@
 from __future__ import annotations
 
 import copy
-import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, Literal
 
+import numpy as np
+
+from dgs.flow.batches.column_items import Items
+from dgs.flow.batches.columnar import Columnar, Found
+from dgs.flow.batches.event_work import Sink, State, Work
+from dgs.flow.batches.fused import Fused
 from dgs.flow.clock import Every, On
-from dgs.flow.closing import Closer, Parts, Store, canonical
+from dgs.flow.closing import Closer, join_blocks
 from dgs.flow.flow_graph import Graph, described
 from dgs.flow.templates import KeyedOrdered, overrides
-from dgs.flow.wiring import OUT, Wiring
+from dgs.flow.wiring import Push, Wiring
 from dgs.model import columns
 from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
 from dgs.model.events import Event, EventBatch, declared_stream
@@ -26,8 +32,6 @@ from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Kind, Tag, kind
 
 Shape = Literal["free", "sum", "mixed", "program"]
-State = dict[str, Any]
-Sink = Callable[[Any], None]
 
 TICKS = "ticks"
 """The name of the stream of ticks."""
@@ -73,6 +77,12 @@ class FlowProgram(Program[State, Any]):
         clock = graph.clock
         self._origin, self._period = (clock.origin, clock.ticks) if isinstance(clock, Every) else (0, 0)
         self._has_marks = isinstance(clock, On)
+        monoids = {number: one.lifting for number, one in closers.items() if one.lifting is not None}
+        in_columns = shape in ("free", "sum")
+        self._columnar = (
+            Columnar(wiring, monoids, origin=self._origin, period=self._period) if in_columns else None
+        )
+        self.fused = Fused(wiring, closers)
         self._pushes = {stream: wiring.push(number) for stream, number in wiring.sources.items()}
         self.ticking = clock.stream if isinstance(clock, On) else TICKS
         self.work, self._careful = Work, careful
@@ -95,6 +105,10 @@ class FlowProgram(Program[State, Any]):
         parts = {"clock": f"{graph.clock or 'none'}, end {graph.end}", "classes": str(self.classes)}
         return parts | {f"node {number}": described(node) for number, node in enumerate(graph.nodes)}
 
+    def forms(self) -> dict[int, str]:
+        """Return for each node that items of streams reach whether it takes batches in columns, or why in rows."""
+        return {} if self._columnar is None else self._columnar.forms()
+
     def init(self) -> State:
         """Return the state before any item."""
         return {**self.identity(), "tail": {"next": None, "stores": {}}}
@@ -113,6 +127,10 @@ class FlowProgram(Program[State, Any]):
 
     def update_batch(self, state: State, batch: EventBatch, emit_batch: EmitBatch) -> State:
         """Do the same for a batch: outputs of one batch are put out together."""
+        if self._columnar is not None and self._columnar.takes(batch) and self._has_only_items(batch):
+            return self._in_columns(state, batch, self._columnar.run(batch), emit_batch)
+        if self.shape != "mixed" and self._has_only_items(batch):
+            return self._in_rows(state, batch, emit_batch)
         values: list[Any] = []
         rows: list[int] = []
         tags, stream = batch.tag_list(), declared_stream(batch.stream)
@@ -128,6 +146,59 @@ class FlowProgram(Program[State, Any]):
                 rows += [row] * (len(values) - len(rows))
         emit_batch(values, rows)
         return state
+
+    def _in_rows(self, state: State, batch: EventBatch, emit_batch: EmitBatch) -> State:
+        """Take a batch of items in rows, one block after the other."""
+        values: list[Any] = []
+        rows: list[int] = []
+        run = self.fused.of_source(self.sources[declared_stream(batch.stream)])
+        payload = [None] * len(batch) if batch.payload is None else columns.to_list(batch.payload)
+        times, work = batch.ts.tolist(), Work(self, state, values.append, 0, None)
+        for start, stop in self._runs(batch):
+            work.block = self._into_span(state, times[start])
+            given = times[start:stop], payload[start:stop], range(start, stop)
+            run(*given, work.take_at, values.append, rows.append, work.parts_of)
+            work.drop_empty()
+        self._into_span(state, times[-1])
+        emit_batch(values, rows)
+        return state
+
+    def _runs(self, batch: EventBatch) -> Iterator[tuple[int, int]]:
+        """Yield the first row of each run of items of one block, and the row after its last."""
+        if not self._period:
+            return iter([(0, len(batch))])
+        blocks = (batch.ts - self._origin) // self._period
+        ends = np.flatnonzero(blocks[1:] != blocks[:-1]) + 1
+        return pairwise([0, *ends.tolist(), len(batch)])
+
+    def _has_only_items(self, batch: EventBatch) -> bool:
+        return len(batch) > 0 and all(tag.kind == self.item for tag in batch.tags)
+
+    def _in_columns(self, state: State, batch: EventBatch, found: Found, emit_batch: EmitBatch) -> State:
+        """Put what a batch comes to in columns into the state, and take on in rows what is left."""
+        for row in (0, -1):
+            self._into_span(state, int(batch.ts[row]))
+        for place, blocks in found.parts:
+            join_blocks(self.closers[place[0]], state["parts"].setdefault(place, {}), blocks)
+        for column, of in found.outputs:
+            emit_batch(column, of)
+        work = Work(self, state, emit_batch, 0, None)
+        for reader, port, items in found.rest:
+            self._rest(work, self.wiring.reader(reader, port), items, emit_batch)
+        return state
+
+    def _rest(self, work: Work, push: Push, items: Items, emit_batch: EmitBatch) -> None:
+        """Take items on in rows."""
+        values: list[Any] = []
+        rows: list[int] = []
+        work.sink = values.append
+        given = zip(items.rows.tolist(), items.at.tolist(), items.keys(), items.values(), strict=True)
+        for row, ts, key, value in given:
+            work.block, work.at = (ts - self._origin) // self._period if self._period else 0, ts
+            push(work.take, key, value, ts)
+            if len(values) > len(rows):
+                rows += [row] * (len(values) - len(rows))
+        emit_batch(values, rows)
 
     def _into_span(self, state: State, ts: int) -> int:
         """Note the time of an item; return its block."""
@@ -176,11 +247,7 @@ class FlowProgram(Program[State, Any]):
             for cls, keys in by_class.items():
                 mine.setdefault(cls, {}).update(keys)
         for place, blocks in right["parts"].items():
-            of_place = left["parts"].setdefault(place, {})
-            for block, parts in blocks.items():
-                mine = of_place.setdefault(block, {})
-                for key, part in parts.items():
-                    mine[key] = self.closers[place[0]].join(mine[key], part) if key in mine else part
+            join_blocks(self.closers[place[0]], left["parts"].setdefault(place, {}), blocks.items())
         for block, values in right["waiting"].items():
             left["waiting"].setdefault(block, {}).update(values)
         left["tail"] = right["tail"] if left["tail"] is None else left["tail"]
@@ -248,147 +315,5 @@ class FlowProgram(Program[State, Any]):
                     record[1] = 0
 
 
-def _closing_key(error: Exception) -> Any:
-    """Return the key that a block was closed for when it raised: in the frame of the loop over keys, which takes no notes."""
-    frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_code.co_name == "close")
-    return next((frame.f_locals["key"] for frame in frames if "key" in frame.f_locals), None)
-
-
 def _stamping(emit: Emit[Any], ts: int, seq: int) -> Sink:
     return lambda value: emit(Stamped(ts, seq, value))
-
-
-class Work:
-    """One event at work on a state: it takes items to what keeps them, or closes one block. `cls`: the class of the items, None behind a tick."""
-
-    __slots__ = ("at", "block", "cls", "program", "sink", "state")
-
-    def __init__(  # noqa: PLR0917 - made for every event, where keywords cost time
-        self,
-        program: FlowProgram,
-        state: State,
-        sink: Sink,
-        block: int,
-        at: int | None,
-        cls: Any = None,
-    ) -> None:
-        self.program, self.state, self.sink = program, state, sink
-        self.block, self.at, self.cls = block, at, cls
-
-    def take(self, number: int, port: int, key: Any, value: Any) -> None:
-        """Take an item to the node that keeps it."""
-        program = self.program
-        if number == OUT:
-            self.sink(value)
-            return
-        try:
-            closer = program.closers.get(number)
-            if closer is None:
-                self._item(number, key, value)
-                return
-            blocks = self.state["parts"].get((number, port))
-            if blocks is None:
-                blocks = self.state["parts"][number, port] = {}
-            parts = blocks.get(self.block)
-            if parts is None:
-                parts = blocks[self.block] = {}
-            part = closer.part(key, value, self.at)
-            parts[key] = closer.join(parts[key], part) if key in parts else part
-        except Exception as error:
-            program.wiring.explain(error, number, key, self.at)
-            raise
-
-    def close(self, *, is_final: bool) -> None:
-        """Close the block: nodes in order, each takes its parts, keys in canonical order."""
-        program, state = self.program, self.state
-        for number in program.wiring.stateful:
-            if number in program.ordered:
-                self._markers(number, is_final=is_final)
-                continue
-            closer = program.closers[number]
-            ports = range(len(program.graph.nodes[number].inputs))
-            parts = [state["parts"].get((number, port), {}).pop(self.block, {}) for port in ports]
-            store = state["tail"]["stores"].setdefault(number, {})
-            self._close(closer, number, parts, store)
-        state["waiting"].pop(self.block, None)
-
-    def _close(self, closer: Closer, number: int, parts: list[Parts], store: Store) -> None:
-        def give(key: Any, value: Any, at: Any) -> None:
-            work = Work(self.program, self.state, self.sink, self.block, at)
-            self.program.wiring.run(number, key, value, at, work.take)
-
-        try:
-            closer.close(parts, store, self.block, self.at, give)
-        except Exception as error:
-            self.program.wiring.explain(error, number, _closing_key(error), self.at)
-            raise
-
-    def _give(self, number: int, key: Any, value: Any, at: int | None) -> None:
-        """Give an item of an ordered node to those that read it."""
-        self.program.wiring.run(number, key, value, at, self.take)
-
-    def _item(self, number: int, key: Any, value: Any) -> None:
-        """Give an item to an ordered node."""
-        template = self.program.ordered[number]
-        keys = self.state["keyed"].setdefault(number, {}).setdefault(self.cls, {})
-        if key not in keys:
-            keys[key] = [template.initial_state(), self.block]
-        record = keys[key]
-        while record[1] < self.block:
-            self._catch_up(number, key, record)
-        made: list[Any] = []
-        record[0] = template.on_item(record[0], key, value, made.append)
-        for one in made:
-            self._give(number, key, one, self.at)
-
-    def _catch_up(self, number: int, key: Any, record: list[Any]) -> None:
-        """Apply the next marker to a key before the tick does; what it emits as an output waits for the tick."""
-        if number not in self.program.has_markers:
-            record[1] = self.block
-            return
-        waiting = self.state["waiting"].setdefault(record[1], {}).setdefault((number, key), [])
-        end = self.program.graph.clock.end_of(record[1])  # type: ignore[union-attr]  # there are blocks to skip
-        self.program.work(self.program, self.state, waiting.append, record[1], end, self.cls).mark(
-            number, key, record
-        )
-
-    def mark(self, number: int, key: Any, record: list[Any]) -> None:
-        """Apply the marker of the block to a key of an ordered node."""
-        made: list[Any] = []
-        record[1] = self.block + 1
-        template = self.program.ordered[number]
-        try:
-            record[0] = template.on_marker(record[0], key, self.at, made.append)
-        except Exception as error:
-            self.program.wiring.explain(error, number, key, self.at)
-            raise
-        for one in made:
-            self._give(number, key, one, self.at)
-
-    def _markers(self, number: int, *, is_final: bool) -> None:
-        """Apply the marker of the block to every key of an ordered node."""
-        by_class = self.state["keyed"].get(number, {})
-        class_of = {key: cls for cls, keys in by_class.items() for key in keys}
-        if number not in self.program.has_markers and not is_final:
-            return
-        waiting = self.state["waiting"].get(self.block, {})
-        for key in canonical(class_of):
-            record = by_class[class_of[key]][key]
-            for value in waiting.pop((number, key), ()):
-                self.sink(value)
-            work = type(self)(self.program, self.state, self.sink, self.block, self.at, class_of[key])
-            if number in self.program.has_markers and record[1] <= self.block:
-                work.mark(number, key, record)
-            if is_final:
-                work.end(number, key, record)
-
-    def end(self, number: int, key: Any, record: list[Any]) -> None:
-        """Tell a key of an ordered node that the input has ended."""
-        made: list[Any] = []
-        try:
-            self.program.ordered[number].on_end(record[0], key, made.append)
-        except Exception as error:
-            self.program.wiring.explain(error, number, key, self.at)
-            raise
-        for one in made:
-            self._give(number, key, one, self.at)

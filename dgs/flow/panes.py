@@ -105,6 +105,17 @@ class Panes:
             old.append((number, total))
         queue[1], queue[2] = [], self._identity
 
+    def slide(self, queue: PaneQueue, block: int) -> Any:
+        """Drop the panes of the blocks before this one; return all others joined."""
+        old, young, total = queue
+        if old:
+            if old[-1][0] >= block:
+                return self._join(old[-1][1], total)
+        elif not young or young[0][0] >= block:
+            return total
+        self.drop_before(queue, block)
+        return self.total(queue)
+
     def has_any(self, queue: PaneQueue) -> bool:
         """Return whether a queue has panes."""
         return bool(queue[0] or queue[1])

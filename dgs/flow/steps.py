@@ -1,6 +1,7 @@
 """Steps: what a node of a flow does, as plain data. `denotation` says what each means, `flow_checks` what it takes and gives.
 
 Functions take (key, value), those of `Each` (key, value, at). They return values and keep the key; `KeyBy` and `Pairs` change it.
+`columns`: a form of the function for columns. Law: for every item it gives what the function gives.
 
 >>> Filter(lambda key, value: value > 0).name, KeyBy(("user", "city")).name
 ('filter', 'key_by')
@@ -94,6 +95,7 @@ class Map(Step):
 
     function: Function
     gives: Any = None
+    columns: Function | None = None
     name: ClassVar[str] = "map"
 
 
@@ -102,6 +104,7 @@ class Filter(Step):
     """Keeps the items for which `function(key, value)` holds."""
 
     function: Function
+    columns: Function | None = None
     name: ClassVar[str] = "filter"
 
 
@@ -111,6 +114,7 @@ class FlatMap(Step):
 
     function: Function
     gives: Any = None
+    columns: Function | None = None
     name: ClassVar[str] = "flat_map"
 
 
@@ -120,6 +124,7 @@ class Each(Step):
 
     function: Function
     gives: Any = None
+    columns: Function | None = None
     name: ClassVar[str] = "each"
 
 
@@ -144,6 +149,14 @@ class FilterBy(Step):
 
 
 @dataclass(frozen=True, slots=True)
+class Project(Step):
+    """Keeps these fields of each record."""
+
+    fields: tuple[str, ...]
+    name: ClassVar[str] = "project"
+
+
+@dataclass(frozen=True, slots=True)
 class KeyBy(Step):
     """Gives items a key: a function of (key, value), or the names of fields.
 
@@ -152,6 +165,7 @@ class KeyBy(Step):
 
     by: Function | tuple[Any, ...]
     gives: Any = None
+    columns: Function | None = None
     name: ClassVar[str] = "key_by"
 
 

@@ -86,11 +86,16 @@ class Wiring:
     def push(self, number: int) -> Push:
         """Return the steps behind a node, up to what keeps something, as one function."""
         if number not in self._push:
-            after = [self._reader(reader, port) for reader, port in self.readers[number]]
+            after = [self.reader(reader, port) for reader, port in self.readers[number]]
             self._push[number] = after[0] if len(after) == 1 else _to_all(after)
         return self._push[number]
 
-    def _reader(self, reader: int, port: int) -> Push:
+    def is_stateless(self, number: int) -> bool:
+        """Return whether a node takes each item on its own."""
+        return self._is_stateless[number]
+
+    def reader(self, reader: int, port: int) -> Push:
+        """Return one reader of an edge and the steps behind it as one function."""
         if reader == OUT or not self._is_stateless[reader]:
             return lambda to, key, value, at: to(reader, port, key, value)  # noqa: ARG005 - as all of them
         step = _step(self.graph.nodes[reader].step, self.push(reader))
@@ -117,7 +122,8 @@ class Wiring:
 
 def _is_stateless(step: steps.Step) -> bool:
     kinds = (
-        steps.Map, steps.Each, steps.Filter, steps.FlatMap, steps.FilterBy, steps.Lookup, steps.KeyBy, steps.Pairs, steps.Merge,
+        steps.Map, steps.Each, steps.Filter, steps.FlatMap, steps.FilterBy, steps.Lookup, steps.Project, steps.KeyBy, steps.Pairs,
+        steps.Merge,
     )  # fmt: skip
     return isinstance(step, kinds) or isinstance(getattr(step, "template", None), Stateless)
 
@@ -168,6 +174,9 @@ def _selecting(step: Any, after: Push) -> Push:
         if step.missing != "drop" or found in step.table:
             after(to, key, {**value, step.into: step.table[found]}, at)
 
+    def project(to: To, key: Any, value: Any, at: Any) -> None:
+        after(to, key, {name: steps.field_of(value, name) for name in step.fields}, at)
+
     def applied(to: To, key: Any, value: Any, at: Any) -> None:
         step.template.on_item(key, value, lambda new_key, made: after(to, new_key, made, at))
 
@@ -176,5 +185,6 @@ def _selecting(step: Any, after: Push) -> Push:
         steps.Pairs: pairs,
         steps.FilterBy: filter_by,
         steps.Lookup: lookup,
+        steps.Project: project,
     }
     return found.get(type(step), applied)

@@ -11,8 +11,9 @@ from copy import deepcopy
 from typing import Any
 
 from dgs.errors import DgsError
+from dgs.flow.batches.event_work import Work
 from dgs.flow.closing import Closer, Parts, canonical
-from dgs.flow.flow_program import FINAL, Work
+from dgs.flow.flow_program import FINAL
 from dgs.flow.wiring import OUT
 from dgs.model.user_code import summary
 from dgs.semantics.skipped_events import DeadLetter, LeftOut
@@ -67,9 +68,9 @@ class CarefulWork(Work):
     def _close(self, closer: Closer, number: int, parts: list[Parts], store: Parts) -> None:
         for key in canonical({*closer.keys_of(store), *(key for port in parts for key in port)}):
             mine = [{key: port[key]} if key in port else {} for port in parts]
-            own, made = deepcopy(closer.store_of(key, store)), list[tuple[Any, Any, int | None]]()
+            own = deepcopy(closer.store_of(key, store))
             try:
-                closer.close(mine, own, self.block, self.at, lambda *item, made=made: made.append(item))
+                made = list(closer.close(mine, own, self.block, self.at))
             except Exception as error:  # noqa: BLE001 - user code raises anything
                 self._leave_out(error, number, key)
                 continue

@@ -2,8 +2,12 @@
 
 import random
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
 
 from dgs import codec
 from dgs.flow import KeyedOrdered, KeyedUnordered, Stateless, every, on
@@ -12,7 +16,9 @@ from dgs.flow.definition import Flow
 from dgs.flow.flow_checks import checked
 from dgs.flow.flow_program import FINAL, TICK
 from dgs.flow.panes import count, sliding, tumbling
+from dgs.model import columns
 from dgs.model.events import EventBatch
+from dgs.model.outputs import BatchEmitter, Stamps
 from dgs.monoids import COUNT, MAX, SUM, AllOf, Top
 from dgs.semantics import sequential
 
@@ -22,6 +28,17 @@ PERIOD = 10
 def number(key):
     """Return a key as a number: items without key have `()`, pairs of keys a tuple."""
     return key if isinstance(key, int) else sum(map(number, key))
+
+
+def numbers(keys):
+    """Return keys in columns as numbers."""
+    return sum(map(numbers, keys)) if isinstance(keys, tuple) else keys
+
+
+def _two_of(first, second, which):
+    """Return two values for each of some items, and the items they are of."""
+    rows = np.repeat(np.flatnonzero(which), 2)
+    return np.where(np.arange(len(rows)) % 2 == 0, first[rows], second[rows]), rows
 
 
 class Spread(Stateless):
@@ -151,20 +168,83 @@ def batches(made, inputs, ticks):
     return streams
 
 
+def run_in_columns(made, inputs, ticks, r):
+    """Run a compiled flow whose items may come in any order between ticks, in batches of columns; return its outputs with their ids."""
+    program, state, found = made.program, made.program.init(), []
+
+    def fold(batch):
+        nonlocal state
+        state = program.update_batch(state, batch, BatchEmitter(batch, found))
+
+    streams = [batch for (batch,) in batches(made, inputs, ticks)]
+    closing = [batch for batch in streams if batch.tags[0].kind == "tick"]
+    open_items = [
+        replace(batch, codes=None, payload=in_columns(batch.payload, r))
+        for batch in streams
+        if batch not in closing
+    ]
+    for key, tick in sorted(
+        ((batch.key(row), batch.cut(row, row + 1)) for batch in closing for row in range(len(batch))),
+        key=lambda pair: pair[0],
+    ):
+        for place, batch in enumerate(open_items):
+            count = batch.position_of(key)
+            for start, stop in pairwise(
+                sorted({0, count, *(r.randint(0, count) for _ in range(r.randint(0, 2)))})
+            ):
+                fold(batch.cut(start, stop))
+            open_items[place] = batch.cut(count, len(batch))
+        fold(tick)
+    for batch in open_items:
+        fold(batch)
+    stamps = Stamps(program.stamps)
+    return [
+        (*out.key, str(out.tag), out.index, codec.encode(out.value))
+        for batch in map(stamps.put, found)
+        for out in _outputs(batch)
+    ]
+
+
+def in_columns(values, r):
+    """Return values as columns, texts as Arrow's, plain or coded."""
+    column = columns.as_column(values)
+    if isinstance(column, dict):
+        return {name: in_columns(columns.to_list(one), r) for name, one in column.items()}
+    if isinstance(column, list) and column:
+        texts = pa.array(column)
+        return texts.dictionary_encode() if r.random() < 0.3 else texts
+    return column
+
+
+def _outputs(batch):
+    keys = zip(batch.ts.tolist(), [batch.rank] * len(batch), np.asarray(batch.seq).tolist(), strict=True)
+    rows = zip(keys, batch.tag_list(), batch.index.tolist(), batch.to_list(), strict=True)
+    return [sequential.Output(*row) for row in rows]
+
+
 def counted(values):
     """Return values as a multiset, by their codec bytes."""
     return Counter(codec.encode(value) for value in values)
+
+
+def counted_codes(outputs):
+    """Return the codec bytes of outputs of `run_in_columns` as a multiset."""
+    return Counter(output[-1] for output in outputs)
 
 
 def ordinary(r, edge, order):
     """Add a step without state."""
     m, a = r.choice([2, 3, 5]), r.randint(1, 3)
     steps = [
-        lambda: edge.map(lambda k, v: (v + a) % 101),
-        lambda: edge.filter(lambda k, v: v % m),
-        lambda: edge.flat_map(lambda k, v: [v, v + a] if v % m else []),
-        lambda: edge.each(lambda k, v, at: (v + (at or 0)) % 101),
-        lambda: edge.key_by(lambda k, v: (number(k) * m + v) % 5),
+        lambda: edge.map(lambda k, v: (v + a) % 101, columns=lambda k, v: (v + a) % 101),
+        lambda: edge.filter(lambda k, v: v % m, columns=lambda k, v: v % m),
+        lambda: edge.flat_map(
+            lambda k, v: [v, v + a] if v % m else [], columns=lambda k, v: _two_of(v, v + a, v % m != 0)
+        ),
+        lambda: edge.each(lambda k, v, at: (v + (at or 0)) % 101, columns=lambda k, v, at: (v + at) % 101),
+        lambda: edge.key_by(
+            lambda k, v: (number(k) * m + v) % 5, columns=lambda k, v: (numbers(k) * m + v) % 5
+        ),
         lambda: edge.pairs(lambda k, v: ((number(k) + v) % m, v + a)),
         lambda: edge.apply(Spread(m)),
     ]

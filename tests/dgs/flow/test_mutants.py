@@ -25,7 +25,7 @@ CLOSE = UnorderedCloser.close
 
 
 def start_not_advanced(self, parts, store, *block):
-    CLOSE(self, parts, store, *block)
+    yield from CLOSE(self, parts, store, *block)
     store["start"] = self._template.initial_state()
 
 

@@ -1,0 +1,243 @@
+"""The items of one batch in columns: what nodes keep of them, what goes out, and what goes on in rows.
+
+Where the data or a step have no form for columns, the items so far go on in rows, to the same states and outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dgs import codec
+from dgs.flow import steps
+from dgs.flow.batches.column_items import Constant, Items, NoColumns, Numbers, Records
+from dgs.flow.batches.column_keys import coded
+from dgs.flow.batches.column_parts import parts, rows_because
+from dgs.flow.batches.column_steps import Taken, taken
+from dgs.flow.batches.column_steps import rows_because as step_rows_because
+from dgs.flow.flow_graph import Node
+from dgs.flow.mistakes import FlowError, Mistake
+from dgs.flow.wiring import OUT, Wiring
+from dgs.model import columns
+from dgs.model.columns import Column
+from dgs.model.events import EventBatch, Int64s, declared_stream
+
+FEWEST = 16
+"""The least items in a block, on average, for which columns are quicker than rows."""
+
+COMPARED = 1000
+"""How many items of the first batch a `columns=` function is compared with the function itself on."""
+
+Block = tuple[int, dict[Any, Any]]
+"""The number of a block, and what it has of each key."""
+
+
+@dataclass(slots=True)
+class Found:
+    """What becomes of a batch: the parts by (node, input), the outputs with their rows, and the readers whose items go on in rows."""
+
+    parts: list[tuple[tuple[int, int], list[Block]]] = field(default_factory=list)
+    outputs: list[tuple[Column, Numbers]] = field(default_factory=list)
+    rest: list[tuple[int, int, Items]] = field(default_factory=list)
+
+
+class Columnar:
+    """Takes batches of the items of a flow's streams in columns. `monoids`: those that nodes join items with, by node.
+
+    Blocks are of `period` from `origin` on; without a period there is one.
+    """
+
+    def __init__(self, wiring: Wiring, monoids: Mapping[int, Any], *, origin: int, period: int) -> None:
+        self._wiring, self._origin, self._period = wiring, origin, period
+        nodes = wiring.graph.nodes
+        self._steps: dict[int, Taken | None] = {
+            number: taken(node.step) for number, node in enumerate(nodes) if wiring.is_stateless(number)
+        }
+        self._joins = monoids
+        self._monoids = {number: one for number, one in monoids.items() if not rows_because(one)}
+        self._compared: set[int] = set()
+        self._streams = {stream: number for stream, number in wiring.sources.items() if self._has_any(number)}
+
+    def takes(self, batch: EventBatch) -> bool:
+        """Return whether a batch is taken in columns."""
+        number = self._streams.get(declared_stream(batch.stream))
+        return number is not None and (not isinstance(batch.payload, list) or self._reads_lists(number))
+
+    def forms(self) -> dict[int, str]:
+        """Return for each node that items of streams reach, inputs first, whether it takes batches of columns in columns, else why not."""
+        found: dict[int, str] = {}
+        ways = {number: self._ways_out(number) for number in self._wiring.sources.values()}
+        before = {
+            number: "" if way <= 1 else "several ways lead to the outputs" for number, way in ways.items()
+        }
+        for number, readers in enumerate(self._wiring.readers):
+            for reader, _ in readers if number in before else ():
+                if reader == OUT:
+                    continue
+                why = before[number] or self._rows_because(reader)
+                found[reader] = f"in rows: {why}" if why else found.get(reader, "in columns")
+                if self._wiring.is_stateless(reader):
+                    title = self._wiring.graph.nodes[reader].title
+                    before[reader] = why and (why if before[number] else f"{title} runs in rows")
+        return found
+
+    def _rows_because(self, reader: int) -> str:
+        """Return why a node takes its items in rows; an empty text if it takes them in columns."""
+        if self._wiring.is_stateless(reader):
+            return step_rows_because(self._wiring.graph.nodes[reader].step)
+        return rows_because(self._joins[reader]) if reader in self._joins else "it keeps each item"
+
+    def _has_any(self, number: int) -> bool:
+        """Return whether the items of a stream can be taken in columns at all: outputs have one way, so that their order is clear."""
+        readers = [reader for reader, _ in self._wiring.readers[number]]
+        first = any(self._steps.get(reader) is not None or reader in self._monoids for reader in readers)
+        return first and self._ways_out(number) <= 1
+
+    def _ways_out(self, number: int) -> int:
+        """Return how many ways lead from a node to the outputs through steps without state; 2 stands for more."""
+        found, open_nodes = 0, [number]
+        while open_nodes and found <= 1:
+            for reader, _ in self._wiring.readers[open_nodes.pop()]:
+                found += reader == OUT
+                open_nodes += [reader] if reader != OUT and self._wiring.is_stateless(reader) else []
+        return found
+
+    def _reads_lists(self, number: int) -> bool:
+        """Return whether a step right behind a stream has a form for columns by the user."""
+        readers = [reader for reader, _ in self._wiring.readers[number] if reader in self._steps]
+        nodes = self._wiring.graph.nodes
+        return any(getattr(nodes[reader].step, "columns", None) is not None for reader in readers)
+
+    def run(self, batch: EventBatch) -> Found:
+        """Return what becomes of a batch of items. Raises FlowError if a function and its `columns=` differ."""
+        value = _as_column(batch)
+        number = self._streams[declared_stream(batch.stream)]
+        items = Items(batch.ts, None, Constant(()), Records.of(value) if isinstance(value, dict) else value)
+        found, open_items = Found(), [(number, items)]
+        while open_items:
+            number, items = open_items.pop()
+            if not len(items):
+                continue
+            for reader, port in self._wiring.readers[number]:
+                self._read(reader, port, items, found, open_items)
+        return found
+
+    def _read(
+        self, reader: int, port: int, items: Items, found: Found, open_items: list[tuple[int, Items]]
+    ) -> None:
+        """Give items to a reader of a node."""
+        if reader == OUT:
+            found.outputs.append((items.value_column(), items.rows))
+            return
+        try:
+            if reader in self._monoids:
+                found.parts.append(((reader, port), self._parts(self._monoids[reader], items)))
+            elif (step := self._steps.get(reader)) is not None:
+                open_items.append((reader, self._applied(reader, step, items)))
+            else:
+                found.rest.append((reader, port, items))
+        except NoColumns:
+            found.rest.append((reader, port, items))
+
+    def _parts(self, monoid: Any, items: Items) -> list[Block]:
+        blocks, bounds = self._blocks(items)
+        if len(blocks) > 1 and len(blocks) * FEWEST > len(items):
+            raise NoColumns
+        codes, keys = coded(items.key, len(items))
+        return list(zip(blocks, parts(monoid, codes, keys, items.value, bounds), strict=True))
+
+    def _blocks(self, items: Items) -> tuple[list[int], Int64s]:
+        """Return the blocks that have items, and where in the items each begins, with the end."""
+        count, ts = len(items), items.ts
+        if not self._period:
+            return [0], np.array([0, count])
+        first, last = ((int(ts[place]) - self._origin) // self._period for place in (0, -1))
+        if last - first > len(ts):
+            of = (items.at - self._origin) // self._period
+            starts = np.append(0, np.flatnonzero(of[1:] != of[:-1]) + 1)
+            return of[starts].tolist(), np.append(starts, count)
+        ends = ts.searchsorted(self._origin + self._period * np.arange(first + 1, last + 1))
+        bounds = np.concatenate(
+            ([0], ends if items.index is None else items.index.searchsorted(ends), [count])
+        )
+        filled = np.flatnonzero(bounds[1:] > bounds[:-1])
+        return (first + filled).tolist(), np.append(bounds[filled], count)
+
+    def _applied(self, reader: int, step: Taken, items: Items) -> Items:
+        """Apply a step. The first time, compare a function for columns with the function itself."""
+        node = self._wiring.graph.nodes[reader]
+        form = getattr(node.step, "columns", None)
+        try:
+            made = step(items)
+            if form is not None and reader not in self._compared:
+                compare(node, items.first(COMPARED), step, flow=self._wiring.graph.name)
+                self._compared.add(reader)
+        except (NoColumns, FlowError):
+            raise
+        except Exception as error:
+            self._wiring.explain(
+                error, reader, items.key.value if isinstance(items.key, Constant) else None, None
+            )
+            raise
+        return made
+
+
+def _as_column(batch: EventBatch) -> Column:
+    """Return the payload as columns, also if it is a list."""
+    payload = batch.payload
+    if payload is None:
+        return [None] * len(batch)
+    if not isinstance(payload, list):
+        return payload
+    if payload and set(map(type, payload)) == {str}:
+        try:
+            return pa.array(payload, pa.string())
+        except UnicodeError:
+            return payload
+    return columns.as_column(payload)
+
+
+def compare(node: Node, items: Items, step: Taken, *, flow: str) -> None:
+    """Compare a step's function with its form for columns. Raises FlowError with the first item at which they differ."""
+    value = items.value_column()
+    made = step(Items(items.at, None, items.key, Records.of(value) if isinstance(value, dict) else value))
+    found: list[list[Any]] = [[] for _ in range(len(items))]
+    results = made.keys() if isinstance(node.step, steps.KeyBy) else made.values()
+    for place, result in zip(made.rows.tolist(), results, strict=True):
+        found[place].append(result)
+    given = zip(items.keys(), items.values(), items.at.tolist(), strict=True)
+    for item, other in zip(given, found, strict=True):
+        right = _by_function(node.step, *item)
+        if codec.encode(right) != codec.encode(other):
+            raise _differ(node, flow, item, right, other)
+
+
+def _by_function(step: Any, key: Any, value: Any, at: int) -> list[Any]:
+    """Return what a step's function makes of an item."""
+    match step:
+        case steps.Filter(function):
+            return [value] if function(key, value) else []
+        case steps.FlatMap(function):
+            return list(function(key, value))
+        case steps.Each(function):
+            return [function(key, value, at)]
+        case steps.KeyBy(by) if callable(by):
+            return [by(key, value)]
+    return [step.function(key, value)]
+
+
+def _differ(
+    node: Node, flow: str, item: tuple[Any, Any, int], right: list[Any], other: list[Any]
+) -> FlowError:
+    key, value, at = item
+    problem = f"its columns= differs from its function for key {key!r}, value {value!r}, at {at}"
+    mistake = Mistake(
+        "F25", node.title, problem, str(node.place or ""),
+        expected=f"{right!r}, from the function", found=f"{other!r}, from columns=",
+        fix="Let both do the same for every item",
+    )  # fmt: skip
+    return FlowError.of(flow, [mistake])

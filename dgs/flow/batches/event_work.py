@@ -1,0 +1,185 @@
+"""One event at work on the state of a flow: it takes items to what keeps them, or closes one block."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dgs.flow.closing import Closer, Item, Parts, Store, canonical
+from dgs.flow.wiring import OUT
+
+State = dict[str, Any]
+Sink = Callable[[Any], None]
+
+
+class Work:
+    """One event at work on a state: it takes items to what keeps them, or closes one block. `cls`: the class of the items, None behind a tick.
+
+    `program`: the FlowProgram, which is made of this class.
+    """
+
+    __slots__ = ("at", "block", "cls", "made", "program", "sink", "state")
+
+    def __init__(  # noqa: PLR0917 - made for every event, where keywords cost time
+        self,
+        program: Any,
+        state: State,
+        sink: Sink,
+        block: int,
+        at: int | None,
+        cls: Any = None,
+    ) -> None:
+        self.program, self.state, self.sink = program, state, sink
+        self.block, self.at, self.cls = block, at, cls
+        self.made: list[tuple[tuple[int, int], bool]] = []
+
+    def take(self, number: int, port: int, key: Any, value: Any) -> None:
+        """Take an item to the node that keeps it."""
+        program = self.program
+        if number == OUT:
+            self.sink(value)
+            return
+        try:
+            closer = program.closers.get(number)
+            if closer is None:
+                self._item(number, key, value)
+                return
+            blocks = self.state["parts"].get((number, port))
+            if blocks is None:
+                blocks = self.state["parts"][number, port] = {}
+            parts = blocks.get(self.block)
+            if parts is None:
+                parts = blocks[self.block] = {}
+            part = closer.part(key, value, self.at)
+            parts[key] = closer.join(parts[key], part) if key in parts else part
+        except Exception as error:
+            program.wiring.explain(error, number, key, self.at)
+            raise
+
+    def close(self, *, is_final: bool) -> None:
+        """Close the block: nodes in order, each takes its parts, keys in canonical order."""
+        program, state = self.program, self.state
+        for number in program.wiring.stateful:
+            if number in program.ordered:
+                self._markers(number, is_final=is_final)
+                continue
+            closer = program.closers[number]
+            ports = range(len(program.graph.nodes[number].inputs))
+            parts = [state["parts"].get((number, port), {}).pop(self.block, {}) for port in ports]
+            store = state["tail"]["stores"].setdefault(number, {})
+            self._close(closer, number, parts, store)
+        state["waiting"].pop(self.block, None)
+
+    def _close(self, closer: Closer, number: int, parts: list[Parts], store: Store) -> None:
+        try:
+            self._pass_on(number, closer.close(parts, store, self.block, self.at))
+        except Exception as error:
+            self.program.wiring.explain(error, number, _closing_key(error), self.at)
+            raise
+
+    def _pass_on(self, number: int, items: Iterable[Item]) -> None:
+        """Give the items of a node to those that read them."""
+        work = Work(self.program, self.state, self.sink, self.block, self.at)
+        self.program.fused.behind(number)(items, work.take_at, self.sink, work.parts_of)
+        work.drop_empty()
+
+    def take_at(self, number: int, port: int, key: Any, value: Any, at: int | None) -> None:
+        """Take an item of a time to the ordered node that keeps it."""
+        self.at = at
+        self.take(number, port, key, value)
+
+    def parts_of(self, number: int, port: int) -> Parts:
+        """Return what a node has of the block by key, to be changed. Behind it comes `drop_empty`."""
+        place, of = (number, port), self.state["parts"]
+        if place not in of or self.block not in of[place]:
+            self.made.append((place, place not in of))
+            of.setdefault(place, {})[self.block] = {}
+        parts: Parts = of[place][self.block]
+        return parts
+
+    def drop_empty(self) -> None:
+        """Leave out the parts that `parts_of` has made and that have no keys."""
+        for place, is_new in self.made:
+            blocks = self.state["parts"][place]
+            if not blocks[self.block]:
+                del blocks[self.block]
+                if is_new and not blocks:
+                    del self.state["parts"][place]
+        self.made.clear()
+
+    def _give(self, number: int, key: Any, value: Any, at: int | None) -> None:
+        """Give an item of an ordered node to those that read it."""
+        self.program.wiring.run(number, key, value, at, self.take)
+
+    def _item(self, number: int, key: Any, value: Any) -> None:
+        """Give an item to an ordered node."""
+        template = self.program.ordered[number]
+        keys = self.state["keyed"].setdefault(number, {}).setdefault(self.cls, {})
+        if key not in keys:
+            keys[key] = [template.initial_state(), self.block]
+        record = keys[key]
+        while record[1] < self.block:
+            self._catch_up(number, key, record)
+        made: list[Any] = []
+        record[0] = template.on_item(record[0], key, value, made.append)
+        for one in made:
+            self._give(number, key, one, self.at)
+
+    def _catch_up(self, number: int, key: Any, record: list[Any]) -> None:
+        """Apply the next marker to a key before the tick does; what it emits as an output waits for the tick."""
+        if number not in self.program.has_markers:
+            record[1] = self.block
+            return
+        waiting = self.state["waiting"].setdefault(record[1], {}).setdefault((number, key), [])
+        end = self.program.graph.clock.end_of(record[1])  # there are blocks to skip
+        self.program.work(self.program, self.state, waiting.append, record[1], end, self.cls).mark(
+            number, key, record
+        )
+
+    def mark(self, number: int, key: Any, record: list[Any]) -> None:
+        """Apply the marker of the block to a key of an ordered node."""
+        made: list[Any] = []
+        record[1] = self.block + 1
+        template = self.program.ordered[number]
+        try:
+            record[0] = template.on_marker(record[0], key, self.at, made.append)
+        except Exception as error:
+            self.program.wiring.explain(error, number, key, self.at)
+            raise
+        for one in made:
+            self._give(number, key, one, self.at)
+
+    def _markers(self, number: int, *, is_final: bool) -> None:
+        """Apply the marker of the block to every key of an ordered node."""
+        by_class = self.state["keyed"].get(number, {})
+        class_of = {key: cls for cls, keys in by_class.items() for key in keys}
+        if number not in self.program.has_markers and not is_final:
+            return
+        waiting = self.state["waiting"].get(self.block, {})
+        for key in canonical(class_of):
+            record = by_class[class_of[key]][key]
+            for value in waiting.pop((number, key), ()):
+                self.sink(value)
+            work = type(self)(self.program, self.state, self.sink, self.block, self.at, class_of[key])
+            if number in self.program.has_markers and record[1] <= self.block:
+                work.mark(number, key, record)
+            if is_final:
+                work.end(number, key, record)
+
+    def end(self, number: int, key: Any, record: list[Any]) -> None:
+        """Tell a key of an ordered node that the input has ended."""
+        made: list[Any] = []
+        try:
+            self.program.ordered[number].on_end(record[0], key, made.append)
+        except Exception as error:
+            self.program.wiring.explain(error, number, key, self.at)
+            raise
+        for one in made:
+            self._give(number, key, one, self.at)
+
+
+def _closing_key(error: Exception) -> Any:
+    """Return the key that a block was closed for when it raised: in the frame of the loop over keys, which takes no notes."""
+    frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_code.co_name == "close")
+    return next((frame.f_locals["key"] for frame in frames if "key" in frame.f_locals), None)

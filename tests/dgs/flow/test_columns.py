@@ -1,0 +1,175 @@
+"""Batches of columns give what the flow means, bit for bit and with the same ids, wherever they fall back to rows."""
+
+import random
+
+import numpy as np
+import pytest
+
+from dgs.flow import FlowError, Table, every, flow, tumbling
+from dgs.flow.batches import column_keys, column_parts, columnar
+from dgs.flow.definition import Flow
+from dgs.flow.flow_program import FINAL
+from dgs.monoids import COUNT, MAX, MEAN, MEAN_EXACT, SUM, AllOf, FieldOf, MapOf, Top
+from tests.dgs.flow import flows
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch):
+    monkeypatch.setattr(columnar, "FEWEST", 0)
+
+
+def outputs(run):
+    return sorted(
+        (*out.key[:3], str(out.tag), out.index, flows.codec.encode(out.value)) for out in run.outputs
+    )
+
+
+def check(case, seed):
+    if case.made.shape in ("sum", "free"):
+        found = flows.run_in_columns(case.made, case.inputs, case.ticks, random.Random(seed))
+        assert sorted(found) == outputs(case.run()), f"seed {seed}"
+        assert flows.counted_codes(found) == case.means(), f"seed {seed}"
+
+
+def test_corollary_4_4_with_columns():
+    for seed in range(250):
+        check(flows.case(seed), seed)
+
+
+@pytest.mark.slow
+def test_corollary_4_4_with_columns_at_full_size():
+    for seed in range(250, 30_000):
+        check(flows.case(seed), seed)
+
+
+ADS = Table({n: n % 3 for n in range(-2, 6)}, name="ads")
+PAGES = Table({"a": "x", "b": "y", "c": "x"}, name="pages")
+MONOIDS = [
+    COUNT,
+    FieldOf(SUM, "n"),
+    FieldOf(MEAN, "n"),
+    FieldOf(MEAN_EXACT, "y"),
+    FieldOf(SUM, "x"),
+    FieldOf(MAX, "flag"),
+    FieldOf(SUM, "big"),
+    MapOf(COUNT, key="page", value=None),
+    MapOf(SUM, key="n", value="big"),
+    AllOf(kinds=MapOf(COUNT, key="page", value=None), last=FieldOf(MAX, "n"), number=COUNT),
+    FieldOf(Top(2), "n"),
+]
+
+
+def of_records(seed, records):
+    """Add ready-made steps over records to an edge."""
+    r = random.Random(seed)
+    for _ in range(r.randint(0, 4)):
+        records = r.choice(
+            [
+                lambda edge: edge.filter_by("page", "a", "b"),
+                lambda edge: edge.filter_by("n", *r.sample([1, 2.0, True, "a", None, 3, 2**70], 3)),
+                lambda edge: edge.filter_by("x", 0.5, 1),
+                lambda edge: edge.lookup(ADS, key="n", into="ad", missing="drop"),
+                lambda edge: edge.lookup(PAGES, key="page", into="to", missing="drop"),
+                lambda edge: edge.map(lambda _, row: {**row, "n": row["n"] + 1}),
+                lambda edge: edge.filter(lambda _, row: row["flag"], columns=lambda _, rows: rows["flag"]),
+            ]
+        )(records)
+    keyed = r.choice([("n",), ("page",), ("page", "n"), ("flag",), ("x",), ("big", "flag")])
+    edge = records.key_by(*keyed)
+    over = r.choice([None, "history", tumbling(20)])
+    if r.random() < 0.2:
+        return edge.project("n", "page", "flag") if r.random() < 0.5 else edge
+    return edge.aggregate(r.choice(MONOIDS), over=over, idle=r.choice(["all", "skip"]))
+
+
+def case_of_records(seed):
+    r = random.Random(seed)
+    value = r.random()
+    build = lambda records: of_records(value, records)  # noqa: E731
+    made = Flow("records", {"records": dict}, build, clock=every(flows.PERIOD))
+    rows = sorted(r.randint(-5, 60) for _ in range(r.choice([1, 5, 30, 60])))
+    inputs = [(ts, record(r)) for ts in rows]
+    return flows.Case(made, {"records": inputs}, [20, 45, FINAL], 4)
+
+
+def record(r):
+    return {
+        "n": r.randint(-1, 5),
+        "page": r.choice("abcd"),
+        "x": r.choice([0.5, 1.0, 3.25]),  # whose sums are exact
+        "y": r.choice([0.1, 1e16, -1e16, 0.3]),
+        "flag": r.random() < 0.5,
+        "big": r.choice([2**62, -(2**62), 7]),
+    }
+
+
+def test_ready_made_steps_over_records():
+    for seed in range(250):
+        check(case_of_records(seed), seed)
+
+
+@pytest.mark.slow
+def test_ready_made_steps_over_records_at_full_size():
+    for seed in range(250, 20_000):
+        check(case_of_records(seed), seed)
+
+
+def column_of_another_filter(edge):
+    return edge.filter(lambda _, v: v % 3, columns=lambda _, v: v % 2)
+
+
+@pytest.mark.parametrize(
+    ("build", "row"),
+    [
+        (column_of_another_filter, "value 2"),
+        (lambda edge: edge.map(lambda _, v: v // 2, columns=lambda _, v: v / 2), "value 0"),
+        (lambda edge: edge.each(lambda _, v, at: at, columns=lambda _, v, at: v), "value 0, at 10"),
+        (
+            lambda edge: edge.flat_map(lambda _, v: [v] * v, columns=lambda _, v: (v, np.arange(len(v)))),
+            "value 0",
+        ),
+        (lambda edge: edge.key_by(lambda _, v: v % 2, columns=lambda _, v: v % 3), "value 2"),
+    ],
+)
+def test_columns_that_differ_from_the_function_are_f25(build, row):
+    made = Flow("wrong", {"numbers": int}, lambda numbers: build(numbers).aggregate(COUNT), clock=every(100))
+    inputs = {"numbers": [(10 + n, n) for n in range(5)]}
+    with pytest.raises(FlowError) as caught:
+        flows.run_in_columns(made.compiled(), inputs, [FINAL], random.Random(1))
+    assert caught.value.codes == ["F25"]
+    assert row in str(caught.value)
+
+
+def is_wrong(seed):
+    try:
+        check(case_of_records(seed), seed)
+    except (AssertionError, RuntimeWarning):
+        return True
+    return False
+
+
+def test_mutants_of_columns_are_found(monkeypatch):
+    def wrong(cls, name, function):
+        with monkeypatch.context() as patch:
+            patch.setattr(cls, name, function)
+            assert any(map(is_wrong, range(200)))
+
+    counts, blocks = column_parts._counts, columnar.Columnar._blocks
+    wrong(column_parts, "_counts", lambda codes, size: counts(codes[1:], size))
+    wrong(column_parts, "_is_exact", lambda column: True)
+    wrong(column_keys, "_keys_at", lambda place, parts: (parts[0][0], parts[1][0]))
+    wrong(
+        columnar.Columnar,
+        "_blocks",
+        lambda self, items: ([blocks(self, items)[0][0]], np.array([0, len(items)])),
+    )
+
+
+def test_functions_without_columns_go_on_in_rows():
+    @flow(clock=every(10))
+    def halves(numbers: int):
+        kept = numbers.filter(lambda _, v: v > 1, columns=lambda _, v: v > 1)
+        return kept.map(lambda _, v: v / 2).key_by(lambda _, v: v % 2).aggregate(SUM)
+
+    case = flows.Case(halves, {"numbers": [(n, n % 7) for n in range(50)]}, [FINAL], 1)
+    check(case, 0)
