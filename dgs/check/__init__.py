@@ -32,17 +32,18 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dgs.errors import MissingPackageError
 from dgs.model.program import Program
 
 if TYPE_CHECKING:
     from dgs.check.report import CheckReport
+    from dgs.flow import Flow
 
 __all__ = ["check", "replay", "save"]
 
-Target = str | os.PathLike[str] | Program | type[Program]
+Target: TypeAlias = "str | os.PathLike[str] | Program | type[Program] | Flow"
 Equal = Callable[[Any, Any], bool]
 
 
@@ -60,7 +61,7 @@ def check(
 ) -> CheckReport:
     """Look for counterexamples to all laws of a program. The report is true if there is none.
 
-    `target`: a program, "file.py:Name", "package.module:Name", or a plan file, whose plan and input are used, too.
+    `target`: a program or a flow, "file.py:Name", "package.module:Name", or a plan file, whose plan and input are used, too.
     `strategies`: payloads by kind: a Hypothesis strategy, a type, or a list of samples (default: the type hint of `event`, the
     plan's input, or a guess). `keys`: keys by kind. `streams`: the data of a plan file's `memory` sources. `states_equal`,
     `outputs_equal`: equality of states and outputs. `tolerance`: the relative difference of floats allowed in both. The same
@@ -70,8 +71,10 @@ def check(
     """
     _require_hypothesis()
     from dgs.check.checking import run_checks
+    from dgs.check.flows import flow_results
     from dgs.check.options import made_options
     from dgs.check.plan_files import from_plan
+    from dgs.check.report import CheckReport
 
     options = made_options(
         strategies=strategies,
@@ -85,7 +88,12 @@ def check(
     plan = plan_path(target)
     if plan is not None:
         program, options, before = from_plan(plan, options, streams)
+        if program is None:
+            return CheckReport(plan, tuple(before), seed)
         return run_checks(program, options, before)
+    flow = flow_of(target)
+    if flow is not None:
+        return CheckReport(flow.name, tuple(flow_results(flow, options)), seed)
     return run_checks(program_of(target), options)
 
 
@@ -121,6 +129,17 @@ def plan_path(target: Target) -> str | None:
     return path if path.endswith((".yaml", ".yml")) else None
 
 
+def flow_of(target: Target) -> Flow | None:
+    """Return the flow that a target is or names, None if it is a program. Raises ProgramImportError."""
+    from dgs.flow.definition import Flow
+    from dgs.job.loading import load_callable
+
+    found: object = target
+    if isinstance(target, (str, os.PathLike)) and plan_path(target) is None:
+        found = load_callable(os.fspath(target), Path.cwd())
+    return found if isinstance(found, Flow) else None
+
+
 def program_of(target: Target) -> Program:
     """Return the program of a target. Raises ProgramImportError, PlanFileError."""
     from dgs.job.loading import load_program
@@ -136,7 +155,7 @@ def program_of(target: Target) -> Program:
 
         request = from_file(plan, {})
         return load_program(request.settings.config.program, request.base_dir)
-    return load_program(ProgramConfig(ref=os.fspath(target)), Path.cwd())
+    return load_program(ProgramConfig(ref=str(target)), Path.cwd())
 
 
 def _require_hypothesis() -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dgs import codec
 from dgs.check.checking import of_finding
 from dgs.check.drawing.sample_tags import known_kinds
+from dgs.check.flows import flow_results
 from dgs.check.laws import Finding
 from dgs.check.options import Options
 from dgs.check.relation import relation_finding
@@ -35,23 +36,46 @@ WORDS = "the plan is valid (V1, V2) and covers every tag of every stream"
 
 def from_plan(
     path: str | os.PathLike[str], options: Options, memory: Mapping[str, Any] | None = None
-) -> tuple[Program, Options, list[LawResult]]:
-    """Return the program of a plan file, the options with samples of its input, and the results for the plan.
+) -> tuple[Program | None, Options, list[LawResult]]:
+    """Return the program of a plan file, the options with samples of its input, and the results for its flow and the plan.
+
+    There is no program if a step of the flow breaks a law.
 
     Raises any InvalidError except InvalidPlanError.
     """
     from dgs.api import preparing
-    from dgs.job.loading import load_program
+    from dgs.job.loading import load_flow, load_program
 
     request = preparing.from_file(path, {}, memory=memory)
-    program = request.program or load_program(request.settings.config.program, request.base_dir)
+    config = request.settings.config
+    before = []
+    if config.flow is not None:
+        before = flow_results(load_flow(config.program, request.base_dir), options, _rows_of(request))
+        if any(one.is_broken for one in before):  # what it compiles to would only say it again
+            return None, options, before
+    program = request.program or load_program(config.program, request.base_dir)
     if relation_finding(program) is not None:
-        return program, options, []
+        return program, options, before
     return (
         program,
         _with_samples(request, program, options),
-        [of_finding(NAME, WORDS, _plan_finding(request))],
+        [*before, of_finding(NAME, WORDS, _plan_finding(request))],
     )
+
+
+def _rows_of(request: Request) -> dict[str, list[tuple[int, Any]]]:
+    """Return the first rows of each stream of a flow, (ts, value). A row that cannot be read ends its stream here."""
+    from dgs.api.preparing import context_of
+    from dgs.workers.sources.opening import open_rows
+
+    context = context_of(request, Program())
+    found: dict[str, list[tuple[int, Any]]] = {}
+    for stream in (one for one in request.settings.config.streams if one.source.kind != "ticks"):
+        arrivals = open_rows(stream, context, MOST_ROWS)
+        with closing(arrivals), suppress(RunError, UserCodeError):
+            rows = (row for part in arrivals for row in zip(part.ts.tolist(), _payloads(part), strict=True))
+            found[stream.id] = sorted(islice(rows, MOST_ROWS), key=lambda row: row[0])
+    return found
 
 
 def _plan_finding(request: Request) -> Finding | None:
@@ -106,7 +130,8 @@ def _first_rows(request: Request, program: Program) -> Iterator[tuple[str, Tag, 
 def _rows(part: Any) -> Iterator[tuple[Tag, Any]]:
     count = min(len(part), MOST_ROWS)
     codes = [0] * count if part.codes is None else part.codes[:count].tolist()
-    payloads = (
-        [None] * count if part.payload is None else columns.to_list(columns.cut(part.payload, 0, count))
-    )
-    return zip(map(part.tags.__getitem__, codes), payloads, strict=True)
+    return zip(map(part.tags.__getitem__, codes), _payloads(part)[:count], strict=True)
+
+
+def _payloads(part: Any) -> list[Any]:
+    return [None] * len(part) if part.payload is None else columns.to_list(part.payload)

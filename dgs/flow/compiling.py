@@ -23,10 +23,10 @@ from dgs.flow.clock import Every, On
 from dgs.flow.closing import Closer, closer_of
 from dgs.flow.flow_checks import Checked
 from dgs.flow.flow_graph import Graph, Node
-from dgs.flow.flow_program import FINAL, TICK, TICKS, FlowProgram, Shape
+from dgs.flow.flow_program import FINAL, TICK, TICKS, Shape
 from dgs.flow.mistakes import FlowError, Mistake
 from dgs.flow.panes import CountWindow
-from dgs.flow.running.leaving_out import CarefulWork
+from dgs.flow.running.leaving_out import SkippableFlow
 from dgs.flow.templates import KeyedOrdered, KeyedUnordered, fold_template, overrides
 from dgs.flow.wiring import Wiring
 from dgs.model.program import Program
@@ -95,9 +95,7 @@ def compiled(checked: Checked, classes: int) -> Compiled:
     )
     is_free = not wiring.stateful and not isinstance(graph.clock, On)  # its markers are ticks
     shape: Shape = "free" if is_free else "mixed" if is_mixed else "sum"
-    program = FlowProgram(
-        graph, wiring, shape, closers=closers, ordered=ordered, classes=classes, careful=CarefulWork
-    )
+    program = SkippableFlow(graph, wiring, shape, closers=closers, ordered=ordered, classes=classes)
     markers = graph.clock.stream if isinstance(graph.clock, On) else None
     reads = program.items if shape == "mixed" else None
     return Compiled(program, shape, reads, markers, _places(wiring, shape, program.forms()))

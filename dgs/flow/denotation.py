@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Iterable, Mapping
-from copy import deepcopy
+from copy import copy, deepcopy
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -55,6 +55,12 @@ class Denotation:
         if node not in self._found:
             self._found[node] = self._meaning(node)
         return self._found[node]
+
+    def given(self, node: Node, inputs: list[list[Block]]) -> list[Block]:
+        """Return the blocks of a node's edge, if its inputs had these blocks."""
+        other = copy(self)
+        other._found = dict(zip(node.inputs, inputs, strict=True))  # noqa: SLF001 - another one of this class
+        return other._meaning(node)  # noqa: SLF001
 
     def outputs(self) -> list[Any]:
         """Return the outputs of the flow, in order of blocks."""

@@ -156,7 +156,10 @@ class _Checker(Demands):
             )
         stays = before.order == "O" and before.key == UNIT
         kind = EdgeType(
-            "O" if stays else "U", step.gives if step.gives is not None else key, before.value, stays
+            "O" if stays else "U",
+            step.gives if step.gives is not None else key,
+            before.value,
+            stays and before.is_placed,
         )
         return self._reordered(node, replace(fact, type=kind, constant=constant))
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Literal
@@ -45,8 +44,6 @@ TICK = kind("tick")
 class FlowProgram(Program[State, Any]):
     """The program of a flow of shape free, sum or mixed.
 
-    `careful`: closes blocks with `on_error: skip`.
-
     State: `keyed` {node: {class: {key: [state, next block]}}} of ordered steps; `parts` {(node, input): {block: {key: part}}};
     `waiting` {block: {(node, key): [output]}}, what markers emitted before their tick; `tail` {"next": block, "stores": {node: store}},
     None in the identity; `span`: first and last block so far (with `on(stream)`: least and greatest ts since the last marker).
@@ -61,7 +58,6 @@ class FlowProgram(Program[State, Any]):
         closers: dict[int, Closer],
         ordered: dict[int, KeyedOrdered],
         classes: int,
-        careful: type[Work],
     ) -> None:
         self.graph, self.wiring, self.shape = graph, wiring, shape
         self.closers, self.ordered = closers, ordered
@@ -85,19 +81,17 @@ class FlowProgram(Program[State, Any]):
         self.fused = Fused(wiring, closers)
         self._pushes = {stream: wiring.push(number) for stream, number in wiring.sources.items()}
         self.ticking = clock.stream if isinstance(clock, On) else TICKS
-        self.work, self._careful = Work, careful
         self._slides = [closer.slide for closer in closers.values() if hasattr(closer, "slide")]
+
+    @property
+    def work(self) -> type[Work]:
+        """The class that closes blocks."""
+        return Work
 
     @property
     def name(self) -> str:
         """The name of the flow."""
         return self.graph.name
-
-    def when_skipping(self) -> FlowProgram:
-        """Return the program for `on_error: skip`, in which a tick leaves out keys and items for which a step raises."""
-        made = copy.copy(self)
-        made.work = self._careful
-        return made
 
     def identity_parts(self) -> dict[str, str]:
         """Return what a saved state relies on: the clock, the classes, and the kind of every step with its monoid, window and tables."""

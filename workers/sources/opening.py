@@ -243,6 +243,12 @@ def open_arrivals(
     return mapping, arrivals()
 
 
+def open_rows(config: StreamConfig, context: SourceContext, batch_rows: int) -> Generator[Arrivals]:
+    """Return the rows of a stream as they arrive, with their times, before a front makes events of them."""
+    row = config.model_copy(update={"tags": [ROW]})
+    return open_arrivals(row, replace(context, program=_Rows()), batch_rows)[1]
+
+
 def _fronted(part: Arrivals, front: Front) -> Arrivals:
     """Return the events that a front makes of arrivals, in their order."""
     if not len(part) or part.is_unreadable:

@@ -13,7 +13,7 @@ from typing import Any
 from dgs.errors import DgsError
 from dgs.flow.batches.event_work import Work
 from dgs.flow.closing import Closer, Parts, canonical
-from dgs.flow.flow_program import FINAL
+from dgs.flow.flow_program import FINAL, FlowProgram
 from dgs.flow.wiring import OUT
 from dgs.model.user_code import summary
 from dgs.semantics.skipped_events import DeadLetter, LeftOut
@@ -90,3 +90,22 @@ class CarefulWork(Work):
             stream, ts, self.block, "tick", key, value, summary(error), "update", worker="", row=None
         )
         self.sink(LeftOut(letter))
+
+
+class SkippableFlow(FlowProgram):
+    """The program of a flow, which with `on_error: skip` leaves out what raises while a block is closed."""
+
+    def when_skipping(self) -> FlowProgram:
+        """Return the program for `on_error: skip`."""
+        made = CarefulFlow.__new__(CarefulFlow)
+        made.__dict__.update(self.__dict__)
+        return made
+
+
+class CarefulFlow(SkippableFlow):
+    """The program of a flow for `on_error: skip`."""
+
+    @property
+    def work(self) -> type[Work]:
+        """The class that closes blocks."""
+        return CarefulWork

@@ -1,0 +1,66 @@
+"""`dgs check` of a flow: the laws of each step, on small inputs, by what the step means.
+
+- `inputs`: small inputs of a flow, from the rows of a plan file or from the types of its streams.
+- `step_laws`: the laws, each under the code of the mistake: F21 (order of independent items), F22 (monoids), F23 (skip), F24 (emit).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dgs.check.flows.inputs import inputs_of
+from dgs.check.flows.step_laws import LAWS, Trial, equal_within
+from dgs.check.laws import Finding
+from dgs.check.options import Options
+from dgs.check.report import LawResult
+from dgs.errors import DgsError
+from dgs.flow.definition import Flow
+from dgs.flow.mistakes import Mistake
+from dgs.model.user_code import RAISED, is_interrupt, summary
+
+RAISES = "user code raises nothing on items that it can get"
+
+Rows = Mapping[str, Sequence[tuple[int, Any]]]
+
+
+def flow_results(flow: Flow, options: Options, rows: Rows | None = None) -> list[LawResult]:
+    """Return the results of the laws of a flow's steps. `rows`: the first rows of its streams, (ts, value), if they are known.
+
+    Raises FlowError, UsageError.
+    """
+    equal = equal_within(options.tolerance)
+    found: list[Mistake] = []
+    tried = 0
+    while not found and tried < options.max_examples:
+        trial = Trial(flow, inputs_of(flow, options, rows, tried), options.seed + tried, equal)
+        found, tried = _mistakes(flow, trial), tried + 1
+    words = {"F21": "outputs do not depend on the order of independent items", "F22": "the laws of monoids",
+             "F23": "the law of skipping", "F24": "emit is called in time, and with a value"}  # fmt: skip
+    by_code = {mistake.code: mistake for mistake in reversed(found)}
+    return [
+        _result(code, words.get(code, RAISES), by_code.get(code), tried)
+        for code in sorted({*words, *by_code})
+    ]
+
+
+def _mistakes(flow: Flow, trial: Trial) -> list[Mistake]:
+    """Return the mistakes that the first broken law finds, or the one that user code raises."""
+    try:
+        return next((found for law in LAWS if (found := list(law(trial)))), [])
+    except DgsError:
+        raise
+    except RAISED as error:
+        if is_interrupt(error):
+            raise
+        fix = "Every function must accept every item that it can get"
+        return [Mistake("R06", f"flow {flow.name!r}", summary(error), fix=fix)]
+
+
+def _result(code: str, words: str, mistake: Mistake | None, examples: int) -> LawResult:
+    if mistake is None:
+        return LawResult(code, words, "holds", examples=examples)
+    what = f"{mistake.where}: {mistake.problem}" + (f"    {mistake.place}" if mistake.place else "")
+    sides = [(name, text) for name, text in (("one", mistake.expected), ("other", mistake.found)) if text]
+    expected, got = (*sides, None, None)[:2]
+    return LawResult(code, words, "BROKEN", examples, finding=Finding(what, expected, got, hint=mistake.fix))

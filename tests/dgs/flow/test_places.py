@@ -1,0 +1,33 @@
+"""Places in the total order: a step that gives items at the end of a block has none, so merging behind it has no order."""
+
+import pytest
+
+import dgs
+from dgs.flow import FlowError, flow
+
+
+def test_keys_given_behind_a_fold_are_no_places() -> None:
+    @flow()
+    def twice(numbers: int):
+        totals = numbers.fold(lambda total, number: total + number, 0).key_by(lambda _, total: total % 2)
+        return totals.merge(totals.map(lambda _, total: total + 1))
+
+    assert twice.types().endswith("merge   U(Any, Any)")
+
+
+def test_a_program_whose_events_depend_on_each_other_takes_no_items_behind_a_fold() -> None:
+    class Last(dgs.Program):
+        def init(self):
+            return None
+
+        def update(self, state, event, emit):
+            return event.payload
+
+    @flow()
+    def last(numbers: int):
+        totals = numbers.fold(lambda total, number: total + number, 0).key_by(lambda _, total: total)
+        return totals.into(Last(), tag=lambda _, total: dgs.Tag("total"))
+
+    with pytest.raises(FlowError) as caught:
+        last.types()
+    assert caught.value.codes == ["F02"]
