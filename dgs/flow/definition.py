@@ -123,9 +123,9 @@ class Flow:
     def check_streams(self, inputs: Mapping[str, Any]) -> None:
         """Check that there is a stream for every parameter and none more. Raises FlowError."""
         if missing := [name for name in self.streams if name not in inputs]:
-            raise self._wrong(
-                "F12", f"{self.inlet} {missing[0]!r} has no stream", f"streams {', '.join(inputs)}"
-            )
+            found = f"streams {', '.join(inputs)}" if inputs else "no streams"
+            fix = f"Give streams={{{missing[0]!r}: [(ts, value), ...]}}"
+            raise self._wrong("F12", f"{self.inlet} {missing[0]!r} has no stream", found, fix)
         if unknown := [name for name in inputs if name not in self.streams]:
             raise self._wrong(
                 "F12", f"stream {unknown[0]!r} is no {self.inlet}", f"{self.inlet}s {', '.join(self.streams)}"
@@ -164,8 +164,8 @@ class Flow:
         except TypeError as error:
             raise self._wrong("F12", f"its function cannot be called: {error}", "") from error
 
-    def _wrong(self, code: str, problem: str, found: str) -> FlowError:
-        return FlowError.of(self.name, [Mistake(code, f"flow {self.name!r}", problem, found=found)])
+    def _wrong(self, code: str, problem: str, found: str, fix: str = "") -> FlowError:
+        return FlowError.of(self.name, [Mistake(code, f"flow {self.name!r}", problem, found=found, fix=fix)])
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What keeps something in the flow of a pipeline: the monoid of an operator, windows by count with their numbers, rows of a list.
+"""The parts of a lowered pipeline that have a state: the monoid of an operator, windows by count with their numbers, rows of a list.
 
 >>> from dgs.pico.operators import fold_reduce
 >>> total = Combined(fold_reduce(lambda s, x: s + x, 0, lambda a, b: a + b), has_places=False)

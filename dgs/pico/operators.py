@@ -1,4 +1,4 @@
-"""Operators: what a pipeline does with a collection, as plain data (PiCo, section 2.2).
+"""The operators of pipelines as plain data (PiCo, section 2.2).
 
 Functions take values, and what `by=` gives is the key of a value. `p` splits a collection by key, `w` into windows, `w_p` first by key
 and then into windows. Operators on single elements do not depend on how a collection is split, so that `p(map(f), by=b)` is `map(f)`.
@@ -30,7 +30,7 @@ class Operator:
 
     @property
     def label(self) -> str:
-        """What reports call it."""
+        """Its name in reports."""
         return type(self).__name__.lower()
 
 
@@ -111,14 +111,26 @@ class Combine(Operator):
 
 @dataclass(frozen=True, eq=False)
 class Unknown(Operator):
-    """What was given in place of an operator."""
+    """A value that is no operator, in the place of one."""
 
     given: Any
 
     @property
     def label(self) -> str:
-        """What it is."""
+        """The value."""
         return repr(self.given)
+
+
+@dataclass(frozen=True)
+class UnknownWindow:
+    """A window of a unit that does not exist, which the checker reports."""
+
+    size: Any
+    slide: Any
+    unit: Any
+
+    def __repr__(self) -> str:
+        return f"window({self.size!r}, {self.slide!r}, {self.unit!r})"
 
 
 def _shown(form: str, function: Any) -> str:
@@ -134,10 +146,15 @@ def from_lines(
 
 
 def from_csv(
-    path: str, *, structure: Structure = "bag", window: Window | None = None, gives: Any = dict[str, str]
+    path: str,
+    *,
+    structure: Structure = "bag",
+    window: Window | None = None,
+    gives: Any = dict[str, str],
+    name: str | None = None,
 ) -> Source:
     """Read the rows of a CSV file with a header, as dictionaries of texts; the time of a row is its number, from 0."""
-    return Source(_name_of(path), structure, path, _by_time(window), gives, "csv")
+    return Source(name or _name_of(path), structure, path, _by_time(window), gives, "csv")
 
 
 def from_stream(
@@ -219,7 +236,9 @@ def window(
     """
     if unit == "time":
         return TimeWindow(size, slide, allow_gaps)
-    return CountWindow(size, slide, partial, allow_gaps)
+    if unit == "count":
+        return CountWindow(size, slide, partial, allow_gaps)
+    return UnknownWindow(size, slide, unit)
 
 
 def tumbling(size: Any, unit: Literal["count", "time"] = "count", *, partial: Partial = "drop") -> Window:

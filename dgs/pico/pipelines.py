@@ -1,4 +1,4 @@
-"""Pipelines as users write them: `new`, `to`, `pair`, `merge`, `|` and `+`; what one is, means, and how it is run.
+"""Pipelines as users write them: `new`, `to`, `pair`, `merge`, `|` and `+`; their types, meaning and runs.
 
 >>> from dgs.pico.operators import from_stream, fold_reduce
 >>> total = new(fold_reduce(lambda s, x: s + x, 0, lambda a, b: a + b, gives=int))
@@ -17,14 +17,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dgs.errors import MissingInputError
 from dgs.flow.building import user_place
 from dgs.flow.edge_types import shown_type
-from dgs.flow.mistakes import FlowError
-from dgs.pico.inference import Checker, structures
+from dgs.flow.mistakes import FlowError, Mistake
+from dgs.pico.inference import Checker
 from dgs.pico.lowering import PicoFlow
 from dgs.pico.operators import Operator, Source, Unknown
 from dgs.pico.semantics import Meaning
-from dgs.pico.syntax import Iterate, Merge, New, Pair, Term, To, sources_of, takes_input
+from dgs.pico.structures import structures
+from dgs.pico.syntax import Iterate, Merge, New, Pair, Term, To, sources_of
 
 if TYPE_CHECKING:
     from dgs.model.program import Program
@@ -33,6 +35,7 @@ Streams = Mapping[str, Iterable[tuple[int, Any]]]
 """The elements of each `from_stream`, (ts, value), in order of ts."""
 
 
+PAIR = 2
 UNNAMED = "pipeline"
 """The name of a pipeline that has got none."""
 
@@ -105,11 +108,7 @@ class Pipeline:
         return run
 
     def _check_top_level(self) -> None:
-        found = Checker(self.name, self.term).check()
-        if takes_input(self.term):
-            problem = f"is not top level: it has input ({shown_type(found.takes)})s"
-            fix = "Put a source in front, such as new(from_lines(path))"
-            found.add("P09", self.term, problem, fix=fix)
+        found = Checker(self.name, self.term).check_top_level()
         if found.mistakes:
             raise FlowError.of(self.name, found.mistakes)
 
@@ -121,7 +120,17 @@ class Pipeline:
             if name not in given and one.path is not None:
                 given[name] = list(enumerate(_rows(one)))
         PicoFlow(self.name, self.term).check_streams(given)
-        return {name: list(given[name]) for name in sorted(sources)}
+        return {name: self._elements(name, given[name]) for name in sorted(sources)}
+
+    def _elements(self, name: str, given: Iterable[Any]) -> list[tuple[int, Any]]:
+        """Return the elements of a source. Raises FlowError for what is no pair of a ts and a value."""
+        elements = list(given)
+        for row, one in enumerate(elements):
+            if not isinstance(one, (tuple, list)) or len(one) != PAIR:
+                where, problem = f"source {name!r}", f"has an element in row {row} that is no pair"
+                mistake = Mistake("F12", where, problem, "", "(ts, value)", repr(one))
+                raise FlowError.of(self.name, [mistake])
+        return elements
 
 
 def new(operator: Operator) -> Pipeline:
@@ -161,8 +170,10 @@ def _term(given: Any) -> Term:
 
 
 def _rows(source: Source) -> Iterator[Any]:
-    """Yield the lines or rows of a source's file."""
+    """Yield the lines or rows of a source's file. Raises MissingInputError."""
     path = str(source.path)
+    if not Path(path).is_file():
+        raise MissingInputError(stream=source.name, path=Path(path).resolve())
     with (
         gzip.open(path, "rt", encoding="utf-8")
         if path.endswith(".gz")

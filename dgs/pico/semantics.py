@@ -1,4 +1,4 @@
-"""What a pipeline means: the paper's equations (8) to (11) over whole collections, in plain Python. It is the oracle of the lowering.
+"""The reference semantics of pipelines: the paper's equations (8) to (11) over whole collections, in plain Python; the oracle of the lowering.
 
 A collection is a list of items in order; in a bag the order means nothing. An item has a place and a value. A place begins with a time,
 which an element has from its source. What is combined has the place of the last element folded in (P2), so that it stays ordered.
@@ -44,7 +44,7 @@ class Meaning:
         self.outputs = [item.value for item in self.of(root, []) or []]
 
     def of(self, term: Term, given: Collection) -> Collection | None:  # noqa: PLR0911 - one return a term
-        """Return what a term makes of a collection; None: no output."""
+        """Return the output of a term for an input; None: no output."""
         match term:
             case New(Source(name)):
                 return self.elements[name]

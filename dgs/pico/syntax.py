@@ -33,7 +33,7 @@ class New(Term):
 
 @dataclass(frozen=True, eq=False)
 class To(Term):
-    """What `first` gives goes to every branch; what the branches give is put together. `a | b` has one branch."""
+    """A pipeline whose output goes to every branch; the outputs of the branches are put together. `a | b` has one branch."""
 
     first: Term
     branches: tuple[Term, ...]
@@ -41,7 +41,7 @@ class To(Term):
 
 @dataclass(frozen=True, eq=False)
 class Pair(Term):
-    """An operator of two collections, on what two pipelines give."""
+    """An operator of two collections, the outputs of two pipelines."""
 
     left: Term
     right: Term
@@ -50,7 +50,7 @@ class Pair(Term):
 
 @dataclass(frozen=True, eq=False)
 class Merge(Term):
-    """What two pipelines give, put together."""
+    """The outputs of two pipelines, put together."""
 
     left: Term
     right: Term
@@ -97,14 +97,26 @@ def sources_of(term: Term) -> list[Source]:
     return [one.operator for one in terms_of(term, New) if isinstance(one.operator, Source)]
 
 
-def takes_input(term: Term) -> bool:
-    """Return whether a pipeline has an input."""
+def inputs_of(term: Term) -> list[Term]:
+    """Return the operators that read the input of a pipeline."""
     match term:
         case New(operator):
-            return operator.takes > 0
+            return [term] if operator.takes > 0 else []
         case To(first):
-            return takes_input(first)
-    return any(takes_input(part) for part in parts_of(term))
+            return inputs_of(first)
+    return [one for part in parts_of(term) for one in inputs_of(part)]
+
+
+def ends_of(term: Term) -> list[Term]:
+    """Return the terms that give the output of a pipeline."""
+    if isinstance(term, To):
+        return [one for branch in term.branches for one in ends_of(branch)]
+    return [term]
+
+
+def takes_input(term: Term) -> bool:
+    """Return whether a pipeline has an input."""
+    return bool(inputs_of(term))
 
 
 def gives_output(term: Term) -> bool:

@@ -103,6 +103,23 @@ def test_missing_stream_is_refused():
         new(from_stream("prices")).run()
 
 
+def test_missing_file_is_refused(tmp_path):
+    pipeline = new(from_lines(str(tmp_path / "none.txt"))) | word_count
+    for read in (pipeline.run, pipeline.denote):
+        with pytest.raises(dgs.errors.MissingInputError, match=r"no file at .*none.txt"):
+            read()
+
+
+@pytest.mark.parametrize("elements", [[("A", 1), 5], [(1, "A", 2)]])
+def test_elements_without_time_are_refused(elements):
+    for read in (
+        new(from_stream("prices")).denote,
+        lambda streams: new(from_stream("prices")).run(streams=streams),
+    ):
+        with pytest.raises(FlowError, match=r"F12 source 'prices': has an element in row \d that is no pair"):
+            read({"prices": elements})
+
+
 def test_what_is_no_job_is_refused():
     with pytest.raises(dgs.errors.UsageError, match="not a Pipeline; call its run"):
         dgs.run(new(from_stream("prices")), streams={"prices": []})
