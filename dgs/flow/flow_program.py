@@ -282,7 +282,8 @@ class FlowProgram(Program[State, Any]):
                 later = [
                     block for blocks in state["parts"].values() for block in blocks if block >= tail["next"]
                 ]
-                tail["next"] = min([*later, *state["waiting"], last])
+                found = min([*later, *state["waiting"], last])
+                tail["next"] = min(found, clock.block_of(ts))  # items of the block of `ts` may still come
                 if clock.end_of(tail["next"]) > ts:
                     return
             yield tail["next"]

@@ -33,6 +33,19 @@ def test_corollary_4_4_at_full_size():
         check(seed)
 
 
+def test_a_tick_before_an_item_of_an_open_block_does_not_pass_the_block():
+    from dgs.flow import every, flow, sliding
+    from dgs.monoids import SUM
+
+    @flow(clock=every(10))
+    def windows(a: int, b: int):
+        return a.aggregate(SUM, over=sliding(30, 20)).merge(b)
+
+    inputs = {"a": [(189, 7)], "b": [(150, 1), (184, 2), (196, 3)]}
+    case = flows.Case(windows, inputs, [160, 187, FINAL], 2)
+    assert values(case.run()) == case.means()
+
+
 def test_ticks_do_not_matter():
     for seed in range(120):
         case, r = flows.case(seed), random.Random(seed)
