@@ -8,7 +8,6 @@ import sys
 import pytest
 
 from tests.dgs.projects import write_files
-from tests.selection import rest_is_slow
 from tests.spark_bridge.using import BRIEF
 
 pytest.importorskip("pyspark")
@@ -52,8 +51,9 @@ sinks: [{{jsonl: {{path: out}}}}]
 DGS = "import sys; from dgs.cli import main; sys.argv[0] = 'dgs'; main()"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "rows", rest_is_slow(["ts,text\n1,a\nwrong,b\n", "ts,text\n1,a\n2,b\n"]), ids=["wrong", "right"]
+    "rows", ["ts,text\n1,a\nwrong,b\n", "ts,text\n1,a\n2,b\n"], ids=["wrong", "right"]
 )
 def test_no_file_and_no_message_shows_a_value_that_spark_gets(tmp_path, rows):
     write_files(tmp_path, {"program.py": PROGRAM, "plan.yaml": PLAN, "rows.csv": rows})

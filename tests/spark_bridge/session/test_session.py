@@ -212,6 +212,7 @@ with session(SparkConfig(master="local[1]"), Path(sys.argv[1])) as spark:
 """
 
 
+@pytest.mark.slow
 def test_session_is_quiet_and_leaves_nothing_in_the_working_directory(spark, tmp_path):
     (tmp_path / "cwd").mkdir()
     done = subprocess.run(

@@ -98,6 +98,7 @@ def plan(tmp_path, monkeypatch):
     return tmp_path / "plan.yaml"
 
 
+@pytest.mark.slow
 def test_simulate_of_a_plan_file_says_what_happened(plan):
     done = CliRunner().invoke(app, ["simulate", "plan.yaml", "--seeds", "15", "--json"])
     assert done.exit_code == 0, done.output

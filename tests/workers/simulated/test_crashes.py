@@ -129,6 +129,7 @@ def digests(seeds: range) -> str:
     return " ".join(check_seed(seed).digest[:16] for seed in seeds)
 
 
+@pytest.mark.slow
 def test_faults_are_the_same_in_every_process_and_for_every_hash_seed():
     """A failing seed is worth nothing if it fails only here."""
     code = "from tests.workers.simulated.test_crashes import digests; print(digests(range(40)))"
@@ -174,6 +175,7 @@ def test_runs_in_which_everything_takes_long_end_with_the_sequential_outputs():
     assert min(seen[what] for what in ("slow sink", "slow staging", "slow commit")) > 10, seen
 
 
+@pytest.mark.slow
 def test_disk_that_is_full_when_outputs_are_staged_loses_none_of_them():
     full = 0
     for seed in range(0, 160, SEEDS_PER_WORKLOAD // 2):
