@@ -283,10 +283,12 @@ def prepare(request: Request, *, plan: Plan | None = None, max_events: int | Non
 
     config, program = request.settings.config, load(request)
     context = context_of(request, program)
-    if any(sink.kind == "custom" for sink in config.sinks):
+    if any(sink.kind in ("custom", "delta", "iceberg") for sink in config.sinks):
         from dgs.workers.sinks.publisher import Publisher
 
-        Publisher(config.sinks, request.base_dir, program=program.name)  # refuses classes that are not sinks
+        Publisher(
+            config.sinks, request.base_dir, program=program.name
+        )  # refuses what is no sink, or not installed
     if config.checkpoint is not None and config.checkpoint.custom is not None:
         from dgs.workers.checkpoints.custom_store import load_store
 

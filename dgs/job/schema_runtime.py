@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, Field, GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema
@@ -179,6 +179,50 @@ class SqliteSink(Section):
     mode: OutputMode | None = None
 
 
+IdentityPart = Literal["ts", "stream", "seq", "kind", "key", "epoch", "index"]
+"""A part of what identifies an output: the `ts`, stream, row, kind and key of its event, its epoch, its number among those of its event."""
+
+
+class DeltaSink(Section):
+    """A table of Delta Lake in the directory `path`: one version for each checkpoint. `mode`: as in `FileSink`.
+
+    `by: kind` makes a table for each kind of event that has outputs, in a directory of its own. `identity`: the columns that identify
+    an output, a list of them, or other names for some (null leaves one out). `columns`: types where the first outputs do not tell.
+    """
+
+    path: LocalPath
+    mode: OutputMode | None = None
+    by: Literal["kind"] | None = None
+    identity: bool | list[IdentityPart] | dict[IdentityPart, str | None] = True
+    columns: dict[str, Literal["int", "float", "str", "bool", "datetime", "date", "bytes"]] = {}
+
+    @model_validator(mode="after")
+    def _has_distinct_columns(self) -> DeltaSink:
+        names = [*self.identity_columns().values(), *self.columns]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"two columns would have the name {twice[0]!r}: rename one under `identity`")
+        return self
+
+    def identity_columns(self) -> dict[str, str]:
+        """Return the name of the column of each part of the identity, in order."""
+        known = get_args(IdentityPart)
+        if isinstance(self.identity, dict):
+            names = {part: self.identity.get(part, part) for part in known}
+            return {part: name for part, name in names.items() if name is not None}
+        chosen = self.identity if isinstance(self.identity, list) else known if self.identity else ()
+        return {part: part for part in known if part in chosen}
+
+
+class IcebergSink(DeltaSink):
+    """A table of Iceberg: one snapshot for each checkpoint. Its files are in `path`, under its name. See `DeltaSink`.
+
+    `catalog`: properties of a catalog, as in pyiceberg; by default a SQLite database in `path`.
+    """
+
+    table: str = Field(default="outputs", pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")
+    catalog: dict[str, str] = {}
+
+
 class CallableSink(Section):
     """A Python function that is called with each batch of outputs. It sees every output at least once, with its id."""
 
@@ -206,6 +250,8 @@ class SinkConfig(Choice):
     parquet: FileSink | None = None
     csv: FileSink | None = None
     sqlite: SqliteSink | None = None
+    delta: DeltaSink | None = None
+    iceberg: IcebergSink | None = None
     callable: CallableSink | None = None
     custom: CustomSink | None = None
     spark: SparkSink | None = None

@@ -71,7 +71,8 @@ class _SinkLaws:
         self._wanted: list[Any] = []
         self._generation = 0
         self._epoch = 0
-        self.publishes = self._opened().publishes
+        self._begun = self._opened()
+        self.publishes = self._begun.publishes
 
     def check_staging(self) -> None:
         """Check a sink with `publish`, which holds outputs back until they are committed."""
@@ -83,7 +84,7 @@ class _SinkLaws:
 
     def _check_epochs(self, hosts: Sequence[ConnectedSink]) -> None:
         """Write two epochs whose outputs come in turns. Publish the second after all its objects are gone."""
-        driver = self._opened()
+        driver = self._begun
         one, two = self._write(hosts, 1), self._write(hosts, 2)
         staged = self._stage(hosts, 1)
         self._check("hidden", "before epoch 1 was published")
@@ -91,7 +92,12 @@ class _SinkLaws:
         self._publish(driver, staged, one)
         self._check("durable", "after epoch 1 was published")
         self._again("once", "after the same was published again", driver, staged)
-        self._again("once", "after the same was published again by another object", self._opened(), staged)
+        self._again(
+            "once",
+            "after the same was published again by an object that has not begun",
+            self._opened(),
+            staged,
+        )
         staged = self._stage(hosts, 2)
         self._check("hidden", "before epoch 2 was published")
         hosts[0].abort()
@@ -178,7 +184,8 @@ class _SinkLaws:
         self._generation += begins
         generation = Generation("run", self._generation, self._epoch)
         if begins:
-            self._opened().begin(generation)
+            self._begun = self._opened()
+            self._begun.begin(generation)
         hosts = [self._opened() for _ in range(HOSTS)]
         for number, host in enumerate(hosts):
             host.open(generation, number)

@@ -27,12 +27,13 @@ from dgs.workers.recovery.checkpoint import CheckpointStore, Publish, ResumePoin
 from dgs.workers.sinks.collisions import check_no_collisions, targets
 from dgs.workers.sinks.files.owned import adopt, check_free, check_kept
 from dgs.workers.sinks.files.part_file import locked
-from dgs.workers.sinks.files.places import Place, output_places
+from dgs.workers.sinks.files.places import LAKE_KINDS, Place, output_places
 from dgs.workers.sinks.files.publishing import claim, remove_earlier, with_digest
 from dgs.workers.storage.whole_files import refusing
 
 if TYPE_CHECKING:
     from dgs.workers.runtime.job import Job
+    from dgs.workers.sinks.lake.lake_sink import LakeSink
     from dgs.workers.sinks.publisher import Publisher
 
 
@@ -179,12 +180,14 @@ def claimed_outputs(job: Job, publisher: Publisher) -> Iterator[None]:
 
 
 def check_free_outputs(job: Job) -> None:
-    """Check existing outputs before a run begins: see `check_free` and `check_table_free`."""
+    """Check existing outputs before a run begins: see `check_free`, `check_table_free` and `LakeSink.check_free`."""
     check_free(places_of(job), job.owner)
     for path, sink in _databases(job):
         from dgs.workers.sinks.sqlite_tables import check_table_free
 
         check_table_free(path, sink.details.table, sink.details.mode, job.owner or job.base_dir)
+    for lake in _lakes(job):
+        lake.check_free()
 
 
 def check_outputs(job: Job, point: ResumePoint) -> None:
@@ -198,6 +201,8 @@ def check_outputs(job: Job, point: ResumePoint) -> None:
 
         writer = Writer(job.run_id, point.generation, appends=sink.details.mode == "append")
         check_table_kept(path, sink.details.table, writer)
+    for lake in _lakes(job):
+        lake.check_kept(job.run_id)
 
 
 def settle_rows(job: Job) -> None:
@@ -221,6 +226,15 @@ def _appended(job: Job) -> Iterator[tuple[Path, str]]:
     for path, sink in _databases(job):
         if sink.details.mode == "append":
             yield path, sink.details.table
+
+
+def _lakes(job: Job) -> Iterator[LakeSink]:
+    """Yield the sinks of lake tables."""
+    for sink in job.sinks:
+        if sink.kind in LAKE_KINDS:
+            from dgs.workers.sinks.lake.lake_sink import LakeSink
+
+            yield LakeSink(sink.kind, sink.details, job.base_dir, job.owner)
 
 
 def _databases(job: Job) -> Iterator[tuple[Path, SinkConfig]]:

@@ -19,11 +19,15 @@ from pathlib import Path
 
 from dgs.errors import InvalidError
 from dgs.job.schema import SinkConfig, StreamConfig
-from dgs.workers.sinks.files.places import FILE_KINDS, Place, dead_letter_place, sink_place
+from dgs.workers.sinks.files.places import FILE_KINDS, LAKE_KINDS, Place, dead_letter_place, sink_place
 
 FILE_SOURCES = ("csv", "jsonl", "parquet")
 LAYOUTS = ("0", "000001-0", "0a1b2c3d-0", "0a1b2c3d-000001-0")
 """The forms of the names of new files after their stem: see `PartNames`."""
+
+
+LAKE_FILES = ("part-0a1b2c3d-000001-0.g1-0.parquet",)
+"""A name as those of the data files of a Delta table."""
 
 
 class OutputIsInputError(InvalidError):
@@ -74,6 +78,9 @@ def targets(
     for sink in sinks:
         if sink.kind == "sqlite":
             found.append(Target("sqlite", base_dir / sink.details.path, part=sink.details.table))
+        elif sink.kind in LAKE_KINDS:
+            part = f"{sink.kind} {getattr(sink.details, 'table', '')}"
+            found.append(Target(sink.kind, base_dir / sink.details.path, LAKE_FILES, part=part))
         elif sink.kind in FILE_KINDS:
             found.append(_target(sink.kind, sink_place(sink, output_dir=output_dir, base_dir=base_dir)))
     return found

@@ -106,7 +106,7 @@ class Sink(Protocol):
     def publish(self, staged: Sequence[Any]) -> None:
         """Make committed outputs visible, in the process that started the run. `staged`: the results of `stage` in the hosts.
 
-        After a crash it may be called again with the same arguments, also in another process.
+        After a crash it may be called again with the same arguments, also in another process, and there before `begin`.
         """
 
     def close(self) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 from dgs.job.loading import load_function
 from dgs.job.schema import SinkConfig
 from dgs.workers.sinks.callable_sink import CallableSink
+from dgs.workers.sinks.committed import CONNECTED, connected, connected_by
 from dgs.workers.sinks.contract import HostSink
-from dgs.workers.sinks.custom_sink import Generation, connected_sink
+from dgs.workers.sinks.custom_sink import Generation
 from dgs.workers.sinks.delivery import CENTRAL
 from dgs.workers.sinks.files.jsonl_sink import jsonl_sink
 from dgs.workers.sinks.files.places import PartNames, sink_place
@@ -61,10 +62,10 @@ def open_sink(
     if config.kind == "callable":
         function = load_function(details.ref, base_dir)
         return CallableSink(function, details.args, ref=details.ref, program=program)
-    if config.kind == "custom":
-        custom = connected_sink(details.ref, details.args, base_dir, program=program)
-        custom.open(Generation(run, generation, epoch), host)
-        return custom
+    if config.kind in CONNECTED:
+        sink = connected(*connected_by(config), base_dir, program=program, job=job)
+        sink.open(Generation(run, generation, epoch), host)
+        return sink
     if config.kind == "sqlite":
         from dgs.workers.sinks.sqlite_sink import SqliteSink
         from dgs.workers.sinks.sqlite_tables import Writer

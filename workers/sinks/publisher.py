@@ -14,12 +14,13 @@ from dgs import codec
 from dgs.errors.hidden_values import masked_data, revealed
 from dgs.job.schema import SinkConfig
 from dgs.workers.recovery.checkpoint import StagedFile, StagedOutput, StagedPart
-from dgs.workers.sinks.custom_sink import ConnectedSink, Generation, connected_sink
+from dgs.workers.sinks.committed import CONNECTED, connected, connected_by
+from dgs.workers.sinks.custom_sink import ConnectedSink, Generation
 from dgs.workers.sinks.files import publishing
 
 
 class Publisher:
-    """Publishes files, and parts of custom sinks, with one object per sink. Raises ProgramImportError if one cannot be made.
+    """Publishes files, and parts of custom sinks and lake tables, with one object per sink. Raises ProgramImportError if one cannot be made.
 
     `job`: the job of these outputs, for the lists of files. Outputs that an earlier process has staged are checked before publishing.
     """
@@ -30,9 +31,7 @@ class Publisher:
         self._base_dir, self._program, self._job = base_dir, program, job
         self._has_begun = False
         self._sinks: dict[bytes, ConnectedSink] = {}
-        self._own = [
-            self._sink(config.details.ref, config.details.args) for config in sinks if config.kind == "custom"
-        ]
+        self._own = [self._sink(*connected_by(config)) for config in sinks if config.kind in CONNECTED]
 
     def publish(self, staged: Sequence[StagedOutput]) -> None:
         """Publish staged outputs. Those that are already visible stay so.
@@ -70,5 +69,7 @@ class Publisher:
         """Return the sink with a name and arguments, from the job or from the checkpoint that the run resumes."""
         key = codec.encode((ref, masked_data(args)))
         if key not in self._sinks:
-            self._sinks[key] = connected_sink(ref, revealed(args), self._base_dir, program=self._program)
+            self._sinks[key] = connected(
+                ref, revealed(args), self._base_dir, program=self._program, job=self._job
+            )
         return self._sinks[key]

@@ -273,6 +273,21 @@ class ReversesLines(Folder):
         return super().stage(epoch)
 
 
+class KnowsItsRunFromBegin(Folder):
+    """Notes what it has published for the run that it began: another process publishes before it begins."""
+
+    def publish(self, staged):
+        done = self.folder / f"{getattr(self, 'run', '')}.done"
+        for name in staged:
+            if name not in (done.read_text() if done.exists() else ""):
+                with done.open("a") as file, (self.folder / "all.json").open("a") as rows:
+                    file.write(name)
+                    rows.write((self.folder / f"{name}.draft").read_text())
+
+    def begin(self, generation):
+        self.run = generation.run
+
+
 class StagesNoPlainData(Folder):
     def stage(self, epoch):
         return self.folder
@@ -317,6 +332,7 @@ WRONG = [
     (HasOneNameForAllGenerations, "discard", "which a lost generation had staged too"),
     (AddsToWhatWasStaged, "once", "after a part was staged again in place of what was lost"),
     (PublishesInTwoSteps, "once", "of `publish`, which was then called again"),
+    (KnowsItsRunFromBegin, "once", "by an object that has not begun, 0 is there 2 times"),
     (ReversesLines, "order", "an output of the same tag that was written later"),
     (StagesNoPlainData, "plain", "`stage` did not return plain data"),
 ]

@@ -21,7 +21,9 @@ from dgs.job.schema_runtime import OutputMode
 PARTIAL = ".partial"
 FILE_KINDS = ("jsonl", "csv", "parquet", "spark")
 
-TRANSACTIONAL = (*FILE_KINDS, "custom")
+LAKE_KINDS = ("delta", "iceberg")
+
+TRANSACTIONAL = (*FILE_KINDS, "custom", *LAKE_KINDS)
 """Kinds of sinks whose outputs become visible at a commit. The others remember which outputs they have accepted."""
 
 HIDDEN = "_"

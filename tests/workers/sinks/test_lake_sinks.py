@@ -1,0 +1,324 @@
+"""Sinks of Delta and Iceberg: the laws of sinks, the columns, and what a run finds in a table."""
+
+import sqlite3
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import dgs
+from dgs.errors import DgsError
+from dgs.testing import check_sink
+from dgs.workers.sinks.custom_sink import Generation
+from dgs.workers.sinks.lake.lake_sink import lake_sink
+
+deltalake = pytest.importorskip("deltalake")
+catalogs = pytest.importorskip("pyiceberg.catalog")
+
+PROGRAM = """
+import dgs
+
+class Sums(dgs.Program):
+    def init(self): return 0
+    def update(self, total, event, emit):
+        total += event.payload["n"]
+        for number in range(event.payload["outputs"]): emit({**RECORD, "total": total, "number": number})
+        return total
+
+RECORD = {}
+"""
+PLAN = """
+version: 1
+name: sums
+program: {{ref: "program.py:Sums"}}
+streams:
+  - {{id: a, tags: {{kind: a}}, source: {{memory: a}}}}
+  - {{id: b, tags: {{kind: b, key: {{column: n}}}}, source: {{memory: b}}}}
+runtime: {{kind: local}}
+{checkpoint}
+sinks: [{sink}]
+"""
+EACH_LAKE = pytest.mark.parametrize("kind", ["delta", "iceberg"])
+
+
+def read(place: Path, kind: str, table: str = "outputs", **version) -> pa.Table:
+    """Return the rows of a table, as a reader that knows nothing of dgs sees them."""
+    if kind == "delta":
+        return deltalake.DeltaTable(str(place), **version).to_pyarrow_table()
+    return iceberg(place, table).scan(**version).to_arrow()
+
+
+def iceberg(place: Path, table: str = "outputs"):
+    uri = f"sqlite:///{place.absolute()}/catalog.db"
+    return catalogs.load_catalog("dgs", type="sql", uri=uri).load_table(("default", table))
+
+
+def events(kind, numbers, outputs=2):
+    return [(kind, 10 * n, {"n": n, "outputs": outputs}) for n in numbers]
+
+
+class Project:
+    """A plan file with a program, in a folder of its own."""
+
+    def __init__(self, folder: Path, sink: str, *, checkpoint: str = "", record: str = "{}") -> None:
+        self.folder = folder
+        folder.mkdir(exist_ok=True)
+        (folder / "program.py").write_text(PROGRAM.replace("RECORD = {}", f"RECORD = {record}"))
+        (folder / "plan.yaml").write_text(PLAN.format(sink=sink, checkpoint=checkpoint))
+
+    def run(self, a=range(3), b=range(4), **options):
+        streams = {"a": events("a", a), "b": [(("b", p["n"]), ts, p) for _, ts, p in events("b", b)]}
+        return dgs.run(self.folder / "plan.yaml", streams=streams, fresh=True, **options)
+
+
+def sink(kind: str, options: str = "") -> str:
+    return f"{{{kind}: {{path: lake{options}}}}}"
+
+
+@pytest.mark.slow
+@EACH_LAKE
+def test_lakes_keep_the_laws_of_sinks(tmp_path, kind):
+    def make():
+        return lake_sink(kind, {"path": "lake"}, tmp_path)
+
+    def values():
+        there = (tmp_path / "lake").is_dir()
+        rows = read(tmp_path / "lake", kind) if there else pa.table({"value": []})
+        return rows["value"].to_pylist() if "value" in rows.column_names else []
+
+    check_sink(make, values, ordered=False)
+
+
+@EACH_LAKE
+def test_rows_are_the_outputs_with_what_identifies_them(tmp_path, kind):
+    project = Project(tmp_path, sink(kind))
+    run = project.run()
+    names = ("ts", "stream", "seq", "kind", "key", "index")
+    rows = read(tmp_path / "lake", kind)
+    found = zip(*(rows[name].to_pylist() for name in (*names, "total", "number")), strict=True)
+    emitted, total = [], 0
+    ordered = sorted([(10 * n, 0, "a", n) for n in range(3)] + [(10 * n, 1, "b", n) for n in range(4)])
+    for ts, _, stream, n in ordered:
+        total += n
+        key = str(n) if stream == "b" else None
+        emitted += [(ts, stream, n, stream, key, index, total, index) for index in range(2)]
+    assert sorted(found, key=repr) == sorted(emitted, key=repr)
+    assert len(run.outputs) == len(emitted)
+
+
+@EACH_LAKE
+def test_columns_of_the_identity_may_have_other_names_or_be_left_out(tmp_path, kind):
+    Project(tmp_path, sink(kind, ", identity: {ts: at, index: null, stream: null}")).run()
+    assert read(tmp_path / "lake", kind).column_names == [
+        "at",
+        "seq",
+        "kind",
+        "key",
+        "epoch",
+        "total",
+        "number",
+    ]
+
+
+@EACH_LAKE
+def test_a_table_for_each_kind(tmp_path, kind):
+    project = Project(tmp_path, sink(kind, ", by: kind, identity: [kind]"))
+    for repeat in (1, 2):  # the second run replaces the first
+        project.run(a=range(3 * repeat))
+        for name, rows in (("a", 6 * repeat), ("b", 8)):
+            place = tmp_path / "lake" / name if kind == "delta" else tmp_path / "lake"
+            assert set(read(place, kind, f"outputs_{name}")["kind"].to_pylist()) == {name}
+            assert len(read(place, kind, f"outputs_{name}")) == rows
+
+
+@EACH_LAKE
+def test_a_new_run_replaces_the_rows_of_the_same_job_or_appends(tmp_path, kind):
+    project = Project(tmp_path, sink(kind))
+    project.run()
+    project.run(a=range(1))
+    assert len(read(tmp_path / "lake", kind)) == 10
+    Project(tmp_path, sink(kind, ", mode: append"), record="{'more': 'x'}").run(a=range(1))
+    rows = read(tmp_path / "lake", kind)
+    assert sorted(rows["more"].to_pylist(), key=repr) == ["x"] * 10 + [None] * 10
+
+
+@EACH_LAKE
+def test_a_replaced_table_has_the_columns_of_the_new_run(tmp_path, kind):
+    Project(tmp_path, sink(kind), record="{'x': 1}").run()
+    Project(tmp_path, sink(kind), record="{'x': 'text'}").run()
+    rows = read(tmp_path / "lake", kind)
+    assert set(rows["x"].to_pylist()) == {"text"}
+
+
+@EACH_LAKE
+def test_a_table_of_somebody_else_is_refused_and_stays(tmp_path, kind):
+    Project(tmp_path / "one", sink(kind)).run()
+    with pytest.raises(DgsError) as caught:
+        Project(tmp_path / "two", f"{{{kind}: {{path: ../one/lake}}}}").run()
+    assert caught.value.code == "DGS315"
+    assert "one/plan.yaml" in str(caught.value)
+    assert len(read(tmp_path / "one" / "lake", kind)) == 14
+    with pytest.raises(DgsError) as caught:
+        Project(tmp_path / "one", sink(kind, ", mode: error")).run()
+    assert caught.value.code == "DGS314"
+
+
+def test_a_table_that_dgs_did_not_make_is_refused_but_may_get_rows(tmp_path):
+    deltalake.write_deltalake(str(tmp_path / "lake"), pa.table({"total": [7]}))
+    with pytest.raises(DgsError) as caught:
+        Project(tmp_path, sink("delta")).run()
+    assert caught.value.code == "DGS312"
+    Project(tmp_path, sink("delta", ", mode: append")).run(a=[], b=[1])
+    assert sorted(read(tmp_path / "lake", "delta")["total"].to_pylist()) == [1, 1, 7]
+
+
+@EACH_LAKE
+def test_every_version_of_the_table_is_that_of_a_checkpoint(tmp_path, kind):
+    sinks = [lake_sink(kind, {"path": "lake"}, tmp_path) for _ in range(2)]
+    generation = Generation("0123456789", 1, 0)
+    sinks[0].begin(generation)
+    sinks[0].open(generation, 0)
+    for epoch in (1, 2, 5):
+        write(sinks[0], [f"{epoch}"] * epoch, epoch)
+        sinks[1].publish([sinks[0].stage(epoch)])
+    place = tmp_path / "lake"
+    if kind == "delta":
+        versions = {
+            h.get("dgs_epoch"): {"version": h["version"]} for h in deltalake.DeltaTable(str(place)).history()
+        }
+    else:
+        snapshots = iceberg(place).snapshots()
+        versions = {s.summary["dgs_epoch"]: {"snapshot_id": s.snapshot_id} for s in snapshots}
+    for epoch, values in (("1", ["1"]), ("2", ["1", "2", "2"]), ("5", ["1", "2", "2", *["5"] * 5])):
+        assert sorted(read(place, kind, **versions[epoch])["value"].to_pylist()) == values
+
+
+def write(sink, values, epoch):
+    from dgs.model.outputs import OutputBatch
+    from dgs.model.tags import Tag
+
+    n = range(len(values))
+    sink.write(
+        OutputBatch.of("s", rank=0, tags=[Tag("a")], ts=[*n], seq=[*n], index=[0] * len(n), values=values),
+        epoch,
+    )
+
+
+def staged_by(folder, kind, generation, *hosts, epoch=1, **config):
+    """Let each host write values and stage them; return the results."""
+    found = []
+    for number, values in enumerate(hosts):
+        one = lake_sink(kind, {"path": "lake", **config}, folder)
+        one.open(generation, number)
+        write(one, values, epoch)
+        found.append(one.stage(epoch))
+    return found
+
+
+@EACH_LAKE
+@pytest.mark.parametrize(
+    ("one", "other", "wanted"),
+    [
+        ([1, 2], [0.5], [0.5, 1.0, 2.0]),
+        ([1], ["x"], ["1", "x"]),
+        ([True], [(1, 2)], ["[1,2]", "true"]),
+        ([{"a": 1}], [{"a": 2, "b": None}], [1, 2]),
+    ],
+)
+def test_hosts_that_find_other_types_write_one_column(tmp_path, kind, one, other, wanted):
+    driver = lake_sink(kind, {"path": "lake"}, tmp_path)
+    generation = Generation("0123456789", 1, 0)
+    driver.begin(generation)
+    driver.publish(staged_by(tmp_path, kind, generation, one, other))
+    rows = read(tmp_path / "lake", kind)
+    column = "a" if "a" in rows.column_names else "value"
+    assert sorted(rows[column].to_pylist()) == wanted
+
+
+@EACH_LAKE
+def test_a_value_that_does_not_fit_its_column_is_an_error_before_the_commit(tmp_path, kind):
+    driver = lake_sink(kind, {"path": "lake"}, tmp_path)
+    generation = Generation("0123456789", 1, 0)
+    driver.begin(generation)
+    driver.publish(staged_by(tmp_path, kind, generation, [1]))
+    driver.publish(staged_by(tmp_path, kind, generation, [2.0], epoch=2))
+    with pytest.raises(DgsError) as caught:
+        staged_by(tmp_path, kind, generation, [2.5], epoch=3)
+    assert caught.value.code == "DGS318"
+    assert "columns: {value: str}" in str(caught.value)
+    assert sorted(read(tmp_path / "lake", kind)["value"].to_pylist()) == [1, 2]
+
+
+@EACH_LAKE
+def test_declared_columns_have_their_types(tmp_path, kind):
+    driver = lake_sink(kind, {"path": "lake", "columns": {"value": "float"}}, tmp_path)
+    generation = Generation("0123456789", 1, 0)
+    driver.begin(generation)
+    driver.publish(staged_by(tmp_path, kind, generation, [1], columns={"value": "float"}))
+    assert read(tmp_path / "lake", kind)["value"].to_pylist() == [1.0]
+
+
+def test_a_record_with_a_column_of_ours_is_refused(tmp_path):
+    with pytest.raises(DgsError) as caught:
+        Project(tmp_path, sink("delta"), record="{'ts': 1}").run()
+    assert caught.value.code == "DGS317"
+    assert "identity: {ts: output_ts}" in str(caught.value)
+    Project(tmp_path, sink("delta", ", identity: {ts: at}"), record="{'ts': 1}").run()
+
+
+STOPPING = "checkpoint: {every: 10ms, dir: kept}"
+
+
+@EACH_LAKE
+@pytest.mark.parametrize("damage", ["removed table", "removed file", "short file"])
+def test_a_run_that_goes_on_looks_at_its_table(tmp_path, kind, damage):
+    project = Project(tmp_path, sink(kind), checkpoint=STOPPING)
+    project.run()
+    one = lake_sink(kind, {"path": "lake"}, tmp_path)
+    run = _run_of(tmp_path / "lake", kind)
+    one.check_kept(run)
+    file = next((tmp_path / "lake").rglob("part-*.parquet"))
+    if damage == "removed table":
+        _remove_table(tmp_path / "lake", kind)
+    elif damage == "removed file":
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(DgsError) as caught:
+        one.check_kept(run)
+    assert caught.value.code == "DGS612"
+
+
+def _run_of(place: Path, kind: str) -> str:
+    if kind == "delta":
+        return deltalake.DeltaTable(str(place)).history()[0]["dgs_run"]
+    return iceberg(place).current_snapshot().summary["dgs_run"]
+
+
+def _remove_table(place: Path, kind: str) -> None:
+    if kind == "delta":
+        for path in (place / "_delta_log").iterdir():
+            path.unlink()
+    else:
+        with sqlite3.connect(place / "catalog.db") as db:
+            db.execute("DELETE FROM iceberg_tables")
+
+
+def test_two_sinks_of_one_table_and_a_source_that_reads_it_are_refused(tmp_path):
+    with pytest.raises(DgsError) as caught:
+        Project(tmp_path, "{delta: {path: lake}}, {delta: {path: ./lake}}").run()
+    assert caught.value.code == "DGS316"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (", identity: {ts: key}", "two columns would have the name 'key'"),
+        (", columns: {seq: str}", "two columns would have the name 'seq'"),
+        (", identity: [tss]", "identity"),
+        (", by: key", "kind"),
+    ],
+)
+def test_mistakes_in_the_section_are_told(tmp_path, options, said):
+    with pytest.raises(DgsError, match=said):
+        Project(tmp_path, sink("delta", options)).run()

@@ -1,0 +1,169 @@
+"""Rows and columns of lake tables: the identity of each output beside the columns of its value.
+
+>>> from dgs.model.tags import Tag
+>>> from dgs.workers.sinks.formats.arrow_tables import table_of
+>>> batch = OutputBatch.of("s/1", rank=0, tags=[Tag("a", 7)], ts=[5], seq=[2], index=[0], values=[{"n": 1}])
+>>> rows(identity_of(batch, 3), table_of(batch.values), {"ts": "at", "key": "key", "epoch": "epoch"}).to_pylist()
+[{'at': 5, 'key': '7', 'epoch': 3, 'n': 1}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from dgs.errors import InvalidError
+from dgs.model.outputs import OutputBatch
+from dgs.workers.recovery.positions import declared
+from dgs.workers.sinks.formats.arrow_tables import VALUE, text_of
+
+IDENTITY = ("ts", "stream", "seq", "kind", "key", "epoch", "index")
+"""The columns that identify an output, by the names that they have by default."""
+
+TYPES = {
+    "int": pa.int64(),
+    "float": pa.float64(),
+    "str": pa.string(),
+    "bool": pa.bool_(),
+    "datetime": pa.timestamp("us", "UTC"),
+    "date": pa.date32(),
+    "bytes": pa.binary(),
+}
+"""The types that `columns` of a sink may give."""
+
+
+class ColumnClashError(InvalidError):
+    """A record has a column with the name of one that identifies outputs."""
+
+    code = "DGS317"
+    template = (
+        "outputs have a column {name!r}, which is also the name of the column with the {part} of each output"
+    )
+    fix = "Rename ours under the sink's `identity`, as in `identity: {{{part}: output_{part}}}`, or leave it out with `{part}: null`"
+
+
+class ColumnTypeError(InvalidError):
+    """Values do not fit the type that a column of a table has."""
+
+    code = "DGS318"
+    template = "column {column!r} of {table} is {there}, and outputs have {found}: {problem}"
+    fix = "Give the column its type under the sink's `columns`, as in `columns: {{{column}: str}}`, and begin with `--fresh`"
+
+
+def identity_of(batch: OutputBatch, epoch: int) -> pa.Table:
+    """Return the identity of each output of a batch, in the columns IDENTITY."""
+    codes = np.zeros(len(batch), np.int32) if batch.codes is None else np.asarray(batch.codes, np.int32)
+    kinds = pa.array([tag.kind for tag in batch.tags], pa.string())
+    keys = pa.array([None if tag.key is None else text_of(tag.key) for tag in batch.tags], pa.string())
+    same = pa.array(np.zeros(len(batch), np.int32))
+    parts = [
+        pa.array(np.asarray(batch.ts, np.int64)),
+        pa.array([declared(batch.stream)[0]], pa.string()).take(same),
+        pa.array(np.asarray(batch.seq, np.int64)),
+        kinds.take(pa.array(codes)),
+        keys.take(pa.array(codes)),
+        pa.array(np.full(len(batch), epoch, np.int64)),
+        pa.array(np.asarray(batch.index, np.int64)),
+    ]
+    return pa.table(dict(zip(IDENTITY, parts, strict=True)))
+
+
+def rows(identity: pa.Table, values: pa.Table, names: Mapping[str, str]) -> pa.Table:
+    """Return a table with the named columns of the identity, then those of the values. Raises ColumnClashError."""
+    for part, name in names.items():
+        if name in values.column_names:
+            raise ColumnClashError(name=name, part=part)
+    ours = {name: identity.column(part) for part, name in names.items()}
+    return pa.table({**ours, **{name: values.column(name) for name in values.column_names}})
+
+
+def of_lakes(table: pa.Table) -> pa.Table:
+    """Return the table in the types that Delta and Iceberg share. A column of nulls alone is left out, as it has no type."""
+    kinds = {field.name: _shared(field.type) for field in table.schema}
+    columns = {
+        name: table.column(name).cast(kind, safe=not pa.types.is_temporal(kind))
+        for name, kind in kinds.items()
+        if kind is not None
+    }
+    return pa.table(columns)
+
+
+def declared_schema(identity: Iterable[tuple[str, str]], columns: Mapping[str, str]) -> pa.Schema:
+    """Return the columns that are known before there are outputs: (part, name) of the identity, and declared ones."""
+    texts = ("stream", "kind", "key")
+    known = [(name, pa.string() if part in texts else pa.int64()) for part, name in identity]
+    known += [(name, TYPES[kind]) for name, kind in columns.items()]
+    return pa.schema(known or [(VALUE, pa.string())])
+
+
+def merged(schema: pa.Schema, new: pa.Schema, *, is_new: bool) -> pa.Schema:
+    """Return the columns of a table and those of a file: new ones at the end. Those of a table that `is_new` may still widen."""
+    there = {field.name: field.type for field in schema}
+    for field in new:
+        kind = there.setdefault(field.name, field.type)
+        if is_new and kind != field.type:
+            numbers = {kind, field.type} == {pa.int64(), pa.float64()}
+            there[field.name] = pa.float64() if numbers else pa.string()
+    return pa.schema(list(there.items()))
+
+
+def fitted_to(table: pa.Table, schema: pa.Schema, *, name: str) -> pa.Table:
+    """Return the table with the types of the columns that `schema` has. Raises ColumnTypeError if a value does not fit."""
+    there = {field.name: field.type for field in schema}
+    columns = {}
+    for field in table.schema:
+        column, kind = table.column(field.name), there.get(field.name, field.type)
+        try:
+            columns[field.name] = _cast(column, kind)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise _differs(field.name, kind, field.type, name, str(error).splitlines()[0]) from None
+    return pa.table(columns)
+
+
+def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    if column.type == kind:
+        return column
+    if pa.types.is_string(kind):
+        texts = [None if value is None else text_of(value) for value in column.to_pylist()]
+        return pa.chunked_array([pa.array(texts, pa.string())])
+    if pa.types.is_string(column.type) and not pa.types.is_temporal(kind):
+        raise pa.ArrowInvalid("text is not parsed")
+    return column.cast(kind)
+
+
+def _differs(
+    column: str, there: pa.DataType, found: pa.DataType, table: str, problem: str
+) -> ColumnTypeError:
+    return ColumnTypeError(column=column, table=table, there=str(there), found=str(found), problem=problem)
+
+
+def _shared(kind: pa.DataType) -> pa.DataType | None:
+    """Return the type that both formats have in place of this one, None for a type without values."""
+    if pa.types.is_dictionary(kind):
+        return _shared(kind.value_type)
+    if pa.types.is_struct(kind):
+        fields = [(field.name, _shared(field.type)) for field in kind]
+        kept = [(name, part) for name, part in fields if part is not None]
+        return pa.struct(kept) if kept else None
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        item = _shared(kind.value_type)
+        return None if item is None else pa.list_(item)
+    for holds, shared in _SHARED:
+        if holds(kind):
+            return shared
+    return pa.timestamp("us", kind.tz and "UTC") if pa.types.is_timestamp(kind) else kind
+
+
+_SHARED = (
+    (pa.types.is_null, None),
+    (pa.types.is_uint64, pa.decimal128(20)),
+    (pa.types.is_integer, pa.int64()),
+    (pa.types.is_floating, pa.float64()),
+    (lambda kind: pa.types.is_large_string(kind) or pa.types.is_string_view(kind), pa.string()),
+    (lambda kind: pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind), pa.binary()),
+    (pa.types.is_date, pa.date32()),
+    (pa.types.is_time, pa.string()),
+    (pa.types.is_duration, pa.int64()),
+)
