@@ -35,11 +35,17 @@ def differences(launch: Launch, result: JobResult) -> list[str]:
 def check_readable(sinks: Sequence[SinkConfig]) -> None:
     """Raise UsageError unless the committed outputs of these sinks can be read back."""
     for sink in sinks:
-        appends = sink.kind in READABLE and sink.details.mode == "append"
-        if sink.kind not in READABLE or appends:
+        problem = None
+        if sink.kind not in READABLE:
+            problem = "cannot be read"
+        elif sink.details.mode == "append":
+            problem = "also holds outputs of other runs"
+        elif sink.details.identity:
+            problem = "has columns beside the outputs (`identity`)"
+        if problem is not None:
             message = (
                 f"--verify of a resumed run reads the committed outputs back, from {' or '.join(READABLE)} files: "
-                f"the sink {sink.kind!r} {'also holds outputs of other runs' if appends else 'cannot be read'}"
+                f"the sink {sink.kind!r} {problem}"
             )
             raise UsageError(message=message)
 

@@ -70,10 +70,40 @@ class SparkTable(Section):
         return self
 
 
+IdentityPart = Literal["ts", "stream", "seq", "kind", "key", "epoch", "index"]
+"""A part of what identifies an output: the `ts`, stream, row, kind and key of its event, its epoch, its number among those of its event."""
+Identity = bool | list[IdentityPart] | dict[IdentityPart, str | None]
+
+
+class IdentifiedSink(Section):
+    """A sink that can write what identifies each output beside its value.
+
+    `identity`: whether it does, with a column for each part; a list of parts; or other names for some (null leaves one out).
+    """
+
+    identity: Identity = False
+
+    @model_validator(mode="after")
+    def _has_distinct_names(self) -> IdentifiedSink:
+        names = list(self.identity_columns().values())
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"two columns would have the name {twice[0]!r}: rename one under `identity`")
+        return self
+
+    def identity_columns(self) -> dict[str, str]:
+        """Return the name of the column of each part of the identity, in order."""
+        known = get_args(IdentityPart)
+        if isinstance(self.identity, dict):
+            names = {part: self.identity.get(part, part) for part in known}
+            return {part: name for part, name in names.items() if name is not None}
+        chosen = self.identity if isinstance(self.identity, list) else known if self.identity else ()
+        return {part: part for part in known if part in chosen}
+
+
 OutputMode = Literal["error", "replace-own", "append"]
 
 
-class SparkSink(SparkTable):
+class SparkSink(SparkTable, IdentifiedSink):
     """Outputs as a table for Spark: Parquet files that hosts write and each checkpoint publishes. `mode`: as in `FileSink`."""
 
     mode: OutputMode | None = None
@@ -150,7 +180,7 @@ class ReplanConfig(Section):
         return {"anyOf": [{"enum": ["off", "advise", "auto"]}, handler(schema)]}
 
 
-class FileSink(Section):
+class FileSink(IdentifiedSink):
     """A directory for files: one per host, or with checkpoints one per host and checkpoint.
 
     `mode`: what a new run does with existing outputs. Default: it replaces those of the same job, and refuses others. `error`: it
@@ -179,38 +209,24 @@ class SqliteSink(Section):
     mode: OutputMode | None = None
 
 
-IdentityPart = Literal["ts", "stream", "seq", "kind", "key", "epoch", "index"]
-"""A part of what identifies an output: the `ts`, stream, row, kind and key of its event, its epoch, its number among those of its event."""
-
-
-class DeltaSink(Section):
+class DeltaSink(IdentifiedSink):
     """A table of Delta Lake in the directory `path`: one version for each checkpoint. `mode`: as in `FileSink`.
 
-    `by: kind` makes a table for each kind of event that has outputs, in a directory of its own. `identity`: the columns that identify
-    an output, a list of them, or other names for some (null leaves one out). `columns`: types where the first outputs do not tell.
+    `by: kind` makes a table for each kind of event that has outputs, in a directory of its own. `columns`: types where the first
+    outputs do not tell.
     """
 
     path: LocalPath
     mode: OutputMode | None = None
     by: Literal["kind"] | None = None
-    identity: bool | list[IdentityPart] | dict[IdentityPart, str | None] = True
+    identity: Identity = True
     columns: dict[str, Literal["int", "float", "str", "bool", "datetime", "date", "bytes"]] = {}
 
     @model_validator(mode="after")
     def _has_distinct_columns(self) -> DeltaSink:
-        names = [*self.identity_columns().values(), *self.columns]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
+        if twice := sorted(set(self.identity_columns().values()) & set(self.columns)):
             raise ValueError(f"two columns would have the name {twice[0]!r}: rename one under `identity`")
         return self
-
-    def identity_columns(self) -> dict[str, str]:
-        """Return the name of the column of each part of the identity, in order."""
-        known = get_args(IdentityPart)
-        if isinstance(self.identity, dict):
-            names = {part: self.identity.get(part, part) for part in known}
-            return {part: name for part, name in names.items() if name is not None}
-        chosen = self.identity if isinstance(self.identity, list) else known if self.identity else ()
-        return {part: part for part in known if part in chosen}
 
 
 class IcebergSink(DeltaSink):

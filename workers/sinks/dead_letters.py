@@ -11,7 +11,7 @@
 >>> letters.write(letter, epoch=4)
 >>> publish(letters.stage(4).files)
 >>> print((folder / "dead-letter-000004-0.jsonl").read_text(), end="")  # doctest: +ELLIPSIS
-{"stream":"clicks","ts":5,"seq":3,"kind":"view","key":7,"payload":{"n":0},"error":"ZeroDivisionError: ...","function":"update","worker":"w2"}
+{"stream":"clicks","ts":5,"seq":3,"kind":"view","key":7,"payload":{"n":0},"error":"ZeroDivisionError: ...","function":"update","worker":"w2","row":null}
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from dgs.workers.sinks.delivery import CENTRAL
 from dgs.workers.sinks.files.jsonl_sink import jsonl_sink
 from dgs.workers.sinks.files.places import PartNames, sink_place
 from dgs.workers.sinks.files.table_sinks import csv_sink, parquet_sink, spark_sink
+from dgs.workers.sinks.formats.identified import IdentifiedOutputs
 from dgs.workers.sinks.simple_sinks import NoneSink, StdoutSink
 
 _FILES: dict[str, Callable[[PartNames], HostSink]] = {
@@ -63,9 +64,9 @@ def open_sink(
         function = load_function(details.ref, base_dir)
         return CallableSink(function, details.args, ref=details.ref, program=program)
     if config.kind in CONNECTED:
-        sink = connected(*connected_by(config), base_dir, program=program, job=job)
-        sink.open(Generation(run, generation, epoch), host)
-        return sink
+        committed = connected(*connected_by(config), base_dir, program=program, job=job)
+        committed.open(Generation(run, generation, epoch), host)
+        return committed
     if config.kind == "sqlite":
         from dgs.workers.sinks.sqlite_sink import SqliteSink
         from dgs.workers.sinks.sqlite_tables import Writer
@@ -74,4 +75,6 @@ def open_sink(
         writer = Writer(run, generation, continues, appends=appends, job=job, may_go_on=by_epoch)
         return SqliteSink(base_dir / details.path, details.table, writer, splits=splits)
     place = sink_place(config, output_dir=output_dir, base_dir=base_dir, run=run)
-    return _FILES[config.kind](PartNames(place, host, generation, by_epoch))
+    sink = _FILES[config.kind](PartNames(place, host, generation, by_epoch))
+    names = details.identity_columns()
+    return IdentifiedOutputs(sink, names) if names else sink

@@ -52,9 +52,7 @@ DGS = "import sys; from dgs.cli import main; sys.argv[0] = 'dgs'; main()"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "rows", ["ts,text\n1,a\nwrong,b\n", "ts,text\n1,a\n2,b\n"], ids=["wrong", "right"]
-)
+@pytest.mark.parametrize("rows", ["ts,text\n1,a\nwrong,b\n", "ts,text\n1,a\n2,b\n"], ids=["wrong", "right"])
 def test_no_file_and_no_message_shows_a_value_that_spark_gets(tmp_path, rows):
     write_files(tmp_path, {"program.py": PROGRAM, "plan.yaml": PLAN, "rows.csv": rows})
     done = subprocess.run(

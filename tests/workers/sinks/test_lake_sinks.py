@@ -1,9 +1,12 @@
 """Sinks of Delta and Iceberg: the laws of sinks, the columns, and what a run finds in a table."""
 
+import json
 import sqlite3
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
 
 import dgs
@@ -104,6 +107,30 @@ def test_rows_are_the_outputs_with_what_identifies_them(tmp_path, kind):
         emitted += [(ts, stream, n, stream, key, index, total, index) for index in range(2)]
     assert sorted(found, key=repr) == sorted(emitted, key=repr)
     assert len(run.outputs) == len(emitted)
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet", "spark"])
+@pytest.mark.parametrize("value", ["a record", "a number"])
+def test_files_have_what_identifies_an_output_where_it_is_asked_for(tmp_path, kind, value):
+    options = "{path: out, identity: {index: null, stream: null, epoch: null, ts: at}}"
+    project = Project(tmp_path, f"{{{kind}: {options}}}", record="{'x': 'text'}")
+    if value == "a number":
+        program = tmp_path / "program.py"
+        program.write_text(
+            program.read_text().replace('emit({**RECORD, "total": total, "number": number})', "emit(total)")
+        )
+    project.run(a=[1, 2], b=[2])
+    (file,) = (tmp_path / "out").glob(f"part-*.{'parquet' if kind == 'spark' else kind}")
+    if kind == "jsonl":
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
+    else:
+        rows = (pyarrow.csv.read_csv(file) if kind == "csv" else pq.read_table(file)).to_pylist()
+    said = [{name: row[name] for name in ("at", "seq", "kind")} for row in rows]
+    places = [(10, 0, "a"), (20, 1, "a"), (20, 0, "b")]
+    assert said == [{"at": ts, "seq": n, "kind": name} for ts, n, name in places for _ in range(2)]
+    assert [str(row["key"] or "") for row in rows] == [""] * 4 + ["2"] * 2
+    totals = [row["total" if value == "a record" else "value"] for row in rows]
+    assert totals == [1, 1, 3, 3, 5, 5]
 
 
 @EACH_LAKE
@@ -317,6 +344,7 @@ def test_two_sinks_of_one_table_and_a_source_that_reads_it_are_refused(tmp_path)
         (", columns: {seq: str}", "two columns would have the name 'seq'"),
         (", identity: [tss]", "identity"),
         (", by: key", "kind"),
+        (", identity: {nr: x}", "identity"),
     ],
 )
 def test_mistakes_in_the_section_are_told(tmp_path, options, said):

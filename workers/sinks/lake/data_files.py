@@ -21,8 +21,8 @@ from dgs.workers.storage.whole_files import refusing
 
 ROWS_PER_BLOCK = 65_536
 
-Shape = Callable[[pa.Table, pa.Table], pa.Table]
-"""Makes the rows of a file from the identity of outputs and the table of their values."""
+Shape = Callable[[pa.Table], pa.Table]
+"""Fits a table of outputs to the columns of the lake's table."""
 
 
 class EpochFiles:
@@ -30,13 +30,12 @@ class EpochFiles:
 
     def __init__(self, directory: Path, name: str, shape: Shape) -> None:
         self._directory, self._name, self._shape = directory, name, shape
-        self._waiting, self._identity = Waiting(), list[pa.Table]()
+        self._waiting = Waiting()
         self._file: _OpenFile | None = None
         self._done: list[DataFile] = []
 
-    def write(self, identity: pa.Table, values: Column) -> None:
+    def write(self, values: Column) -> None:
         """Collect outputs, and write them when there are enough."""
-        self._identity.append(identity)
         self._waiting.add(values)
         if self._waiting.rows >= ROWS_PER_BLOCK:
             self._flush()
@@ -57,8 +56,7 @@ class EpochFiles:
     def _flush(self) -> None:
         if not self._waiting.rows:
             return
-        identity, self._identity = pa.concat_tables(self._identity), []
-        table = self._shape(identity, table_of_parts(*self._waiting.take()))
+        table = self._shape(table_of_parts(*self._waiting.take()))
         fits = None if self._file is None else fitted(table, self._file.schema)
         if fits is None:
             self._end_file()

@@ -6,7 +6,6 @@ The epoch of a run is the version of a transaction of the application `dgs:RUN`,
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,15 +97,12 @@ class Delta(LakeTable):
         """Commit files."""
         from deltalake.transaction import AddAction
 
-        now = int(time.time() * 1000)
-        self._write(
-            [
-                AddAction(file.name, file.size, {}, now, True, json.dumps({"numRecords": file.rows}))
-                for file in files
-            ],
-            run,
-            epoch,
-        )
+        def added(file: DataFile) -> AddAction:
+            written = int((self._path / file.name).stat().st_mtime * 1000)
+            return AddAction(file.name, file.size, {}, written, True, json.dumps({"numRecords": file.rows}))
+
+        with lake_errors(self._path):
+            self._write([added(file) for file in files], run, epoch)
 
     def _write(self, actions: list[Any], run: str, epoch: int) -> None:
         with lake_errors(self._path):

@@ -1,26 +1,18 @@
-"""Rows and columns of lake tables: the identity of each output beside the columns of its value.
+"""The types of the columns of lake tables, which Delta and Iceberg share.
 
->>> from dgs.model.tags import Tag
->>> from dgs.workers.sinks.formats.arrow_tables import table_of
->>> batch = OutputBatch.of("s/1", rank=0, tags=[Tag("a", 7)], ts=[5], seq=[2], index=[0], values=[{"n": 1}])
->>> rows(identity_of(batch, 3), table_of(batch.values), {"ts": "at", "key": "key", "epoch": "epoch"}).to_pylist()
-[{'at': 5, 'key': '7', 'epoch': 3, 'n': 1}]
+>>> of_lakes(pa.table({"n": pa.array([1], pa.uint8()), "none": [None]})).schema
+n: int64
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import numpy as np
 import pyarrow as pa
 
 from dgs.errors import InvalidError
-from dgs.model.outputs import OutputBatch
-from dgs.workers.recovery.positions import declared
 from dgs.workers.sinks.formats.arrow_tables import VALUE, text_of
-
-IDENTITY = ("ts", "stream", "seq", "kind", "key", "epoch", "index")
-"""The columns that identify an output, by the names that they have by default."""
+from dgs.workers.sinks.formats.identified import TEXTS
 
 TYPES = {
     "int": pa.int64(),
@@ -34,49 +26,12 @@ TYPES = {
 """The types that `columns` of a sink may give."""
 
 
-class ColumnClashError(InvalidError):
-    """A record has a column with the name of one that identifies outputs."""
-
-    code = "DGS317"
-    template = (
-        "outputs have a column {name!r}, which is also the name of the column with the {part} of each output"
-    )
-    fix = "Rename ours under the sink's `identity`, as in `identity: {{{part}: output_{part}}}`, or leave it out with `{part}: null`"
-
-
 class ColumnTypeError(InvalidError):
     """Values do not fit the type that a column of a table has."""
 
     code = "DGS318"
     template = "column {column!r} of {table} is {there}, and outputs have {found}: {problem}"
     fix = "Give the column its type under the sink's `columns`, as in `columns: {{{column}: str}}`, and begin with `--fresh`"
-
-
-def identity_of(batch: OutputBatch, epoch: int) -> pa.Table:
-    """Return the identity of each output of a batch, in the columns IDENTITY."""
-    codes = np.zeros(len(batch), np.int32) if batch.codes is None else np.asarray(batch.codes, np.int32)
-    kinds = pa.array([tag.kind for tag in batch.tags], pa.string())
-    keys = pa.array([None if tag.key is None else text_of(tag.key) for tag in batch.tags], pa.string())
-    same = pa.array(np.zeros(len(batch), np.int32))
-    parts = [
-        pa.array(np.asarray(batch.ts, np.int64)),
-        pa.array([declared(batch.stream)[0]], pa.string()).take(same),
-        pa.array(np.asarray(batch.seq, np.int64)),
-        kinds.take(pa.array(codes)),
-        keys.take(pa.array(codes)),
-        pa.array(np.full(len(batch), epoch, np.int64)),
-        pa.array(np.asarray(batch.index, np.int64)),
-    ]
-    return pa.table(dict(zip(IDENTITY, parts, strict=True)))
-
-
-def rows(identity: pa.Table, values: pa.Table, names: Mapping[str, str]) -> pa.Table:
-    """Return a table with the named columns of the identity, then those of the values. Raises ColumnClashError."""
-    for part, name in names.items():
-        if name in values.column_names:
-            raise ColumnClashError(name=name, part=part)
-    ours = {name: identity.column(part) for part, name in names.items()}
-    return pa.table({**ours, **{name: values.column(name) for name in values.column_names}})
 
 
 def of_lakes(table: pa.Table) -> pa.Table:
@@ -92,8 +47,7 @@ def of_lakes(table: pa.Table) -> pa.Table:
 
 def declared_schema(identity: Iterable[tuple[str, str]], columns: Mapping[str, str]) -> pa.Schema:
     """Return the columns that are known before there are outputs: (part, name) of the identity, and declared ones."""
-    texts = ("stream", "kind", "key")
-    known = [(name, pa.string() if part in texts else pa.int64()) for part, name in identity]
+    known = [(name, pa.string() if part in TEXTS else pa.int64()) for part, name in identity]
     known += [(name, TYPES[kind]) for name, kind in columns.items()]
     return pa.schema(known or [(VALUE, pa.string())])
 

@@ -27,6 +27,7 @@ from dgs.workers.sinks.files.owned import (
     OutputsChangedError,
     OutputsThereError,
 )
+from dgs.workers.sinks.formats.identified import identified
 from dgs.workers.sinks.lake.contract import DataFile, LakeTable
 from dgs.workers.sinks.lake.data_files import EpochFiles, cast_file
 from dgs.workers.sinks.lake.delta_table import Delta
@@ -34,10 +35,8 @@ from dgs.workers.sinks.lake.iceberg_table import Iceberg
 from dgs.workers.sinks.lake.lake_columns import (
     declared_schema,
     fitted_to,
-    identity_of,
     merged,
     of_lakes,
-    rows,
 )
 from dgs.workers.storage.whole_files import refusing
 
@@ -131,7 +130,7 @@ class LakeSink(Sink):
         """Write outputs to a file of their epoch. Raises ColumnClashError, ColumnTypeError."""
         for kind, part in self._parts(batch):
             files = self._open.get((kind, epoch)) or self._begin_files(kind, epoch)
-            files.write(identity_of(part, epoch), part.values)
+            files.write(identified(part, epoch, self._names).values)
 
     def stage(self, epoch: int) -> Any:
         """Make the files of an epoch durable."""
@@ -231,10 +230,9 @@ class LakeSink(Sink):
         self._open[kind, epoch] = files
         return files
 
-    def _shape(self, kind: str, name: str) -> Callable[[pa.Table, pa.Table], pa.Table]:
-        def shaped(identity: pa.Table, values: pa.Table) -> pa.Table:
-            table = of_lakes(rows(identity, values, self._names))
-            made = fitted_to(table, self._schemas[kind], name=name)
+    def _shape(self, kind: str, name: str) -> Callable[[pa.Table], pa.Table]:
+        def shaped(table: pa.Table) -> pa.Table:
+            made = fitted_to(of_lakes(table), self._schemas[kind], name=name)
             self._schemas[kind] = merged(self._schemas[kind], made.schema, is_new=False)
             return made
 
