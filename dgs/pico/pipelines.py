@@ -89,7 +89,9 @@ class Pipeline:
         """Return the DGS program that runs the pipeline. Raises FlowError."""
         return self.flow().program(classes=classes)
 
-    def run(self, *, streams: Streams | None = None, runtime: str = "local", **options: Any) -> Any:
+    def run(
+        self, *, streams: Streams | None = None, runtime: str | Mapping[str, Any] = "local", **options: Any
+    ) -> Any:
         """Run the pipeline, and write what it gives to its sinks; return the `dgs.Run`, whose outputs are all values.
 
         `options`: those of `dgs.run`. Raises any DgsError.

@@ -54,6 +54,16 @@ def test_word_count_runs_on_each_structure(path, tmp_path, how):
         assert run.outputs == pipeline.denote()
 
 
+@pytest.mark.slow
+@pytest.mark.ray
+@pytest.mark.parametrize("how", STRUCTURES, ids=lambda how: how["structure"])
+def test_word_count_runs_on_ray(path, tmp_path, ray_cluster, how):
+    pipeline = new(from_lines(path, **how)) | word_count | new(to_jsonl(str(tmp_path / "out")))
+    run = pipeline.run(runtime={"kind": "ray", "hosts": 2})
+    assert run.report["runtime"] == "ray"
+    assert Counter(written(tmp_path / "out")) == Counter(pipeline.denote())
+
+
 def test_each_sink_gets_its_values(path, tmp_path):
     lengths = new(map(len)) | new(map(lambda n: [n])) | new(to_jsonl(str(tmp_path / "lengths")))
     words = word_count | new(to_jsonl(str(tmp_path / "words")))
