@@ -24,12 +24,15 @@ import pyarrow as pa
 
 from dgs.errors import OwnedLogError, ReplayMismatchError
 from dgs.spark_bridge.data_source.query_owner import Query, note_repeated, repeated, standing
-from dgs.spark_bridge.data_source.sorting import merged, pieces
-from dgs.workers.event_log import LogWriter, Segment, owner
-from dgs.workers.event_log.segments import BatchId, greatest, newest
+from dgs.workers.event_log import LogWriter, Segment, owner, row_files
+from dgs.workers.event_log.merging import Run, merged, pieces
+from dgs.workers.event_log.segments import BatchId, RowFile, batch_hash, greatest, newest
 
 SEGMENT_ROWS = 1 << 20
 """Most rows in a segment."""
+
+OF_FILES = "files "
+"""How the digests of batches begin whose rows are in files: Spark computes them."""
 
 
 class Delivery:
@@ -93,10 +96,39 @@ class Delivery:
         else:
             note_repeated(directory, self.query, batch + 1)
 
+    def deliver_files(
+        self,
+        stream: str,
+        batch: int,
+        files: Sequence[RowFile],
+        columns: pa.Schema,
+        *,
+        digest: str,
+        high: int | None,
+    ) -> None:
+        """Make a batch durable, once, whose rows are in files of the stream (see `dgs.workers.event_log.row_files`)."""
+        directory = self.log / stream
+        writer = LogWriter(self.log, stream, self.query.writer, ts=self._ts)
+        before = writer.find(batch)
+        if before is not None and not before.digest.startswith(OF_FILES):  # an earlier version wrote its rows
+            tables = [
+                pa.concat_tables(row_files.tables(directory, file, columns, self._ts)) for file in files
+            ]
+            self.deliver(stream, batch, tables or [columns.empty_table()], high=high)
+            row_files.forget(directory, batch_hash(batch))
+            return
+        frontier = None if high is None else high - self._delay - 1
+        writer.append_files(
+            batch, files, columns, frontier, digest=f"{OF_FILES}{digest}", order_by=self._order[1:]
+        )
+        self.query.note(directory)
+
     def _parts(self, runs: Sequence[pa.Table]) -> Iterator[tuple[pa.Table, bool]]:
         """Yield the segments, each with whether it is the last."""
         waiting = None
-        for piece in pieces(merged(runs, self._order, rows=self._rows), self._rows):
+        step = max(1, self._rows // max(1, len(runs)))
+        opened = [Run.of(run, self._order, rows=step) for run in runs if run.num_rows]
+        for piece in pieces(merged(opened, self._order), self._rows):
             if waiting is not None:
                 yield waiting, False
             waiting = piece

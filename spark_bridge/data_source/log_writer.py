@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,14 +18,14 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from dgs.errors import DgsError, MalformedRowError, UsageError
+from dgs.errors import MalformedRowError, UsageError
 from dgs.spark_bridge.data_source.log_delivery import Delivery
 from dgs.spark_bridge.data_source.log_options import LogOptions
 from dgs.spark_bridge.data_source.query_owner import Query, standing
-from dgs.spark_bridge.data_source.sorting import in_order
 from dgs.spark_bridge.data_source.staging import StagedRows, Staging, read
 from dgs.workers.event_log import failure, owner, summary
 from dgs.workers.event_log.event_tables import one_chunk
+from dgs.workers.event_log.merging import in_order
 from dgs.workers.event_log.segments import greatest
 
 QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
@@ -42,8 +40,6 @@ AT_ONCE = 8
 
 BATCH_WRITE = "batch"
 """The id of a batch query without a name."""
-
-_ARROW_UNITS = {"s": "s", "ms": "ms", "us": "us", "ns": "ns"}
 
 
 @dataclass
@@ -67,10 +63,7 @@ class LogWrite:
     def of(cls, options: Any, schema: StructType) -> LogWrite:
         """Return the write of the options and columns of a query. Raises UsageError."""
         types = {field.name: field.dataType.simpleString() for field in schema}
-        columns = to_arrow_schema(schema, timezone="UTC")
-        return cls(
-            LogOptions.parsed(options).checked(types), pa.schema([_nullable(field) for field in columns])
-        )
+        return cls(LogOptions.parsed(options).checked(types), columns_of(schema))
 
     def stage(self, batches: Iterator[pa.RecordBatch]) -> Staged:
         """Sort the rows of a task by stream and stage them. Raises MalformedRowError, OwnedLogError."""
@@ -80,7 +73,7 @@ class LogWrite:
             raise UsageError(message=ENDLESS)
         id_, batch = (context and context.getLocalProperty(name) for name in (QUERY_ID, BATCH_ID))
         query = Query(id_ or self.options.query or BATCH_WRITE)
-        with _saving_errors(self.options.errors):
+        with failure.saving(self.options.errors):
             table = self._table(list(batches))
             staging = Staging(self.options.log, query.id)
             runs = [
@@ -97,13 +90,13 @@ class LogWrite:
             batch = self.options.batch if staged[0].batch is None else staged[0].batch
         query = Query(staged[0].query, self.options.checkpoint)
         runs = [run for message in staged for run in message.runs]
-        with _saving_errors(self.options.errors):
+        with failure.saving(self.options.errors):
             streams = sorted({*self.options.streams, *(run.stream for run in runs), *self._known(query)})
             delivery = Delivery(
                 self.options.log,
                 query,
                 ts=self.options.ts,
-                delay=self.options.delay(self._unit()),
+                delay=self.options.delay(unit_of(self.schema, self.options.ts)),
                 order_by=self.options.order_by,
             )
             high = greatest(delivery.latest(streams), *(run.high for run in runs))
@@ -115,6 +108,11 @@ class LogWrite:
             with ThreadPoolExecutor(AT_ONCE) as pool:
                 list(pool.map(deliver, streams))
         Staging(self.options.log, query.id).clear()
+
+    def abandon(self, messages: Iterable[WriterCommitMessage | None]) -> None:
+        """Remove the staged runs of a write that failed."""
+        for query in {message.query for message in messages if isinstance(message, Staged)}:
+            Staging(self.options.log, query).clear()
 
     def _table(self, batches: Sequence[pa.RecordBatch]) -> pa.Table:
         """Return the rows with the types of the schema: batches carry the session's time zone instead."""
@@ -164,10 +162,16 @@ class LogWrite:
                     stream=stream, row=row, problem=f"column {name!r} is null", column=name
                 )
 
-    def _unit(self) -> str | None:
-        """Return the unit of the time column, if its type has one."""
-        kind = self.schema.field(self.options.ts).type
-        return _ARROW_UNITS[kind.unit] if pa.types.is_timestamp(kind) else None
+
+def columns_of(schema: StructType) -> pa.Schema:
+    """Return the columns of a DataFrame as Arrow's, times in UTC."""
+    return pa.schema([_nullable(field) for field in to_arrow_schema(schema, timezone="UTC")])
+
+
+def unit_of(columns: pa.Schema, ts: str) -> str | None:
+    """Return the unit of the time column, if its type has one."""
+    kind = columns.field(ts).type
+    return str(kind.unit) if pa.types.is_timestamp(kind) else None
 
 
 def _nullable(field: pa.Field) -> pa.Field:
@@ -180,17 +184,6 @@ def _nullable(field: pa.Field) -> pa.Field:
     elif pa.types.is_list(kind):
         kind = pa.list_(_nullable(kind.value_field))
     return pa.field(field.name, kind)
-
-
-@contextmanager
-def _saving_errors(directory: Path | None) -> Iterator[None]:
-    """Save errors of dgs in a directory for the run that started the query: Spark turns them into text."""
-    try:
-        yield
-    except DgsError as error:
-        if directory is not None:
-            failure.leave(directory, error)
-        raise
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -207,6 +200,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
         """Make the batch durable under its id."""
         self._write.deliver(messages, batchId)
 
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803, ARG002 - Spark's names
+        """Remove what the tasks have staged."""
+        self._write.abandon(messages)
+
 
 class BatchWriter(DataSourceArrowWriter):
     """The writer of a batch query: all its rows are one batch. Inside `foreachBatch` that is the micro-batch."""
@@ -221,3 +218,7 @@ class BatchWriter(DataSourceArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Make the rows durable."""
         self._write.deliver(messages)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Remove what the tasks have staged."""
+        self._write.abandon(messages)

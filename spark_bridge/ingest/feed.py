@@ -16,7 +16,8 @@ from dgs.spark_bridge.data_source.log_options import LogOptions
 from dgs.spark_bridge.data_source.log_writer import BATCH_WRITE
 from dgs.spark_bridge.data_source.query_owner import PREFIX
 from dgs.spark_bridge.ingest.failures import explained
-from dgs.spark_bridge.ingest.queries import Query, frame, prepared
+from dgs.spark_bridge.ingest.micro_batches import MicroBatches
+from dgs.spark_bridge.ingest.queries import Query, frame
 from dgs.spark_bridge.session.session import activate
 from dgs.spark_bridge.session.settings_advice import unknown_options
 from dgs.workers.event_log import LogWriter, close_stream, failure, owner, summary
@@ -106,17 +107,17 @@ class Feed:
         source = self.query.source
         for said in unknown_options(source):
             self._notify(said)
-        rows = prepared(
-            frame(spark, self.query, base_dir=self._base_dir), key=source.key, streams=len(self.query.streams)
-        )
-        options = {**self.query.options(self.log), "errors": str(self._place)}
-        LogOptions.parsed(options).checked(dict(rows.dtypes))
+        rows = frame(spark, self.query, base_dir=self._base_dir)
+        options = LogOptions.parsed({**self.query.options(self.log), "errors": str(self._place)})
+        options.checked(dict(rows.dtypes))
         if not rows.isStreaming:
-            rows.write.format("dgs").options(**options).mode("append").save()
-            return f"{PREFIX}{options['query']}"
+            MicroBatches(options)(rows, 0)
+            return f"{PREFIX}{options.query}"
         # No URI escapes: Hadoop takes the path literally, per cent signs included.
-        writer = rows.writeStream.format("dgs").options(
-            **options, checkpointLocation=f"file://{self.checkpoint}"
+        put = _Remembering(MicroBatches(options, self.checkpoint))
+        is_here = getattr(spark, "_jsparkSession", None) is not None  # Spark Connect calls it on the server
+        writer = rows.writeStream.foreachBatch(put if is_here else put.put).option(
+            "checkpointLocation", f"file://{self.checkpoint}"
         )
         if self.query.is_bounded:
             writer = writer.trigger(availableNow=True)
@@ -127,7 +128,7 @@ class Feed:
                 if stop.wait(LOOKS_EVERY):
                     return None
             if (error := running.exception()) is not None:
-                raise error
+                raise put.error or error
             return f"{PREFIX}{running.id}"
 
     def _close(self, writer: str) -> None:
@@ -137,6 +138,21 @@ class Feed:
                 LogWriter(self.log, stream, writer).close()
             else:
                 close_stream(self.log, stream)
+
+
+class _Remembering:
+    """A function for `foreachBatch`, and the error that it raised: of this Spark keeps only the text."""
+
+    def __init__(self, put: MicroBatches) -> None:
+        self.put = put
+        self.error: Exception | None = None
+
+    def __call__(self, rows: Any, batch: int) -> None:
+        try:
+            self.put(rows, batch)
+        except Exception as error:
+            self.error = error
+            raise
 
 
 @contextlib.contextmanager

@@ -13,8 +13,8 @@ from __future__ import annotations
 import logging
 from pathlib import PurePath
 
-ERROR_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-"""Loggers of PySpark for errors of queries, which it raises too."""
+ERROR_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j.clientserver")
+"""Loggers of PySpark for errors of queries and of functions that it calls, which it raises too."""
 
 
 def silence_loggers(*, is_silent: bool) -> None:

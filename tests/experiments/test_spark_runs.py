@@ -11,8 +11,8 @@ import pytest
 
 import dgs
 from dgs.job.loading import load_callable
-from dgs.workers.event_log.segments import all_names, read_segment
 from experiments.page_view_join.write_input import write
+from tests.spark_bridge.writing import tables_in
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 FLIGHTS, PAGES = EXPERIMENTS / "flights", EXPERIMENTS / "page_view_join"
@@ -43,9 +43,8 @@ def kept(place):
 
 def logged(run_dir, stream, columns):
     """The events of a log, as sorted rows."""
-    log = run_dir / "logs" / stream
-    segments = [read_segment(log, name)[1] for name in all_names(log)]
-    return rows_of(pa.concat_tables(rows for rows in segments if len(rows)), columns)
+    tables = tables_in(run_dir / "logs", stream)
+    return rows_of(pa.concat_tables(rows for rows in tables if len(rows)), columns)
 
 
 def rows_of(table, columns):

@@ -1,4 +1,7 @@
-"""Faults of Spark: it repeats or loses batches or is killed, and the log has every row once, or the query is refused."""
+"""Faults of Spark: it repeats or loses batches or is killed, and the log has every row once, or the query is refused.
+
+By both ways into a log: `write` by the data source, `put` by Spark's own files.
+"""
 
 import os
 import shutil
@@ -12,7 +15,7 @@ import pytest
 
 from dgs.errors import OwnedLogError, ReplayMismatchError
 from dgs.workers.event_log import owner
-from tests.spark_bridge.writing import batches_in, error_of, put_file, rows_in, write
+from tests.spark_bridge.writing import batches_in, error_of, put, put_file, rows_in, write
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,13 +34,17 @@ def forget_last_commit(checkpoint):
     (last.parent / f".{last.name}.crc").unlink()
 
 
-def failing(spark, files, log, checkpoint):
+def failing(spark, files, log, checkpoint, write=write):
     with pytest.raises(Exception, match="terminated with exception"):
         write(spark, files, log, checkpoint)
     return error_of(checkpoint)
 
 
-def test_batch_that_spark_repeats_is_written_once(spark, places):
+BOTH_WAYS = pytest.mark.parametrize("write", [write, put])
+
+
+@BOTH_WAYS
+def test_batch_that_spark_repeats_is_written_once(spark, places, write):
     files, log, checkpoint = places
     write(spark, files, log, checkpoint)
     segments = sorted((log / "s" / "0000000").iterdir())
@@ -49,13 +56,14 @@ def test_batch_that_spark_repeats_is_written_once(spark, places):
     assert sorted((log / "s" / "0000000").iterdir())[:2] == segments
 
 
-def test_batch_that_spark_repeats_with_other_rows_is_an_error(spark, places):
+@BOTH_WAYS
+def test_batch_that_spark_repeats_with_other_rows_is_an_error(spark, places, write):
     files, log, checkpoint = places
     write(spark, files, log, checkpoint)
     before = rows_in(log)
     forget_last_commit(checkpoint)
     put_file(files, 1, [(10, 1), (11, 99)])
-    error = failing(spark, files, log, checkpoint)
+    error = failing(spark, files, log, checkpoint, write)
     assert isinstance(error, ReplayMismatchError)
     assert (error.stream, error.batch) == ("s", 1)
     assert rows_in(log) == before
@@ -81,6 +89,30 @@ def test_query_that_lost_its_checkpoint_directory_continues_only_if_every_batch_
         assert owner.owner(log / "s") == f"spark:{second.id}"
 
 
+@pytest.mark.parametrize("changed", [False, True])
+def test_query_that_lost_its_checkpoint_directory_continues_after_the_rows_of_the_log(spark, places, changed):
+    """However its new micro-batches are cut: all rows at once here, two of which occur twice."""
+    files, log, checkpoint = places
+    put_file(files, 2, [(20, 2), (20, 2)])
+    put(spark, files, log, checkpoint)
+    before = rows_in(log)
+    shutil.rmtree(checkpoint)
+    put_file(files, 3, [(20, 2), (5, 7)])
+    if changed:
+        put_file(files, 1, [(10, 1), (11, 99)])
+        assert isinstance(failing(spark, files, log, checkpoint, put), ReplayMismatchError)
+        assert rows_in(log) == before
+        return
+    second = put(spark, files, log, checkpoint, at_once=4)
+    assert rows_in(log) == [*before, (5, 7), (20, 2)]
+    assert batches_in(log)[-1] == (3, 2)
+    assert owner.owner(log / "s") == f"spark:{second.id}"
+    forget_last_commit(checkpoint)
+    put_file(files, 4, [(30, 0)])
+    put(spark, files, log, checkpoint)
+    assert rows_in(log) == [*before, (5, 7), (20, 2), (30, 0)]
+
+
 @pytest.mark.slow
 def test_batches_of_foreach_batch_are_those_of_the_log(spark, places):
     files, log, checkpoint = places
@@ -101,10 +133,11 @@ def test_batches_of_foreach_batch_are_those_of_the_log(spark, places):
     assert batches_in(log) == [(0, 2), (1, 2)]
 
 
-def test_second_query_on_a_log_is_refused(spark, places):
+@BOTH_WAYS
+def test_second_query_on_a_log_is_refused(spark, places, write):
     files, log, checkpoint = places
     first = write(spark, files, log, checkpoint)
-    error = failing(spark, files, log, checkpoint.with_name("another"))
+    error = failing(spark, files, log, checkpoint.with_name("another"), write)
     assert isinstance(error, OwnedLogError)
     assert error.owner == f"spark:{first.id}"
 

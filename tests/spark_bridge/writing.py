@@ -6,8 +6,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dgs.workers.event_log import failure, summary
-from dgs.workers.event_log.segments import all_names, read_segment
+from dgs.spark_bridge.data_source.log_options import LogOptions
+from dgs.spark_bridge.ingest.micro_batches import MicroBatches
+from dgs.workers.event_log import LogReader, failure, summary
 
 
 def put_file(directory, number, rows):
@@ -42,12 +43,37 @@ def write(spark, files, log, checkpoint, **options):
     return query
 
 
+def put(spark, files, log, checkpoint, *, at_once=1, **options):
+    """Run a query that a plan file describes over all files to its end, but leave the log open."""
+    given = {
+        "log": log,
+        "stream": "s",
+        "streams": "s",
+        "errors": checkpoint.with_suffix(".errors"),
+        **options,
+    }
+    chosen = LogOptions.parsed({name: str(value) for name, value in given.items()})
+    rows = spark.readStream.schema("ts bigint, v bigint").option("maxFilesPerTrigger", at_once)
+    writer = rows.parquet(str(files)).writeStream.foreachBatch(MicroBatches(chosen, checkpoint))
+    query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+    try:
+        query.awaitTermination()
+    finally:
+        query.stop()
+    return query
+
+
 def error_of(checkpoint):
     return failure.found(checkpoint.with_suffix(".errors"))
 
 
+def tables_in(log, stream="s"):
+    reader = LogReader(log, stream)
+    return [table for _, table in iter(reader.poll, None)]
+
+
 def rows_in(log, stream="s"):
-    tables = [read_segment(log / stream, name)[1] for name in all_names(log / stream)]
+    tables = tables_in(log, stream)
     return [(row["ts"], row["v"]) for table in tables for row in table.to_pylist()]
 
 

@@ -16,6 +16,8 @@ True
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import dgs.errors
@@ -35,6 +37,17 @@ def leave(directory: Path, error: DgsError) -> None:
     replace_with(
         directory / FAILURE, sealed_file.pack(sealed_file.EVENTS, FAILURE, [type(error).__name__, facts])
     )
+
+
+@contextmanager
+def saving(directory: Path | None) -> Iterator[None]:
+    """Leave an error of dgs in a directory, if there is one, and raise it: a caller of another language gets only its text."""
+    try:
+        yield
+    except DgsError as error:
+        if directory is not None:
+            leave(directory, error)
+        raise
 
 
 def found(directory: Path) -> DgsError | None:

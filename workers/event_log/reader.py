@@ -21,11 +21,13 @@ is damage, and raises an error.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 
 from dgs.errors import CorruptFileError
+from dgs.workers.event_log import row_files
 from dgs.workers.event_log.segments import (
     Segment,
     SegmentName,
@@ -53,6 +55,7 @@ class LogReader:
         self._directory = directory_of(path, stream)
         self._number: int | None = None
         self._found: list[SegmentName] = []
+        self._slices: Iterator[tuple[Segment, pa.Table]] = iter(())
 
     def seek(self, row: int) -> None:
         """Begin with the segment that has the given row, or with the last segment if the log ends before that row.
@@ -68,9 +71,15 @@ class LogReader:
             self._number, self.row = start.number, start.first
 
     def poll(self) -> tuple[Segment, pa.Table] | None:
-        """Return the next segment and its rows; None if there is none yet or the stream has ended. Raises CorruptFileError."""
+        """Return the next segment and its rows; None if there is none yet or the stream has ended. Raises CorruptFileError.
+
+        A segment whose rows are in files comes in parts: each is a segment with a first row and a number of rows of its own.
+        """
         if self.has_ended:
             return None
+        if (part := next(self._slices, None)) is not None:
+            self.row = part[0].stop
+            return part
         name = self._next()
         if name is None:
             return None
@@ -81,12 +90,15 @@ class LogReader:
             )
         self._found = self._found[1:]
         self._number = segment.number + 1
-        self.row = segment.stop
         if segment.is_end:
+            self.row = segment.stop
             self.has_ended = True
             return None
         self.last = segment
-        return segment, table
+        self._slices = row_files.slices(self._directory, segment, table)
+        part = next(self._slices)
+        self.row = part[0].stop
+        return part
 
     def _next(self) -> SegmentName | None:
         """Return the name of the next segment, if there is one."""

@@ -36,6 +36,21 @@ _NAME = re.compile(r"(\d{10})-(\d{15})-([0-9a-f]{16}|end)\.dgs")
 BatchId = int | str
 
 
+@dataclass(frozen=True, slots=True)
+class RowFile:
+    """A sorted Parquet file of a segment's rows. `path`: below the stream's directory. `low`, `high`: as those of a segment.
+
+    `size`: in bytes. `footer`: a digest of the file's end, which describes the rest; the pages have checksums of their own.
+    """
+
+    path: str
+    size: int
+    rows: int
+    low: int
+    high: int
+    footer: str
+
+
 class SegmentName(NamedTuple):
     """The name of a segment. `batch`: the hash of its batch id, or `end` for the mark of the end."""
 
@@ -67,7 +82,8 @@ class Segment:
     `first`: the raw row number of the first of its `rows`. `low`, `high`: the least and the greatest time. `frontier`: a
     heartbeat after its last row: all later rows have greater times. `beats`: further heartbeats, as (index of the next row,
     time). `latest`, `promised`: the greatest time and the greatest frontier of all earlier segments. `numbered`: the greatest
-    earlier batch id that is a number. `is_end`: this is the mark of the end.
+    earlier batch id that is a number. `is_end`: this is the mark of the end. `files`: the files that its rows are in, if they are
+    not in the segment itself, and `order_by`: the columns after the time that these are sorted by.
     """
 
     stream: str
@@ -86,6 +102,8 @@ class Segment:
     promised: int | None = None
     numbered: int | None = None
     is_end: bool = False
+    files: tuple[RowFile, ...] = ()
+    order_by: tuple[str, ...] = ()
 
     @property
     def name(self) -> SegmentName:
@@ -150,11 +168,16 @@ def batch_hash(batch: BatchId) -> str:
 def encoded(segment: Segment, table: pa.Table) -> bytes:
     """Return the bytes of the file of a segment."""
     header = {**asdict(segment), "beats": [list(beat) for beat in segment.beats]}
+    if not segment.files:  # as in logs of earlier versions
+        del header["files"], header["order_by"]
     return sealed_file.pack(sealed_file.EVENTS, segment.name.text, header, to_bytes(table))
 
 
 def read_segment(directory: Path, name: SegmentName) -> tuple[Segment, pa.Table]:
-    """Return the header and the rows of a segment of the stream in `directory`. Raises CorruptFileError naming the file, UnreadableLogError."""
+    """Return the header of a segment of the stream in `directory`, and the rows in it: none if they are in files (see `row_files`).
+
+    Raises CorruptFileError naming the file, UnreadableLogError.
+    """
     path = directory / name.folder / name.text
     try:
         with reading(path):
@@ -163,7 +186,7 @@ def read_segment(directory: Path, name: SegmentName) -> tuple[Segment, pa.Table]
         segment, table = _segment(header), from_bytes(payload)
     except (CodecError, OSError, TypeError, ValueError, KeyError) as error:
         raise CorruptFileError(path=path, problem=f"{type(error).__name__}: {error}") from error
-    if segment.name != name or table.num_rows != segment.rows:
+    if segment.name != name or table.num_rows != (0 if segment.files else segment.rows):
         raise CorruptFileError(path=path, problem=f"its header is that of {segment.name.text}")
     return segment, table
 
@@ -172,6 +195,8 @@ def _segment(header: Any) -> Segment:
     known = {field.name for field in fields(Segment)}
     facts = {name: value for name, value in header.items() if name in known}
     facts["beats"] = tuple((int(before), int(ts)) for before, ts in facts["beats"])
+    facts["files"] = tuple(RowFile(**file) for file in facts.get("files", ()))
+    facts["order_by"] = tuple(facts.get("order_by", ()))
     return Segment(**facts)
 
 

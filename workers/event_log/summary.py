@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from dgs.workers.event_log import row_files
 from dgs.workers.event_log.owner import owner
 from dgs.workers.event_log.segments import Segment, all_names, directory_of, read_segment
 
@@ -58,7 +59,8 @@ def streams(path: Path) -> Iterator[StreamSummary]:
             names[0].first if names else 0,
             last.stop if last is not None else 0,
             len(names),
-            sum((directory / found.folder / found.text).stat().st_size for found in names),
+            sum((directory / found.folder / found.text).stat().st_size for found in names)
+            + row_files.size(directory),
             last.latest_so_far if last is not None else None,
             last.promised_so_far if last is not None else None,
             is_closed=last is not None and last.is_end,
@@ -66,6 +68,10 @@ def streams(path: Path) -> Iterator[StreamSummary]:
 
 
 def segments(path: Path, stream: str) -> Iterator[Segment]:
-    """Yield the headers of all segments of a stream, each read and checked. Raises CorruptFileError."""
-    for name in all_names(directory_of(path, stream)):
-        yield read_segment(directory_of(path, stream), name)[0]
+    """Yield the headers of all segments of a stream, each read and checked with its rows. Raises CorruptFileError."""
+    directory = directory_of(path, stream)
+    for name in all_names(directory):
+        segment, table = read_segment(directory, name)
+        for _ in row_files.slices(directory, segment, table):
+            pass
+        yield segment

@@ -22,19 +22,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dgs.errors import ClosedLogError, MalformedRowError, OwnedLogError, ReplayMismatchError
 from dgs.model.columns import Column
-from dgs.workers.event_log import owner
+from dgs.workers.event_log import owner, row_files
 from dgs.workers.event_log.event_tables import TS, one_chunk, row_table
 from dgs.workers.event_log.row_order import digest, sorted_rows
 from dgs.workers.event_log.segments import (
     END_MARK,
     BatchId,
+    RowFile,
     Segment,
     SegmentName,
     all_names,
@@ -42,6 +43,7 @@ from dgs.workers.event_log.segments import (
     directory_of,
     encoded,
     folders,
+    greatest,
     names_in,
     newest,
     read_segment,
@@ -122,20 +124,51 @@ class LogWriter:
         low, high = self._times(table)
         if not keep_order and not is_sorted:
             table = sorted_rows(table, [self._ts, *order_by])
-        found = digest(table, is_sorted=not keep_order)
+        facts = {
+            "rows": table.num_rows,
+            "digest": digest(table, is_sorted=not keep_order),
+            "low": low,
+            "high": high,
+        }
+        return self._append(batch, table, **facts, frontier=frontier, beats=tuple(beats))
+
+    def append_files(
+        self,
+        batch: BatchId,
+        files: Sequence[RowFile],
+        columns: pa.Schema,
+        frontier: int | None = None,
+        *,
+        digest: str,
+        order_by: Sequence[str] = (),
+    ) -> Segment:
+        """Write a batch whose rows are in durable files of the stream's directory as the next segment; return its header.
+
+        `columns`: those of the rows. `digest`: any text that is the same for the same rows in any order. The files are sorted as a
+        segment is. Of a batch that the log has, the files given are deleted. Raises what `append` raises.
+        """
+        low, high = min((file.low for file in files), default=None), greatest(*(file.high for file in files))
+        segment = self._append(
+            batch,
+            columns.empty_table(),
+            rows=sum(file.rows for file in files),
+            digest=digest,
+            low=low,
+            high=high,
+            frontier=frontier,
+            files=tuple(files),
+            order_by=tuple(order_by) if files else (),
+        )
+        row_files.forget(self._directory, batch_hash(batch), keep=segment.files)
+        return segment
+
+    def _append(self, batch: BatchId, table: pa.Table, **facts: Any) -> Segment:
+        """Write a segment of these facts, unless the log has the batch."""
         while True:
             owner.check(self._directory, self.writer)
             if (name := self._name_of(batch)) is not None:
-                return self._written_before(name, batch, table, found)
-            segment = replace(
-                self._next(batch),
-                rows=table.num_rows,
-                digest=found,
-                low=low,
-                high=high,
-                frontier=frontier,
-                beats=tuple(beats),
-            )
+                return self._written_before(name, batch, table, facts)
+            segment = replace(self._next(batch), **facts)
             if self._put(segment, table):
                 return segment
             self._look()  # another process of this writer was faster, perhaps with the same batch
@@ -208,10 +241,14 @@ class LogWriter:
             self._known[name.batch] = name
         return True
 
-    def _written_before(self, name: SegmentName, batch: BatchId, table: pa.Table, found: str) -> Segment:
+    def _written_before(
+        self, name: SegmentName, batch: BatchId, table: pa.Table, facts: Mapping[str, Any]
+    ) -> Segment:
         segment, before = read_segment(self._directory, name)
-        if segment.digest != found and digest(before) != digest(table):  # the order may have been different
-            then, now = segment.rows, table.num_rows
+        has_files = segment.files or facts.get("files")
+        # The order of rows may have been different.
+        if segment.digest != facts["digest"] and (has_files or digest(before) != digest(table)):
+            then, now = segment.rows, facts["rows"]
             problem = f"{then} rows then, {now} now" if then != now else f"of its {now} rows some differ"
             raise ReplayMismatchError(path=self.path, stream=self.stream, batch=batch, problem=problem)
         return segment
@@ -243,6 +280,7 @@ def truncated(directory: Path, below: int) -> int:
         if following.first >= below:
             break
         (directory / name.folder / name.text).unlink(missing_ok=True)
+        row_files.forget(directory, name.batch)
         done += 1
     for folder in folders(directory)[:-1]:
         if not any((directory / folder).iterdir()):

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgs.spark_bridge.data_source.sorting import in_order, is_sorted, merged, pieces
+from dgs.workers.event_log.merging import Run, in_order, is_sorted, merged, pieces
 
 ROWS = st.lists(
     st.tuples(st.integers(0, 5), st.sampled_from(["a", "b", "c"]), st.integers(-2, 2)), max_size=30
@@ -52,9 +52,24 @@ def test_merged_runs_are_the_sorted_rows_for_any_distribution(rows, runs, at_onc
     dealt = [[] for _ in range(runs)]
     for row in rows:
         random.choice(dealt).append(row)
-    sorted_runs = [in_order(table(run), ("ts", "name")) for run in dealt]
-    found = [row for part in merged(sorted_runs, ("ts", "name"), rows=at_once) for row in rows_of(part)]
-    assert found == sorted(rows, key=key)
+    sorted_runs = [in_order(table(run), ("ts", "name")) for run in dealt if run]
+    opened = [Run.of(run, ("ts",), rows=at_once) for run in sorted_runs]
+    parts = [rows_of(part) for part in merged(opened, ("ts", "name"))]
+    assert [row for part in parts for row in part] == sorted(rows, key=key)
+    assert all(before[-1][2] < after[0][2] for before, after in pairwise(parts))
+
+
+def test_run_is_opened_only_when_its_time_comes():
+    opened = []
+
+    def tables(low):
+        opened.append(low)
+        yield pa.table({"ts": [low, low + 1]})
+
+    found = merged([Run(low, tables(low)) for low in (9, 0, 5)], ("ts",))
+    assert next(found).column("ts").to_pylist() == [0]
+    assert opened == [0]
+    assert [part.column("ts").to_pylist() for part in found] == [[1], [5], [6], [9], [10]]
 
 
 @given(ROWS, st.lists(st.integers(0, 30), max_size=5), st.integers(1, 7))

@@ -1,0 +1,175 @@
+"""Micro-batches on their way into the event log: Spark sorts and writes the rows as files, and the driver signs for them.
+
+`foreachBatch` gives each micro-batch as a DataFrame. Its rows are divided by stream, sorted, and written as Parquet by the tasks,
+which count and digest them in the same pass. The commit of a stream is one segment that names its files. No row enters this process.
+
+A batch that comes again is written again, under new names, and its digest is compared: the log keeps the first files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dgs.errors import InternalError, MalformedRowError
+from dgs.job.run_directory import read_object
+from dgs.spark_bridge.data_source.log_delivery import Delivery
+from dgs.spark_bridge.data_source.log_options import LogOptions
+from dgs.spark_bridge.data_source.log_writer import AT_ONCE, BATCH_WRITE, columns_of, unit_of
+from dgs.spark_bridge.data_source.query_owner import Query, standing
+from dgs.spark_bridge.data_source.staging import Staging
+from dgs.spark_bridge.ingest.division import PART, digested, in_order, numbered, reasons
+from dgs.spark_bridge.ingest.succession import Succession
+from dgs.workers.event_log import failure, row_files
+from dgs.workers.event_log.segments import RowFile, greatest
+from dgs.workers.storage.whole_files import make_directory
+
+CONF = {
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+}
+"""Settings with which Spark writes types as Arrow reads them."""
+
+OPTIONS = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false", "parquet.block.size": str(32 << 20)}
+
+
+@dataclass(frozen=True)
+class Written:
+    """The files of a micro-batch: the folder of each part that has rows, their columns, and the number and a digest of the events."""
+
+    folders: Mapping[int, Path]
+    columns: pa.Schema
+    rows: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class MicroBatches:
+    """The function for `foreachBatch`: it puts each micro-batch into the log, once. `checkpoint`: Spark's checkpoint directory."""
+
+    options: LogOptions
+    checkpoint: Path | None = None
+
+    def __call__(self, rows: Any, batch: int) -> None:
+        """Make the rows of a batch durable. Errors of dgs are also left in the options' directory for errors."""
+        with failure.saving(self.options.errors), _conf(rows.sparkSession):
+            self.options.checked(dict(rows.dtypes))
+            query = self._query
+            if query.checkpoint is not None:
+                succession = Succession(self.options, query, Path(query.checkpoint).parent)
+                if succession.concerns(batch):
+                    rows = succession.beyond(rows, batch)
+                batch = succession.number(batch)
+            else:
+                for stream in self.options.streams:
+                    standing(self.options.log / stream, query)
+            if rows is not None:
+                self._put(rows, batch, query)
+
+    def _put(self, rows: Any, batch: int, query: Query) -> None:
+        staging = Staging(self.options.log, query.id)
+        staging.clear()  # a killed process left its files behind
+        try:
+            self._commit(batch, written(rows, staging.directory, self.options), query)
+        finally:
+            staging.clear()
+
+    @property
+    def _query(self) -> Query:
+        """The query that writes, by the id in its checkpoint directory."""
+        if self.checkpoint is None:
+            return Query(self.options.query or BATCH_WRITE)
+        return Query(read_object(self.checkpoint / "metadata")["id"], str(self.checkpoint))
+
+    def _commit(self, batch: int, found: Written, query: Query) -> None:
+        self._refuse(found.folders)
+        streams = self.options.streams
+        delivery = Delivery(
+            self.options.log,
+            query,
+            ts=self.options.ts,
+            delay=self.options.delay(unit_of(found.columns, self.options.ts)),
+            order_by=self.options.order_by,
+        )
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            taken = list(pool.map(lambda number: self._taken(number, batch, found), range(len(streams))))
+            count = sum(file.rows for files in taken for file in files)
+            if count != found.rows:
+                raise InternalError(problem=f"Spark counted {found.rows} events and wrote {count}")
+            high = greatest(delivery.latest(streams), *(file.high for files in taken for file in files))
+
+            def commit(number: int) -> None:
+                delivery.deliver_files(
+                    streams[number], batch, taken[number], found.columns, digest=found.digest, high=high
+                )
+
+            list(pool.map(commit, range(len(streams))))
+
+    def _taken(self, number: int, batch: int, found: Written) -> tuple[RowFile, ...]:
+        """Return the files of a stream, moved to their place."""
+        if number not in found.folders:
+            return ()
+        directory = self.options.log / self.options.streams[number]
+        return row_files.take(directory, batch, found.folders[number], self.options.ts)
+
+    def _refuse(self, folders: Mapping[int, Path]) -> None:
+        """Raise the error for rows that can belong to no stream, if there are any."""
+        for number, reason in enumerate(reasons(self.options), len(self.options.streams)):
+            if number not in folders:
+                continue
+            if reason.kind == "stream":
+                [row] = _first(folders[number], [reason.column])
+                self.options.check_stream(str(row[reason.column]))
+            raise MalformedRowError(
+                stream=",".join(self.options.streams),
+                row="?",
+                problem=f"column {reason.column!r} is null",
+                column=reason.column,
+            )
+
+
+def written(rows: Any, place: Path, options: LogOptions) -> Written:
+    """Let Spark write the rows below a directory, divided and sorted. Raises errors of Spark."""
+    columns = columns_of(rows.schema)
+    kept = rows.drop(*(field.name for field in columns if pa.types.is_null(field.type)))
+    folder = place / f"batch-{secrets.token_hex(6)}"
+    make_directory(place)
+    observed, observation = digested(numbered(kept, options), options)
+    # No URI escapes: Hadoop takes the path literally, per cent signs included.
+    in_order(observed, options).write.partitionBy(PART).options(**OPTIONS).parquet(f"file://{folder}")
+    sums = observation.get
+    found = {int(path.name.rpartition("=")[2]): path for path in folder.glob(f"{PART}=*")}
+    total = ((sums["high"] or 0) << 32) + (sums["low"] or 0)
+    types = hashlib.blake2b(str(columns).encode(), digest_size=8).hexdigest()
+    return Written(found, columns, sums["rows"], f"{sums['rows']} {total:x} {types}")
+
+
+@contextmanager
+def _conf(spark: Any) -> Iterator[None]:
+    """Give a session, which may be a user's, the settings CONF while the block runs."""
+    before = {name: spark.conf.get(name) for name in CONF}
+    differing = [name for name, value in CONF.items() if before[name] != value]
+    for name in differing:
+        spark.conf.set(name, CONF[name])
+    try:
+        yield
+    finally:
+        for name in differing:
+            spark.conf.set(name, before[name])
+
+
+def _first(folder: Path, columns: list[str]) -> list[dict[str, Any]]:
+    """Return the first row in the files of a folder."""
+    with pq.ParquetFile(next(folder.glob("*.parquet"))) as file:
+        found: list[dict[str, Any]] = next(file.iter_batches(1, columns=columns)).to_pylist()
+        return found
