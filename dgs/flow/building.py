@@ -135,10 +135,9 @@ class Edge:
         over: TimeWindow | Literal["history"] | None = None,
         idle: steps.Idle = "skip",
         accept_parts: bool = False,
-        keys: Literal["many"] | None = None,
     ) -> Edge:
         """Join the items of each key with a monoid, at the end of each block."""
-        return self.builder.add(steps.Aggregate(monoid, over, idle, accept_parts, keys), self)
+        return self.builder.add(steps.Aggregate(monoid, over, idle, accept_parts), self)
 
     def fold(
         self,

@@ -288,6 +288,39 @@ class UnorderedCloser(_Joining):
             store["start"] = template.update_state(store["start"], monoid.result(monoid.identity()))
 
 
+class SnapshotCloser(UnorderedCloser):
+    """Runs a KeyedUnordered template whose `on_item` reads the state of the last marker, so it keeps the items until the block closes.
+
+    A part: the joined aggregate, and the items.
+    """
+
+    def __init__(self, template: KeyedUnordered) -> None:
+        super().__init__(template)
+        self.lifting = None
+        self._bags = _Bags(is_ordered=False)
+
+    def part(self, key: Any, value: Any, at: int | None) -> Any:
+        """Lift the item, and keep it."""
+        return [super().part(key, value, at), self._bags.part(key, value, at)]
+
+    def join(self, left: Any, right: Any) -> Any:
+        """Join the aggregates, and put the items together."""
+        return [super().join(left[0], right[0]), self._bags.join(left[1], right[1])]
+
+    def close(self, parts: list[Parts], store: Store, block: int, end: int | None) -> Iterator[Item]:
+        """Call the template's `on_item` for the items in canonical order, then close the block as without it."""
+        template, made = self._template, list[tuple[Any, Any]]()
+        before = self.store_of(None, store)  # makes the store if need be
+        bags = {key: bag for key, (_, bag) in parts[0].items()}
+        for key in canonical(bags):
+            state = store["states"].get(key, before["start"])
+            for value, at in self._bags.items(bags, key):
+                template.on_item(deepcopy(state), key, value, lambda *item: made.append(item))
+                yield from ((new_key, new, at) for new_key, new in made)
+                made.clear()
+        yield from super().close([{key: part for key, (part, _) in parts[0].items()}], store, block, end)
+
+
 def join_blocks(closer: Closer, mine: dict[int, Parts], blocks: Iterable[tuple[int, Parts]]) -> None:
     """Join the parts of blocks into those that are there."""
     join = closer.join
@@ -319,5 +352,5 @@ def closer_of(step: steps.Step, period: int, *, is_ordered: bool) -> Closer | No
         case steps.Aggregate():
             return AggregateCloser(step)
         case steps.Apply(template) if isinstance(template, KeyedUnordered):
-            return UnorderedCloser(template)
+            return (SnapshotCloser if overrides(template, "on_item") else UnorderedCloser)(template)
     return None

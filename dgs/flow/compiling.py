@@ -25,9 +25,8 @@ from dgs.flow.flow_checks import Checked
 from dgs.flow.flow_graph import Graph, Node
 from dgs.flow.flow_program import FINAL, TICK, TICKS, Shape
 from dgs.flow.mistakes import FlowError, Mistake
-from dgs.flow.panes import CountWindow
 from dgs.flow.running.leaving_out import SkippableFlow
-from dgs.flow.templates import KeyedOrdered, KeyedUnordered, fold_template, overrides
+from dgs.flow.templates import KeyedOrdered, fold_template, has_end
 from dgs.flow.wiring import Wiring
 from dgs.model.program import Program
 from dgs.model.tags import Tag, kind
@@ -121,27 +120,22 @@ def _places(wiring: Wiring, shape: Shape, forms: Mapping[int, str]) -> list[str]
 
 
 def refuse(graph: Graph, wiring: Wiring) -> None:
-    """Raise FlowError if a step cannot be compiled yet."""
+    """Raise FlowError if a step cannot be compiled."""
     front = {graph.nodes[number] for number in wiring.front()}
     mistakes = []
     for node in graph.nodes:
-        template, over = getattr(node.step, "template", None), getattr(node.step, "over", None)
-        problem = ""
+        template = ordered_template(node.step)
+        problem, fix = "", ""
         if isinstance(node.step, steps.Into) and (node not in front or len(wiring.stateful) > 1):
-            problem = "gives items of a block to a program; only steps without state may come before it"
-        if isinstance(template, KeyedUnordered) and overrides(template, "on_item"):
-            problem = "has an on_item"
-        if isinstance(over, CountWindow) and over.partial == "emit" and graph.clock is not None:
-            problem = (
-                'emits partial windows, and the flow has a clock; leave out the clock, or give partial="drop"'
-            )
-        if isinstance(template, KeyedOrdered) and overrides(template, "on_end") and graph.clock is not None:
-            problem = "has an on_end, and the flow has a clock; leave out the clock"
+            problem = "gives a program the items of closed blocks, and only items of streams reach a program as events"
+            fix = "End this flow here with a sink, and run the program as a job over what it writes; or put into() before the steps that keep something"
+        if template is not None and has_end(template) and isinstance(graph.clock, On):
+            problem = "does something at the end of the input, and the last marker of a stream does not say that it is the last"
+            fix = 'Take another clock or none; for windows by count give partial="drop"'
         if problem:
-            text = f"cannot be run yet, though denote says what it means: it {problem}"
-            mistakes.append(
-                Mistake("F00", node.title, text, str(node.place or ""), drawing=graph.drawn(node))
-            )
+            text = f"cannot be run, though denote says what it means: it {problem}"
+            place, drawing = str(node.place or ""), graph.drawn(node)
+            mistakes.append(Mistake("F00", node.title, text, place, fix=fix, drawing=drawing))
     if mistakes:
         raise FlowError.of(graph.name, mistakes)
 
@@ -160,14 +154,16 @@ def _closers(checked: Checked, wiring: Wiring) -> dict[int, Closer]:
 
 
 def _ordered(checked: Checked, wiring: Wiring) -> dict[int, KeyedOrdered]:
-    found: dict[int, KeyedOrdered] = {}
-    for number in wiring.stateful:
-        step = checked.graph.nodes[number].step
-        if isinstance(step, steps.Fold):
-            found[number] = fold_template(step.function, step.start, step.over)
-        elif isinstance(step, steps.Apply) and isinstance(step.template, KeyedOrdered):
-            found[number] = step.template
-    return found
+    found = {number: ordered_template(checked.graph.nodes[number].step) for number in wiring.stateful}
+    return {number: template for number, template in found.items() if template is not None}
+
+
+def ordered_template(step: steps.Step) -> KeyedOrdered | None:
+    """Return the template of a step that sees the items of a key in order, None for other steps."""
+    if isinstance(step, steps.Fold):
+        return fold_template(step.function, step.start, step.over)
+    template = getattr(step, "template", None)
+    return template if isinstance(template, KeyedOrdered) else None
 
 
 def _needs_arrival(checked: Checked, node: Node) -> bool:

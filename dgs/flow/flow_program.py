@@ -18,7 +18,7 @@ from dgs.flow.batches.fused import Fused
 from dgs.flow.clock import Every, On
 from dgs.flow.closing import Closer, join_blocks
 from dgs.flow.flow_graph import Graph, described
-from dgs.flow.templates import KeyedOrdered, overrides
+from dgs.flow.templates import KeyedOrdered, has_end, overrides
 from dgs.flow.wiring import Push, Wiring
 from dgs.model import columns
 from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
@@ -81,6 +81,7 @@ class FlowProgram(Program[State, Any]):
         self.fused = Fused(wiring, closers)
         self._pushes = {stream: wiring.push(number) for stream, number in wiring.sources.items()}
         self.ticking = clock.stream if isinstance(clock, On) else TICKS
+        self._has_end = any(has_end(template) for template in ordered.values())
         self._slides = [closer.slide for closer in closers.values() if hasattr(closer, "slide")]
 
     @property
@@ -253,9 +254,11 @@ class FlowProgram(Program[State, Any]):
         clock = self.graph.clock
         is_final = ts >= FINAL
         if isinstance(clock, Every):
+            is_end = self._has_end and is_final and state["span"] is not None and self.graph.end == "close"
+            last = self._last(state) if is_end else None
             for block in self._due(state, clock, ts):
                 end = clock.end_of(block)
-                self.work(self, state, _stamping(emit, end, block), block, end).close(is_final=False)
+                self.work(self, state, _stamping(emit, end, block), block, end).close(is_final=block == last)
         elif isinstance(clock, On) and (is_final or stream == clock.stream):
             self._marker(state, ts, emit, is_final=is_final)
         elif clock is None and is_final and state["span"] is not None and self.graph.end == "close":
@@ -264,19 +267,26 @@ class FlowProgram(Program[State, Any]):
             state.update(parts={}, waiting={})
         return state
 
-    def _due(self, state: State, clock: Every, ts: int) -> Iterator[int]:
-        """Yield the blocks to close, in order: those that end by `ts` and not after the last window of an item so far."""
-        if state["span"] is None:
-            return
-        first, last = state["span"]
-        tail = state["tail"]
-        if tail["next"] is None:
-            tail["next"] = first
-        last = (
+    def _last(self, state: State) -> int:
+        """Return the last block to close, as far as is known: that of the last item, or the end of its windows."""
+        last: int = state["span"][1]
+        return (
             last - 1
             if self.graph.end == "drop"
             else max([last, *(last + -(last + 1) % n for n in self._slides)])
         )
+
+    def _due(self, state: State, clock: Every, ts: int) -> Iterator[int]:
+        """Yield the blocks to close, in order: those that end by `ts` and not after the last window of an item so far."""
+        if state["span"] is None:
+            return
+        first = state["span"][0]
+        tail = state["tail"]
+        if tail["next"] is None:
+            tail["next"] = first
+        last = self._last(state) - (
+            self._has_end and ts < FINAL
+        )  # what comes at the end of the input is in the last block
         while tail["next"] <= last and clock.end_of(tail["next"]) <= ts:
             if not self._is_busy(state):
                 later = [

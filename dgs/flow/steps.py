@@ -195,14 +195,13 @@ class Aggregate(Step):
     """Joins the items of a key with a monoid: of the block, of a window, or of all history (`over="history"`).
 
     `idle="skip"` gives a value for keys with items there, `idle="all"` for every key seen so far. `accept_parts`: items older than
-    their block make two values. `keys="many"`: there are so many keys that a shuffle is cheaper than joining.
+    their block make two values.
     """
 
     monoid: Any
     over: TimeWindow | Literal["history"] | None = None
     idle: Idle = "skip"
     accept_parts: bool = False
-    keys: Literal["many"] | None = None
     name: ClassVar[str] = "aggregate"
 
 

@@ -103,6 +103,12 @@ def overrides(template: Template, method: str) -> bool:
     return getattr(type(template), method) is not getattr(base, method)
 
 
+def has_end(template: KeyedOrdered) -> bool:
+    """Return whether a template does something at the end of the input."""
+    drops = isinstance(template, FoldOfCounts) and template.over.partial == "drop"
+    return overrides(template, "on_end") and not drops
+
+
 class FoldOfBlocks(KeyedOrdered):
     """The template of `fold` over blocks, or over all history: a key with items in a block emits its state at the marker."""
 
