@@ -13,7 +13,7 @@ of the first ones is not disturbed. A file counts only if a segment names it, wi
 >>> segment = Segment("s", 0, 0, 10, 4, "w", "", "ts", low=1, high=6, frontier=5, files=files)
 >>> found = slices(directory, segment, pa.table({"ts": pa.array([], pa.int64())}))
 >>> [(part.first, part.frontier, table.column("ts").to_pylist()) for part, table in found]
-[(10, None, [1, 2, 5]), (13, 5, [6])]
+[(10, None, [1, 2]), (12, None, [5]), (13, 5, [6])]
 """
 
 from __future__ import annotations
