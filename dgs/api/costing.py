@@ -1,7 +1,9 @@
 """The costs of a job: measured by a trial in another process, kept from an earlier trial, or typical. Those of the machine are kept, too.
 
 A trial takes about a second, most of it to start. So its costs are kept in a directory of this user on this machine, under a
-digest of all that they depend on: the program with its arguments and its code, the first events, and the machine.
+digest of all that they depend on: the program with its arguments and its code, the first events, and the machine. What was measured
+while the machine was busy is measured again by the next runs, and the least of each cost counts, since other processes only make
+it dearer.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from dgs.job.program_code import code_of
 from dgs.job.run_directory import read_object
 from dgs.model.user_code import RAISED, is_interrupt
 from dgs.planner.prediction.costs import TYPICAL, TYPICAL_COLUMNS, Costs
+from dgs.workers.runtime import process
 
 if TYPE_CHECKING:
     from dgs.job.schema import ProgramConfig, StreamConfig
@@ -31,8 +34,17 @@ if TYPE_CHECKING:
     from dgs.workers.sources.context import SourceContext
     from dgs.workers.trial.trial_process import Question
 
-VERSION = 1
+VERSION = 3
 """Raised when costs are measured in another way, so that those from before are not used."""
+
+MOST_TRIALS = 5
+"""Measurements on a busy machine, until its costs are taken for what they are."""
+
+LONGEST_KEPT = 30 * 86_400.0
+"""Seconds for which costs are kept: a machine and its libraries change."""
+
+MOST_KEPT = 500
+"""Files of costs in the directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +85,12 @@ def known_costs(
         return typical_costs(program, sentence_of(error))
     place = _place("trial", code, question.subject)
     kept = _kept(place)
-    if kept is not None:
-        return KnownCosts(_on_this_machine(kept), "kept from an earlier trial")
+    if kept is not None and not kept.is_doubtful:
+        return KnownCosts(_on_this_machine(kept.costs), "kept from an earlier trial")
     found = tried(question)
+    if kept is not None:
+        costs = kept.costs if found.problem is not None else _keep(place, found.costs, kept)
+        return KnownCosts(_on_this_machine(costs), "kept from an earlier trial")
     if found.problem is not None and found.costs == TYPICAL:
         return typical_costs(program, found.problem)
     if found.problem is None:
@@ -88,13 +103,14 @@ def _on_this_machine(costs: Costs) -> Costs:
     from dgs.workers.ray_runtime.machine_costs import SCALED, machine_costs
 
     place = _place("machine")
-    found = _kept(place)
-    if found is None:
+    kept = _kept(place)
+    found = None if kept is None else kept.costs
+    if kept is None or kept.is_doubtful:
         try:
-            found = machine_costs()
+            found = _keep(place, machine_costs(), kept)
         except DgsError:  # a run that needs what is missing here fails soon, and says so
-            return costs
-        _keep(place, found)
+            if found is None:
+                return costs
     return replace(costs, **{name: getattr(found, name) for name in SCALED})
 
 
@@ -127,15 +143,56 @@ def _place(*subject: Any) -> Path:
     return Path(tempfile.gettempdir()) / f"dgs-{os.geteuid()}" / "costs" / f"{digest}.json"
 
 
-def _kept(place: Path) -> Costs | None:
-    with suppress(DgsError):
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Costs from a file, the least of `trials` measurements. `is_doubtful`: all of them on a busy machine, and few."""
+
+    costs: Costs
+    trials: int
+    is_doubtful: bool
+
+
+def _kept(place: Path) -> _Kept | None:
+    with suppress(DgsError, OSError, KeyError, TypeError):
         private_files.refuse_foreign(place)
-        return Costs.from_data(read_object(place))
+        if _age(place) > LONGEST_KEPT:
+            return None
+        data = read_object(place)
+        trials = int(data["trials"])
+        return _Kept(Costs.from_data(data["costs"]), trials, bool(data["was_busy"]) and trials < MOST_TRIALS)
     return None
 
 
-def _keep(place: Path, costs: Costs) -> None:
+def _keep(place: Path, costs: Costs, before: _Kept | None = None) -> Costs:
+    """Keep costs, or of each the least together with those from before; return what is kept."""
+    if before is not None:
+        costs = costs.least(before.costs)
+    trials = 1 + (before.trials if before is not None else 0)
+    data = {"costs": costs.as_data(), "trials": trials, "was_busy": _is_busy()}
     with suppress(OSError, DgsError):
         private_files.make_directory(place.parent.parent)
         private_files.make_directory(place.parent)
-        private_files.write(place, json.dumps(costs.as_data()))
+        private_files.write(place, json.dumps(data))
+        _prune(place.parent)
+    return costs
+
+
+def _is_busy() -> bool:
+    """Return whether other processes of the machine want all of its cores."""
+    return os.getloadavg()[0] >= (os.cpu_count() or 1)
+
+
+def _prune(directory: Path) -> None:
+    """Delete files that are too old, and the oldest of too many."""
+    newest = sorted(directory.glob("*.json"), key=_age)
+    for number, path in enumerate(newest):
+        if number >= MOST_KEPT or _age(path) > LONGEST_KEPT:
+            path.unlink(missing_ok=True)
+
+
+def _age(path: Path) -> float:
+    """Return the seconds since a file was written, by the clock of the file system; 0 if it has gone."""
+    try:
+        return process.now() - path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0

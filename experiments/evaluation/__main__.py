@@ -14,7 +14,7 @@ import typer
 
 from dgs.workers.runtime.process import keep_freed_memory
 from experiments.bench import report
-from experiments.evaluation import cases, choices, latencies, parallelism, principles, scaling
+from experiments.evaluation import cases, choices, latencies, parallelism, predictions, principles, scaling
 from experiments.evaluation.finding import Finding
 
 OUT = Path(__file__).parent / "out"
@@ -26,6 +26,7 @@ FINDINGS: Mapping[str, Callable[[bool], Finding]] = {
     "figure10": lambda quick: latencies.figure10(latencies.QUICK if quick else latencies.Sweep()),
     "table1": lambda _: principles.table1(),
     "choices": lambda quick: choices.choices(choices.QUICK if quick else choices.Trials()),
+    "predictions": lambda quick: predictions.predictions(predictions.QUICK if quick else choices.Trials()),
     "cases": lambda quick: cases.cases(cases.QUICK if quick else cases.Extent()),
 }
 

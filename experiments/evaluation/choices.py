@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,7 +74,10 @@ class ResetReadings(DearReadings):
 
 @dataclass(frozen=True)
 class Trials:
-    """What is measured: jobs and places by name, events of one stream for scalar and vectorised programs, repetitions."""
+    """The extent of a comparison. `jobs`, `places`: by name, all jobs by default; `repetitions`: runs of each plan; `randoms`: random plans.
+
+    `scalar`, `vectorised`, `dear`: the events of one stream for scalar programs, vectorised ones, and those with a dear update.
+    """
 
     jobs: Sequence[str] = ()
     places: Sequence[str] = ("local", "ray")
@@ -151,7 +154,7 @@ def _row(
     job: str, place: str, program: dgs.Program, streams: Mapping[str, Any], trials: Trials
 ) -> dict[str, Any]:
     """Return the throughput of the default plan, of one worker and of the fastest plan."""
-    plans = dict(_plans(place, program, streams, trials.randoms))
+    plans = dict(plans_at(place, program, streams, trials.randoms))
     default, known = plans[DEFAULT].plan, plans[DEFAULT].costs
     costs = TYPICAL if known is None else known.costs
     guessed = {name: predicted(one, costs).throughput for name, one in plans.items()}
@@ -183,24 +186,29 @@ def _measured(
     plans: Mapping[str, Prepared], place: str, trials: Trials
 ) -> tuple[dict[str, float], str | None]:
     """Return the most events per second of each plan, and the first problem. Equal plans are measured once."""
-    first: dict[str, str] = {}
-    same = {
-        name: first.setdefault(json.dumps(one.plan_data, default=str), name) for name, one in plans.items()
-    }
+    same = distinct(plans, plans)
+    first = dict.fromkeys(same.values())
     expects, hosts = expected(plans[ONE]), 2 if place == "ray" else 1
     group = [
         runtime(plans[name], name, engine=place, hosts=hosts, mode="vectorised", expects=expects)
-        for name in first.values()
+        for name in first
     ]
     samples = list(measured(group, repetitions=trials.repetitions, patience=PATIENCE))
-    most = {name: max(one.eps for one in samples if one.app == name) for name in first.values()}
+    most = {name: max(one.eps for one in samples if one.app == name) for name in first}
     problem = next((one.problem for one in samples if one.problem is not None), None)
     return {name: most[same[name]] for name in plans}, problem
 
 
-def _plans(
+def distinct(plans: Mapping[str, Prepared], names: Iterable[str]) -> dict[str, str]:
+    """Return for each name the first one with an equal plan."""
+    first: dict[str, str] = {}
+    return {name: first.setdefault(json.dumps(plans[name].plan_data, default=str), name) for name in names}
+
+
+def plans_at(
     place: str, program: dgs.Program, streams: Mapping[str, Any], randoms: int
 ) -> Iterator[tuple[str, Prepared]]:
+    """Yield the plans that are compared at a place, by name."""
     section = {"kind": place, "hosts": 2} if place == "ray" else {"kind": place}
     optimizers: dict[str, dict[str, Any]] = {name: {"name": name} for name in (DEFAULT, ONE, "greedy")}
     optimizers |= {f"greedy {count}": {"name": "greedy", "max_leaves": count} for count in (2, 4, 8)}

@@ -24,7 +24,10 @@ PERCENTILES = (10, 50, 90)
 
 @dataclass(frozen=True)
 class Sweep:
-    """What is measured. `seconds`: per point, at least two barriers more than what warms up; `engine`: of all points."""
+    """The points of a sweep. `workers`, `barriers` (a second), `heartbeats`: the values of each axis; `engine`: the runtime.
+
+    `seconds`: the length of the run of a point, at least that of two barriers after the start.
+    """
 
     workers: Sequence[int] = (2, 5, 10, 20, 30)
     barriers: Sequence[int] = (1, 10, 100)

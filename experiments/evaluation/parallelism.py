@@ -1,4 +1,4 @@
-"""What parallelism by keys alone reaches (Figure 4), and what synchronisation by hand adds in an engine without it (Figure 6).
+"""Parallelism by keys alone (Figure 4), and with synchronisation: by hand in other engines, by a plan here (Figure 6).
 
 Other engines parallelise over keys, and windows over any events. Here that is a plan with a leaf per key, or one worker for fraud
 detection, whose rules change the state of all; the planner's own plan is what Flink needs semaphores for.

@@ -24,7 +24,8 @@ class Costs:
 
     `kinds`: one `update`, by kind; `update`: the same for all other kinds. `column_kinds`, `columns`: one event in `update_batch`,
     by kind and for all others; None for a program without it. `stretch`: the extra cost of each run of events of one lane, and `call` of each call of `update_batch`.
-    `merge`: the cost per event if lanes alternate so often that they are merged. `read`: reading and ordering an event.
+    `merge`: the cost per event if lanes alternate so often that they are merged. `read`: reading and ordering an event that is in memory;
+    files are not in it. `piece`: releasing the events of one lane between two requests that take the state.
 
     `fork`, `join`: the user's functions on a typical state; `state_bytes`: its size.
     `synchronisation`: asking one child for its state and returning it; `window`: the same if the child accumulates.
@@ -38,11 +39,12 @@ class Costs:
     stretch: float = 2.5e-6
     call: float = 12e-6
     merge: float = 0.15e-6
-    read: float = 0.02e-6
+    read: float = 0.005e-6
+    piece: float = 45e-6
     fork: float = 0.3e-6
     join: float = 0.3e-6
     state_bytes: float = 100.0
-    synchronisation: float = 90e-6
+    synchronisation: float = 25e-6
     window: float = 15e-6
     message: float = 60e-6
     byte: float = 1e-9
@@ -74,6 +76,17 @@ class Costs:
         found = {one.name: getattr(self, one.name) for one in fields(self)}
         return {name: dict(value) if isinstance(value, Mapping) else value for name, value in found.items()}
 
+    def least(self, other: Costs) -> Costs:
+        """Return the lesser of each cost.
+
+        >>> one, other = Costs(kinds={"a": 1.0, "b": 2.0}, fork=3.0), Costs(kinds={"a": 2.0, "b": 1.0}, join=0.0)
+        >>> one.least(other).kinds, one.least(other).fork, one.least(other).join
+        ({'a': 1.0, 'b': 1.0}, 3e-07, 0.0)
+        """
+        return Costs(
+            **{one.name: _least(getattr(self, one.name), getattr(other, one.name)) for one in fields(self)}
+        )
+
     def event(self, kind: str) -> float:
         """Return the seconds of one `update`."""
         return self.kinds.get(kind, self.update)
@@ -81,6 +94,12 @@ class Costs:
     def column(self, kind: str) -> float | None:
         """Return the seconds of one event in `update_batch`."""
         return self.column_kinds.get(kind, self.columns)
+
+
+def _least(one: Any, other: Any) -> Any:
+    if isinstance(one, Mapping):
+        return {**other, **{kind: min(cost, other.get(kind, cost)) for kind, cost in one.items()}}
+    return one if other is None else other if one is None else min(one, other)
 
 
 def _is_cost(value: object) -> bool:
@@ -92,3 +111,6 @@ TYPICAL = Costs()
 
 TYPICAL_COLUMNS = 3e-9
 """One event in a typical `update_batch`."""
+
+SHARE_OF_FRONTIER = 0.5
+"""What a lane above a worker costs at each request, as a part of `piece`."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from dgs.model.program import Program
 from dgs.planner.placement import assign_hosts, events_between
 from dgs.planner.plan import Plan, PlanNode
-from dgs.planner.prediction.costs import Costs
+from dgs.planner.prediction.costs import SHARE_OF_FRONTIER, Costs
 from dgs.planner.prediction.latency import Latency, latency
 from dgs.planner.prediction.traffic import BATCH_EVENTS, Between, Traffic, traffic
 from dgs.planner.rates import node_rates
@@ -160,7 +160,8 @@ class _Model:
             cuts = 0.0 if mine.accumulates and mine.asked else lane.stretches
             stretched += lane.rate * (each + costs.read) + cuts * extra
             merged += lane.rate * (scalar + costs.read + costs.merge)
-        return min(merged, stretched) if len(mine.lanes) > 1 else stretched
+        folding = min(merged, stretched) if len(mine.lanes) > 1 else stretched
+        return folding + _pieces(mine) * costs.piece
 
     def _bytes_between(self) -> float:
         """Return the bytes that cross hosts per second: of events, of requests, and of states up and down."""
@@ -236,3 +237,14 @@ class _Model:
             return "its workers wait for each other"
         rate = sum(one.rate for one in self._traffic.values())
         return f"{worst.id} joins its {len(worst.children)} children for {asks / rate:.2g} of the events"
+
+
+def _pieces(mine: Traffic) -> float:
+    """Return how many pieces per second the lanes of a worker are cut into by requests that take its state.
+
+    The lanes above it have no events here, but their frontiers are looked at for each request.
+    """
+    if mine.accumulates or not mine.asked:
+        return 0.0
+    own = sum(lane.rate * mine.asked / (lane.rate + mine.asked) for lane in mine.lanes)
+    return own + SHARE_OF_FRONTIER * mine.asked * mine.above

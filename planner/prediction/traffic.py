@@ -51,13 +51,14 @@ class Traffic:
     """The traffic of one worker. `accumulates`: its whole subtree does, so it answers requests without waiting for a fork.
 
     `asked`: requests from above for its state, per second. `asks`: requests to each of its children, per second, including those
-    that it passes on.
+    that it passes on. `above`: the lanes of the workers above it, which it also follows.
     """
 
     lanes: tuple[LaneTraffic, ...]
     accumulates: bool
     asked: float
     asks: float
+    above: int = 0
 
     @property
     def rate(self) -> float:
@@ -121,7 +122,7 @@ def traffic(
             for lane in own[node.id]
         )
         asks = asked + sum(lane.rate for lane in lanes if lane.synchronises) if node.children else 0.0
-        found[node.id] = Traffic(lanes, accumulates, asked, asks)
+        found[node.id] = Traffic(lanes, accumulates, asked, asks, len(others) - len(lanes))
     return found
 
 

@@ -35,6 +35,13 @@ def on(topology, hosts):
     return Topology(topology.streams, [Machine("m", hosts)], hosts)
 
 
+def with_random_plan(instance, hosts, seed):
+    """Return the program, its topology on so many hosts, and a random plan there."""
+    program, topology = instance
+    topology = on(topology, hosts)
+    return program, topology, plan(program, topology, name="random", seed=seed)
+
+
 def compare_with_all(seed, monkeypatch, most_trees):
     """Return how many times as fast as the chosen plan the best of all plans is; None if there are too many."""
     monkeypatch.setattr(exhaustive, "MOST_TREES", most_trees)
@@ -91,9 +98,7 @@ def test_choice_is_never_predicted_to_be_slower_than_one_worker(instance, hosts,
     st.sampled_from(["update", "hop", "join", "message"]),
 )
 def test_a_faster_machine_is_never_predicted_to_be_slower(instance, hosts, seed, cost):
-    program, topology = instance
-    topology = on(topology, hosts)
-    made = plan(program, topology, name="random", seed=seed)
+    program, topology, made = with_random_plan(instance, hosts, seed)
     slow = Predictor(program, topology, TYPICAL).predict(made)
     fast = Predictor(program, topology, replace(TYPICAL, **{cost: getattr(TYPICAL, cost) / 3})).predict(made)
     assert fast.throughput * SLACK >= slow.throughput
@@ -172,9 +177,7 @@ def test_less_merging_is_worth_no_second_worker_in_one_process():
 @settings(max_examples=60, deadline=None)
 @given(instances(), st.integers(1, 3), st.integers(0, 1000))
 def test_latency_has_an_order_and_no_slower_machine_lowers_it(instance, hosts, seed):
-    program, topology = instance
-    topology = on(topology, hosts)
-    made = plan(program, topology, name="random", seed=seed)
+    program, topology, made = with_random_plan(instance, hosts, seed)
     quick = Predictor(program, topology, TYPICAL).latency(made)
     slow = Predictor(program, topology, replace(TYPICAL, hop=1.0, synchronisation=1.0)).latency(made)
     assert 0 <= quick.p50 <= quick.p99
@@ -194,9 +197,7 @@ def test_events_that_synchronise_wait_for_messages_there_and_back():
 @settings(max_examples=60, deadline=None)
 @given(instances(), st.integers(1, 3), st.integers(0, 1000))
 def test_busiest_worker_is_busy_for_at_most_all_of_the_time(instance, hosts, seed):
-    program, topology = instance
-    topology = on(topology, hosts)
-    made = plan(program, topology, name="random", seed=seed)
+    program, topology, made = with_random_plan(instance, hosts, seed)
     predicted = Predictor(program, topology, TYPICAL).predict(made)
     assert predicted.busiest.worker in {node.id for node in made.nodes()}
     assert 0 <= predicted.busiest.share <= SLACK

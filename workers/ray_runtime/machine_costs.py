@@ -20,14 +20,14 @@ from dgs.model.tag_sets import TagSet
 from dgs.model.tags import kind
 from dgs.planner.optimizers.by_name import plan
 from dgs.planner.plan import Plan
-from dgs.planner.prediction.costs import TYPICAL, Costs
+from dgs.planner.prediction.costs import SHARE_OF_FRONTIER, TYPICAL, Costs
 from dgs.planner.prediction.model import Predictor
 from dgs.planner.topology import Machine, Stream, Topology
 from dgs.workers.runtime.job import Job
 from dgs.workers.runtime.local import run_local
 from dgs.workers.trial.trial import Stopwatch
 
-SCALED = ("stretch", "call", "merge", "read", "synchronisation", "window", "message")
+SCALED = ("stretch", "call", "merge", "read", "piece", "synchronisation", "window", "message")
 """The costs of our own code."""
 
 CHILDREN = 2
@@ -70,12 +70,13 @@ class Counting(Program):
 
 def machine_costs() -> Costs:
     """Return typical costs on this machine. It takes a fraction of a second. Raises any DgsError of a run."""
-    factor = _seconds_per_child(Counting()) / TYPICAL.synchronisation
+    typical = TYPICAL.synchronisation + (1 + SHARE_OF_FRONTIER) * TYPICAL.piece
+    factor = _seconds_per_child(Counting()) / typical
     return replace(TYPICAL, **{name: factor * getattr(TYPICAL, name) for name in SCALED})
 
 
 def _seconds_per_child(program: Program) -> float:
-    """Return the seconds of a synchronisation with one child: what the model, without such costs, leaves unexplained."""
+    """Return the seconds of a synchronisation with one child of one lane: what the model, without such costs, leaves unexplained."""
     data = _streams(LONG)
     streams = [
         Stream(name, TagSet.of(*batch.tags), {batch.tags[0]: float(len(batch))})
@@ -83,7 +84,9 @@ def _seconds_per_child(program: Program) -> float:
     ]
     topology = Topology(streams, (Machine("here", CHILDREN),))
     made = plan(program, topology, name="greedy", max_leaves=CHILDREN)
-    free = Predictor(program, topology, replace(TYPICAL, synchronisation=0.0, window=0.0)).predict(made)
+    free = Predictor(program, topology, replace(TYPICAL, synchronisation=0.0, window=0.0, piece=0.0)).predict(
+        made
+    )
     explained = sum(len(batch) for batch in data.values()) / free.throughput / LONG
     short, long = (min(_seconds(program, made, count) for _ in range(REPETITIONS)) for count in (SHORT, LONG))
     each = (long - short) / (LONG - SHORT)

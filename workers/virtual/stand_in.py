@@ -58,12 +58,13 @@ class StandIn(Program):
         self._state = bytes(int(meter.costs.state_bytes))
         self._lane: tuple[str, str] | None = None
         self._stretch_left = 0.0
+        self._pieces: set[tuple[str, str]] | None = None
         self.depends = program.dependence
         self.__dict__["accumulating"] = program.accumulating  # of the original, which `states` does not say
 
-    def begin_stretch(self) -> None:
-        """Let the next event begin a stretch, whatever its lane."""
-        self._lane = None
+    def hand_over(self) -> None:
+        """Note that the state is asked for: the next event of each lane begins a piece and a stretch."""
+        self._lane, self._pieces = None, set()
 
     def init(self) -> bytes:
         """Return a state of the size of the original's."""
@@ -81,6 +82,7 @@ class StandIn(Program):
         meter, costs, kind = self._meter, self._meter.costs, event.tag.kind
         lane = (event.stream, kind)
         if lane != self._lane:
+            self._begin(lane)
             self._lane, self._stretch_left = lane, 0.0 if self._folds_windows else costs.stretch
         extra = min(costs.merge, self._stretch_left)
         self._stretch_left -= extra
@@ -88,6 +90,12 @@ class StandIn(Program):
         if kind in self._counted:
             meter.done.append((event.ts, meter.now))
         return state
+
+    def _begin(self, lane: tuple[str, str]) -> None:
+        """Spend the seconds of a piece, if these are the first events of a lane since the state was asked for."""
+        if self._pieces is not None and lane not in self._pieces:
+            self._pieces.add(lane)
+            self._meter.now += self._meter.costs.piece
 
     def _update_batch(self, state: Any, batch: EventBatch, emit: Any) -> Any:  # noqa: ARG002
         """Spend the seconds of a batch, of which all events are done at its end."""
@@ -101,6 +109,7 @@ class StandIn(Program):
 
     def _fold(self, batch: EventBatch, extra: float) -> None:
         self._lane, meter, costs = None, self._meter, self._meter.costs
+        self._begin((batch.stream, batch.tags[0].kind))
         for tag, count in _counts(batch):
             column = costs.column(tag.kind)
             each = costs.event(tag.kind)

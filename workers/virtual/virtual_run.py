@@ -20,7 +20,7 @@ from dgs.model.events import EventBatch
 from dgs.model.order import END, OrderKey
 from dgs.model.program import Program
 from dgs.planner.plan import Plan, PlanNode, is_accumulating
-from dgs.planner.prediction.costs import Costs
+from dgs.planner.prediction.costs import SHARE_OF_FRONTIER, Costs
 from dgs.workers.protocol.host import Host
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.making import make_worker
@@ -56,12 +56,13 @@ class Setting:
 class _Observed:
     """A worker that also spends the costs of synchronising, when its children answer."""
 
-    def __init__(self, worker: Worker, node: PlanNode, stand_in: StandIn, meter: Meter) -> None:
+    def __init__(self, worker: Worker, node: PlanNode, stand_in: StandIn, meter: Meter, above: int) -> None:
         self._worker, self._stand_in, self._meter = worker, stand_in, meter
         kinds, costs = stand_in.accumulating, meter.costs
         keeps = all(is_accumulating(child, kinds) for child in node.children)
         self._each = costs.window if keeps else costs.synchronisation
         self._is_cut = not is_accumulating(node, kinds)
+        self._following = above * SHARE_OF_FRONTIER * costs.piece
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._worker, name)
@@ -71,7 +72,8 @@ class _Observed:
         if isinstance(message, JoinAnswer):
             self._meter.spend(len(message.states) * self._each)
         elif isinstance(message, JoinRequest) and self._is_cut:
-            self._stand_in.begin_stretch()
+            self._meter.spend(len(message) * self._following)
+            self._stand_in.hand_over()
         self._worker.offer(message)
 
 
@@ -142,7 +144,7 @@ class VirtualRun:
             is_accumulating=is_asked and is_accumulating(node, program.accumulating),
         )
         worker = make_worker(node.id, stand_in, self._lanes, clock=meter.clock)
-        return cast("Worker", _Observed(worker, node, stand_in, meter))
+        return cast("Worker", _Observed(worker, node, stand_in, meter, len(self._lanes.above(node.id))))
 
     def run(self) -> None:
         """Run to the end. Raises InternalError if the hosts stop before it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import threading
 from dataclasses import replace
@@ -9,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 import dgs
-from dgs.api import overrides
+from dgs.api import costing, overrides
 from dgs.api.costing import known_costs
 from dgs.api.preparing import from_program, prepare
 from dgs.job.schema import StreamConfig
@@ -42,8 +43,9 @@ class Window(dgs.Program):
 
 @pytest.fixture(autouse=True)
 def empty_cache(tmp_path, monkeypatch):
-    """No costs are kept from before, and a busy machine takes its time."""
+    """No costs are kept from before, no other process is there by the load, and a busy machine takes its time."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))
     monkeypatch.setattr(trial_process, "LONGEST", 60.0)
 
 
@@ -131,3 +133,49 @@ def test_without_events_costs_are_typical():
 def test_a_job_with_one_plan_has_no_trial(trials, optimizer):
     assert prepared(Window(), optimizer=optimizer).costs is None
     assert not trials
+
+
+@pytest.fixture
+def loads(monkeypatch):
+    """The answers of trials, and the load of the machine during each."""
+    answers = []
+
+    def tried(question):
+        cost, load = answers.pop(0)
+        monkeypatch.setattr(os, "getloadavg", lambda: (load, load, load))
+        return Trial(replace(TYPICAL, update=cost))
+
+    monkeypatch.setattr(trial_process, "tried", tried)
+    monkeypatch.setattr(machine_costs, "machine_costs", lambda: TYPICAL)
+    return answers
+
+
+def updates(count):
+    return [prepared(Window(), optimizer="cost").costs.costs.update for _ in range(count)]
+
+
+def test_costs_from_a_busy_machine_are_measured_again_and_the_least_counts(loads):
+    loads += [(4e-6, 99.0), (5e-6, 99.0), (2e-6, 0.0), (1e-6, 0.0)]
+    assert updates(4) == [4e-6, 4e-6, 2e-6, 2e-6]
+    assert loads == [(1e-6, 0.0)]
+
+
+def test_a_machine_that_is_always_busy_is_believed_in_the_end(loads):
+    loads += [(4e-6, 99.0)] * (costing.MOST_TRIALS + 1)
+    updates(costing.MOST_TRIALS + 2)
+    assert len(loads) == 1
+
+
+def test_old_costs_and_the_oldest_of_many_are_dropped(loads, tmp_path, monkeypatch):
+    loads += [(4e-6, 0.0), (3e-6, 0.0)]
+    updates(1)
+    directory = next(tmp_path.glob("dgs-*/costs"))
+    monkeypatch.setattr(costing, "MOST_KEPT", 3)
+    for number in range(5):
+        other = directory / f"{number}.json"
+        other.write_text("{}")
+        os.utime(other, (10**9, 10**9))
+    for path in directory.glob("*.json"):
+        os.utime(path, (10**9, 10**9))
+    assert updates(1) == [3e-6]
+    assert len(list(directory.glob("*.json"))) == 2  # of the program and of the machine

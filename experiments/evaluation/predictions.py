@@ -1,0 +1,144 @@
+"""Predictions beside measurements: the throughput of many plans, by the model and in a run.
+
+In this process the seconds are those of its processor, so other processes of the machine spoil nothing. Two hosts are measured in turns
+with one worker there, and their throughput is that of one worker here times the ratio of the two.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from dgs.api.predicting import costs_of, predicted
+from dgs.api.preparing import Prepared
+from dgs.api.running import run_job
+from dgs.bench.contestants import expected, measured_job, runtime
+from dgs.bench.measuring import Contestant, Expected, Measured, measured
+from dgs.planner.drawing.chart import Line
+from dgs.workers.runtime.job import Job
+from experiments.evaluation.choices import HOPELESS, JOBS, ONE, PATIENCE, Trials, distinct, plans_at
+from experiments.evaluation.finding import Finding
+from experiments.evaluation.scaling import hosts_of_ray
+
+CLEAR = 1.5
+"""Plans that differ by more than this factor must be ranked as they are measured."""
+
+PLANS = {"local": ("greedy", "random 0", "random 1"), "ray": ("auto", "greedy")}
+"""The plans that are measured beside one worker."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One plan of one job at one place, with its events per second as measured and as predicted."""
+
+    job: str
+    place: str
+    plan: str
+    workers: int
+    measured: float
+    predicted: float
+    problem: str | None
+
+    @property
+    def error(self) -> float:
+        """The difference over the measurement."""
+        return abs(self.predicted - self.measured) / self.measured
+
+    def row(self) -> dict[str, Any]:
+        """Return the pair as a row of a finding."""
+        more = {"error": self.error, "ratio": self.predicted / self.measured, "is_measured": True}
+        return {**{name: getattr(self, name) for name in self.__dataclass_fields__}, **more}
+
+
+QUICK = Trials(("event-window", "dear keys"), ("local",), 5000, 5000, 300, repetitions=1, randoms=2)
+
+
+def predictions(trials: Trials) -> Finding:
+    """Measure plans of each job, and predict the same."""
+    pairs: list[Pair] = []
+    with hosts_of_ray(2 if "ray" in trials.places else 0):
+        for job in trials.jobs or JOBS:
+            pairs += _pairs(job, trials)
+    return Finding(
+        "predictions",
+        "Throughput as predicted and as measured",
+        ["job", "place", "plan", "workers", "measured", "predicted", "ratio"],
+        [pair.row() for pair in pairs],
+        notes=list(_notes(pairs)),
+        lines=[
+            Line(
+                place,
+                [(i, pair.predicted / pair.measured) for i, pair in enumerate(pairs) if pair.place == place],
+            )
+            for place in trials.places
+        ],
+        axes={"x": "pair of a job and a plan", "y": "predicted / measured"},
+    )
+
+
+def _pairs(job: str, trials: Trials) -> Iterator[Pair]:
+    """Yield the pairs of a job: those in this process first, since one worker here is the unit of all others."""
+    program, streams = JOBS[job](trials)
+    one = 0.0
+    for place in trials.places:
+        plans = dict(plans_at(place, program, streams, trials.randoms))
+        plans = {name: plans[name] for name in distinct(plans, [ONE, *PLANS[place]]).values()}
+        costs = costs_of(plans[ONE]).costs
+        guessed = {name: predicted(plan, costs).throughput for name, plan in plans.items()}
+        fast = {
+            name: plan for name, plan in plans.items() if guessed[name] * HOPELESS**2 >= max(guessed.values())
+        }
+        found, problem = _measured(fast, place, trials.repetitions)
+        if place == "local":
+            one = found[ONE]
+        for name, eps in found.items():
+            scaled = eps if place == "local" else one * eps / found[ONE]
+            yield Pair(job, place, name, len(plans[name].plan), scaled, guessed[name], problem)
+
+
+def _measured(
+    plans: Mapping[str, Prepared], place: str, repetitions: int
+) -> tuple[dict[str, float], str | None]:
+    """Return the most events per second of each plan, and the first problem."""
+    expects = expected(plans[ONE])
+    group = [_contestant(name, one, place, expects) for name, one in plans.items()]
+    samples = list(measured(group, repetitions=repetitions, patience=PATIENCE))
+    problem = next((one.problem for one in samples if one.problem is not None), None)
+    return {name: max(one.eps for one in samples if one.app == name) for name in plans}, problem
+
+
+def _contestant(name: str, prepared: Prepared, place: str, expects: Expected) -> Contestant:
+    """Return the contestant for a plan. In this process outputs are compared first, and timed runs only count them."""
+    hosts = 2 if place == "ray" else 1
+    made = runtime(prepared, name, engine=place, hosts=hosts, mode="vectorised", expects=expects)
+    if place == "ray":
+        return made
+    job = replace(measured_job(prepared, engine=place, hosts=hosts, mode="vectorised"), collect=False)
+    return replace(made, run=lambda: _by_processor(job), check=made.run)
+
+
+def _by_processor(job: Job) -> Measured:
+    """Run a job. The seconds are those of the processor, without the share of the start."""
+    wall, work = time.perf_counter(), time.process_time()
+    done = run_job(job).figures
+    share = (time.process_time() - work) / (time.perf_counter() - wall)
+    return Measured(done.events_in, done.seconds * min(1.0, share), None, done.outputs)
+
+
+def _notes(pairs: Sequence[Pair]) -> Iterator[str]:
+    errors = [pair.error for pair in pairs]
+    median, most = np.percentile(errors, [50, 90]).tolist()
+    yield f"{len(pairs)} pairs: median error {median:.0%}, 90 % of them within {most:.0%}"
+    clear = [
+        (a, b)
+        for a, b in combinations(pairs, 2)
+        if (a.job, a.place) == (b.job, b.place)
+        and max(a.measured, b.measured) > CLEAR * min(a.measured, b.measured)
+    ]
+    right = sum((a.measured > b.measured) == (a.predicted > b.predicted) for a, b in clear)
+    yield f"{right} of {len(clear)} pairs of plans that differ by more than {CLEAR} x are ranked as measured"
