@@ -293,6 +293,14 @@ def test_a_record_with_a_column_of_ours_is_refused(tmp_path):
     Project(tmp_path, sink("delta", ", identity: {ts: at}"), record="{'ts': 1}").run()
 
 
+@EACH_LAKE
+@pytest.mark.parametrize("record", ["{'x': 1, 'X': 2}", "{'TS': 1}"])
+def test_columns_whose_names_differ_only_in_case_are_refused(tmp_path, kind, record):
+    with pytest.raises(DgsError) as caught:
+        Project(tmp_path, sink(kind), record=record).run()
+    assert caught.value.code == "DGS319"
+
+
 STOPPING = "checkpoint: {every: 10ms, dir: kept}"
 
 

@@ -34,6 +34,23 @@ class ColumnTypeError(InvalidError):
     fix = "Give the column its type under the sink's `columns`, as in `columns: {{{column}: str}}`, and begin with `--fresh`"
 
 
+class SameNameError(InvalidError):
+    """Two columns have names that differ only in case."""
+
+    code = "DGS319"
+    template = "outputs have the columns {one!r} and {other!r}, which engines that read {table} take for one"
+    fix = "Give one of them another name in the program; those that identify outputs have theirs under the sink's `identity`"
+
+
+def check_distinct(schema: pa.Schema, *, table: str) -> None:
+    """Raise SameNameError if names of columns differ only in case: Spark and Delta do not look at case."""
+    seen: dict[str, str] = {}
+    for name in schema.names:
+        other = seen.setdefault(name.lower(), name)
+        if other != name:
+            raise SameNameError(one=other, other=name, table=table)
+
+
 def of_lakes(table: pa.Table) -> pa.Table:
     """Return the table in the types that Delta and Iceberg share. A column of nulls alone is left out, as it has no type."""
     kinds = {field.name: _shared(field.type) for field in table.schema}

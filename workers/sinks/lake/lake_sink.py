@@ -33,6 +33,7 @@ from dgs.workers.sinks.lake.data_files import EpochFiles, cast_file
 from dgs.workers.sinks.lake.delta_table import Delta
 from dgs.workers.sinks.lake.iceberg_table import Iceberg
 from dgs.workers.sinks.lake.lake_columns import (
+    check_distinct,
     declared_schema,
     fitted_to,
     merged,
@@ -234,6 +235,7 @@ class LakeSink(Sink):
         def shaped(table: pa.Table) -> pa.Table:
             made = fitted_to(of_lakes(table), self._schemas[kind], name=name)
             self._schemas[kind] = merged(self._schemas[kind], made.schema, is_new=False)
+            check_distinct(self._schemas[kind], table=name)
             return made
 
         return shaped
