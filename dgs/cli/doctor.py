@@ -32,6 +32,8 @@ OPTIONAL = {
     "ray": "for `--runtime ray`: pip install 'dgs[ray]'",
     "pyzmq": "for Ray processes that talk directly: pip install 'dgs[ray]'",
     "pyspark": "for Spark: pip install 'dgs[spark]'",
+    "deltalake": "for sinks of Delta tables: pip install 'dgs[lake]'",
+    "pyiceberg": "for sinks of Iceberg tables: pip install 'dgs[lake]'",
     "hypothesis": "for `dgs check`: pip install 'dgs[check]'",
     "pandas": "for `run.to_pandas()`",
 }
