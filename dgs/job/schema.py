@@ -122,9 +122,10 @@ TagsConfig = TagConfig | list[TagConfig | str]
 
 
 class SortWithin(Section):
-    """A bounded reorder buffer: events at most this much late are put in order."""
+    """A bounded reorder buffer: events at most this much late are put in order. `late`: what to do with later ones."""
 
     sort_within: Duration
+    late: Literal["stop", "drop", "dead_letter"] = "stop"
 
 
 class HeartbeatConfig(Section):
@@ -259,6 +260,16 @@ class PlanFile(Section):
                 yield (
                     (*place, "location"),
                     f"no such node: {stream.location!r} is not in `nodes:` ({', '.join(machines)})",
+                )
+            is_spark = stream.source.kind == "spark"
+            if (
+                isinstance(stream.on_disorder, SortWithin)
+                and stream.on_disorder.late == "dead_letter"
+                and not is_spark
+            ):
+                yield (
+                    (*place, "on_disorder"),
+                    "dead letters of late rows are those of a `spark` source: write `late: drop`",
                 )
             if self.time.unit == "none" and isinstance(stream.on_disorder, SortWithin):
                 yield (*place, "on_disorder"), "a duration needs the unit of ts: write `time: {unit: ms}`"

@@ -127,7 +127,8 @@ class SparkSource(Section):
     `ts`: the column with the event time. `order_by`: columns that order rows of equal time, before all others. `trigger`:
     `available_now` reads what is there and ends; a duration starts a micro-batch so often and never ends. `max_delay`: how late a
     row may come after later ones of other micro-batches. Streams with the same `query` name share one query: `key` is the column
-    that says to which stream a row belongs (its value is the stream's id), else all rows belong to the stream.
+    that says to which stream a row belongs (its value is the stream's id), else all rows belong to the stream. `on_malformed`: what
+    to do with a row whose time, stream or tag is null, or for which a CAST of `select` fails; `stop`, but with `on_error: skip` `dead_letter`.
     """
 
     format: str | None = None
@@ -146,6 +147,7 @@ class SparkSource(Section):
     query: str | None = None
     key: str | None = None
     log: LocalPath | None = None
+    on_malformed: Literal["stop", "drop", "dead_letter"] | None = None
 
 
 class CustomSource(Section):

@@ -3,6 +3,7 @@
 - `ingest`: all queries of a run; `queries`: a section `source: {spark: ...}` as a query; `feed`: one query from start to end.
 - `micro_batches`: Spark writes the rows of a batch, the driver commits them; `division`: its rows by stream; `succession`: a query that
   goes on where a lost one ended.
+- `left_out`: rows that do not enter the log, and their dead letters; `casts`: casts that may fail.
 - `text_files`: CSV and JSON lines as the sources `csv` and `jsonl` read them.
 - `failures`: the error that ended a query, with stream, file and row.
 """

@@ -5,11 +5,13 @@ Spark writes the rows of each number into a directory of their own. So one pass 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from dgs.spark_bridge.data_source.log_options import LogOptions
-from dgs.spark_bridge.ingest.queries import quoted
+from dgs.spark_bridge.ingest.queries import FAILED, FILE, ROW, quoted
 
 PART = "__dgs_part"
 """The column with the number of a row."""
@@ -33,36 +35,92 @@ ATOMIC = frozenset(
 """Types that Spark sorts as the event log does; a reader sorts rows that differ in other columns only."""
 
 
+HIDDEN = "__dgs_"
+"""How the names of columns begin that are not of the rows."""
+
+EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - times without a zone
+
+
 @dataclass(frozen=True)
 class Reason:
-    """Why a row can belong to no stream: a `column` is null, or names none of the streams."""
+    """Why a row can belong to no stream: a `column` is null, or names none of the streams; a cast failed; or the row is late."""
 
-    kind: Literal["null", "stream"]
-    column: str
+    kind: Literal["null", "stream", "cast", "late"]
+    of: str
+    """The column, the text of the cast, or the stream."""
+
+    def __str__(self) -> str:
+        """Return the reason in words, as dead letters name it."""
+        words = {
+            "null": "column {} is null", "stream": "column {} names no stream",
+            "cast": "cast fails: {}", "late": "late for stream {}",
+        }  # fmt: skip
+        return words[self.kind].format(self.of)
 
 
-def reasons(options: LogOptions) -> list[Reason]:
-    """Return the reasons there may be, in the order of their numbers, which follow those of the streams."""
-    key = [options.key] if options.key else []
-    nulls = [Reason("null", name) for name in dict.fromkeys([options.ts, *key, *options.required])]
-    return [*nulls, *(Reason("stream", name) for name in key)]
+@dataclass(frozen=True)
+class Division:
+    """How to divide rows. `casts`: the texts of the casts that have a column FAILED, by number. `late`: the streams that leave late rows out."""
 
+    options: LogOptions
+    casts: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()
 
-def numbered(rows: Any, options: LogOptions) -> Any:
-    """Return the rows with the column PART."""
-    from pyspark.sql import functions as sql
+    @property
+    def reasons(self) -> list[Reason]:
+        """The reasons there may be, in the order of their numbers, which follow those of the streams."""
+        key = [self.options.key] if self.options.key else []
+        nulls = dict.fromkeys([self.options.ts, *key, *self.options.required])
+        return [
+            *(Reason("null", name) for name in nulls),
+            *(Reason("stream", name) for name in key),
+            *(Reason("late", stream) for stream in self.late),
+            *(Reason("cast", text) for text in self.casts),
+        ]
 
-    first = len(options.streams)
-    found = sql.when(sql.lit(False), 0)
-    for number, reason in enumerate(reasons(options), first):
-        column = sql.col(quoted(reason.column))
-        is_so = column.isNull() if reason.kind == "null" else ~column.cast("string").isin(*options.streams)
-        found = found.when(is_so, number)
-    if options.key is None:
-        return rows.withColumn(PART, found.otherwise(0))
-    for number, stream in enumerate(options.streams):
-        found = found.when(sql.col(quoted(options.key)).cast("string") == stream, number)
-    return rows.withColumn(PART, found)
+    def numbered(self, rows: Any, floors: Mapping[str, int]) -> Any:
+        """Return the rows with the column PART. `floors`: for a stream, the greatest time that is late, raw."""
+        from pyspark.sql import functions as sql
+
+        first = len(self.options.streams)
+        found = sql.when(sql.lit(False), 0)
+        numbers = list(enumerate(self.reasons, first))
+        for number, reason in sorted(
+            numbers, key=lambda pair: pair[1].kind != "cast"
+        ):  # a failed cast makes a null
+            found = found.when(self._holds(rows, reason, floors), number)
+        if self.options.key is None:
+            return rows.withColumn(PART, found.otherwise(0))
+        for number, stream in enumerate(self.options.streams):
+            found = found.when(self._is_of(stream), number)
+        return rows.withColumn(PART, found)
+
+    def _holds(self, rows: Any, reason: Reason, floors: Mapping[str, int]) -> Any:
+        from pyspark.sql import functions as sql
+
+        if reason.kind == "cast":
+            return sql.col(f"{FAILED}{self.casts.index(reason.of)}")
+        if reason.kind == "late":
+            if reason.of not in floors:
+                return sql.lit(False)
+            times, floor = sql.col(quoted(self.options.ts)), sql.lit(floors[reason.of])
+            kind = dict(rows.dtypes)[self.options.ts]
+            if kind == "timestamp":
+                floor = sql.timestamp_micros(floor)
+            if kind == "timestamp_ntz":
+                floor = sql.expr(f"TIMESTAMP_NTZ'{EPOCH + timedelta(microseconds=floors[reason.of])}'")
+            return self._is_of(reason.of) & (times <= floor)
+        column = sql.col(quoted(reason.of))
+        if reason.kind == "null":
+            return column.isNull()
+        return ~column.cast("string").isin(*self.options.streams)
+
+    def _is_of(self, stream: str) -> Any:
+        from pyspark.sql import functions as sql
+
+        if self.options.key is None:
+            return sql.lit(True)
+        return sql.col(quoted(self.options.key)).cast("string") == stream
 
 
 def in_order(rows: Any, options: LogOptions) -> Any:
@@ -70,7 +128,7 @@ def in_order(rows: Any, options: LogOptions) -> Any:
     from pyspark.sql import functions as sql
 
     types = dict(rows.dtypes)
-    names = [name for name in dict.fromkeys([options.ts, *options.order_by, *types]) if name != PART]
+    names = [name for name in dict.fromkeys([options.ts, *options.order_by, *types]) if is_of_rows(name)]
     sortable = [name for name in names if types[name] in ATOMIC or types[name].startswith("decimal")]
     return rows.sortWithinPartitions(PART, *(sql.col(quoted(name)).asc_nulls_last() for name in sortable))
 
@@ -85,7 +143,9 @@ def digested(rows: Any, options: LogOptions) -> tuple[Any, Any]:
         column = sql.col(quoted(name))
         has_hash = not any(part in kind for part in ("map<", "variant", "interval"))
         # A null leaves no trace in the hash, so the numbers between the columns tell which one is null.
-        columns += [column if has_hash else column.cast("string"), sql.lit(number)] if name != PART else []
+        columns += (
+            [column if has_hash else column.cast("string"), sql.lit(number)] if is_of_rows(name) else []
+        )
     is_event = sql.col(PART) < len(options.streams)
     found = sql.xxhash64(*columns)
     observation = Observation()
@@ -96,3 +156,8 @@ def digested(rows: Any, options: LogOptions) -> tuple[Any, Any]:
         sql.sum(sql.when(is_event, low)).alias("low"),  # halves: the sum of 64 bits would overflow
         sql.sum(sql.when(is_event, high)).alias("high"),
     ), observation
+
+
+def is_of_rows(column: str) -> bool:
+    """Whether a column is one of the rows, not one that divides them or tells where they come from."""
+    return not column.startswith(HIDDEN) and column not in (FILE, ROW)

@@ -15,7 +15,9 @@ from dgs.errors.hidden_values import masked_data
 from dgs.spark_bridge.data_source.log_options import LogOptions
 from dgs.spark_bridge.data_source.log_writer import BATCH_WRITE
 from dgs.spark_bridge.data_source.query_owner import PREFIX
+from dgs.spark_bridge.ingest.division import Division
 from dgs.spark_bridge.ingest.failures import explained
+from dgs.spark_bridge.ingest.left_out import LETTERS, LeftOut, counts_in
 from dgs.spark_bridge.ingest.micro_batches import MicroBatches
 from dgs.spark_bridge.ingest.queries import Query, frame
 from dgs.spark_bridge.session.session import activate
@@ -90,6 +92,7 @@ class Feed:
             writer = self._write(spark, stop)
             if writer is not None:
                 self._close(writer)
+            self._tell_counts()
         except Exception as error:  # noqa: BLE001 - the readers must see any error
             if not stop.is_set():
                 self.fail(error, spark)
@@ -110,11 +113,13 @@ class Feed:
         rows = frame(spark, self.query, base_dir=self._base_dir)
         options = LogOptions.parsed({**self.query.options(self.log), "errors": str(self._place)})
         options.checked(dict(rows.dtypes))
+        division = Division(options, tuple(self.query.selected[1]), tuple(self.query.late))
+        left_out = LeftOut(division, self.query.malformed, self.query.late, self._place)
         if not rows.isStreaming:
-            MicroBatches(options)(rows, 0)
+            MicroBatches(left_out)(rows, 0)
             return f"{PREFIX}{options.query}"
         # No URI escapes: Hadoop takes the path literally, per cent signs included.
-        put = _Remembering(MicroBatches(options, self.checkpoint))
+        put = _Remembering(MicroBatches(left_out, self.checkpoint))
         is_here = getattr(spark, "_jsparkSession", None) is not None  # Spark Connect calls it on the server
         writer = rows.writeStream.foreachBatch(put if is_here else put.put).option(
             "checkpointLocation", f"file://{self.checkpoint}"
@@ -130,6 +135,14 @@ class Feed:
             if (error := running.exception()) is not None:
                 raise put.error or error
             return f"{PREFIX}{running.id}"
+
+    def _tell_counts(self) -> None:
+        """Say how many rows were left out in all, and why."""
+        if counts := counts_in(self._place):
+            each = "; ".join(f"{count} ({reason})" for reason, count in sorted(counts.items()))
+            letters = self.log / LETTERS
+            kept = f"; dead letters are in {letters}" if letters.exists() else ""
+            self._notify(f"Spark left out rows of {', '.join(self.query.stream_ids)}: {each}{kept}")
 
     def _close(self, writer: str) -> None:
         """Mark the end of all streams; `writer` closes those that have no owner."""

@@ -47,7 +47,7 @@ def feeding(job: Job, config: SparkConfig, *, notify: Callable[[str], None] = _u
             base_dir=job.base_dir.absolute(),
             notify=notify,
         )
-        for query in queries_of(job.streams, unit=job.unit)
+        for query in queries_of(job.streams, unit=job.unit, skips=job.on_error == "skip")
     ]
     begun = [feed for feed in feeds if feed.begin()]
     if not begun:

@@ -13,24 +13,25 @@ import secrets
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from dgs.errors import InternalError, MalformedRowError
+from dgs.errors import InternalError
 from dgs.job.run_directory import read_object
 from dgs.spark_bridge.data_source.log_delivery import Delivery
 from dgs.spark_bridge.data_source.log_options import LogOptions
 from dgs.spark_bridge.data_source.log_writer import AT_ONCE, BATCH_WRITE, columns_of, unit_of
 from dgs.spark_bridge.data_source.query_owner import Query, standing
 from dgs.spark_bridge.data_source.staging import Staging
-from dgs.spark_bridge.ingest.division import PART, digested, in_order, numbered, reasons
+from dgs.spark_bridge.ingest.division import HIDDEN, PART, Division, digested, in_order, is_of_rows
+from dgs.spark_bridge.ingest.left_out import LeftOut
+from dgs.spark_bridge.ingest.queries import FAILED, quoted
 from dgs.spark_bridge.ingest.succession import Succession
 from dgs.workers.event_log import failure, row_files
-from dgs.workers.event_log.segments import RowFile, greatest
+from dgs.workers.event_log.segments import RowFile, greatest, newest
 from dgs.workers.storage.whole_files import make_directory
 
 CONF = {
@@ -57,8 +58,18 @@ class Written:
 class MicroBatches:
     """The function for `foreachBatch`: it puts each micro-batch into the log, once. `checkpoint`: Spark's checkpoint directory."""
 
-    options: LogOptions
+    left_out: LeftOut
     checkpoint: Path | None = None
+
+    @property
+    def division(self) -> Division:
+        """How rows are divided."""
+        return self.left_out.division
+
+    @property
+    def options(self) -> LogOptions:
+        """Where rows go."""
+        return self.division.options
 
     def __call__(self, rows: Any, batch: int) -> None:
         """Make the rows of a batch durable. Errors of dgs are also left in the options' directory for errors."""
@@ -66,7 +77,7 @@ class MicroBatches:
             self.options.checked(dict(rows.dtypes))
             query = self._query
             if query.checkpoint is not None:
-                succession = Succession(self.options, query, Path(query.checkpoint).parent)
+                succession = Succession(self.division, query, Path(query.checkpoint).parent)
                 if succession.concerns(batch):
                     rows = succession.beyond(rows, batch)
                 batch = succession.number(batch)
@@ -78,9 +89,11 @@ class MicroBatches:
 
     def _put(self, rows: Any, batch: int, query: Query) -> None:
         staging = Staging(self.options.log, query.id)
+        has_flags = any(name.startswith(FAILED) for name in rows.columns)  # not in rows that come again
+        division = self.division if has_flags else replace(self.division, casts=())
         staging.clear()  # a killed process left its files behind
         try:
-            self._commit(batch, written(rows, staging.directory, self.options), query)
+            self._commit(batch, written(rows, staging.directory, division, self._floors(batch)), query)
         finally:
             staging.clear()
 
@@ -92,7 +105,7 @@ class MicroBatches:
         return Query(read_object(self.checkpoint / "metadata")["id"], str(self.checkpoint))
 
     def _commit(self, batch: int, found: Written, query: Query) -> None:
-        self._refuse(found.folders)
+        self.left_out.take(found.folders, batch)
         streams = self.options.streams
         delivery = Delivery(
             self.options.log,
@@ -115,6 +128,18 @@ class MicroBatches:
 
             list(pool.map(commit, range(len(streams))))
 
+    def _floors(self, batch: int) -> dict[str, int]:
+        """Return the greatest times that are late in a batch, of the streams that leave late rows out: what the log said before it."""
+        found = {}
+        for stream in self.division.late:
+            last = newest(self.options.log / stream)
+            if last is None:
+                continue
+            floor = last.promised if last.batch == batch else last.promised_so_far
+            if floor is not None:
+                found[stream] = floor
+        return found
+
     def _taken(self, number: int, batch: int, found: Written) -> tuple[RowFile, ...]:
         """Return the files of a stream, moved to their place."""
         if number not in found.folders:
@@ -122,31 +147,19 @@ class MicroBatches:
         directory = self.options.log / self.options.streams[number]
         return row_files.take(directory, batch, found.folders[number], self.options.ts)
 
-    def _refuse(self, folders: Mapping[int, Path]) -> None:
-        """Raise the error for rows that can belong to no stream, if there are any."""
-        for number, reason in enumerate(reasons(self.options), len(self.options.streams)):
-            if number not in folders:
-                continue
-            if reason.kind == "stream":
-                [row] = _first(folders[number], [reason.column])
-                self.options.check_stream(str(row[reason.column]))
-            raise MalformedRowError(
-                stream=",".join(self.options.streams),
-                row="?",
-                problem=f"column {reason.column!r} is null",
-                column=reason.column,
-            )
 
-
-def written(rows: Any, place: Path, options: LogOptions) -> Written:
+def written(rows: Any, place: Path, division: Division, floors: Mapping[str, int]) -> Written:
     """Let Spark write the rows below a directory, divided and sorted. Raises errors of Spark."""
-    columns = columns_of(rows.schema)
+    options = division.options
+    columns = pa.schema([column for column in columns_of(rows.schema) if is_of_rows(column.name)])
     kept = rows.drop(*(field.name for field in columns if pa.types.is_null(field.type)))
     folder = place / f"batch-{secrets.token_hex(6)}"
     make_directory(place)
-    observed, observation = digested(numbered(kept, options), options)
+    observed, observation = digested(division.numbered(kept, floors), options)
     # No URI escapes: Hadoop takes the path literally, per cent signs included.
-    in_order(observed, options).write.partitionBy(PART).options(**OPTIONS).parquet(f"file://{folder}")
+    shown = [name for name in kept.columns if not name.startswith(HIDDEN)]
+    ordered = in_order(observed, options).select(*map(quoted, shown), PART)
+    ordered.write.partitionBy(PART).options(**OPTIONS).parquet(f"file://{folder}")
     sums = observation.get
     found = {int(path.name.rpartition("=")[2]): path for path in folder.glob(f"{PART}=*")}
     total = ((sums["high"] or 0) << 32) + (sums["low"] or 0)
@@ -166,10 +179,3 @@ def _conf(spark: Any) -> Iterator[None]:
     finally:
         for name in differing:
             spark.conf.set(name, before[name])
-
-
-def _first(folder: Path, columns: list[str]) -> list[dict[str, Any]]:
-    """Return the first row in the files of a folder."""
-    with pq.ParquetFile(next(folder.glob("*.parquet"))) as file:
-        found: list[dict[str, Any]] = next(file.iter_batches(1, columns=columns)).to_pylist()
-        return found

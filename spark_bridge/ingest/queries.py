@@ -10,16 +10,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dgs.errors import PlanFileError
 from dgs.job.schema import ColumnRef, SortWithin, SparkSource, StreamConfig, TagConfig
 from dgs.job.units import TimeUnit
 from dgs.spark_bridge.data_source.log_options import listed
 from dgs.spark_bridge.ingest import text_files
+from dgs.spark_bridge.ingest.casts import tolerant
 from dgs.spark_bridge.session.settings_advice import text
+
+FAILED = "__dgs_cast_"
+"""Columns that say whether a cast failed."""
+
+FILE, ROW = "dead_letter_file", "dead_letter_row"
+"""Columns of dead letters: the file and the row in it that Spark read, as far as it knows them."""
 
 FILES = frozenset(["parquet", "orc", "csv", "json", "text", "avro"])
 """File formats: Spark needs the columns of their streams in advance, and a batch read finds them."""
@@ -30,12 +37,13 @@ STREAMS = frozenset(["kafka", "delta", "iceberg", "rate", "rate-micro-batch"])
 
 @dataclass(frozen=True)
 class Query:
-    """One query of Spark and the streams that its rows go to. `unit`: of integers in its time column."""
+    """One query of Spark and the streams that its rows go to. `unit`: of integers in its time column. `skips`: `on_error: skip`."""
 
     name: str
     source: SparkSource
     streams: tuple[StreamConfig, ...]
     unit: TimeUnit
+    skips: bool = False
 
     @property
     def stream_ids(self) -> tuple[str, ...]:
@@ -60,6 +68,28 @@ class Query:
         return tuple(dict.fromkeys(part.column for part in parts))
 
     @property
+    def malformed(self) -> Literal["stop", "drop", "dead_letter"]:
+        """What to do with rows that cannot be events."""
+        return self.source.on_malformed or ("dead_letter" if self.skips else "stop")
+
+    @property
+    def late(self) -> dict[str, Literal["stop", "drop", "dead_letter"]]:
+        """The streams whose late rows do not enter the log, and what to do with these."""
+        policies = {stream.id: stream.on_disorder for stream in self.streams}
+        found = {id_: policy.late for id_, policy in policies.items() if isinstance(policy, SortWithin)}
+        return {id_: late for id_, late in found.items() if late != "stop"}
+
+    @property
+    def selected(self) -> tuple[list[str], dict[str, str]]:
+        """The expressions that make the rows, and for each CAST in them that may fail its text, with a condition that it fails."""
+        if self.malformed == "stop":
+            return self.source.select, {}
+        tried = [tolerant(expression) for expression in self.source.select]
+        return [expression for expression, _ in tried], {
+            text: condition for _, conditions in tried for text, condition in conditions.items()
+        }
+
+    @property
     def max_delay(self) -> int:
         """The most that rows of later micro-batches may be late, in nanoseconds; by default the range that `sort_within` reorders."""
         policies = [stream.on_disorder for stream in self.streams]
@@ -69,7 +99,9 @@ class Query:
     @property
     def description(self) -> dict[str, Any]:
         """The settings that decide the rows and their order: a log takes rows of one description only."""
-        said = self.source.model_dump(mode="json", exclude={"trigger", "max_delay", "log", "query"})
+        said = self.source.model_dump(
+            mode="json", exclude={"trigger", "max_delay", "log", "query", "on_malformed"}
+        )
         new = {"nulls": None, "encoding": "utf-8"}  # logs begun before there were these do not have them
         said = {part: value for part, value in said.items() if part not in new or value != new[part]}
         said["ts"] = {
@@ -95,13 +127,13 @@ class Query:
         return {name: value for name, value in given.items() if value}
 
 
-def queries_of(streams: Sequence[StreamConfig], *, unit: TimeUnit) -> list[Query]:
-    """Return the queries of the streams of a plan file, checked. Raises PlanFileError."""
+def queries_of(streams: Sequence[StreamConfig], *, unit: TimeUnit, skips: bool = False) -> list[Query]:
+    """Return the queries of the streams of a plan file, checked. `skips`: `on_error: skip`. Raises PlanFileError."""
     found: dict[str, list[StreamConfig]] = {}
     for stream in streams:
         if stream.source.kind == "spark":
             found.setdefault(_source(stream).query or stream.id, []).append(stream)
-    return [_query(name, members, unit) for name, members in found.items()]
+    return [replace(_query(name, members, unit), skips=skips) for name, members in found.items()]
 
 
 def frame(spark: Any, query: Query, *, base_dir: Path) -> Any:
@@ -111,8 +143,13 @@ def frame(spark: Any, query: Query, *, base_dir: Path) -> Any:
     rows = text_files.with_nulls(rows, source)
     if source.where is not None:
         rows = rows.where(source.where)
-    rows = rows.selectExpr(*source.select) if source.select else rows
-    return text_files.with_times(rows, source)
+    select, failures = query.selected
+    hidden = [f"{condition} AS {FAILED}{i}" for i, condition in enumerate(failures.values())]
+    if "dead_letter" in (query.malformed, *query.late.values()) and source.format in FILES:
+        hidden += [f"_metadata.file_path AS {FILE}"]
+        hidden += [f"_metadata.row_index AS {ROW}"] if source.format == "parquet" else []
+    rows = rows.selectExpr(*(select or ["*"]), *hidden) if select or hidden else rows
+    return text_files.with_times(rows, source, is_strict=query.malformed == "stop")
 
 
 def told(reader: Any, source: SparkSource) -> Any:
@@ -220,7 +257,12 @@ def _query(name: str, streams: Sequence[StreamConfig], unit: TimeUnit) -> Query:
             raise PlanFileError(
                 where=f"stream {stream.id!r}", problem=f"say the `log:` of stream {first.id!r}"
             )
-    return Query(name, source, tuple(streams), unit)
+    query = Query(name, source, tuple(streams), unit)
+    for stream in streams if query.late else ():
+        if isinstance(stream.on_disorder, SortWithin) and source.max_delay > stream.on_disorder.sort_within:
+            problem = "`max_delay` is more than `sort_within`, beyond which `late:` leaves rows out"
+            raise PlanFileError(where=f"stream {stream.id!r}", problem=problem)
+    return query
 
 
 def _contradictions(source: SparkSource, unit: TimeUnit) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,8 @@ from dgs.job.run_directory import read_object
 from dgs.spark_bridge.data_source.log_options import LogOptions
 from dgs.spark_bridge.data_source.query_owner import Query, standing
 from dgs.spark_bridge.data_source.staging import Staging
-from dgs.spark_bridge.ingest.division import PART, numbered
+from dgs.spark_bridge.ingest.division import PART, Division, is_of_rows
+from dgs.spark_bridge.ingest.queries import quoted
 from dgs.workers.event_log import owner, summary
 from dgs.workers.event_log.segments import Segment
 from dgs.workers.storage.whole_files import make_directory, replace_with
@@ -30,9 +31,14 @@ NOTE = "succession.json"
 class Succession:
     """The succession of a query to a log. `place`: the directory of the query, beside its checkpoint directory."""
 
-    options: LogOptions
+    division: Division
     query: Query
     place: Path
+
+    @property
+    def options(self) -> LogOptions:
+        """Where the rows go."""
+        return self.division.options
 
     def number(self, batch: int) -> int:
         """Return the number in the log of a micro-batch of the query."""
@@ -52,13 +58,23 @@ class Succession:
 
         Raises ReplayMismatchError if rows of the log do not come again.
         """
+        if any(not is_of_rows(name) for name in rows.columns):  # then rows that are no events are left out
+            shown = [quoted(name) for name in rows.columns if is_of_rows(name)]
+            rows = (
+                self.division.numbered(rows, {}).where(f"{PART} < {len(self.options.streams)}").select(*shown)
+            )
         make_directory(self._held)
         rows.write.mode("overwrite").parquet(f"file://{self._held}/{batch}")
         reader = rows.sparkSession.read.schema(rows.schema)
         held = reader.parquet(*(f"file://{path}" for path in sorted(self._held.iterdir())))
         logged = list(self._logged(batch))
         count = sum(segment.rows for _, segment in logged)
-        events = numbered(held, self.options).where(f"{PART} < {len(self.options.streams)}").count()
+        events = (
+            replace(self.division, casts=())
+            .numbered(held, {})
+            .where(f"{PART} < {len(self.options.streams)}")
+            .count()
+        )
         if events < count:
             return None
         files = [f"file://{path / file.path}" for path, segment in logged for file in segment.files]

@@ -89,13 +89,17 @@ def with_nulls(rows: Any, source: SparkSource) -> Any:
     return rows
 
 
-def with_times(rows: Any, source: SparkSource) -> Any:
-    """Return the rows with the texts of their time column as timestamps, by the form that the plan file gives."""
+def with_times(rows: Any, source: SparkSource, *, is_strict: bool = True) -> Any:
+    """Return the rows with the texts of their time column as timestamps, by the form that the plan file gives.
+
+    `is_strict`: a text of another form is an error, else null.
+    """
     if source.ts.format is None or dict(rows.dtypes).get(source.ts.column) != "string":
         return rows
     from pyspark.sql import functions as sql
 
-    times = sql.to_timestamp(sql.col(_quoted(source.ts.column)), java_pattern(source.ts.format))
+    text, form = sql.col(_quoted(source.ts.column)), java_pattern(source.ts.format)
+    times = sql.to_timestamp(text, form) if is_strict else sql.try_to_timestamp(text, sql.lit(form))
     return rows.withColumn(source.ts.column, times)
 
 

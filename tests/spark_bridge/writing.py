@@ -7,6 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dgs.spark_bridge.data_source.log_options import LogOptions
+from dgs.spark_bridge.ingest.division import Division
+from dgs.spark_bridge.ingest.left_out import LeftOut
 from dgs.spark_bridge.ingest.micro_batches import MicroBatches
 from dgs.workers.event_log import LogReader, failure, summary
 
@@ -54,7 +56,9 @@ def put(spark, files, log, checkpoint, *, at_once=1, **options):
     }
     chosen = LogOptions.parsed({name: str(value) for name, value in given.items()})
     rows = spark.readStream.schema("ts bigint, v bigint").option("maxFilesPerTrigger", at_once)
-    writer = rows.parquet(str(files)).writeStream.foreachBatch(MicroBatches(chosen, checkpoint))
+    writer = rows.parquet(str(files)).writeStream.foreachBatch(
+        MicroBatches(LeftOut(Division(chosen)), checkpoint)
+    )
     query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
     try:
         query.awaitTermination()

@@ -55,14 +55,19 @@ def take(directory: Path, batch: BatchId, source: Path, ts: str) -> tuple[RowFil
     make_directory(folder.parent)
     with refusing(folder):
         source.rename(folder)
-        paths = sorted(path for path in folder.iterdir() if path.suffix == ".parquet")
-        for path in paths:
-            with path.open("rb") as file:
-                sync_file(file)
-        sync_directory(folder)
-        sync_directory(folder.parent)
-        found = (described(directory, path, ts) for path in paths)
+        found = (described(directory, path, ts) for path in make_durable(folder))
         return tuple(file for file in found if file is not None)
+
+
+def make_durable(folder: Path) -> list[Path]:
+    """Make a folder of Parquet files durable, and its name; return the files. Raises OSError."""
+    paths = sorted(path for path in folder.iterdir() if path.suffix == ".parquet")
+    for path in paths:
+        with path.open("rb") as file:
+            sync_file(file)
+    sync_directory(folder)
+    sync_directory(folder.parent)
+    return paths
 
 
 def described(directory: Path, path: Path, ts: str) -> RowFile | None:
@@ -125,7 +130,9 @@ def tables(directory: Path, file: RowFile, schema: pa.Schema, ts: str) -> Iterat
             with pq.ParquetFile(
                 path, buffer_size=_BUFFER, pre_buffer=False, page_checksum_verification=True
             ) as found:
-                for batch in found.iter_batches(READ_ROWS):
+                is_all = set(found.schema_arrow.names) <= set(schema.names)
+                columns = None if is_all else schema.names
+                for batch in found.iter_batches(READ_ROWS, columns=columns):
                     table = _typed(pa.Table.from_batches([batch]), schema)
                     times = table.column(ts).cast(pa.int64()) if batch.num_rows else None
                     if times is not None and times[0].as_py() < last:

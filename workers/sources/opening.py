@@ -87,7 +87,8 @@ def open_source(
     """
     if config.source.kind == "ticks":
         return open_ticks(config, context, rank=rank, follows=time is not None)
-    order = ordering(_policy(config, context.unit), stream=config.id, rank=rank)
+    drops_late = isinstance(config.on_disorder, SortWithin) and config.on_disorder.late != "stop"
+    order = ordering(_policy(config, context.unit), stream=config.id, rank=rank, drops_late=drops_late)
     batch_rows = batch_rows or rows_at_once_of(config, context.program)
     ahead = batch_rows if time is None else _rows_ahead(config, time, batch_rows)
     follow = time is not None

@@ -160,6 +160,12 @@ def test_event_at_the_latest_time_less_the_delay_is_in_time_and_one_below_is_not
     assert (caught.value.row, caught.value.ts, caught.value.previous) == (1, 9, 20)
 
 
+def test_sort_within_leaves_out_events_that_are_later_still_if_the_plan_file_says_so():
+    items = [("value", ts, number) for number, ts in enumerate([20, 9, 10, 30, 19, 20])]
+    sorting = stream(on_disorder={"sort_within": "10ms", "late": "drop"})
+    assert [row[2] for row in read_all(sorting, items, unit="ms")] == [10, 20, 20, 30]
+
+
 def test_sort_within_keeps_ties_in_their_order_of_arrival():
     items = [("value", 7, "a"), ("value", 9, "b"), ("value", 7, "c"), ("value", 9, "d"), ("value", 7, "e")]
     for batch_rows in (1, 2, 5):

@@ -49,10 +49,15 @@ class Ordering(Protocol):
         """Return the remaining events when the stream has ended."""
 
 
-def ordering(policy: Literal["error", "drop"] | int, *, stream: str, rank: int) -> Ordering:
-    """Return the policy of a stream. `policy`: `error`, `drop`, or the delay of `sort_within` in the plan's unit."""
+def ordering(
+    policy: Literal["error", "drop"] | int, *, stream: str, rank: int, drops_late: bool = False
+) -> Ordering:
+    """Return the policy of a stream. `policy`: `error`, `drop`, or the delay of `sort_within` in the plan's unit.
+
+    `drops_late`: `sort_within` leaves out events that are later still.
+    """
     if isinstance(policy, int):
-        return SortWithin(stream, rank, delay=policy)
+        return SortWithin(stream, rank, delay=policy, drops_late=drops_late)
     return InOrder(stream, rank, drops_late=policy == "drop")
 
 
@@ -155,20 +160,25 @@ class InOrder(_Checked):
 class SortWithin(_Checked):
     """`sort_within: d`: events wait until the floor has passed them. An event at the latest timestamp - d is still in time.
 
-    Ties keep their order of arrival. An event that comes later than d is disorder, and an error.
+    Ties keep their order of arrival. An event that comes later than d is disorder: an error, or left out if `drops_late`.
     """
 
-    def __init__(self, stream: str, rank: int, *, delay: int) -> None:
+    def __init__(self, stream: str, rank: int, *, delay: int, drops_late: bool = False) -> None:
         super().__init__(stream, rank, delay=delay)
+        self._drops_late = drops_late
         self._waiting = SortedChunks(stream, rank)
 
     def accept(self, arrivals: Arrivals) -> Ordered:
         """Put the events into the buffer; return those below the new floor."""
         late, before = self.late(arrivals)
-        if len(late):
+        if len(late) and not self._drops_late:
             raise self.refuse(arrivals, int(late[0]), int(before[late[0]]))
         self.passed(arrivals)
-        self._waiting.add(self.batch(arrivals))
+        batch = self.batch(arrivals)
+        if len(late):
+            self.drops += len(late)
+            batch = batch.take(np.delete(np.arange(len(batch)), late))
+        self._waiting.add(batch)
         return Ordered(self._waiting.below(self.floor), below(self.floor, self.rank))
 
     def finish(self) -> Ordered:

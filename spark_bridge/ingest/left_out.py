@@ -1,0 +1,102 @@
+"""Rows that do not enter the log, by the policies of the plan file: counted, and kept as dead letters where it says so.
+
+    LOG/.dead-letters/reason=column%20page%20is%20null/batch=7/part-00000-....parquet
+
+The directory is a table with the columns of the rows, the reason, the batch, and the file and row where Spark knows them. A batch
+that comes again replaces its letters and its counts.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+from urllib.parse import quote
+
+import pyarrow.parquet as pq
+
+from dgs.errors import MalformedRowError
+from dgs.job.run_directory import read_object
+from dgs.spark_bridge.ingest.division import Division, Reason
+from dgs.workers.event_log import row_files
+from dgs.workers.storage.whole_files import make_directory, refusing, replace_with
+
+LETTERS = ".dead-letters"
+COUNTS = "left_out.json"
+
+Policy = Literal["stop", "drop", "dead_letter"]
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What happens to rows that do not enter the log. `place`: the directory for the counts; None: nothing is left out."""
+
+    division: Division
+    malformed: Policy = "stop"
+    late: Mapping[str, Policy] = field(default_factory=dict)
+    place: Path | None = None
+
+    def take(self, folders: Mapping[int, Path], batch: int) -> None:
+        """Count the rows of these folders, by number, and keep or drop them. Raises MalformedRowError, UsageError."""
+        options = self.division.options
+        counts = {}
+        for number, reason in enumerate(self.division.reasons, len(options.streams)):
+            if number not in folders:
+                continue
+            policy = self._policy(reason)
+            if policy == "stop":
+                self._refuse(reason, folders[number])
+            files = [path for path in folders[number].iterdir() if path.suffix == ".parquet"]
+            counts[str(reason)] = sum(pq.read_metadata(path).num_rows for path in files)
+            if policy == "dead_letter":
+                self._keep(reason, folders[number], batch)
+        if self.place is not None:
+            self._count(self.place / COUNTS, counts, batch)
+
+    def _policy(self, reason: Reason) -> Policy:
+        if reason.kind == "late":
+            return self.late[reason.of]
+        return "stop" if reason.kind == "stream" else self.malformed
+
+    def _keep(self, reason: Reason, folder: Path, batch: int) -> None:
+        place = (
+            self.division.options.log / LETTERS / f"reason={quote(str(reason), safe='')}" / f"batch={batch}"
+        )
+        make_directory(place.parent)
+        with refusing(place):
+            shutil.rmtree(place, ignore_errors=True)
+            folder.rename(place)
+            row_files.make_durable(place)
+
+    def _count(self, file: Path, counts: Mapping[str, int], batch: int) -> None:
+        """Add the counts of a batch, instead of those it had before if it comes again."""
+        found = read_object(file)
+        if not counts and found.get("batch", -1) != batch:
+            return
+        before = found.get("before", {})
+        if found.get("batch", batch) != batch:
+            before = dict(Counter(before) + Counter(found["now"]))
+        replace_with(file, json.dumps({"batch": batch, "now": counts, "before": before}).encode())
+
+    def _refuse(self, reason: Reason, folder: Path) -> None:
+        options = self.division.options
+        if reason.kind == "stream":
+            with pq.ParquetFile(next(folder.glob("*.parquet"))) as file:
+                [row] = next(file.iter_batches(1, columns=[reason.of])).to_pylist()
+            options.check_stream(str(row[reason.of]))
+        raise MalformedRowError(
+            stream=",".join(options.streams),
+            row="?",
+            problem=f"column {reason.of!r} is null",
+            column=reason.of,
+        )
+
+
+def counts_in(place: Path) -> Counter[str]:
+    """Return the number of rows that a query has left out, by reason."""
+    found = read_object(place / COUNTS)
+    return Counter(found.get("before", {})) + Counter(found.get("now", {}))

@@ -1,0 +1,96 @@
+"""Rows that do not enter the log, under each policy: what enters is what the same plan has over the other rows."""
+
+import threading
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dgs.errors import MalformedRowError
+from dgs.job.schema import SparkSource, StreamConfig
+from dgs.spark_bridge.ingest.feed import Feed
+from dgs.spark_bridge.ingest.left_out import LETTERS
+from dgs.spark_bridge.ingest.queries import queries_of
+from dgs.workers.event_log import failure
+from tests.spark_bridge.writing import tables_in
+
+ROWS = [(5, "home", "1"), (None, "home", "2"), (6, None, "3"), (7, "shop", "four"), (8, "shop", None)]
+SOUND = [{"ts": 5, "page": "home", "v": 1}, {"ts": 8, "page": "shop", "v": None}]
+
+
+def put(path, rows):
+    path.parent.mkdir(exist_ok=True)
+    columns = [
+        pa.array([row[i] for row in rows], kind)
+        for i, kind in enumerate((pa.int64(), pa.string(), pa.string()))
+    ]
+    pq.write_table(pa.table(columns, names=["ts", "page", "text"]), path)
+
+
+def fed(spark, tmp_path, *, on_disorder="error", **source):
+    """Run a query over the files in `in`, in the order of their names; return its sentences and its error."""
+    given = {"format": "parquet", "path": "in", "select": ["ts", "page", "CAST(text AS INT) AS v"], **source}
+    stream = StreamConfig(
+        id="s", tags={"kind": "n", "key": {"column": "page"}}, source={"spark": SparkSource(**given)},
+        on_disorder=on_disorder,
+    )  # fmt: skip
+    [query] = queries_of([stream], unit="ms")
+    said = []
+    feed = Feed(query, tmp_path / "log", base_dir=tmp_path, notify=said.append)
+    feed.begin()
+    feed.run(spark, threading.Event())
+    return said, failure.found(tmp_path / "log" / "s")
+
+
+def logged(tmp_path):
+    return [row for table in tables_in(tmp_path / "log") for row in table.to_pylist()]
+
+
+def letters(tmp_path):
+    place = tmp_path / "log" / LETTERS
+    return pq.read_table(place, partitioning="hive").to_pylist() if place.exists() else []
+
+
+@pytest.mark.parametrize("policy", ["drop", "dead_letter"])
+def test_rows_that_cannot_be_events_are_left_out_and_counted(spark, tmp_path, policy):
+    put(tmp_path / "in" / "0.parquet", ROWS)
+    said, error = fed(spark, tmp_path, on_malformed=policy)
+    assert error is None
+    assert logged(tmp_path) == SOUND
+    assert "1 (cast fails: CAST(text AS INT)); 1 (column page is null); 1 (column ts is null)" in said[-1]
+    kept = {(row["reason"], row["dead_letter_row"]) for row in letters(tmp_path)}
+    assert kept == (
+        {("cast fails: CAST(text AS INT)", 3), ("column page is null", 2), ("column ts is null", 1)}
+        if policy == "dead_letter"
+        else set()
+    )
+    assert all(row["dead_letter_file"].endswith("in/0.parquet") for row in letters(tmp_path))
+
+
+@pytest.mark.parametrize("wrong", ROWS[1:4])
+def test_row_that_cannot_be_an_event_ends_the_query_without_a_policy(spark, tmp_path, wrong):
+    put(tmp_path / "in" / "0.parquet", [ROWS[0], wrong])
+    _, error = fed(spark, tmp_path)
+    assert isinstance(error, MalformedRowError)
+    assert logged(tmp_path) == []
+
+
+@pytest.mark.parametrize("policy", ["stop", "drop", "dead_letter"])
+def test_late_rows_are_left_out_before_the_log(spark, tmp_path, policy):
+    files = [
+        [(10, "a", "1"), (20, "a", "2")],
+        [(14, "a", "3"), (15, "a", "4"), (30, "a", "5")],
+        [(21, "a", "6")],
+    ]
+    for number, rows in enumerate(files):
+        put(tmp_path / "in" / f"{number}.parquet", rows)
+    policies = {"sort_within": "5ms", "late": policy}
+    said, error = fed(spark, tmp_path, on_disorder=policies, options={"maxFilesPerTrigger": 1})
+    assert error is None
+    times = [row["ts"] for row in logged(tmp_path)]
+    if policy == "stop":  # the readers decide
+        assert sorted(times) == [10, 14, 15, 20, 21, 30]
+        return
+    assert times == [10, 20, 15, 30]
+    assert "2 (late for stream s)" in said[-1]
+    assert sorted(row["ts"] for row in letters(tmp_path)) == ([14, 21] if policy == "dead_letter" else [])
