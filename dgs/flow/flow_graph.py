@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from dgs.flow.clock import Clock
-from dgs.flow.steps import Source, Step
+from dgs.flow.steps import Source, Step, Table
 
 End = Literal["close", "drop"]
 """What becomes of the last block: it is closed when all sources have ended, or dropped."""
@@ -92,7 +92,7 @@ class Graph:
 
 
 def described(node: Node) -> str:
-    """Return what a node is, without its functions: its kind, the template, monoid, window and tables, and its inputs.
+    """Return what a node is, without its functions: its kind, the template, monoid and window, and its inputs.
 
     >>> from dgs.flow.steps import FlatMap
     >>> described(Node(1, FlatMap(lambda _, line: line.split()), ()))
@@ -104,7 +104,17 @@ def described(node: Node) -> str:
         value = getattr(step, name, None)
         if value is not None:
             facts.append(f"{name} {type(value).__name__ if name == 'monoid' else value!r}")
-    digest = getattr(getattr(step, "table", None), "digest", None)
-    facts += [f"table {digest}"] if digest else []
     facts += [f"of step {one.number}" if one.number else f"of {one.step.label}" for one in node.inputs]
     return " ".join([step.name, *filter(None, facts)])
+
+
+def told(table: Any) -> str:
+    """Return what tells one table from another: its name, its number of rows and the digest of them.
+
+    >>> from dgs.flow.steps import Table
+    >>> told(Table({"ad": "campaign"}, name="ads.json"))
+    'ads.json with 1 rows (cd703192e33c50ad)'
+    """
+    if not isinstance(table, Table):
+        table = Table(table)
+    return f"{table.name} with {len(table):,} rows ({table.digest})"

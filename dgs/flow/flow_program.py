@@ -17,7 +17,7 @@ from dgs.flow.batches.event_work import Sink, State, Work
 from dgs.flow.batches.fused import Fused
 from dgs.flow.clock import Every, On
 from dgs.flow.closing import Closer, join_blocks
-from dgs.flow.flow_graph import Graph, described
+from dgs.flow.flow_graph import Graph, described, told
 from dgs.flow.templates import KeyedOrdered, has_end, overrides
 from dgs.flow.wiring import Push, Wiring
 from dgs.model import columns
@@ -98,6 +98,8 @@ class FlowProgram(Program[State, Any]):
         """Return what a saved state relies on: the clock, the classes, and the kind of every step with its monoid, window and tables."""
         graph = self.graph
         parts = {"clock": f"{graph.clock or 'none'}, end {graph.end}", "classes": str(self.classes)}
+        tables = ((node, getattr(node.step, "table", None)) for node in graph.nodes)
+        parts |= {f"F26 table of {node.title}": told(table) for node, table in tables if table is not None}
         return parts | {f"node {number}": described(node) for number, node in enumerate(graph.nodes)}
 
     def forms(self) -> dict[int, str]:
