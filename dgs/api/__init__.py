@@ -168,6 +168,7 @@ def _requested(
     given: Mapping[str, Given],
 ) -> Request:
     from dgs.api import preparing
+    from dgs.flow.flow_program import TICKS
 
     if isinstance(job, (str, os.PathLike)):
         return preparing.from_file(job, given, memory=streams)
@@ -182,7 +183,10 @@ def _requested(
             raise UsageError(message=message)
         job.check_streams(streams)
         made = job.compiled()
-        return preparing.from_program(made.program, made.streams(streams), given)
+        if made.reads is None:
+            return preparing.from_program(made.program, made.streams(streams), given)
+        kinds = {name: made.kinds_of(name) for name in (TICKS, *streams)}
+        return preparing.from_program(made.running(), made.rows(streams), given, kinds=kinds)
     return preparing.from_program(_instance(job), streams, given)
 
 

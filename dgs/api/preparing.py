@@ -251,14 +251,18 @@ def from_file(
 
 
 def from_program(
-    program: Program, streams: Mapping[str, Iterable[Any]], given: Mapping[str, Given]
+    program: Program,
+    streams: Mapping[str, Iterable[Any]],
+    given: Mapping[str, Given],
+    *,
+    kinds: Mapping[str, list[str]] | None = None,
 ) -> Request:
-    """Return the request of a program over streams from Python."""
+    """Return the request of a program over streams from Python. `kinds`: those of each stream, if its items are rows for a front."""
     from dgs.job.document import Document
     from dgs.job.python_streams import described, gathered
 
     memory = gathered(streams)
-    document = Document("dgs.run", described(program, memory), {}, {})
+    document = Document("dgs.run", described(program, memory, kinds), {}, {})
     settings = resolve(document, given, {})
     private_files.allow(settings.config.umask)
     return Request(settings, Path.cwd(), program=program, memory=memory)

@@ -55,9 +55,22 @@ class Compiled:
 
     def events(self, stream: str, ts: int, value: Any) -> list[tuple[Tag, Any]]:
         """Return the events of an element: tag and payload."""
-        if stream == self.markers:
+        if stream in (self.markers, TICKS):
             return [(TICK(), value)]
         return [(kind("item")(), value)] if self.reads is None else self.reads(stream, ts, value)
+
+    def kinds_of(self, stream: str) -> list[str]:
+        """Return the kinds of the events of a stream."""
+        if stream in (self.markers, TICKS):
+            return [str(TICK)]
+        return ["item"] if self.shape != "program" else sorted(self.program.all_kinds())
+
+    def rows(self, inputs: Inputs) -> dict[str, list[tuple[str, int, Any]]]:
+        """Return the streams as rows for the front, ("row", ts, value); the last tick comes first, if the program needs ticks."""
+        ticks = {TICKS: [("row", FINAL, None)]} if self.ticks else {}
+        return ticks | {
+            name: [("row", *element) for element in elements] for name, elements in inputs.items()
+        }
 
     def running(self) -> Program:
         """Return the program with the front that makes its events where rows are read, if their tags come from the steps."""

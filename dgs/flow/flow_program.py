@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dgs.errors import CodecError
 from dgs.flow.batches.column_items import Items
 from dgs.flow.batches.columnar import Columnar, Found
 from dgs.flow.batches.event_work import Sink, State, Work
@@ -19,7 +20,7 @@ from dgs.flow.clock import Every, On
 from dgs.flow.closing import Closer, join_blocks
 from dgs.flow.flow_graph import Graph, described, told
 from dgs.flow.templates import KeyedOrdered, has_end, overrides
-from dgs.flow.wiring import Push, Wiring
+from dgs.flow.wiring import Push, Wiring, check_key
 from dgs.model import columns
 from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
 from dgs.model.events import Event, EventBatch, declared_stream
@@ -221,7 +222,12 @@ class FlowProgram(Program[State, Any]):
         made: list[tuple[Tag, Any]] = []
 
         def to(number: int, port: int, key: Any, value: Any) -> None:
-            made.append((self.item(key_class(key) % self.classes), (number, port, key, value)))
+            try:
+                cls = key_class(key) % self.classes
+            except (TypeError, CodecError):
+                check_key(key)
+                raise
+            made.append((self.item(cls), (number, port, key, value)))
 
         self.wiring.run(self.sources[stream], (), value, ts, to)
         return made or [(self.item(0), None)]

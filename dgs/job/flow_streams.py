@@ -59,11 +59,8 @@ def _unfitting(flow: Flow, streams: list[str]) -> Iterator[str]:
 
 
 def _tags(compiled: Compiled, stream: StreamConfig) -> TagsConfig:
-    if stream.id == compiled.markers:
-        return ["tick"]
-    if compiled.shape != "program":
-        return ["item"]
-    return stream.tags or [*sorted(compiled.program.all_kinds())]
+    given = stream.tags if compiled.shape == "program" else None
+    return given or [*compiled.kinds_of(stream.id)]
 
 
 def _ticks(flow: Flow, config: PlanFile) -> StreamConfig:

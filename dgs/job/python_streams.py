@@ -26,14 +26,20 @@ def gathered(streams: Mapping[str, Iterable[Any]]) -> dict[str, Any]:
     }
 
 
-def described(program: Program, streams: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the plan file's data for a program over streams from Python."""
+def described(
+    program: Program, streams: Mapping[str, Any], kinds: Mapping[str, list[str]] | None = None
+) -> dict[str, Any]:
+    """Return the plan file's data for a program over streams from Python. `kinds`: those of each stream (default: of its items)."""
     return {
         "version": 1,
         "name": program.name.strip("_") or "program",
         "program": {"ref": f"{type(program).__module__}:{type(program).__qualname__}"},
         "streams": [
-            {"id": name, "tags": _kinds(program, items), "source": {"memory": name}}
+            {
+                "id": name,
+                "tags": _kinds(program, items) if kinds is None else kinds[name],
+                "source": {"memory": name},
+            }
             for name, items in streams.items()
         ],
         "runtime": {"kind": "local"},

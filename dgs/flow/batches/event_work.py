@@ -6,8 +6,9 @@ import traceback
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from dgs.errors import CodecError
 from dgs.flow.closing import Closer, Item, Parts, Store, canonical
-from dgs.flow.wiring import OUT
+from dgs.flow.wiring import OUT, check_key
 
 State = dict[str, Any]
 Sink = Callable[[Any], None]
@@ -73,7 +74,12 @@ class Work:
 
     def _close(self, closer: Closer, number: int, parts: list[Parts], store: Store) -> None:
         try:
-            self._pass_on(number, closer.close(parts, store, self.block, self.at))
+            try:
+                self._pass_on(number, closer.close(parts, store, self.block, self.at))
+            except CodecError:  # keys are put in order by their codec bytes
+                for key in {key: None for port in parts for key in port}:
+                    check_key(key)
+                raise
         except Exception as error:
             self.program.wiring.explain(error, number, _closing_key(error), self.at)
             raise

@@ -85,3 +85,35 @@ def test_rows_of_python_streams_have_no_file() -> None:
     assert caught.value.row == 1
     assert "function test_rows_of_python_streams_have_no_file.inverse.<lambda>" in str(caught.value)
     assert str(caught.value).endswith("worker w0")
+
+
+class Unknown:
+    """A value that the codec does not carry."""
+
+
+@pytest.mark.parametrize("key", [[1], Unknown()], ids=["list", "object"])
+def test_a_value_that_cannot_be_a_key_is_named(key: Any) -> None:
+    from dgs.flow import every, flow
+
+    @flow(clock=every(10))
+    def counted(numbers: int) -> Any:
+        return numbers.key_by(lambda _, number: key).fold(lambda n, _: n + 1, 0)
+
+    with pytest.raises(
+        UserCodeError, match=r"R02 .*cannot be a key.*\(step 1 'key_by' at .*row 0 of stream 'numbers'"
+    ):
+        dgs.run(counted, streams={"numbers": [(1, 5)]}, runtime="local")
+
+
+def test_rows_of_python_streams_are_left_out_in_front_of_an_ordered_step() -> None:
+    from dgs.flow import every, flow
+
+    @flow(clock=every(10))
+    def products(numbers: int) -> Any:
+        inverse = numbers.map(lambda _, number: 12 // number).key_by(lambda _, number: number % 2)
+        return inverse.fold(lambda product, number: product * number, 1)
+
+    streams = {"numbers": [(1, 2), (2, 0), (3, 6)]}
+    settings = {"on_error": "skip"}
+    run = dgs.run(products, streams=streams, runtime="local", settings=settings, verify=True)
+    assert (run.outputs, run.verified, [letter.row for letter in run.dead_letters]) == ([12], True, [1])
