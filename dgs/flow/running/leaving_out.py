@@ -7,7 +7,7 @@ place of the block's outputs: so letters do not depend on which ticks come, eith
 
 from __future__ import annotations
 
-from copy import deepcopy
+from copy import copy, deepcopy
 from typing import Any
 
 from dgs.errors import DgsError
@@ -95,17 +95,15 @@ class CarefulWork(Work):
 class SkippableFlow(FlowProgram):
     """The program of a flow, which with `on_error: skip` leaves out what raises while a block is closed."""
 
+    skips = False
+
     def when_skipping(self) -> FlowProgram:
         """Return the program for `on_error: skip`."""
-        made = CarefulFlow.__new__(CarefulFlow)
-        made.__dict__.update(self.__dict__)
+        made = copy(self)
+        made.skips = True
         return made
-
-
-class CarefulFlow(SkippableFlow):
-    """The program of a flow for `on_error: skip`."""
 
     @property
     def work(self) -> type[Work]:
         """The class that closes blocks."""
-        return CarefulWork
+        return CarefulWork if self.skips else Work
