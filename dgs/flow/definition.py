@@ -74,13 +74,16 @@ class Flow:
 
     @cached_property
     def checked(self) -> Checked:
-        """The graph with the types of its edges. Raises FlowError."""
+        """The graph with the types of its edges. Raises FlowError, and UserCodeError if the function of the flow raises."""
+        from dgs.model.user_code import calling  # here, because it loads NumPy
+
         builder = Builder(self.name, self.clock, self.end)
         self._check_arguments()
         code = getattr(self._build, "__code__", None)
         place = None if code is None else Place(code.co_filename, code.co_firstlineno)
         edges = {name: builder.source(name, value, place) for name, value in self.streams.items()}
-        result = self._build(**edges, **self._arguments)
+        with calling("the function", program=self.name, where=lambda: "when the flow was made"):
+            result = self._build(**edges, **self._arguments)
         found = checked(builder.finished(result), noticed=builder.mistakes)
         if found.mistakes:
             raise FlowError.of(self.name, found.mistakes)

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import dgs
 from dgs.api.preparing import from_file, prepare
 from dgs.api.verifying import case_of
+from dgs.cli.app import app
 from dgs.errors import PlanFileError, ProgramImportError
 from dgs.flow import FlowError
 from dgs.job.loading import load_callable
@@ -210,3 +212,19 @@ def test_wrong_plan_files_say_what_is_wrong(
     path.write_text(json.dumps({**data, **change}))
     with pytest.raises(error, match=textwrap.shorten(problem, 200).replace("?", r"\?")):
         dgs.run(path)
+
+
+def test_a_flow_whose_function_raises_is_an_error_of_the_user(tmp_path):
+    (tmp_path / "wrong.py").write_text(
+        "from dgs.flow import flow\nfrom dgs.monoids import SUM\n\n@flow()\ndef wrong(lines):\n    return lines.aggregate(SUM, field='n')\n"
+    )
+    (tmp_path / "plan.yaml").write_text(
+        "version: 1\nname: wrong\nflow: {ref: 'wrong.py:wrong'}\n"
+        "streams: [{id: lines, source: {jsonl: {path: lines.jsonl}}}]\nruntime: {kind: local}\n"
+    )
+    (tmp_path / "lines.jsonl").write_text('{"ts": 1, "n": 2}\n')
+    for command in ("run", "plan", "explain", "check", "simulate"):
+        done = CliRunner().invoke(app, [command, str(tmp_path / "plan.yaml")])
+        assert done.exit_code == 1, done.output
+        assert "wrong.py" in done.output
+        assert "unexpected keyword argument 'field'" in done.output
