@@ -37,11 +37,15 @@ def flow_results(flow: Flow, options: Options, rows: Rows | None = None) -> list
         found, tried = _mistakes(flow, trial), tried + 1
     words = {"F21": "outputs do not depend on the order of independent items", "F22": "the laws of monoids",
              "F23": "the law of skipping", "F24": "emit is called in time, and with a value"}  # fmt: skip
-    by_code = {mistake.code: mistake for mistake in reversed(found)}
-    return [
-        _result(code, words.get(code, RAISES), by_code.get(code), tried)
-        for code in sorted({*words, *by_code})
+    if not found:
+        return [LawResult(code, words[code], "holds", tried) for code in words]
+    first = found[0]
+    others = [
+        LawResult(code, words[code], "skipped", reason=f"until {first.code} holds")
+        for code in words
+        if code != first.code
     ]
+    return [_broken(words.get(first.code, RAISES), first, tried), *others]
 
 
 def _mistakes(flow: Flow, trial: Trial) -> list[Mistake]:
@@ -57,10 +61,10 @@ def _mistakes(flow: Flow, trial: Trial) -> list[Mistake]:
         return [Mistake("R06", f"flow {flow.name!r}", summary(error), fix=fix)]
 
 
-def _result(code: str, words: str, mistake: Mistake | None, examples: int) -> LawResult:
-    if mistake is None:
-        return LawResult(code, words, "holds", examples=examples)
+def _broken(words: str, mistake: Mistake, examples: int) -> LawResult:
     what = f"{mistake.where}: {mistake.problem}" + (f"    {mistake.place}" if mistake.place else "")
     sides = [(name, text) for name, text in (("one", mistake.expected), ("other", mistake.found)) if text]
     expected, got = (*sides, None, None)[:2]
-    return LawResult(code, words, "BROKEN", examples, finding=Finding(what, expected, got, hint=mistake.fix))
+    return LawResult(
+        mistake.code, words, "BROKEN", examples, finding=Finding(what, expected, got, hint=mistake.fix)
+    )

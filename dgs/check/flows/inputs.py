@@ -29,7 +29,7 @@ def inputs_of(
     count = 2 + number % (MOST - 1)
     return {
         name: _some(rnd, rows[name], count)
-        if rows is not None and rows.get(name)
+        if rows is not None and name in rows
         else _drawn(rnd, _values(flow, name, options), count, flow.clock)
         for name in flow.streams
     }
@@ -37,6 +37,8 @@ def inputs_of(
 
 def _some(rnd: random.Random, rows: Sequence[tuple[int, Any]], count: int) -> list[tuple[int, Any]]:
     """Return some of the rows: half of the time rows that follow each other."""
+    if not rows:
+        return []
     if rnd.random() < 1 / 2:
         first = rnd.randrange(len(rows))
         return list(rows[first : first + count])

@@ -66,8 +66,8 @@ class Trial:
 
     @property
     def end(self) -> int | None:
-        """The time of the last marker."""
-        return self._meaning.ends[-1]
+        """The time of the last marker; None without a clock or rows."""
+        return self._meaning.ends[-1] if self._meaning.ends else None
 
     def given(self, node: Node, inputs: list[list[Block]]) -> list[Block]:
         """Return what a step gives for blocks of its inputs."""

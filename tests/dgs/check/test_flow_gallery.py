@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 import dgs
@@ -30,3 +33,23 @@ def found(flow: Flow) -> list[str]:
 def test_right_operator_raises_no_alarm(name: str) -> None:
     report = dgs.check(flow_of(name), max_examples=FEW)
     assert report.ok, str(report)
+
+
+def test_a_plan_file_gives_its_rows_also_if_a_stream_has_none(tmp_path: Path) -> None:
+    (tmp_path / "flows.py").write_text(
+        "from dgs.flow import every, flow\n"
+        "from dgs.monoids import COUNT\n"
+        "@flow(clock=every(10))\n"
+        "def counts(a, b):\n"
+        "    return a.merge(b).key_by('word').aggregate(COUNT)\n"
+    )
+    (tmp_path / "a.jsonl").write_text(
+        '{"ts": 1, "payload": {"word": "x"}}\n{"ts": 2, "payload": {"word": "y"}}\n'
+    )
+    (tmp_path / "b.jsonl").write_text("")
+    streams = [{"id": name, "source": {"jsonl": {"path": f"{name}.jsonl"}}} for name in ("a", "b")]
+    data = {"version": 1, "name": "t", "flow": {"ref": "flows.py:counts"}, "streams": streams}
+    (tmp_path / "plan.yaml").write_text(json.dumps(data))
+    report = dgs.check(tmp_path / "plan.yaml", max_examples=10)
+    assert report.ok, str(report)
+    assert {"F21", "F22", "F23", "F24"} <= {one.law for one in report.laws}
