@@ -167,5 +167,9 @@ def renumbered(root: PlanNode) -> PlanNode:
 
 def is_accumulating(node: PlanNode, kinds: Collection[str]) -> bool:
     """Return whether a subtree has only these kinds, which accumulate. Then it answers with partial states."""
-    tags = node.subtree_tags().tags()
-    return bool(kinds) and bool(tags) and not tags.others and all(name in kinds for name, _ in tags.kinds)
+    if not kinds:
+        return False
+    owned = [tags for one in node.walk() for _, tags in one.tags]
+    return bool(owned) and not any(
+        tags.others or any(name not in kinds for name, _ in tags.kinds) for tags in owned
+    )

@@ -83,24 +83,35 @@ def shares(stream: Stream, owners: Mapping[Owner, TagSet]) -> Iterator[tuple[Own
         owner = listed[tag] if tag in listed else next((o for o, tags in infinite if tag in tags), None)
         if owner is not None and rate:
             yield owner, rate
-    weights = {owner: _unlisted(tags, stream) for owner, tags in owners.items()}
+    if not stream.other_rate:
+        return
+    unlisted = {kind: _unlisted(kind, keys, stream) for kind, keys in stream.tags.kinds if keys.is_finite}
+    weights = {owner: _weight(tags, stream, unlisted) for owner, tags in owners.items()}
     total = sum(weights.values())
-    if stream.other_rate and total:
+    if total:
         yield from (
             (owner, stream.other_rate * weight / total) for owner, weight in weights.items() if weight
         )
 
 
-def _unlisted(tags: TagSet, stream: Stream) -> float:
-    """Return the part of the stream's tags without known rate that is in `tags`; a whole kind counts 1."""
+def _weight(tags: TagSet, stream: Stream, unlisted: Mapping[str, int]) -> float:
+    """Return the part of the stream's tags without known rate that is in `tags`; a whole kind counts 1.
+
+    `unlisted`: the number of such tags of each kind with finitely many keys.
+    """
     if tags.others:
         return 1.0
-    return sum(_part(kind, keys, stream) for kind, keys in tags.kinds)
+    return sum(_part(kind, keys, stream, unlisted) for kind, keys in tags.kinds)
 
 
-def _part(kind: str, keys: KeySet, stream: Stream) -> float:
+def _part(kind: str, keys: KeySet, stream: Stream, unlisted: Mapping[str, int]) -> float:
     whole = stream.tags.keys(kind)
     if whole.is_finite:
-        unlisted = sum(Tag(kind, key) not in stream.rates for key in whole.extra)
-        return sum(Tag(kind, key) not in stream.rates for key in keys.extra) / unlisted if unlisted else 0.0
+        count = unlisted.get(kind, 0)
+        return _unlisted(kind, keys, stream) / count if count else 0.0
     return (len(keys.classes) / keys.modulus) / (len(whole.classes) / whole.modulus) if whole.classes else 0.0
+
+
+def _unlisted(kind: str, keys: KeySet, stream: Stream) -> int:
+    """Return how many of some keys have no known rate."""
+    return sum(Tag(kind, key) not in stream.rates for key in keys.extra)
