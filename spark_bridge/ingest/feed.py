@@ -6,23 +6,27 @@ import contextlib
 import json
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dgs.errors import PlanFileError
 from dgs.errors.hidden_values import masked_data
+from dgs.job.run_directory import read_object
 from dgs.spark_bridge.data_source.log_options import LogOptions
 from dgs.spark_bridge.data_source.log_writer import BATCH_WRITE
 from dgs.spark_bridge.data_source.query_owner import PREFIX
+from dgs.spark_bridge.ingest import succession
 from dgs.spark_bridge.ingest.division import Division
 from dgs.spark_bridge.ingest.failures import explained
 from dgs.spark_bridge.ingest.left_out import LETTERS, LeftOut, counts_in
 from dgs.spark_bridge.ingest.micro_batches import MicroBatches
-from dgs.spark_bridge.ingest.queries import Query, frame
+from dgs.spark_bridge.ingest.queries import Query, frame, shaped, whole
 from dgs.spark_bridge.session.session import activate
 from dgs.spark_bridge.session.settings_advice import unknown_options
 from dgs.workers.event_log import LogWriter, close_stream, failure, owner, summary
+from dgs.workers.event_log.segments import is_closed, newest
 from dgs.workers.storage.whole_files import make_directory, replace_with
 
 PLACE = ".spark"
@@ -30,6 +34,9 @@ PLACE = ".spark"
 
 DESCRIPTION = "query.json"
 """The file in a query's directory that describes the query."""
+
+CHANGEABLE = ("where", "select")
+"""The parts of a query that may change while its log grows."""
 
 LOOKS_EVERY = 0.05
 """Seconds between two checks whether a query has ended."""
@@ -75,15 +82,47 @@ class Feed:
         if file.exists():
             before = json.loads(file.read_text(encoding="utf-8"))
             differing = [part for part in now if before.get(part) not in (now[part], told[part])]
+            earlier = before.get("earlier", [])
             if differing and any(owner.owner(self.log / stream) for stream in before["streams"]):
-                problem = (
-                    f"`{differing[0]}:` has changed since the event log {self.log} was begun, and its rows are "
-                    "not read again: name another `log:`, or remove that one"
-                )
-                raise PlanFileError(where=f"stream {self.query.stream_ids[0]!r}", problem=problem)
-            if differing:  # the earlier query wrote nothing and was corrected: Spark's plan of it is useless
+                earlier = [*earlier, self._changed(before, differing)]
+            elif (
+                differing
+            ):  # the earlier query wrote nothing and was corrected: Spark's plan of it is useless
                 shutil.rmtree(self.checkpoint, ignore_errors=True)
+            now |= {"earlier": earlier} if earlier else {}
         replace_with(file, json.dumps(now).encode())
+
+    def _changed(self, before: Mapping[str, Any], differing: Sequence[str]) -> dict[str, Any]:
+        """Return the record of a change that applies from the next micro-batch on. Raises PlanFileError for any other."""
+        directories = [self.log / stream for stream in before["streams"]]
+        is_open = self.query.is_stream and not any(is_closed(directory) for directory in directories)
+        fixed = [part for part in differing if part not in CHANGEABLE or not is_open]
+        if fixed:
+            problem = (
+                f"`{fixed[0]}:` has changed since the event log {self.log} was begun, and its rows are "
+                "not read again: name another `log:`, or remove that one"
+            )
+            raise PlanFileError(where=f"stream {self.query.stream_ids[0]!r}", problem=problem)
+        names = " and ".join(f"`{part}:`" for part in differing)
+        self._notify(
+            f"{names} changed: rows of later micro-batches are read so, and those in {self.log} stay as they are"
+        )
+        pending, number = self._pending(), read_object(self._place / succession.NOTE).get("offset", 0)
+        begun = [last for directory in directories if (last := newest(directory)) is not None]
+        is_begun = pending is not None and any(
+            (last.numbered_so_far or 0) >= number + pending
+            for last in begun
+            if last.numbered_so_far is not None
+        )
+        return {"through": pending if is_begun else None, **{part: before[part] for part in CHANGEABLE}}
+
+    def _pending(self) -> int | None:
+        """Return the micro-batch that Spark will repeat; None without one."""
+        begun, done = (
+            [int(path.name) for path in (self.checkpoint / kind).glob("*") if path.name.isdigit()]
+            for kind in ("offsets", "commits")
+        )
+        return max(begun) if begun and max(begun) > max(done, default=-1) else None
 
     def run(self, spark: Any, stop: threading.Event) -> None:
         """Run the query to its end, or until `stop`. Raises nothing: errors go to the log."""
@@ -110,18 +149,16 @@ class Feed:
         source = self.query.source
         for said in unknown_options(source):
             self._notify(said)
-        rows = frame(spark, self.query, base_dir=self._base_dir)
-        options = LogOptions.parsed({**self.query.options(self.log), "errors": str(self._place)})
-        options.checked(dict(rows.dtypes))
-        division = Division(options, tuple(self.query.selected[1]), tuple(self.query.late))
-        left_out = LeftOut(division, self.query.malformed, self.query.late, self._place)
-        if not rows.isStreaming:
-            MicroBatches(left_out)(rows, 0)
-            return f"{PREFIX}{options.query}"
-        # No URI escapes: Hadoop takes the path literally, per cent signs included.
-        put = _Remembering(MicroBatches(left_out, self.checkpoint))
+        if source.sql is not None or not self.query.is_stream:
+            rows = frame(spark, self.query, base_dir=self._base_dir)
+            put = self._batches(self.query, rows, None)
+            put(rows, 0)
+            return f"{PREFIX}{put.options.query}"
+        rows, put_batch = self._streaming(spark)
+        put_here = _Remembering(put_batch)
         is_here = getattr(spark, "_jsparkSession", None) is not None  # Spark Connect calls it on the server
-        writer = rows.writeStream.foreachBatch(put if is_here else put.put).option(
+        # No URI escapes: Hadoop takes the path literally, per cent signs included.
+        writer = rows.writeStream.foreachBatch(put_here if is_here else put_batch).option(
             "checkpointLocation", f"file://{self.checkpoint}"
         )
         if self.query.is_bounded:
@@ -133,8 +170,38 @@ class Feed:
                 if stop.wait(LOOKS_EVERY):
                     return None
             if (error := running.exception()) is not None:
-                raise put.error or error
+                raise put_here.error or error
             return f"{PREFIX}{running.id}"
+
+    def _batches(self, query: Query, rows: Any, checkpoint: Path | None) -> MicroBatches:
+        """Return the function that puts micro-batches of these rows into the log. Raises UsageError."""
+        options = LogOptions.parsed({**query.options(self.log), "errors": str(self._place)})
+        options.checked(dict(rows.dtypes))
+        division = Division(options, tuple(query.selected[1]), tuple(query.late))
+        return MicroBatches(LeftOut(division, query.malformed, query.late, self._place), checkpoint)
+
+    def _streaming(self, spark: Any) -> tuple[Any, Callable[[Any, int], None]]:
+        """Return the streaming rows and the function for their micro-batches.
+
+        A batch that the log has already in part is repeated as it was read then, whatever has changed since.
+        """
+        rows, now = whole(spark, self.query, base_dir=self._base_dir), self.query
+        put_now = self._batches(now, shaped(rows, now), self.checkpoint)
+        earlier = read_object(self._place / DESCRIPTION).get("earlier", [])
+        through = earlier[-1]["through"] if earlier else None
+        if through is None or through != self._pending():
+            return shaped(rows, now), put_now
+        source = now.source.model_copy(update={part: earlier[-1][part] for part in CHANGEABLE})
+        before = replace(now, source=source)
+        put_before = self._batches(before, shaped(rows, before), self.checkpoint)
+
+        def put(found: Any, batch: int) -> None:
+            if batch <= through:
+                put_before(shaped(found, before, knows_files=False), batch)
+            else:
+                put_now(shaped(found, now, knows_files=False), batch)
+
+        return rows, put
 
     def _tell_counts(self) -> None:
         """Say how many rows were left out in all, and why."""
@@ -156,7 +223,7 @@ class Feed:
 class _Remembering:
     """A function for `foreachBatch`, and the error that it raised: of this Spark keeps only the text."""
 
-    def __init__(self, put: MicroBatches) -> None:
+    def __init__(self, put: Callable[[Any, int], None]) -> None:
         self.put = put
         self.error: Exception | None = None
 

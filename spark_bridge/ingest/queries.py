@@ -138,14 +138,24 @@ def queries_of(streams: Sequence[StreamConfig], *, unit: TimeUnit, skips: bool =
 
 def frame(spark: Any, query: Query, *, base_dir: Path) -> Any:
     """Return the rows of a query as a DataFrame, streaming if the query is a stream. Raises errors of Spark."""
+    return shaped(whole(spark, query, base_dir=base_dir), query)
+
+
+def whole(spark: Any, query: Query, *, base_dir: Path) -> Any:
+    """Return all rows that a query reads, before `where` and `select`. Raises errors of Spark."""
     source = query.source
     rows = spark.sql(source.sql) if source.sql is not None else _loaded(spark, query, base_dir)
-    rows = text_files.with_nulls(rows, source)
+    return text_files.with_nulls(rows, source)
+
+
+def shaped(rows: Any, query: Query, *, knows_files: bool = True) -> Any:
+    """Return the rows that `where` and `select` of a query make. `knows_files`: Spark can still say which file a row is from."""
+    source = query.source
     if source.where is not None:
         rows = rows.where(source.where)
     select, failures = query.selected
     hidden = [f"{condition} AS {FAILED}{i}" for i, condition in enumerate(failures.values())]
-    if "dead_letter" in (query.malformed, *query.late.values()) and source.format in FILES:
+    if "dead_letter" in (query.malformed, *query.late.values()) and source.format in FILES and knows_files:
         hidden += [f"_metadata.file_path AS {FILE}"]
         hidden += [f"_metadata.row_index AS {ROW}"] if source.format == "parquet" else []
     rows = rows.selectExpr(*(select or ["*"]), *hidden) if select or hidden else rows
