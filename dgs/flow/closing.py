@@ -15,6 +15,7 @@ from dgs.errors import InternalError
 from dgs.flow import steps
 from dgs.flow.panes import Panes, TimeWindow
 from dgs.flow.templates import KeyedUnordered, overrides
+from dgs.monoids import Count, Sum
 
 Parts = dict[Any, Any]
 Store = dict[Any, Any]
@@ -202,34 +203,58 @@ class AggregateCloser(_Joining):
 
 
 class WindowCloser(_Joining):
-    """Gives the aggregate of the last panes. Its store: the queue of panes of each key; empty ones are kept for `idle="all"` only."""
+    """Gives the aggregate of the last panes. Its store: the queue of panes of each key; empty ones are kept for `idle="all"` only.
+
+    Sums of integers need no second stack: a pane that goes is taken off the sum of the young ones.
+    """
 
     def __init__(self, step: steps.Aggregate, over: TimeWindow, period: int) -> None:
         super().__init__(step.monoid)
         self._size, self.slide = over.blocks(period)
         self._is_all = step.idle == "all"
-        self._panes = Panes(self._joined, self.monoid.identity())
+        join, kind = self.monoid.join, type(self.monoid)
+        self._sums = getattr(kind, "join", None) in (Count.join, Sum.join)
+        self._is_result = getattr(kind, "result", None) in (Count.result, Sum.result)
+        self._panes = Panes(lambda left, right: join(owned(left), owned(right)), self.monoid.identity())
         self.is_idle_work = True
-
-    def _joined(self, left: Any, right: Any) -> Any:
-        return self.monoid.join(owned(left), owned(right))
 
     def close(self, parts: list[Parts], store: Store, block: int, end: int | None) -> Iterator[Item]:
         """Add the block's panes; give the windows that end here."""
-        panes, before, result = self._panes, block - self._size + 1, self.monoid.result
+        panes, before = self._panes, block - self._size + 1
         for key, part in parts[0].items():
-            if key not in store:
-                store[key] = panes.empty()
-            panes.push(store[key], block, part)
+            queue = store.get(key)
+            if queue is None:
+                queue = store[key] = panes.empty()
+            if self._sums:
+                queue[1].append((block, part))
+                queue[2] += part
+            else:
+                panes.push(queue, block, part)
         if (block + 1) % self.slide:
             return
+        is_all, result = self._is_all, None if self._is_result else self.monoid.result
         for key in canonical(store):
             queue = store[key]
-            total = panes.slide(queue, before)
-            if self._is_all or queue[0] or queue[1]:
-                yield key, result(total), end
+            old, young, total = queue
+            if old or not self._sums or type(total) is not int:
+                total = panes.slide(queue, before)
+            elif young and young[0][0] < before:
+                total -= young.pop(0)[1]
+                if young and young[0][0] < before:
+                    total = _without(young, before, total)
+                queue[2] = total
+            if is_all or queue[0] or queue[1]:
+                yield key, (total if result is None else result(total)), end
             else:
                 del store[key]
+
+
+def _without(young: list[Any], before: int, total: int) -> int:
+    """Drop the panes of the blocks before one from a list whose sum is given; return the sum of the others."""
+    count = sum(block < before for block, _ in young)
+    total -= sum(part for _, part in young[:count])
+    del young[:count]
+    return total
 
 
 class UnorderedCloser(_Joining):

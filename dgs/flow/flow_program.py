@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ import numpy as np
 from dgs.errors import CodecError
 from dgs.flow.batches.column_items import Items
 from dgs.flow.batches.columnar import Columnar, Found
-from dgs.flow.batches.event_work import Sink, State, Work
+from dgs.flow.batches.event_work import State, Work
 from dgs.flow.batches.fused import Fused
 from dgs.flow.clock import Every, On
 from dgs.flow.closing import Closer, join_blocks
@@ -266,11 +267,15 @@ class FlowProgram(Program[State, Any]):
             last = self._last(state) if is_end else None
             for block in self._due(state, clock, ts):
                 end = clock.end_of(block)
-                self.work(self, state, _stamping(emit, end, block), block, end).close(is_final=block == last)
+                made: list[Any] = []
+                self.work(self, state, made.append, block, end).close(is_final=block == last)
+                _stamped(made, end, block, emit)
         elif isinstance(clock, On) and (is_final or stream == clock.stream):
             self._marker(state, ts, emit, is_final=is_final)
         elif clock is None and is_final and state["span"] is not None and self.graph.end == "close":
-            self.work(self, state, _stamping(emit, FINAL, 0), 0, None).close(is_final=True)
+            made = []
+            self.work(self, state, made.append, 0, None).close(is_final=True)
+            _stamped(made, FINAL, 0, emit)
         if is_final:  # nothing comes any more: what an unfinished block has left is dropped
             state.update(parts={}, waiting={})
         return state
@@ -319,8 +324,9 @@ class FlowProgram(Program[State, Any]):
         if is_final and (state["span"] is None or self.graph.end == "drop"):
             return
         end = state["span"][1] + 1 if is_final else ts
-        sink = _stamping(emit, FINAL, 0) if is_final else emit
-        self.work(self, state, sink, 0, end).close(is_final=False)
+        made: list[Any] = []
+        self.work(self, state, made.append if is_final else emit, 0, end).close(is_final=False)
+        _stamped(made, FINAL, 0, emit)
         state["span"] = None
         for by_class in state["keyed"].values():
             for keys in by_class.values():
@@ -328,5 +334,11 @@ class FlowProgram(Program[State, Any]):
                     record[1] = 0
 
 
-def _stamping(emit: Emit[Any], ts: int, seq: int) -> Sink:
-    return lambda value: emit(Stamped(ts, seq, value))
+def _stamped(values: list[Any], ts: int, seq: int, emit: Emit[Any]) -> None:
+    """Emit the values of a block under its stamp."""
+    for value in values:
+        emit(_stamp((ts, seq, value)))
+
+
+_stamp: Callable[[tuple[int, int, Any]], Stamped] = partial(tuple.__new__, Stamped)
+"""Makes a stamped value without the constructor written in Python."""

@@ -108,6 +108,8 @@ class Panes:
     def slide(self, queue: PaneQueue, block: int) -> Any:
         """Drop the panes of the blocks before this one; return all others joined."""
         old, young, total = queue
+        if old and old[-1][0] < block:  # usually the oldest pane goes, and the next one stays
+            old.pop()
         if old:
             if old[-1][0] >= block:
                 return self._join(old[-1][1], total)

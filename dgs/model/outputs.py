@@ -153,6 +153,8 @@ class Stamps:
             return batch
         places: list[tuple[int, int, int]] = []
         values = batch.to_list()
+        if batch.codes is None and set(map(type, values)) == {Stamped}:
+            return self._put_all(batch, values)
         events = zip(batch.ts.tolist(), np.asarray(batch.seq).tolist(), strict=True)
         for row, (tag, event) in enumerate(zip(batch.tag_list(), events, strict=True)):
             stamp = event
@@ -161,6 +163,18 @@ class Stamps:
             places.append(self.place(batch.stream, tag, *stamp))
         ts, seq, index = np.array(places, dtype=np.int64).reshape(-1, 3).T
         return replace(batch, ts=ts, seq=seq, index=index, values=values)
+
+    def _put_all(self, batch: OutputBatch, stamped: list[Stamped]) -> OutputBatch:
+        """Do the same for outputs of one tag that all have a stamp, without a call for each."""
+        tag, (times, numbers, values) = batch.tags[0], zip(*stamped, strict=True)
+        ts, seq = np.array(times, dtype=np.int64), np.array(numbers, dtype=np.int64)
+        changes = np.flatnonzero((ts[1:] != ts[:-1]) | (seq[1:] != seq[:-1])) + 1
+        firsts = np.concatenate(([0], changes))
+        of_firsts = [self.place(batch.stream, tag, times[row], numbers[row]) for row in firsts.tolist()]
+        counts = np.diff(np.append(firsts, len(ts)))
+        index = np.arange(len(ts)) + np.repeat([place[2] for place in of_firsts] - firsts, counts)
+        self._last[batch.stream, tag] = (times[-1], numbers[-1], int(index[-1]))
+        return replace(batch, ts=ts, seq=seq, index=index, values=list(values))
 
     def place(self, stream: str, tag: Tag, ts: int, seq: int) -> tuple[int, int, int]:
         """Return the ts, the seq and the index of the next output of a tag under a stamp."""

@@ -153,11 +153,19 @@ class _Lookup:
         self._values = _coded_values(self._rows)
         self._texts = {key: place for place, key in enumerate(keys) if type(key) is str}
         self._low, self._dense = _dense(keys) if keys and {type(key) for key in keys} == {int} else (0, None)
+        is_full = self._dense is not None and int(self._dense.min()) >= 0
+        self._direct = (
+            self._values.take(self._dense) if is_full and isinstance(self._values, np.ndarray) else None
+        )
 
     def __call__(self, items: Items) -> Items:
         """Return the items with the field."""
         records = _records(items)
-        places = self._places(records.field(self._step.key))
+        column = records.field(self._step.key)
+        if self._direct is not None and isinstance(column, np.ndarray) and self._is_inside(column):
+            found = self._direct.take(column - self._low if self._low else column)
+            return replace(items, value=records.having(self._step.into, found))
+        places = self._places(column)
         if len(places) and int(places.min()) < 0:
             if self._step.missing != "drop":
                 raise NoColumns  # in rows, the error names the row
@@ -177,10 +185,16 @@ class _Lookup:
         if not len(column):
             return np.zeros(0, dtype=np.int64)
         shifted = column - self._low if self._low else column
-        if int(shifted.min()) >= 0 and int(shifted.max()) < len(self._dense):
+        if self._is_inside(column):
             return _at(self._dense, shifted)
         is_inside = (column >= self._low) & (column < self._low + len(self._dense))
         return np.where(is_inside, self._dense.take(shifted, mode="clip"), -1)
+
+    def _is_inside(self, column: Numbers) -> bool:
+        """Return whether all integers of a column are between the least and the greatest key."""
+        if column.dtype.kind != "i" or not len(column) or self._dense is None:
+            return False
+        return int(column.min()) >= self._low and int(column.max()) < self._low + len(self._dense)
 
     def _taken(self, places: Numbers) -> Column:
         values = self._values
