@@ -348,7 +348,7 @@ class SnapshotCloser(UnorderedCloser):
 
 def join_blocks(closer: Closer, mine: dict[int, Parts], blocks: Iterable[tuple[int, Parts]]) -> None:
     """Join the parts of blocks into those that are there."""
-    join = closer.join
+    join = closer.join if closer.lifting is None else closer.lifting.join
     for block, parts in blocks:
         if block not in mine:
             mine[block] = parts

@@ -26,6 +26,7 @@ from dgs.flow.flow_graph import Graph, Node
 from dgs.flow.flow_program import FINAL, TICK, TICKS, Shape
 from dgs.flow.mistakes import FlowError, Mistake
 from dgs.flow.running.leaving_out import SkippableFlow
+from dgs.flow.running.windowed_flow import WindowedFlow
 from dgs.flow.templates import KeyedOrdered, fold_template, has_end
 from dgs.flow.wiring import Wiring
 from dgs.model.program import Program
@@ -107,7 +108,9 @@ def compiled(checked: Checked, classes: int) -> Compiled:
     )
     is_free = not wiring.stateful and not isinstance(graph.clock, On)  # its markers are ticks
     shape: Shape = "free" if is_free else "mixed" if is_mixed else "sum"
-    program = SkippableFlow(graph, wiring, shape, closers=closers, ordered=ordered, classes=classes)
+    emits = any(map(wiring.ways_out, wiring.sources.values()))
+    kind_of_flow = WindowedFlow if shape == "sum" and not emits else SkippableFlow
+    program = kind_of_flow(graph, wiring, shape, closers=closers, ordered=ordered, classes=classes)
     markers = graph.clock.stream if isinstance(graph.clock, On) else None
     reads = program.items if shape == "mixed" else None
     return Compiled(program, shape, reads, markers, _places(wiring, shape, program.forms()))

@@ -251,12 +251,18 @@ class FlowProgram(Program[State, Any]):
             for cls, keys in by_class.items():
                 mine.setdefault(cls, {}).update(keys)
         for place, blocks in right["parts"].items():
-            join_blocks(self.closers[place[0]], left["parts"].setdefault(place, {}), blocks.items())
+            if place in left["parts"]:
+                join_blocks(self.closers[place[0]], left["parts"][place], blocks.items())
+            else:
+                left["parts"][place] = blocks
         for block, values in right["waiting"].items():
             left["waiting"].setdefault(block, {}).update(values)
         left["tail"] = right["tail"] if left["tail"] is None else left["tail"]
-        spans = [span for span in (left["span"], right["span"]) if span is not None]
-        left["span"] = (min(low for low, _ in spans), max(high for _, high in spans)) if spans else None
+        mine, other = left["span"], right["span"]
+        if mine is None or other is None:
+            left["span"] = other if mine is None else mine
+        else:
+            left["span"] = (min(mine[0], other[0]), max(mine[1], other[1]))
         return left
 
     def _tick(self, state: State, stream: str, ts: int, emit: Emit[Any]) -> State:

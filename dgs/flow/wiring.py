@@ -81,6 +81,15 @@ class Wiring:
                 found.add(number)
         return found
 
+    def ways_out(self, number: int) -> int:
+        """Return how many ways lead from a node to the outputs through steps without state; 2 stands for more."""
+        found, open_nodes = 0, [number]
+        while open_nodes and found <= 1:
+            for reader, _ in self.readers[open_nodes.pop()]:
+                found += reader == OUT
+                open_nodes += [reader] if reader != OUT and self.is_stateless(reader) else []
+        return found
+
     def run(self, number: int, key: Any, value: Any, at: int | None, to: To) -> None:
         """Take an item that a node gives to all who read it, through steps without state."""
         self.push(number)(to, key, value, at)

@@ -153,10 +153,9 @@ class _Lookup:
         self._values = _coded_values(self._rows)
         self._texts = {key: place for place, key in enumerate(keys) if type(key) is str}
         self._low, self._dense = _dense(keys) if keys and {type(key) for key in keys} == {int} else (0, None)
-        is_full = self._dense is not None and int(self._dense.min()) >= 0
-        self._direct = (
-            self._values.take(self._dense) if is_full and isinstance(self._values, np.ndarray) else None
-        )
+        dense: Any = self._dense
+        is_full = dense is not None and int(dense.min()) >= 0 and isinstance(self._values, np.ndarray)
+        self._direct: Numbers | None = self._values.take(dense) if is_full else None
 
     def __call__(self, items: Items) -> Items:
         """Return the items with the field."""

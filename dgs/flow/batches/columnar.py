@@ -32,7 +32,7 @@ FEWEST = 16
 COMPARED = 1000
 """How many items of the first batch a `columns=` function is compared with the function itself on."""
 
-Block = tuple[int, dict[Any, Any]]
+Block = tuple[Any, dict[Any, Any]]
 """The number of a block, and what it has of each key."""
 
 
@@ -70,7 +70,7 @@ class Columnar:
     def forms(self) -> dict[int, str]:
         """Return for each node that items of streams reach, inputs first, whether it takes batches of columns in columns, else why not."""
         found: dict[int, str] = {}
-        ways = {number: self._ways_out(number) for number in self._wiring.sources.values()}
+        ways = {number: self._wiring.ways_out(number) for number in self._wiring.sources.values()}
         before = {
             number: "" if way <= 1 else "several ways lead to the outputs" for number, way in ways.items()
         }
@@ -95,16 +95,7 @@ class Columnar:
         """Return whether the items of a stream can be taken in columns at all: outputs have one way, so that their order is clear."""
         readers = [reader for reader, _ in self._wiring.readers[number]]
         first = any(self._steps.get(reader) is not None or reader in self._monoids for reader in readers)
-        return first and self._ways_out(number) <= 1
-
-    def _ways_out(self, number: int) -> int:
-        """Return how many ways lead from a node to the outputs through steps without state; 2 stands for more."""
-        found, open_nodes = 0, [number]
-        while open_nodes and found <= 1:
-            for reader, _ in self._wiring.readers[open_nodes.pop()]:
-                found += reader == OUT
-                open_nodes += [reader] if reader != OUT and self._wiring.is_stateless(reader) else []
-        return found
+        return first and self._wiring.ways_out(number) <= 1
 
     def _reads_lists(self, number: int) -> bool:
         """Return whether a step right behind a stream has a form for columns by the user."""
@@ -112,8 +103,11 @@ class Columnar:
         nodes = self._wiring.graph.nodes
         return any(getattr(nodes[reader].step, "columns", None) is not None for reader in readers)
 
-    def run(self, batch: EventBatch) -> Found:
-        """Return what becomes of a batch of items. Raises FlowError if a function and its `columns=` differ."""
+    def run(self, batch: EventBatch, cuts: Int64s | None = None) -> Found:
+        """Return what becomes of a batch of items. Raises FlowError if a function and its `columns=` differ.
+
+        `cuts`: rows at which windows of the batch end; then the number of a block is a pair (window, block).
+        """
         value = _as_column(batch)
         number = self._streams[declared_stream(batch.stream)]
         items = Items(batch.ts, None, Constant(()), Records.of(value) if isinstance(value, dict) else value)
@@ -123,11 +117,17 @@ class Columnar:
             if not len(items):
                 continue
             for reader, port in self._wiring.readers[number]:
-                self._read(reader, port, items, found, open_items)
+                self._read(reader, port, items, cuts, found, open_items)
         return found
 
-    def _read(
-        self, reader: int, port: int, items: Items, found: Found, open_items: list[tuple[int, Items]]
+    def _read(  # noqa: PLR0917 - one call a step
+        self,
+        reader: int,
+        port: int,
+        items: Items,
+        cuts: Int64s | None,
+        found: Found,
+        open_items: list[tuple[int, Items]],
     ) -> None:
         """Give items to a reader of a node."""
         if reader == OUT:
@@ -135,7 +135,7 @@ class Columnar:
             return
         try:
             if reader in self._monoids:
-                found.parts.append(((reader, port), self._parts(self._monoids[reader], items)))
+                found.parts.append(((reader, port), self._parts(self._monoids[reader], items, cuts)))
             elif (step := self._steps.get(reader)) is not None:
                 open_items.append((reader, self._applied(reader, step, items)))
             else:
@@ -143,14 +143,18 @@ class Columnar:
         except NoColumns:
             found.rest.append((reader, port, items))
 
-    def _parts(self, monoid: Any, items: Items) -> list[Block]:
+    def _parts(self, monoid: Any, items: Items, cuts: Int64s | None) -> list[Block]:
         blocks, bounds = self._blocks(items)
+        if cuts is not None:
+            blocks, bounds = _in_windows(
+                blocks, bounds, cuts if items.index is None else items.index.searchsorted(cuts)
+            )
         if len(blocks) > 1 and len(blocks) * FEWEST > len(items):
             raise NoColumns
         codes, keys = coded(items.key, len(items))
         return list(zip(blocks, parts(monoid, codes, keys, items.value, bounds), strict=True))
 
-    def _blocks(self, items: Items) -> tuple[list[int], Int64s]:
+    def _blocks(self, items: Items) -> tuple[list[Any], Int64s]:
         """Return the blocks that have items, and where in the items each begins, with the end."""
         count, ts = len(items), items.ts
         if not self._period:
@@ -184,6 +188,19 @@ class Columnar:
             )
             raise
         return made
+
+
+def _in_windows(blocks: list[int], bounds: Int64s, cuts: Int64s) -> tuple[list[Any], Int64s]:
+    """Cut blocks of items at the ends of windows, too; return the pairs (window, block) that have items, and their bounds."""
+    if len(blocks) == 1:
+        edges = np.concatenate((bounds[:1], cuts, bounds[1:]))
+        filled = np.flatnonzero(edges[1:] > edges[:-1])
+        return [(window, blocks[0]) for window in filled.tolist()], np.append(edges[filled], edges[-1])
+    edges = np.unique(np.concatenate((bounds, cuts)))
+    starts = edges[:-1]
+    windows = cuts.searchsorted(starts, side="right").tolist()
+    places = (bounds.searchsorted(starts, side="right") - 1).tolist()
+    return [(window, blocks[place]) for window, place in zip(windows, places, strict=True)], edges
 
 
 def _as_column(batch: EventBatch) -> Column:

@@ -1,6 +1,7 @@
 """Batches of columns give what the flow means, bit for bit and with the same ids, wherever they fall back to rows."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -173,3 +174,36 @@ def test_functions_without_columns_go_on_in_rows():
 
     case = flows.Case(halves, {"numbers": [(n, n % 7) for n in range(50)]}, [FINAL], 1)
     check(case, 0)
+
+
+def check_windows(case, seed):
+    """Compare the states of random windows of items with those of `update`, by their codec bytes."""
+    program, r = case.made.program, random.Random(seed)
+    if not program.gives("update_windows"):
+        return
+    for (batch,) in flows.batches(case.made, case.inputs, [FINAL]):
+        if batch.tags[0].kind == "tick":
+            continue
+        items = replace(batch, codes=None, payload=flows.in_columns(batch.payload, r))
+        cuts = sorted(r.randint(0, len(items)) for _ in range(r.randint(0, 4)))
+        found = program.update_windows(items, np.array(cuts, dtype=np.int64))
+        for start, stop, state in zip([0, *cuts], [*cuts, len(items)], found, strict=True):
+            right = program.identity()
+            for event in items.cut(start, stop).events():
+                right = program.update(right, event, pytest.fail)
+            assert flows.codec.encode(state) == flows.codec.encode(right), f"seed {seed}"
+
+
+def test_windows_of_items_have_the_states_of_update():
+    for seed in range(200):
+        check_windows(flows.case(seed), seed)
+        check_windows(case_of_records(seed), seed)
+
+
+def test_windows_cut_in_another_place_are_found(monkeypatch):
+    def wrong(blocks, bounds, cuts, cut=columnar._in_windows):
+        return cut(blocks, bounds, np.maximum(cuts - 1, 0))
+
+    monkeypatch.setattr(columnar, "_in_windows", wrong)
+    with pytest.raises(AssertionError):
+        [check_windows(case_of_records(seed), seed) for seed in range(100)]
