@@ -22,21 +22,28 @@ Store = dict[Any, Any]
 Item = tuple[Any, Any, Any]
 """Key, value and time."""
 
+_LARGE = 2**63
+"""Integers from 0 to below this are in the order of their codec bytes."""
+
 _PLAIN = frozenset([int, float, str, bytes, bool, type(None)])
 
 
 def canonical(keys: Iterable[Any]) -> list[Any]:
     """Return keys in order of their codec bytes.
 
-    >>> canonical([3, "b", 1])
-    [1, 3, 'b']
+    >>> canonical([3, "b", 1]), canonical(["ab", "b", "a"])
+    ([1, 3, 'b'], ['a', 'b', 'ab'])
     """
     listed = list(keys)
     if len(listed) < 2:  # noqa: PLR2004 - nothing to sort
         return listed
     kinds = set(map(type, listed))
-    if kinds == {int} and min(listed) >= 0:  # the order of their bytes, without encoding them
+    if (
+        kinds == {int} and min(listed) >= 0 and max(listed) < _LARGE
+    ):  # the order of their bytes, without encoding them
         return sorted(listed)
+    if kinds == {str} and all(map(str.isascii, listed)):
+        return sorted(sorted(listed), key=len)
     return sorted(listed, key=codec.encode)
 
 

@@ -114,15 +114,17 @@ class Items:
         return np.arange(len(self.ts)) if self.index is None else self.index
 
     def chosen(self, which: Numbers) -> Items:
-        """Return some of the items, in their order; one may occur several times."""
+        """Return some of the items, in their order."""
+        is_records = isinstance(self.value, Records)
+        return self.spread(self.value.chosen(which) if is_records else columns.take(self.value, which), which)
+
+    def spread(self, value: Any, which: Numbers) -> Items:
+        """Return items with these values, each with the row and the key of the item that `which` says."""
         key = self.key
         if isinstance(key, Tuples):
             key = Tuples(tuple(columns.take(one, which) for one in key.columns))
         elif not isinstance(key, Constant):
             key = columns.take(key, which)
-        value = (
-            self.value.chosen(which) if isinstance(self.value, Records) else columns.take(self.value, which)
-        )
         return Items(self.ts, which if self.index is None else self.index.take(which), key, value)
 
     def first(self, count: int) -> Items:

@@ -79,8 +79,8 @@ def _called(step: Any, items: Items) -> Items:
         return items.chosen(_places(made))
     if isinstance(step, steps.FlatMap):
         column, rows = made
-        chosen = items.chosen(np.asarray(rows, dtype=np.intp))
-        return chosen.having(column)
+        values = Records.of(column) if isinstance(column, dict) else column
+        return items.spread(values, np.asarray(rows, dtype=np.intp))
     if isinstance(step, steps.KeyBy):
         return replace(items, key=Tuples(made) if isinstance(made, tuple) else made)
     return items.having(made)

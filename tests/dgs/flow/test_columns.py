@@ -8,6 +8,7 @@ import pytest
 
 from dgs.flow import FlowError, Table, every, flow, tumbling
 from dgs.flow.batches import column_keys, column_parts, columnar
+from dgs.flow.closing import canonical
 from dgs.flow.definition import Flow
 from dgs.flow.flow_program import FINAL
 from dgs.monoids import COUNT, MAX, MEAN, MEAN_EXACT, SUM, AllOf, FieldOf, MapOf, Top
@@ -207,3 +208,15 @@ def test_windows_cut_in_another_place_are_found(monkeypatch):
     monkeypatch.setattr(columnar, "_in_windows", wrong)
     with pytest.raises(AssertionError):
         [check_windows(case_of_records(seed), seed) for seed in range(100)]
+
+
+def test_canonical_order_is_that_of_codec_bytes():
+    r = random.Random(5)
+    numbers = [r.randrange(2 ** r.randint(1, 70)) for _ in range(300)]
+    texts = [
+        "".join(r.choice("abz\x00") for _ in range(r.choice([0, 1, 3, 31, 32, 255, 256, 300])))
+        for _ in range(300)
+    ]
+    small = [n for n in numbers if n < 2**63]
+    for keys in (numbers, small, texts, [-n for n in numbers], [*texts, "\xe4"], [*numbers, *texts]):
+        assert canonical(keys) == sorted(keys, key=flows.codec.encode)
