@@ -26,7 +26,7 @@ from dgs.model import columns
 from dgs.model.events import Event, EventBatch, Int64s
 from dgs.model.outputs import BatchEmitter, OutputBatch
 from dgs.model.program import Emit, Program, State, StateType, Update, UpdateBatch, UpdateWindows
-from dgs.model.user_code import States, UserCode
+from dgs.model.user_code import RAISED, States, UserCode
 from dgs.workers.protocol.bounds import BOUNDS, Bounds
 from dgs.workers.protocol.folding.update_loop import Feed, ScalarLoop
 from dgs.workers.protocol.releases import Release
@@ -168,8 +168,26 @@ class _Windows:
             for i in filled:
                 states[i] = partial[i] if states[i] is NOTHING else join(states[i], partial[i])
 
-        partial = self._code.call("update_windows", update_windows, at=batch)
+        partial = self._code.call("update_windows", update_windows, at=lambda: self._culprit(batch))
         self._code.call("join", joined, at=batch)
+
+    def _culprit(self, batch: EventBatch) -> EventBatch:
+        """Return the first event for which `update_windows` raises alone, or as few as raise together."""
+        while len(batch) > 1:
+            half = len(batch) // 2
+            parts = (batch.cut(0, half), batch.cut(half, len(batch)))
+            found = next((part for part in parts if self._raises(part)), None)
+            if found is None:
+                return batch
+            batch = found
+        return batch
+
+    def _raises(self, batch: EventBatch) -> bool:
+        try:
+            columns.to_list(self._update_windows(batch.seen(), np.zeros(0, dtype=np.int64)))
+        except RAISED:
+            return True
+        return False
 
 
 class _Joined:
