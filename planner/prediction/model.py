@@ -106,6 +106,8 @@ class _Model:
         hosts: dict[int, float] = {}
         for worker, work in self._own.items():
             hosts[self._home[worker]] = hosts.get(self._home[worker], 0.0) + work
+        for host, work in self._sending().items():
+            hosts[host] = hosts.get(host, 0.0) + work
         busiest = max(hosts, key=lambda host: hosts[host])
         bounds = [
             (hosts[busiest], f"host {busiest} is always busy"),
@@ -162,6 +164,22 @@ class _Model:
             merged += lane.rate * (scalar + costs.read + costs.merge)
         folding = min(merged, stretched) if len(mine.lanes) > 1 else stretched
         return folding + _pieces(mine) * costs.piece
+
+    def _sending(self) -> dict[int, float]:
+        """Return the seconds that each host sends or takes events that it reads for another one, or another one for it."""
+        each = (EVENT_BYTES * self._costs.byte + self._costs.message / BATCH_EVENTS) / 2
+        owned: dict[str, dict[int, float]] = {}
+        for worker, mine in self._traffic.items():
+            for lane in mine.lanes:
+                rates = owned.setdefault(lane.stream, {})
+                rates[self._home[worker]] = rates.get(self._home[worker], 0.0) + lane.rate
+        seconds: dict[int, float] = {}
+        for rates in owned.values():
+            reader = max(rates, key=lambda host: rates[host])
+            for host, rate in rates.items():
+                for end in (host, reader) if host != reader else ():
+                    seconds[end] = seconds.get(end, 0.0) + rate * each
+        return seconds
 
     def _bytes_between(self) -> float:
         """Return the bytes that cross hosts per second: of events, of requests, and of states up and down."""

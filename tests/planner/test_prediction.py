@@ -202,3 +202,10 @@ def test_busiest_worker_is_busy_for_at_most_all_of_the_time(instance, hosts, see
     assert predicted.busiest.worker in {node.id for node in made.nodes()}
     assert 0 <= predicted.busiest.share <= SLACK
     assert predicted.busiest.events <= predicted.throughput * SLACK
+
+
+def test_events_that_cross_hosts_take_the_time_of_their_bytes():
+    topology = on(Topology([Stream("v", TagSet.of(VIEW), {VIEW(key): 1e6 for key in "abcd"})]), 2)
+    made = plan(Keyed(), topology, name="greedy", max_leaves=2)
+    cheap, dear = (Predictor(Keyed(), topology, Costs(update=1e-9, byte=byte)) for byte in (0.0, 1e-6))
+    assert dear.predict(made).throughput < 0.1 * cheap.predict(made).throughput
