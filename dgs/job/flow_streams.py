@@ -15,10 +15,10 @@ from dgs.errors.nearest import did_you_mean
 from dgs.job.loading import load_flow
 from dgs.job.schema import PlanFile, SourceConfig, StreamConfig, TagsConfig
 from dgs.job.schema_sources import TicksSource
-from dgs.pico.lowering import PicoFlow
 
 if TYPE_CHECKING:
     from dgs.flow import Flow
+    from dgs.flow.clock import Every
     from dgs.flow.compiling import Compiled
 
 TIMES = ("ms", "none")
@@ -32,6 +32,8 @@ def with_flow(config: PlanFile, base_dir: Path) -> PlanFile:
     """
     if config.flow is None:
         return config
+    from dgs.pico.lowering import PicoFlow
+
     flow = load_flow(config.program, base_dir)
     own = [stream for stream in config.streams if stream.source.kind != "ticks"]
     if isinstance(flow, PicoFlow):
@@ -46,6 +48,8 @@ def with_flow(config: PlanFile, base_dir: Path) -> PlanFile:
 
 
 def _unfitting(flow: Flow, streams: list[str]) -> Iterator[str]:
+    from dgs.pico.lowering import PicoFlow
+
     for name in streams:
         if name not in flow.streams:
             hint = did_you_mean(name, list(flow.streams)) or f"; it has {', '.join(flow.streams)}"
@@ -70,8 +74,20 @@ def _ticks(flow: Flow, config: PlanFile) -> StreamConfig:
 
     clock, ticks = flow.clock, TicksSource()
     if isinstance(clock, Every):
-        if isinstance(clock.period, str) and config.time.unit not in TIMES:
-            problem = f"its clock is every {clock.period}, and ts is in {config.time.unit}: say `time: {{unit: ms}}`, or give the period as a number"
+        if config.time.unit not in TIMES and (text := next(_texts(flow, clock), None)):
+            problem = f"its {text}, and ts is in {config.time.unit}: say `time: {{unit: ms}}`, or give the period as a number"
             raise PlanFileError(where=f"flow {flow.name!r}", problem=problem)
         ticks = TicksSource(every=clock.ticks, origin=clock.origin, start=clock.start)
     return StreamConfig(id=TICKS, tags=["tick"], source=SourceConfig(ticks=ticks))
+
+
+def _texts(flow: Flow, clock: Every) -> Iterator[str]:
+    """Yield the clock and the windows whose lengths are texts, as people say them."""
+    from dgs.flow.panes import TimeWindow
+
+    if isinstance(clock.period, str):
+        yield f"clock is {clock}"
+    for node in flow.graph.nodes:
+        over = getattr(node.step, "over", None)
+        if isinstance(over, TimeWindow):
+            yield from (f"window is of {part}" for part in (over.size, over.slide) if isinstance(part, str))

@@ -86,8 +86,8 @@ class Checker:
             one = term.operator
             if isinstance(one, Source) and (other := files.setdefault(one.name, one)).path != one.path:
                 problem = f"has the name {one.name!r} of another source"
-                expected, found = f"the file {other.path!r}", repr(one.path)
-                self._add(term, Wrong("P10", problem, expected, found, "Give one of them another name"))
+                before, now = (repr(it.path) if it.path else "a stream of the job" for it in (other, one))
+                self._add(term, Wrong("P10", problem, before, now, "Give one of them another name"))
 
     def _data(self, term: Term, given: Data | None) -> Data | None:
         """Return the output of a term for its input."""

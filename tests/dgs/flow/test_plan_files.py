@@ -53,6 +53,11 @@ def windows(lines: str, *, idle="all"):
     return words.aggregate(COUNT, over=sliding(30), idle=idle).each(lambda word, n, at: [at, word, n])
 
 
+@flow(clock=every(10))
+def lengths(lines: str):
+    return lines.aggregate(COUNT, over=tumbling("10s"))
+
+
 class Gaps(KeyedOrdered):
     def initial_state(self): return None
     def on_item(self, last, word, at, emit):
@@ -200,6 +205,11 @@ def test_the_resolved_plan_file_runs_again(tmp_path: Path) -> None:
         ({"flow": {"ref": "flows.py:bag", "clases": 1}}, PlanFileError, "did you mean 'classes'?"),
         ({"program": {"ref": "flows.py:Numbers"}}, PlanFileError, "not both"),
         ({"flow": None}, PlanFileError, "missing key 'program'"),
+        (
+            {"flow": {"ref": "flows.py:lengths"}, "time": {"unit": "s"}},
+            PlanFileError,
+            "its window is of 10s, and ts is in s",
+        ),
     ],
 )
 def test_wrong_plan_files_say_what_is_wrong(

@@ -15,6 +15,7 @@ from dgs.api.preparing import from_file, prepare
 from dgs.api.verifying import case_of
 from dgs.cli.app import app
 from dgs.errors import PlanFileError, ProgramImportError, UserCodeError
+from dgs.flow import FlowError
 from dgs.job.loading import load_callable
 
 STOCKS = """\
@@ -176,7 +177,7 @@ def test_a_failed_run_of_a_pipeline_goes_on(write: Any, tmp_path: Path) -> None:
         ),
         ({"flow": "lowest", "streams": "abc"}, PlanFileError, "stream 'c' is no source of it; it has a, b"),
         ({"flow": "files", "streams": "a"}, PlanFileError, "stream 'a' is no source of it; it has a.txt"),
-        ({"flow": "wrong", "streams": "a"}, dgs.flow.FlowError, "P04 p.reduce.smaller..: works on whole"),
+        ({"flow": "wrong", "streams": "a"}, FlowError, "P04 p.reduce.smaller..: works on whole"),
         (
             {"flow": "lowest", "args": {"size": 2}},
             ProgramImportError,
