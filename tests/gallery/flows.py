@@ -1,6 +1,6 @@
 """Operators of flows: wrong ones, each with the code under which it must be found, and right ones that look like them.
 
->>> len(WRONG) >= 14, len(RIGHT) >= 8
+>>> len(WRONG) >= 15, len(RIGHT) >= 8
 (True, True)
 """
 
@@ -206,6 +206,11 @@ class EmitsKeys(KeyedOrdered):
         return state
 
 
+@wrong("F25")
+def columns_of_another_filter(a):
+    return a.filter(lambda _, v: v > 3, columns=lambda _, v: v >= 3).key_by(lambda _, v: 0).aggregate(COUNT)
+
+
 @wrong("F24")
 def ordered_step_that_emits_a_key(a):
     return keyed(a).apply(EmitsKeys())
@@ -224,6 +229,11 @@ class EmitsLate(KeyedOrdered):
 @wrong("F24")
 def emit_after_its_method(a):
     return keyed(a).apply(EmitsLate())
+
+
+@right()
+def columns_of_the_same_filter(a):
+    return a.filter(lambda _, v: v > 3, columns=lambda _, v: v > 3).key_by(lambda _, v: 0).aggregate(COUNT)
 
 
 @right()

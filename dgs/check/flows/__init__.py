@@ -1,7 +1,7 @@
 """`dgs check` of a flow: the laws of each step, on small inputs, by what the step means.
 
 - `inputs`: small inputs of a flow, from the rows of a plan file or from the types of its streams.
-- `step_laws`: the laws, each under the code of the mistake: F21 (order of independent items), F22 (monoids), F23 (skip), F24 (emit).
+- `step_laws`: the laws, each under the code of the mistake: F21 (order of independent items), F22 (monoids), F23 (skip), F24 (emit), F25 (columns).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dgs.check.flows.inputs import inputs_of
-from dgs.check.flows.step_laws import LAWS, Trial, equal_within
+from dgs.check.flows.step_laws import LAWS, Trial, equal_within, forms_for_columns
 from dgs.check.laws import Finding
 from dgs.check.options import Options
 from dgs.check.report import LawResult
@@ -34,9 +34,10 @@ def flow_results(flow: Flow, options: Options, rows: Rows | None = None) -> list
     tried = 0
     while not found and tried < options.max_examples:
         trial = Trial(flow, inputs_of(flow, options, rows, tried), options.seed + tried, equal)
-        found, tried = _mistakes(flow, trial), tried + 1
+        found, tried = _mistakes(flow, trial) or forms_for_columns(flow, trial.inputs), tried + 1
     words = {"F21": "outputs do not depend on the order of independent items", "F22": "the laws of monoids",
-             "F23": "the law of skipping", "F24": "emit is called in time, and with a value"}  # fmt: skip
+             "F23": "the law of skipping", "F24": "emit is called in time, and with a value",
+             "F25": "columns= does what the function does"}  # fmt: skip
     if not found:
         return [LawResult(code, words[code], "holds", tried) for code in words]
     first = found[0]

@@ -17,8 +17,10 @@ from dgs.flow import steps
 from dgs.flow.definition import Flow
 from dgs.flow.denotation import Block, Denotation, Inputs, Item
 from dgs.flow.flow_graph import Node
-from dgs.flow.mistakes import Mistake
+from dgs.flow.mistakes import FlowError, Mistake
 from dgs.flow.templates import KeyedOrdered, KeyedUnordered, Stateless, fold_template
+from dgs.model import columns
+from dgs.model.events import EventBatch
 from dgs.model.user_code import RAISED, StepNote, function_of, shown
 from dgs.monoids import MeanExact, SumExact
 
@@ -43,6 +45,7 @@ class Trial:
     def __init__(self, flow: Flow, inputs: Inputs, seed: int, equal: Equal) -> None:
         self.graph, self.types = flow.graph, flow.checked.types
         self.rnd, self.equal = random.Random(seed), equal  # noqa: S311 - reproducible
+        self.inputs = inputs
         self._meaning = Denotation(self.graph, self.types, inputs)
 
     def nodes(self) -> Iterator[tuple[Node, list[list[Block]]]]:
@@ -289,6 +292,25 @@ class _Emits:
 
     def __exit__(self, *_: object) -> None:
         self._open += 1
+
+
+def forms_for_columns(flow: Flow, inputs: Inputs) -> list[Mistake]:
+    """F25: a form for columns does what its function does. It is tried where columns run: in the compiled program."""
+    if all(getattr(node.step, "columns", None) is None for node in flow.graph.nodes):
+        return []
+    made = flow.compiled()
+    if made.reads is not None:  # its steps take rows
+        return []
+    program = made.program
+    for rank, (stream, rows) in enumerate(inputs.items()):
+        times, values = [ts for ts, _ in rows], [value for _, value in rows]
+        tags = [made.events(stream, 0, None)[0][0]]
+        batch = EventBatch.of(stream, rank=rank, tags=tags, ts=times, payload=columns.as_column(values))
+        try:
+            program.update_batch(program.init(), batch, lambda *_: None)
+        except FlowError as error:
+            return [Mistake(**one) for one in error.mistakes]
+    return []
 
 
 LAWS = (calls_of_emit, laws_of_monoids, law_of_skipping, order_of_items)
