@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +22,7 @@ from dgs.flow.batches.fused import Fused
 from dgs.flow.clock import Every, On
 from dgs.flow.closing import Closer, join_blocks
 from dgs.flow.flow_graph import Graph, described, told
+from dgs.flow.mistakes import FlowError
 from dgs.flow.templates import KeyedOrdered, has_end, overrides
 from dgs.flow.wiring import Push, Wiring, check_key
 from dgs.model import columns
@@ -31,6 +34,7 @@ from dgs.model.outputs import Stamped
 from dgs.model.program import Emit, EmitBatch, Program
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Kind, Tag, kind
+from dgs.model.user_code import raised_at
 
 Shape = Literal["free", "sum", "mixed", "program"]
 
@@ -41,6 +45,8 @@ FINAL = MAX_TS - 2
 """The time of the last tick, which comes when all other streams have ended."""
 
 TICK = kind("tick")
+
+_HERE = str(Path(__file__).parent)
 
 
 class FlowProgram(Program[State, Any]):
@@ -126,10 +132,26 @@ class FlowProgram(Program[State, Any]):
 
     def update_batch(self, state: State, batch: EventBatch, emit_batch: EmitBatch) -> State:
         """Do the same for a batch: outputs of one batch are put out together."""
-        if self._columnar is not None and self._columnar.takes(batch) and self._has_only_items(batch):
-            return self._in_columns(state, batch, self._columnar.run(batch), emit_batch)
-        if self.shape != "mixed" and self._has_only_items(batch):
-            return self._in_rows(state, batch, emit_batch)
+        try:
+            has_only_items = self._has_only_items(batch)
+            take = self._in_rows if has_only_items and self.shape != "mixed" else self._one_by_one
+            if not (has_only_items and self._columnar is not None and self._columnar.takes(batch)):
+                return take(state, batch, emit_batch)
+            try:
+                found = self._columnar.run(batch)
+            except FlowError:
+                raise
+            except Exception:
+                take(state, batch, emit_batch)  # it raises at the row whose item is at fault
+                raise
+            return self._in_columns(state, batch, found, emit_batch)
+        except Exception as error:
+            if (row := _row_in(error)) is not None:
+                raised_at(error, row)
+            raise
+
+    def _one_by_one(self, state: State, batch: EventBatch, emit_batch: EmitBatch) -> State:
+        """Take a batch of items and ticks, one event after the other."""
         values: list[Any] = []
         rows: list[int] = []
         tags, stream = batch.tag_list(), declared_stream(batch.stream)
@@ -348,3 +370,11 @@ def _stamped(values: list[Any], ts: int, seq: int, emit: Emit[Any]) -> None:
 
 _stamp: Callable[[tuple[int, int, Any]], Stamped] = partial(tuple.__new__, Stamped)
 """Makes a stamped value without the constructor written in Python."""
+
+
+def _row_in(error: Exception) -> int | None:
+    """Return the row at which a loop over rows was when it raised."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    ours = [frame for frame in frames if frame.f_code.co_filename.startswith(_HERE)]
+    found = [row for frame in ours if type(row := frame.f_locals.get("row")) is int]
+    return found[-1] if found else None

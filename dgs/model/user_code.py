@@ -43,6 +43,9 @@ LONGEST_REPR = 200
 RAISED = (Exception, SystemExit, KeyboardInterrupt)
 """The exceptions of user code that become errors of ours: `sys.exit(0)` in an update is no end of a run."""
 
+_ROW = "_row_of_batch"
+"""The attribute of an exception that `raised_at` sets."""
+
 _OURS = (
     f"{Path(__file__).parents[1]}/",
     "<frozen importlib",
@@ -137,8 +140,8 @@ class UserCode:
     ) -> Result:
         """Return what the function returns. Raises UserCodeError for what it raises.
 
-        `name`: which function of the program it is, or what tells it from the exception. `at`: the batch whose first event it was
-        called with, or what finds it.
+        `name`: which function of the program it is, or what tells it from the exception. `at`: the batch that it was called
+        with, or what finds it. The error names its first event, or that of `raised_at`.
         """
         try:
             return function(*arguments)
@@ -153,8 +156,18 @@ class UserCode:
     def _failed(self, name: str, error: BaseException, at: EventBatch | None) -> UserCodeError:
         if at is None:
             return user_error(self.program, name, error, worker=self.worker)
-        event, key = at.cut(0, 1).events()[0], at.key(0)
+        row = min(_row_of(error), len(at) - 1)
+        event, key = at.cut(row, row + 1).events()[0], at.key(row)
         return user_error(self.program, name, error, event=event, key=key, worker=self.worker)
+
+
+def raised_at(error: BaseException, row: int) -> None:
+    """Note at which row of its batch an exception of user code was raised."""
+    vars(error).setdefault(_ROW, row)
+
+
+def _row_of(error: BaseException) -> int:
+    return int(getattr(error, _ROW, 0))
 
 
 def is_interrupt(error: BaseException) -> bool:

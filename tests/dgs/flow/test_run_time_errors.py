@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import dgs
 from dgs.errors import UserCodeError
+from dgs.flow import every, flow
+from dgs.monoids import COUNT
 from tests.dgs.flow.test_leaving_out import BROKEN
 from tests.dgs.flow.test_plan_files import write
 
@@ -117,3 +120,28 @@ def test_rows_of_python_streams_are_left_out_in_front_of_an_ordered_step() -> No
     settings = {"on_error": "skip"}
     run = dgs.run(products, streams=streams, runtime="local", settings=settings, verify=True)
     assert (run.outputs, run.verified, [letter.row for letter in run.dead_letters]) == ([12], True, [1])
+
+
+def inverse(_, value):
+    return 1 // value["n"]
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [None, lambda _, value: 1 // value["n"], lambda _, value: [1 // n for n in value["n"].tolist()]],
+)
+@pytest.mark.parametrize("is_keyed", [False, True])
+@pytest.mark.parametrize("position", [0, 1, 700, 1999])
+@np.errstate(divide="raise")
+def test_the_row_at_fault_is_named_wherever_it_is_in_a_batch(columns, is_keyed, position):
+    @flow(clock=every(1000))
+    def inverted(items):
+        made = items.filter_by("is_wanted", True).map(inverse, columns=columns)
+        return made.key_by(lambda _, n: n).aggregate(COUNT) if is_keyed else made
+
+    rows = [{"n": int(number != position), "is_wanted": True} for number in range(2000)]
+    rows.insert(0, {"n": 0, "is_wanted": False})
+    with pytest.raises(UserCodeError) as caught:
+        dgs.run(inverted, streams={"items": list(enumerate(rows))})
+    assert (caught.value.row, caught.value.ts) == (position + 1, position + 1)
+    assert "function inverse" in str(caught.value)
