@@ -6,6 +6,7 @@ the tasks' messages.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
 CONTINUOUS = "__is_continuous_processing"
 ENDLESS = 'format("dgs"): with the trigger `continuous` Spark has no micro-batches: .trigger(processingTime="1 second")'
 """Spark would commit epochs and never write the rows of one."""
+
+DGS = 'format("dgs")'
 
 AT_ONCE = 8
 """Streams made durable at the same time: each waits for the disk."""
@@ -164,7 +167,19 @@ class LogWrite:
 
 
 def columns_of(schema: StructType) -> pa.Schema:
-    """Return the columns of a DataFrame as Arrow's, times in UTC."""
+    """Return the columns of a DataFrame as Arrow's, times in UTC. Raises UsageError for columns that a log cannot hold."""
+    spelt = Counter(field.name.lower() for field in schema)
+    for field in schema:
+        if spelt[field.name.lower()] > 1:
+            raise UsageError(
+                message=f"{DGS}: there are several columns {field.name!r} (Spark takes upper for lower case): name each once"
+            )
+        if (
+            "interval year" in field.dataType.simpleString()
+            or "interval month" in field.dataType.simpleString()
+        ):
+            cast = f"CAST({field.name} AS STRING) AS {field.name}"
+            raise UsageError(message=f"{DGS}: column {field.name!r} holds years and months: select {cast}")
     return pa.schema([_nullable(field) for field in to_arrow_schema(schema, timezone="UTC")])
 
 

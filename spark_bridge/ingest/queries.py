@@ -183,15 +183,23 @@ def _loaded(spark: Any, query: Query, base_dir: Path) -> Any:
     return reader.load(_as_glob(path[0]))
 
 
-def prepared(rows: Any, *, key: str | None = None, streams: int = 0) -> Any:
+def prepared(rows: Any, *, key: str | None = None, streams: int | Sequence[str] = 0) -> Any:
     """Return the DataFrame with the rows of each stream in one task, if its `key` column names several streams.
 
-    `streams`: their number, 0 if unknown. Without a `key` no row moves: the tasks sort their own rows, and the commit merges them.
+    `streams`: their names, then each has a task of its own; or their number, 0 if unknown, then some tasks may get several. Without a
+    `key` no row moves: the tasks sort their own rows, and the commit merges them.
     """
     if key is None:
         return rows
     column = quoted(key)  # unquoted, a dot would select a field of a record
-    return rows.repartition(streams, column) if streams else rows.repartition(column)
+    if isinstance(streams, int):
+        return rows.repartition(streams, column) if streams else rows.repartition(column)
+    from pyspark.sql import functions as sql
+
+    number = sql.coalesce(
+        sql.array_position(sql.lit(list(streams)), sql.col(column).cast("string")), sql.lit(1)
+    )
+    return rows.repartitionById(len(streams), (number - 1).cast("int"))
 
 
 def resolved(path: str, base_dir: Path) -> str:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 from pyspark import TaskContext
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, IntegerType, StructType, YearMonthIntervalType
 
 from dgs.errors import UsageError
 from dgs.spark_bridge.data_source.format import DgsDataSource
@@ -135,6 +135,29 @@ def test_key_column_may_have_a_dot_in_its_name(spark, tmp_path):
         "s0": 2,
         "s1": 2,
     }
+
+
+@pytest.mark.parametrize(
+    ("kind", "problem"),
+    [
+        ([("v", IntegerType()), ("V", IntegerType())], "several columns 'v'"),
+        ([("v", YearMonthIntervalType())], r"select CAST\(v AS STRING\) AS v"),
+        ([("v", ArrayType(YearMonthIntervalType(1, 1)))], "years and months"),
+    ],
+)
+def test_columns_that_a_log_cannot_hold_are_refused(kind, problem):
+    schema = StructType().add("ts", "long")
+    for name, type_ in kind:
+        schema.add(name, type_)
+    with pytest.raises(UsageError, match=problem):
+        LogWrite.of({"log": "/log", "stream": "s"}, schema)
+
+
+def test_prepared_gives_each_named_stream_a_task_of_its_own(spark):
+    names = [f"stream-{number}" for number in range(5)]
+    rows = spark.range(50).selectExpr("concat('stream-', id % 5) AS stream")
+    found = prepared(rows, key="stream", streams=names).selectExpr("stream", "spark_partition_id() AS task")
+    assert {tuple(row) for row in found.distinct().collect()} == {(name, i) for i, name in enumerate(names)}
 
 
 def test_columns_of_all_types_are_in_the_log_in_utc(spark, tmp_path):
