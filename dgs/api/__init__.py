@@ -182,6 +182,7 @@ def _requested(
             )
             raise UsageError(message=message)
         job.check_streams(streams)
+        streams = {name: job.elements(name, stream) for name, stream in streams.items()}
         made = job.compiled()
         if made.reads is None:
             return preparing.from_program(made.program, made.streams(streams), given)

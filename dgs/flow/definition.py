@@ -20,7 +20,7 @@ step 4  each       O(Any, Any)
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, get_type_hints
 
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 Build = Callable[..., Any]
 """A function of one edge for each stream, by name, which returns the edge of the outputs."""
+
+PAIR = 2
+"""How many parts an element has: its ts and its value."""
 
 
 class Flow:
@@ -121,7 +124,8 @@ class Flow:
         from dgs.flow.denotation import Denotation
 
         self.check_streams(inputs)
-        return Denotation(self.graph, self.checked.types, inputs).outputs()
+        elements = {name: self.elements(name, given) for name, given in inputs.items()}
+        return Denotation(self.graph, self.checked.types, elements).outputs()
 
     def check_streams(self, inputs: Mapping[str, Any]) -> None:
         """Check that there is a stream for every parameter and none more. Raises FlowError."""
@@ -133,6 +137,19 @@ class Flow:
             raise self._wrong(
                 "F12", f"stream {unknown[0]!r} is no {self.inlet}", f"{self.inlet}s {', '.join(self.streams)}"
             )
+
+    def elements(self, name: str, given: Any) -> list[tuple[int, Any]]:
+        """Return the elements of a stream. Raises FlowError for what is no pair of a ts and a value."""
+        where, fix = f"{self.inlet} {name!r}", "Give [(ts, value), ...]"
+        if not isinstance(given, Iterable) or isinstance(given, (str, bytes, Mapping)):
+            raise self._wrong("F12", f"{where} gets no list of elements", repr(given), fix)
+        elements = list(given)
+        for row, one in enumerate(elements):
+            if not isinstance(one, (tuple, list)) or len(one) != PAIR:
+                raise self._wrong(
+                    "F12", f"{where} has an element in row {row} that is no pair", repr(one), fix
+                )
+        return elements
 
     def compiled(self, *, classes: int = 64) -> Compiled:
         """Return what the flow compiles to: a DGS program, and how elements become its events. Raises FlowError."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from dgs.errors import MissingInputError
 from dgs.flow.building import user_place
 from dgs.flow.edge_types import shown_type
-from dgs.flow.mistakes import FlowError, Mistake
+from dgs.flow.mistakes import FlowError
 from dgs.pico.inference import Checker
 from dgs.pico.lowering import PicoFlow
 from dgs.pico.operators import Operator, Source, Unknown
@@ -35,7 +35,6 @@ Streams = Mapping[str, Iterable[tuple[int, Any]]]
 """The elements of each `from_stream`, (ts, value), in order of ts."""
 
 
-PAIR = 2
 UNNAMED = "pipeline"
 """The name of a pipeline that has got none."""
 
@@ -121,18 +120,9 @@ class Pipeline:
         for name, one in sources.items():
             if name not in given and one.path is not None:
                 given[name] = list(enumerate(_rows(one)))
-        PicoFlow(self.name, self.term).check_streams(given)
-        return {name: self._elements(name, given[name]) for name in sorted(sources)}
-
-    def _elements(self, name: str, given: Iterable[Any]) -> list[tuple[int, Any]]:
-        """Return the elements of a source. Raises FlowError for what is no pair of a ts and a value."""
-        elements = list(given)
-        for row, one in enumerate(elements):
-            if not isinstance(one, (tuple, list)) or len(one) != PAIR:
-                where, problem = f"source {name!r}", f"has an element in row {row} that is no pair"
-                mistake = Mistake("F12", where, problem, "", "(ts, value)", repr(one))
-                raise FlowError.of(self.name, [mistake])
-        return elements
+        flow = PicoFlow(self.name, self.term)
+        flow.check_streams(given)
+        return {name: flow.elements(name, given[name]) for name in sorted(sources)}
 
 
 def new(operator: Operator) -> Pipeline:

@@ -3,7 +3,8 @@
 import pytest
 
 import dgs
-from dgs.flow import FlowError
+from dgs.flow import FlowError, flow
+from dgs.monoids import COUNT
 from tests.dgs.flow import flows
 from tests.dgs.flow.published import (
     HAS_CASES,
@@ -52,3 +53,16 @@ def test_run_of_a_random_flow_gives_what_it_means():
 def test_run_without_a_stream_is_refused():
     with pytest.raises(FlowError, match="parameter 'rows' has no stream"):
         dgs.run(tiny_tumbling.bind(idle="skip"), streams={})
+
+
+@pytest.mark.parametrize("elements", [[1, 2], [(1,)], [(1, 2, 3)], 5, None, {"a": 1}, "text"])
+def test_streams_that_are_no_lists_of_pairs_are_refused(elements):
+    @flow()
+    def counted(items):
+        return items.key_by(lambda _, value: value).aggregate(COUNT)
+
+    for give in (counted.denote, lambda streams: dgs.run(counted, streams=streams)):
+        with pytest.raises(
+            FlowError, match=r"F12 flow 'counted': parameter 'items' (has an element in row|gets no list)"
+        ):
+            give({"items": elements})

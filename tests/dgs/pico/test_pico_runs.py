@@ -126,7 +126,7 @@ def test_elements_without_time_are_refused(elements):
         new(from_stream("prices")).denote,
         lambda streams: new(from_stream("prices")).run(streams=streams),
     ):
-        with pytest.raises(FlowError, match=r"F12 source 'prices': has an element in row \d that is no pair"):
+        with pytest.raises(FlowError, match=r"source 'prices' has an element in row \d that is no pair"):
             read({"prices": elements})
 
 
