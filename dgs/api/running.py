@@ -21,7 +21,15 @@ from dgs.api.preparing import Launch
 from dgs.api.reports import failure, report_of
 from dgs.api.steering import Moves
 from dgs.api.verifying import check_readable, differences, file_differences
-from dgs.errors import CheckpointBusyError, DgsError, OutputUnwritableError, PlanFileError, UserCodeError
+from dgs.errors import (
+    CheckpointBusyError,
+    CheckpointError,
+    DgsError,
+    InvalidError,
+    OutputUnwritableError,
+    PlanFileError,
+    UserCodeError,
+)
 from dgs.job.run_directory import RunDirectory
 from dgs.model.declarations import near_misses
 from dgs.workers.runtime import process
@@ -78,6 +86,11 @@ def _events_in(place: Path | None) -> int:
     return 0 if committed is None else committed.checkpoint.events
 
 
+def _epoch_in(place: Path | None) -> int:
+    committed = None if place is None else committed_in(place)
+    return 0 if committed is None else committed.checkpoint.epoch
+
+
 def _differences(launch: Launch, result: JobResult) -> Sequence[str] | None:
     """Return the differences to the sequential program, None if the run has not come to its end."""
     if result.stopped_by is not None:
@@ -106,14 +119,23 @@ def noted(moves: Moves, started: float, *, notify: Callable[[str], None]) -> Ite
         notify(
             "the run was begun without a record of its program's code, so changes in the code cannot be noticed"
         )
+    before = (directory.settings(), _epoch_in(launch.checkpoint_dir)) if resumes else None
     _note_beginning(launch, directory, started)
     try:
         yield
     except BaseException as error:
         was_refused = _is_busy(error) and not resumes
         with suppress(OutputUnwritableError):  # the first error is the one to report
+            if before is not None and _has_refused(error, launch, before[1]):
+                directory.take_back(before[0])
             note_end(directory, failure(moves.launch, started, error), was_refused=was_refused)
         raise
+
+
+def _has_refused(error: BaseException, launch: Launch, epoch: int) -> bool:
+    """Return whether a resume was refused before it committed anything. Then the next one should not begin with its settings."""
+    is_refusal = isinstance(error, (CheckpointError, InvalidError))
+    return is_refusal and _epoch_in(launch.checkpoint_dir) == epoch
 
 
 def with_file(error: UserCodeError, job: Job) -> UserCodeError:

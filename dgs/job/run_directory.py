@@ -180,6 +180,16 @@ class RunDirectory:
         text = dump({**with_references(data, references), "plan": plan})
         self._write(PLAN, f"{SEAL}{_digest(text)}\n{text}")
 
+    def settings(self) -> tuple[str, dict[str, Any]]:
+        """Return the resolved plan.yaml and the content of run.json, for `take_back`."""
+        return self.plan_file.read_text(encoding="utf-8"), self.about()
+
+    def take_back(self, settings: tuple[str, dict[str, Any]]) -> None:
+        """Write an earlier plan.yaml and run.json, since what was to change them was refused."""
+        plan, about = settings
+        self._write(PLAN, plan)
+        self._write(ABOUT, json.dumps({**about, DIGEST: _digest(about)}, indent=2) + "\n")
+
     def write_results(self, results: Mapping[str, Any]) -> None:
         """Write results.json."""
         self._write(RESULTS, json.dumps(results, indent=2, default=str) + "\n")

@@ -2,7 +2,6 @@
 
 >>> from dgs.model.tags import Tag
 >>> from dgs.model.program import Program
-from dgs.model.row_numbers import ROWS_APART
 >>> class Broken(Program):
 ...     def update(self, state, event, emit):
 ...         return state / event.payload

@@ -81,7 +81,7 @@ def test_letters_of_a_run_are_in_its_directory(tmp_path):
     assert worker in json.loads((path / "results.json").read_text())["per_worker"]
     assert first == {
         "stream": "a", "ts": 3, "seq": 3, "kind": "value", "key": 0, "payload": 3,
-        "error": "ValueError: three is too much", "function": "update",
+        "error": "ValueError: three is too much", "function": "update", "row": 3,
     }  # fmt: skip
     results = json.loads((path / "results.json").read_text())
     assert (results["skipped"], results["dead_letters"]) == (19, str(path / "dead-letter-0.jsonl"))

@@ -247,6 +247,20 @@ def test_checkpoints_of_another_program_are_refused_with_what_differs(stopped_sa
     assert "program: Sums there, Others here" in done.err
 
 
+def test_a_refused_resume_leaves_the_settings_of_the_run(stopped_saving, dgs, edit):
+    def settings():
+        about = json.loads((stopped_saving / "there" / "run.json").read_text())
+        return (stopped_saving / "there" / "plan.yaml").read_text(), about["code"], about["plan_is_made"]
+
+    before = settings()
+    edit("program.py", "class Sums(dgs.Program):", "class Sums(dgs.Program):\n    name = 'Others'")
+    assert dgs("resume there --accept-code-change --set streams.left.split=3").code == 6
+    assert settings() == before
+    edit("program.py", "\n    name = 'Others'", "")
+    assert dgs(f"resume there {QUICK}").code == 0
+    assert committed(stopped_saving / "out") == expected()
+
+
 def test_run_that_is_alive_is_busy(stopped_saving, dgs):
     with held(THERE):
         for line in (

@@ -43,7 +43,7 @@ def test_letters_are_one_record_each_by_epoch(tmp_path):
     assert lines(tmp_path / "dead-letter-000002-2.jsonl") == [
         {
             "stream": "s", "ts": 5, "seq": 4, "kind": "a", "key": ["x", 7], "payload": {"n": [1, [2, 3]]},
-            "error": "ValueError: no", "function": "update", "worker": "w2",
+            "error": "ValueError: no", "function": "update", "worker": "w2", "row": None,
         }
     ]  # fmt: skip
 
