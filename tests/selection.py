@@ -19,3 +19,11 @@ def rest_is_slow(
         )
         for number, case in enumerate(cases)
     ]
+
+
+def every_other(cases: Iterable[Any]) -> list[Any]:
+    """Return cases for `parametrize`, of which every second one is marked slow. Those with marks of their own keep them."""
+    return [
+        pytest.param(case, marks=pytest.mark.slow) if number % 2 and not hasattr(case, "marks") else case
+        for number, case in enumerate(cases)
+    ]

@@ -16,6 +16,7 @@ from experiments.bench.applications import application, available
 from experiments.bench.engines import Shapes, contestants
 from experiments.bench.sequential import expected
 from experiments.bench.targets import Ratios
+from tests.selection import rest_is_slow
 
 SYNTHETIC = ("event-window", "page-view", "fraud", "fraud-cyclic")
 every_app = pytest.mark.parametrize("name", SYNTHETIC)
@@ -42,7 +43,7 @@ def test_expected_outputs_are_those_of_the_specification(apps, name, monkeypatch
     assert found.events == specified.events == app.events
 
 
-@every_app
+@pytest.mark.parametrize("name", rest_is_slow(SYNTHETIC, keep=2))
 def test_every_contestant_has_the_expected_outputs(apps, name):
     group = list(contestants(apps[name], apps[name], LOCAL))
     rows = medians(measured(group, repetitions=1))

@@ -51,6 +51,7 @@ def test_finding_is_written_as_data_and_table_and_drawing(made, name):
         assert ET.parse(drawing).getroot().tag.endswith("svg")
 
 
+@pytest.mark.slow
 def test_throughput_is_measured_here_and_predicted_for_more_nodes(made):
     data, directory = made("figure8")
     nodes = {row["nodes"] for row in data["rows"] if not row["is_measured"]}

