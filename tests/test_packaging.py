@@ -164,12 +164,14 @@ def test_the_wheel_says_its_licence(wheel):
     assert licence == (ROOT / "LICENSE").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_source_distribution_builds_the_same_wheel(wheel, sources, tmp_path):
     unpacked = built_sdist(sources, tmp_path)
     assert not any(path.is_symlink() for path in unpacked.rglob("*"))
     assert names_in(built_wheel(unpacked, tmp_path / "again")) == names_in(wheel)
 
 
+@pytest.mark.slow
 def test_pip_installs_a_checkout_as_it_installs_the_wheel(sources, installed, tmp_path):
     from_sources = new_environment(tmp_path / "environment", sources)
     assert modules_in(from_sources) == modules_in(installed)

@@ -32,9 +32,12 @@ def made(tmp_path_factory):
     return make
 
 
+LONG = ("figure8", "figure10", "predictions", "choices")
+
+
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.slow) if name == "figure8" else name for name in command.FINDINGS],
+    [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in command.FINDINGS],
 )
 def test_finding_is_written_as_data_and_table_and_drawing(made, name):
     data, directory = made(name)

@@ -73,6 +73,7 @@ class TestFlights:
         assert logged(run.run_dir, "weather", MEASURED) == generated("weather", MEASURED, month)
         assert kept(place) == (True, events, events)
 
+    @pytest.mark.slow
     def test_a_month_has_the_events_of_the_generators_and_the_sequential_outputs(self, spark, tmp_path):
         where = {
             "streams.weather.source.spark.where": "month = 3",

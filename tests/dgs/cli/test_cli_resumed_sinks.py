@@ -155,6 +155,7 @@ def test_a_flipped_bit_of_a_checkpoint_is_harmless_or_refused(stopped, dgs, plac
         assert rows(stopped) == committed(stopped / "out") == expected()
 
 
+@pytest.mark.slow
 def test_two_runs_on_one_table_are_not_at_once(project, dgs):
     write_project(project, plan=with_sinks(SINKS), waits_at=[EARLY])
     (project / "other.yaml").write_text(with_sinks(SINKS).replace("name: sums", "name: others"))

@@ -170,6 +170,7 @@ def test_no_command_says_or_writes_the_value_of_a_variable(project):
         assert not leaks(project), words
 
 
+@pytest.mark.slow
 def test_failed_run_is_resumed_with_the_value_of_today(project):
     (project / "fails").touch()
     code, said = dgs(project, "run", "plan.yaml", "--run-dir", "one", "--json")

@@ -17,6 +17,7 @@ from dgs.workers.recovery.checkpoint import StagedFile
 from dgs.workers.sinks import open_sink
 from dgs.workers.sinks.files.places import output_places
 from dgs.workers.sinks.files.publishing import discard_unpublished, publish
+from tests.selection import rest_is_slow
 
 
 class Folder(Sink):
@@ -152,7 +153,7 @@ def rows_of(folder):
 
 
 FILES = [("jsonl", lines_of), ("csv", cells_of), ("parquet", rows_of), ("spark", rows_of)]
-MODES = pytest.mark.parametrize("mode", [None, "append"])
+MODES = pytest.mark.parametrize("mode", rest_is_slow([None, "append"]))
 
 
 @MODES

@@ -16,6 +16,7 @@ from dgs.workers.checkpoints.directory import CheckpointDirectory
 from dgs.workers.checkpoints.directory_store import DirectoryStore
 from dgs.workers.checkpoints.saved import RECORDS, state_name
 from dgs.workers.simulated.disk import DiskFaults, SimulatedCrash, SimulatedDisk
+from tests.selection import rest_is_slow
 from tests.workers.checkpoints.saving import FOLDER, assert_whole, checkpoint, open_store
 
 SEEDS = 4
@@ -148,7 +149,7 @@ def live(run: Run, random: Random, *, is_damaged: bool = False) -> None:
 WRITING = ("full", "torn", "fsync", "rename", "sync_directory", "unlink")
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", rest_is_slow(range(4)))
 def test_failing_writes_and_crashes_lose_nothing(block):
     for seed in range(block * 300, block * 300 + 300):
         random = Random(seed)

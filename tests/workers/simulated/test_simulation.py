@@ -105,6 +105,7 @@ def test_simulated_run_gives_the_sequential_outputs_for_many_seeds(block):
         check_seed(seed)
 
 
+@pytest.mark.slow
 def test_simulated_seeds_reach_many_shapes():
     """The seeds above would prove little if all plans were single workers or nothing ever synchronised."""
     sizes, synchronised, several_hosts, snapshots = set(), 0, 0, 0
@@ -125,6 +126,7 @@ def digests(seeds: range) -> str:
     return " ".join(run_seed(seed)[1].digest[:16] for seed in seeds)
 
 
+@pytest.mark.slow
 def test_simulated_run_is_the_same_in_every_process_and_for_every_hash_seed():
     """A failing seed is worth nothing if it fails only here."""
     code = "from tests.workers.simulated.test_simulation import digests; print(digests(range(20)))"

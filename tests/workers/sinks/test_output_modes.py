@@ -12,6 +12,7 @@ import pytest
 
 import dgs
 from dgs.workers.sinks.files.owned import OccupiedOutputError, OthersOutputsError, OutputsThereError
+from tests.selection import rest_is_slow
 
 PROGRAM = """\
 import dgs
@@ -42,7 +43,7 @@ runtime: {kind: local}
 CHECKPOINTsinks: [{KIND: {path: PLACE, MODE}}]
 """
 PLACES = {"jsonl": "out", "csv": "out", "parquet": "out", "spark": "out", "sqlite": "out.db"}
-KINDS = pytest.mark.parametrize("kind", PLACES)
+KINDS = pytest.mark.parametrize("kind", rest_is_slow(["jsonl", "parquet", "sqlite", "csv", "spark"], keep=3))
 SAVING = pytest.mark.parametrize("checkpoint", ["", "checkpoint: {every: 1s}\n"], ids=["once", "by_epoch"])
 
 

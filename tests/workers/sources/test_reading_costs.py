@@ -16,7 +16,7 @@ MEGABYTE = 2**20
 LENGTH = 300 * MEGABYTE
 
 READ = """
-import json, resource, sys
+import json, os, resource, sys
 from dgs.errors import MalformedRowError
 from tests.workers.reading import events, stream
 
@@ -29,7 +29,8 @@ before = peak()
 try:
     events(stream(source, payload="a"))
 except MalformedRowError as error:
-    print(json.dumps([str(error), peak() - before]))
+    print(json.dumps([str(error), peak() - before]), flush=True)
+os._exit(0)  # as commands end: a thread of Arrow may still read ahead, and want the interpreter
 """
 
 
