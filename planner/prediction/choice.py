@@ -18,11 +18,16 @@ LEAST_GAIN_ALONE = 1.6
 """The same in one process, where only less merging can gain anything, and typical costs overrate that for slow updates."""
 
 
+UNKNOWN = "no rate of its streams is known, so plans cannot be compared: give `rate:`"
+
+
 def fastest(plans: Sequence[Plan], program: Program, topology: Topology, costs: Costs) -> Plan:
     """Return the plan that is predicted to be the fastest, with the reason. The first is one worker."""
     predictor = Predictor(program, topology, costs)
     predicted = [predictor.predict(plan) for plan in plans]
     one = predicted[0].throughput
+    if not any(prediction.throughput for prediction in predicted):
+        return replace(plans[0], because=UNKNOWN)
     best = max(range(len(plans)), key=lambda i: (predicted[i].throughput, -len(plans[i])))
     least_gain = LEAST_GAIN if topology.hosts > 1 else LEAST_GAIN_ALONE
     if best and predicted[best].throughput < least_gain * one:

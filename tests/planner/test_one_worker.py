@@ -75,3 +75,13 @@ def test_reason_for_one_worker(parts, topology, options, reason):
 def test_several_workers_need_no_reason():
     program = made(**FORKS)
     assert why_one_worker(plan(program, MANY), program, MANY) is None
+
+
+def test_without_any_rate_it_says_that_plans_cannot_be_compared():
+    unknown = Topology(
+        [Stream("s0", TagSet.of(BARRIER)), *(Stream(f"s{i}", TagSet.of(VALUE)) for i in (1, 2))],
+        [Machine("here", cpus=4)],
+    )
+    program = made(**FORKS)
+    found = plan(program, unknown, name="cost")
+    assert "give `rate:`" in why_one_worker(found, program, unknown)
