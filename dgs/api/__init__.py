@@ -65,8 +65,7 @@ def run(
     (`tolerance` for floats). `run_dir`: the run directory; by default `.dgs/runs/<id>` beside a plan file, and none for a
     program over streams from Python.
 
-    `resume`, `fresh`: if the plan file has an unfinished run, go on with it, or start from the beginning.
-    `accept_code_change`: as in `resume`.
+    `resume`, `fresh`: if the plan file has an unfinished run, go on with it, or start anew. `accept_code_change`: as in `resume`.
 
     Ctrl-C, SIGTERM and `dgs.stop` end a run with a directory at a checkpoint: see `resume`. After a signal this function
     raises what the signal normally does (KeyboardInterrupt).

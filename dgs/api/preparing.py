@@ -282,17 +282,17 @@ def prepare(request: Request, *, plan: Plan | None = None, max_events: int | Non
     """Load the program, sample the input and make the plan. Raises any InvalidError before anything is started."""
     from dgs.api.planning import hosts, machines, make_plan
     from dgs.planner.validity import check
+    from dgs.workers.sinks.files.places import CONNECTED
     from dgs.workers.sources.first_events import cutoff
     from dgs.workers.sources.sampling import topology
 
     config, program = request.settings.config, load(request)
     context = context_of(request, program)
-    if any(sink.kind in ("custom", "delta", "iceberg") for sink in config.sinks):
+    if any(sink.kind in CONNECTED for sink in config.sinks):
         from dgs.workers.sinks.publisher import Publisher
 
-        Publisher(
-            config.sinks, request.base_dir, program=program.name
-        )  # refuses what is no sink, or not installed
+        # It refuses what is no sink, and what is not installed.
+        Publisher(config.sinks, request.base_dir, program=program.name)
     if config.checkpoint is not None and config.checkpoint.custom is not None:
         from dgs.workers.checkpoints.custom_store import load_store
 

@@ -40,15 +40,11 @@ def report_of(
     """
     figures = result.figures
     run_dir = None if launch.directory is None else launch.directory.path
-    seconds, events = figures.seconds, max(figures.events_in - events_before, 0)
     return {
         "status": "done" if result.stopped_by is None else "stopped",
         **_about(launch.prepared, started),
-        "events_in": figures.events_in,
-        "events_before": events_before,
+        **_throughput(figures, events_before),
         "outputs": figures.outputs,
-        "seconds": seconds,
-        "throughput_eps": events / seconds if seconds > 0 else None,
         "hosts": figures.hosts,
         "workers": figures.workers,
         "drops": dict(figures.drops),
@@ -68,6 +64,17 @@ def report_of(
         "checkpoints": asdict(figures.checkpoints),
         "restarts": figures.restarts,
         "moves": [asdict(move) for move in figures.moves],
+    }
+
+
+def _throughput(figures: RunFigures, before: int) -> dict[str, Any]:
+    """Return the events and the seconds of a run, with those before this process."""
+    seconds, events = figures.seconds, max(figures.events_in - before, 0)
+    return {
+        "events_in": figures.events_in,
+        "events_before": before,
+        "seconds": seconds,
+        "throughput_eps": events / seconds if seconds > 0 else None,
     }
 
 

@@ -85,14 +85,12 @@ def check(
         max_examples=max_examples,
         seed=seed,
     )
-    plan = plan_path(target)
-    if plan is not None:
+    if (plan := plan_path(target)) is not None:
         program, options, before = from_plan(plan, options, streams)
         if program is None:
             return CheckReport(plan, tuple(before), seed)
         return run_checks(program, options, before)
-    flow = flow_of(target)
-    if flow is not None:
+    if (flow := flow_of(target)) is not None:
         return CheckReport(flow.name, tuple(flow_results(flow, options)), seed)
     return run_checks(program_of(target), options)
 

@@ -83,9 +83,7 @@ def run(
         state = UserCode(program).call("init", program.init)
     way_back = _WayBack(program, state) if on_error == "skip" else None
     stamping, stamps = frozenset(map(str, program.stamps)), Stamps(())
-    outputs: list[Output] = []
-    skipped: list[DeadLetter] = []
-    count = 0
+    outputs, skipped, count = list[Output](), list[DeadLetter](), 0
     for key, event in merge(streams):
         emitted: list[Any] = []
         count += 1
@@ -107,11 +105,15 @@ def run(
             way_back.passed(event, state)
             skipped += filter(None, map(letter_in, emitted))
             emitted = [value for value in emitted if letter_in(value) is None]
-        if event.tag.kind in stamping:
-            outputs.extend(_stamped(key, event, value, stamps) for value in emitted)
-        else:
-            outputs.extend(Output(key, event.tag, index, value) for index, value in enumerate(emitted))
+        outputs += _outputs(key, event, emitted, stamps if event.tag.kind in stamping else None)
     return SequentialRun(outputs, state, count, skipped)
+
+
+def _outputs(key: OrderKey, event: Event, emitted: Sequence[Any], stamps: Stamps | None) -> list[Output]:
+    """Return the outputs of an event: under its key, or with `stamps` under their own."""
+    if stamps is None:
+        return [Output(key, event.tag, index, value) for index, value in enumerate(emitted)]
+    return [_stamped(key, event, value, stamps) for value in emitted]
 
 
 def _stamped(key: OrderKey, event: Event, value: Any, stamps: Stamps) -> Output:

@@ -55,20 +55,21 @@ class Shape:
 FOUR = Shape()
 
 _began: dict[str, int] = {}
-"""The time at which this process began to read the barriers, by the clock that all processes of a machine share."""
+"""The time at which this process began to read the first stream of a job, which starts its clock. The key is the job's file."""
 
 
-def values(events: int, step: int) -> Iterator[dict[str, Any]]:
-    """Yield the values of a stream, all 1, one every `step` nanoseconds."""
+def values(events: int, step: int, job: str = "") -> Iterator[dict[str, Any]]:
+    """Yield the values of a stream, all 1, one every `step` nanoseconds, and note the start time of the job."""
+    _began.setdefault(job, time.monotonic_ns())
     ts, ones = np.arange(CHUNK, dtype=np.int64) * step, np.ones(CHUNK, dtype=np.int64)
     for start in range(0, events, CHUNK):
         count = min(CHUNK, events - start)
         yield {"ts": ts[:count] + start * step, "payload": ones[:count]}
 
 
-def barriers(events: int, step: int, every: int) -> Iterator[dict[str, Any]]:
-    """Yield the barriers of such value streams, and note the start time."""
-    _began["barriers"] = time.monotonic_ns()
+def barriers(events: int, step: int, every: int, job: str = "") -> Iterator[dict[str, Any]]:
+    """Yield the barriers of such value streams, and note the start time of the job."""
+    _began.setdefault(job, time.monotonic_ns())
     ends = windows_end(events, step, every)
     for start in range(0, len(ends), CHUNK):
         part = ends[start : start + CHUNK]
@@ -83,7 +84,7 @@ def windows_end(events: int, step: int, every: int) -> Int64s:
 def note(outputs: OutputBatch, *, path: str) -> None:
     """Write the latencies and values of outputs to a file; the job's sink."""
     now = time.monotonic_ns()
-    late = (now - _began["barriers"] - outputs.ts).tolist()
+    late = (now - _began[path] - outputs.ts).tolist()
     with Path(path).open("a", encoding="utf-8") as file:
         file.writelines(
             f"{ts} {each} {value}\n"
@@ -101,7 +102,10 @@ def plan_file(
     heartbeat = {} if linger is None else {"heartbeat": {"every": shape.heartbeat, "max_delay": "0"}}
 
     def stream(name: str, kind: str, interval: int, **args: int) -> dict[str, Any]:
-        made = {"ref": f"{__name__}:{kind}s", "args": {**args, "events": events, "step": step}}
+        made = {
+            "ref": f"{__name__}:{kind}s",
+            "args": {**args, "events": events, "step": step, "job": str(path)},
+        }
         pace = {} if linger is None else {"pace": f"{SECOND / interval!r}/s"}
         source = {"generator": {**made, **pace}}
         return {"id": name, "tags": {"kind": kind}, "payload": "payload", "source": source, **heartbeat}

@@ -95,7 +95,8 @@ def test_rates_of_other_engines_are_those_recorded(made):
 def test_latency_is_measured_over_workers_and_heartbeats(made):
     rows = made("figure10")[0]["rows"]
     assert {row["sweep"] for row in rows} == {"workers", "heartbeats"}
-    assert all(0 < row["p10_ms"] <= row["p50_ms"] <= row["p90_ms"] for row in rows)
+    late = [[row["p10_ms"], row["p50_ms"], row["p90_ms"]] for row in rows]
+    assert all(percentiles == sorted(percentiles) and percentiles[0] > 0 for percentiles in late), late
     assert all(row["problem"] is None and row["outputs"] > 1 for row in rows)
 
 

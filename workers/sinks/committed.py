@@ -14,9 +14,6 @@ from dgs.job.schema import SinkConfig
 from dgs.workers.sinks.custom_sink import ConnectedSink, connected_sink
 from dgs.workers.sinks.files.places import LAKE_KINDS
 
-CONNECTED = ("custom", *LAKE_KINDS)
-"""The kinds of these sinks."""
-
 
 def connected_by(config: SinkConfig) -> tuple[str, Mapping[str, Any]]:
     """Return the name of a sink's class, or the kind of a lake, and its arguments."""

@@ -38,3 +38,22 @@ class HostSink(Protocol):
 
     def abort(self) -> None:
         """Close the sink after a failure. Outputs that are not committed stay, marked as incomplete (`.partial`)."""
+
+
+class AroundSink:
+    """The base of what takes something else than outputs, or more, and passes the rest on to a sink."""
+
+    def __init__(self, sink: HostSink) -> None:
+        self._sink = sink
+
+    def stage(self, epoch: int) -> Staged:
+        """Make an epoch durable."""
+        return self._sink.stage(epoch)
+
+    def close(self) -> None:
+        """Close the sink: the run is complete."""
+        self._sink.close()
+
+    def abort(self) -> None:
+        """Close the sink after a failure."""
+        self._sink.abort()

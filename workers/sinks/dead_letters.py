@@ -23,34 +23,23 @@ from typing import Any
 from dgs.errors import CodecError
 from dgs.model.user_code import shown
 from dgs.semantics.skipped_events import DeadLetter
-from dgs.workers.sinks.contract import Staged
+from dgs.workers.sinks.contract import AroundSink
 from dgs.workers.sinks.files.file_sink import FileSink
 from dgs.workers.sinks.files.jsonl_sink import JsonlWriter
 from dgs.workers.sinks.files.places import PartNames, dead_letter_place
 from dgs.workers.sinks.formats.json_text import plain
 
 
-class DeadLetters:
+class DeadLetters(AroundSink):
     """Writes dead letters. It is like a sink, but takes letters instead of outputs."""
 
     def __init__(self, sink: FileSink) -> None:
-        self._sink = sink
+        super().__init__(sink)
+        self._files = sink
 
     def write(self, letter: DeadLetter, epoch: int) -> None:
         """Take a letter. A value that JSON cannot hold is written as its repr; it may be the reason why the event failed."""
-        self._sink.write_column([_record(letter)], 1, epoch)
-
-    def stage(self, epoch: int) -> Staged:
-        """Make the letters of an epoch durable."""
-        return self._sink.stage(epoch)
-
-    def close(self) -> None:
-        """Close the files: the run is complete."""
-        self._sink.close()
-
-    def abort(self) -> None:
-        """Close the files and leave them `.partial`."""
-        self._sink.abort()
+        self._files.write_column([_record(letter)], 1, epoch)
 
 
 def dead_letters(output_dir: Path, *, host: int, generation: int = 1, by_epoch: bool = False) -> DeadLetters:

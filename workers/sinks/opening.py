@@ -8,12 +8,12 @@ from pathlib import Path
 from dgs.job.loading import load_function
 from dgs.job.schema import SinkConfig
 from dgs.workers.sinks.callable_sink import CallableSink
-from dgs.workers.sinks.committed import CONNECTED, connected, connected_by
+from dgs.workers.sinks.committed import connected, connected_by
 from dgs.workers.sinks.contract import HostSink
 from dgs.workers.sinks.custom_sink import Generation
 from dgs.workers.sinks.delivery import CENTRAL
 from dgs.workers.sinks.files.jsonl_sink import jsonl_sink
-from dgs.workers.sinks.files.places import PartNames, sink_place
+from dgs.workers.sinks.files.places import CONNECTED, PartNames, sink_place
 from dgs.workers.sinks.files.table_sinks import csv_sink, parquet_sink, spark_sink
 from dgs.workers.sinks.formats.identified import IdentifiedOutputs
 from dgs.workers.sinks.simple_sinks import NoneSink, StdoutSink
@@ -75,6 +75,9 @@ def open_sink(
         writer = Writer(run, generation, continues, appends=appends, job=job, may_go_on=by_epoch)
         return SqliteSink(base_dir / details.path, details.table, writer, splits=splits)
     place = sink_place(config, output_dir=output_dir, base_dir=base_dir, run=run)
-    sink = _FILES[config.kind](PartNames(place, host, generation, by_epoch))
-    names = details.identity_columns()
-    return IdentifiedOutputs(sink, names) if names else sink
+    return _file_sink(config, PartNames(place, host, generation, by_epoch))
+
+
+def _file_sink(config: SinkConfig, names: PartNames) -> HostSink:
+    sink, columns = _FILES[config.kind](names), config.details.identity_columns()
+    return IdentifiedOutputs(sink, columns) if columns else sink

@@ -14,9 +14,10 @@ from dgs import codec
 from dgs.errors.hidden_values import masked_data, revealed
 from dgs.job.schema import SinkConfig
 from dgs.workers.recovery.checkpoint import StagedFile, StagedOutput, StagedPart
-from dgs.workers.sinks.committed import CONNECTED, connected, connected_by
+from dgs.workers.sinks.committed import connected, connected_by
 from dgs.workers.sinks.custom_sink import ConnectedSink, Generation
 from dgs.workers.sinks.files import publishing
+from dgs.workers.sinks.files.places import CONNECTED
 
 
 class Publisher:

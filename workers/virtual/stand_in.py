@@ -14,6 +14,8 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from dgs.model.events import Event, EventBatch, Int64s
 from dgs.model.program import ForkJoin, Program, StateType
 from dgs.model.tag_sets import TagSet
@@ -152,6 +154,4 @@ def _counts(batch: EventBatch) -> list[tuple[Any, int]]:
     """Return how many events of each tag a batch has."""
     if batch.codes is None:
         return [(batch.tags[0], len(batch))]
-    import numpy as np
-
     return list(zip(batch.tags, np.bincount(batch.codes, minlength=len(batch.tags)).tolist(), strict=True))

@@ -105,18 +105,27 @@ def _is_one_of(column: Column, values: Iterable[Any]) -> Any:
         found = np.array([text in values for text in column.dictionary.to_pylist()], dtype=bool)
         return found.take(column.indices.to_numpy())
     if isinstance(column, pa.Array):
-        texts = [value for value in values if type(value) is str]
+        texts = [value for value in values if type(value) is str and _fits_arrow(value)]
         found = (
             pc.equal(column, texts[0]) if len(texts) == 1 else pc.is_in(column, pa.array(texts, column.type))
         )
         return found.to_numpy(zero_copy_only=False)
     numbers = _numbers_like(column, values)
     if len(numbers) > FEW:
-        return np.isin(column, np.array(numbers, dtype=column.dtype))
+        return np.isin(column, np.array(numbers))
     found = np.zeros(len(column), dtype=bool) if not numbers else column == numbers[0]
     for value in numbers[1:]:
         found |= column == value
     return found
+
+
+def _fits_arrow(text: str) -> bool:
+    """Return whether a column of Arrow can have a text: not with half a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _numbers_like(column: Numbers, values: Iterable[Any]) -> list[Any]:
@@ -178,14 +187,16 @@ class _Lookup:
         if isinstance(column, pa.Array):
             array = column if isinstance(column, pa.DictionaryArray) else column.dictionary_encode()
             places = [self._texts.get(text, -1) for text in array.dictionary.to_pylist()]
-            return _at(np.array(places, dtype=np.int64), array.indices.to_numpy())
+            found: Numbers = np.array(places, dtype=np.int64).take(array.indices.to_numpy())
+            return found
         if column.dtype.kind != "i" or self._dense is None:
             raise NoColumns
         if not len(column):
             return np.zeros(0, dtype=np.int64)
         shifted = column - self._low if self._low else column
         if self._is_inside(column):
-            return _at(self._dense, shifted)
+            inside: Numbers = self._dense.take(shifted)
+            return inside
         is_inside = (column >= self._low) & (column < self._low + len(self._dense))
         return np.where(is_inside, self._dense.take(shifted, mode="clip"), -1)
 
@@ -203,10 +214,6 @@ class _Lookup:
             return values.take(places)
         codes, texts = values
         return pa.DictionaryArray.from_arrays(pa.array(codes.take(places)), texts)
-
-
-def _at(places: Numbers, which: Numbers) -> Numbers:
-    return places.take(which)
 
 
 def _dense(keys: list[int]) -> tuple[int, Numbers | None]:

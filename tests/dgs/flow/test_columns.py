@@ -4,10 +4,13 @@ import random
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from dgs.flow import FlowError, Table, every, flow, tumbling
+from dgs.flow import FlowError, Table, every, flow, steps, tumbling
 from dgs.flow.batches import column_keys, column_parts, columnar
+from dgs.flow.batches.column_items import Constant, Items, Records
+from dgs.flow.batches.column_steps import taken
 from dgs.flow.closing import canonical
 from dgs.flow.definition import Flow
 from dgs.flow.flow_program import FINAL
@@ -220,3 +223,15 @@ def test_canonical_order_is_that_of_codec_bytes():
     small = [n for n in numbers if n < 2**63]
     for keys in (numbers, small, texts, [-n for n in numbers], [*texts, "\xe4"], [*numbers, *texts]):
         assert canonical(keys) == sorted(keys, key=flows.codec.encode)
+
+
+@pytest.mark.parametrize(
+    "values", [tuple(range(2, 12)), (True, "\ud800"), ("a", "\ud800"), (0, 0.5, *range(5, 15))]
+)
+@pytest.mark.parametrize(
+    "column", [np.array([True, False]), np.array([1, 0, 5]), np.array([0.5, 7.0]), pa.array(["a", "b"])]
+)
+def test_values_are_looked_for_in_columns_as_in_rows(column, values):
+    items = Items(np.arange(len(column)), None, Constant(()), Records.of({"x": column}))
+    found = taken(steps.FilterBy("x", values))(items)
+    assert found.rows.tolist() == [row for row, value in enumerate(column.tolist()) if value in values]

@@ -23,7 +23,10 @@ FILE_KINDS = ("jsonl", "csv", "parquet", "spark")
 
 LAKE_KINDS = ("delta", "iceberg")
 
-TRANSACTIONAL = (*FILE_KINDS, "custom", *LAKE_KINDS)
+CONNECTED = ("custom", *LAKE_KINDS)
+"""Kinds of sinks that have an object in the process that starts the run."""
+
+TRANSACTIONAL = (*FILE_KINDS, *CONNECTED)
 """Kinds of sinks whose outputs become visible at a commit. The others remember which outputs they have accepted."""
 
 HIDDEN = "_"

@@ -17,7 +17,7 @@ import pyarrow as pa
 from dgs.errors import InvalidError
 from dgs.model.outputs import OutputBatch
 from dgs.workers.recovery.positions import declared
-from dgs.workers.sinks.contract import HostSink, Staged
+from dgs.workers.sinks.contract import AroundSink, HostSink
 from dgs.workers.sinks.formats.arrow_tables import VALUE, text_of
 
 TEXTS = ("stream", "kind", "key")
@@ -34,27 +34,16 @@ class ColumnClashError(InvalidError):
     fix = "Rename ours under the sink's `identity`, as in `identity: {{{part}: output_{part}}}`, or leave it out with `{part}: null`"
 
 
-class IdentifiedOutputs:
+class IdentifiedOutputs(AroundSink):
     """A sink that writes what identifies each output beside its value. `names`: the column of each part."""
 
     def __init__(self, sink: HostSink, names: Mapping[str, str]) -> None:
-        self._sink, self._names = sink, names
+        super().__init__(sink)
+        self._names = names
 
     def write(self, batch: OutputBatch, epoch: int) -> None:
         """Take outputs. Raises ColumnClashError."""
         self._sink.write(identified(batch, epoch, self._names), epoch)
-
-    def stage(self, epoch: int) -> Staged:
-        """Make an epoch durable."""
-        return self._sink.stage(epoch)
-
-    def close(self) -> None:
-        """Close the sink."""
-        self._sink.close()
-
-    def abort(self) -> None:
-        """Close the sink after a failure."""
-        self._sink.abort()
 
 
 def identified(batch: OutputBatch, epoch: int, names: Mapping[str, str]) -> OutputBatch:

@@ -24,6 +24,7 @@ class Delta(LakeTable):
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._newest: DeltaTable | None = None
 
     def __str__(self) -> str:
         return str(self._path)
@@ -69,7 +70,7 @@ class Delta(LakeTable):
 
         with lake_errors(self._path):
             self._path.mkdir(parents=True, exist_ok=True)
-            DeltaTable.create(
+            self._newest = DeltaTable.create(
                 str(self._path),
                 Schema.from_arrow(schema),
                 mode="overwrite",
@@ -112,9 +113,14 @@ class Delta(LakeTable):
             )
 
     def _table(self) -> DeltaTable:
+        """Return the table as it is now. Of its log only what is new is read."""
         from deltalake import DeltaTable
 
-        return DeltaTable(str(self._path))
+        if self._newest is None:
+            self._newest = DeltaTable(str(self._path))
+        else:
+            self._newest.update_incremental()
+        return self._newest
 
 
 def _application(run: str) -> str:

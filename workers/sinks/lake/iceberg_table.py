@@ -7,6 +7,7 @@ snapshot says run and epoch.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,7 @@ class Iceberg(LakeTable):
         if not self._properties and not (self._directory / CATALOG).exists():
             return False
         with lake_errors(self._directory):
-            return self._catalog().table_exists(self._identifier)
+            return self._catalog.table_exists(self._identifier)
 
     def job(self) -> str | None:
         """Return the job in the properties of the table."""
@@ -79,7 +80,7 @@ class Iceberg(LakeTable):
         about = {_key(run): str(BEGUN), **({} if job is None else {JOB: job})}
         with lake_errors(self._directory):
             self._directory.mkdir(parents=True, exist_ok=True)
-            catalog = self._catalog()
+            catalog = self._catalog
             if not catalog.table_exists(self._identifier):
                 catalog.create_namespace_if_not_exists(self._namespace)
                 place = f"file://{self._place}"
@@ -125,7 +126,7 @@ class Iceberg(LakeTable):
         if not self._properties and not (self._directory / CATALOG).exists():
             return []
         with lake_errors(self._directory):
-            catalog = self._catalog()
+            catalog = self._catalog
             if not catalog.namespace_exists(self._namespace):
                 return []
             names = [name[-1] for name in catalog.list_tables(self._namespace)]
@@ -142,8 +143,9 @@ class Iceberg(LakeTable):
         return self._namespace, self._name
 
     def _table(self) -> Table:
-        return self._catalog().load_table(self._identifier)
+        return self._catalog.load_table(self._identifier)
 
+    @cached_property
     def _catalog(self) -> Catalog:
         from pyiceberg.catalog import load_catalog
 

@@ -90,15 +90,17 @@ class LakeSink(Sink):
                 raise OthersOutputsError(where=place, job=whose, names=str(table))
 
     def check_kept(self, run: str) -> None:
-        """Check that the table has what a run has committed to it. Raises OutputsChangedError."""
-        if self._config.by is not None:
-            return
-        table = self._table("")
-        if not table.is_there() or table.committed(run) is None:
-            raise OutputsChangedError(where=self._directory, problem=f"{table} knows nothing of the run")
-        for path, size in table.files():
-            if path.is_relative_to(table.data) and not _has_size(path, size):
-                raise OutputsChangedError(where=table.data, problem=f"{path.name} is gone or damaged")
+        """Check that tables have what a run has committed to them. Raises OutputsChangedError.
+
+        With `by: kind` nothing tells that a whole table is gone.
+        """
+        only = self._table("")
+        if self._config.by is None and not (only.is_there() and only.committed(run) is not None):
+            raise OutputsChangedError(where=self._directory, problem=f"{only} knows nothing of the run")
+        for table in self._existing():
+            for path, size in table.files():
+                if path.is_relative_to(table.data) and not _has_size(path, size):
+                    raise OutputsChangedError(where=table.data, problem=f"{path.name} is gone or damaged")
 
     # What the runtime calls: see `Sink`
 
