@@ -20,7 +20,7 @@ from zipfile import ZipFile
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ("dgs", "planner", "workers", "spark_bridge", "pyproject.toml", "README.md", "LICENSE")
-"""What a build reads. It is copied first, because setuptools builds inside of the folder it is given."""
+"""The files that a build reads. They are copied first, because setuptools builds inside of the folder it is given."""
 
 SETTINGS = ("PYTHON", "DGS_", "RAY_", "SPARK_", "VIRTUAL_ENV", "MYPY")
 """Beginnings of the variables that a user's shell would not have: of the tests, and of the Ray and the Spark that they started."""

@@ -17,7 +17,7 @@ from tests.test_architecture import PACKAGES, ROOT, arrows, modules, room_of, wi
 
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 REFRESH = "run `make pages`"
-"""What mends a page that a test finds to be old."""
+"""The command that mends a page that a test finds to be old."""
 
 FACES = {"dgs/__init__.py", "dgs/__main__.py", "workers/__init__.py"}
 """Modules outside of all rooms: they hold names and no code."""

@@ -83,7 +83,7 @@ HOMES = {
 """The one place of each package that has one; the others are free. `fcntl`: locks, and seals of files in memory."""
 
 FSYNC = re.compile(r"workers/storage/")
-"""Where files are made durable."""
+"""The modules that make files durable."""
 
 WIDE = {
     "dgs/cli": (24, "one module a verb"),

@@ -37,7 +37,7 @@ WHOLE = {
     "program": {"ref": "program.py:Example"},
     "streams": [{"id": "s", "tags": {"kind": "k"}, "source": {"memory": "s"}}],
 }
-"""What a fragment of plan.yaml is put into, to be validated."""
+"""The plan file into which a fragment is put, to be validated."""
 
 
 @dataclass(frozen=True)

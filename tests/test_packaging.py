@@ -105,7 +105,7 @@ PROJECT = {
     "right.csv": "ts,amount\n3,100\n",
 }
 RESULT = 2 * (10 + 20 + 100) + 2
-"""What the sequential program emits, by hand."""
+"""The outputs of the sequential program, by hand."""
 
 IMPORT_EVERYTHING = """\
 import importlib, pkgutil, sys

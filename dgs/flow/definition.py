@@ -40,7 +40,7 @@ Build = Callable[..., Any]
 """A function of one edge for each stream, by name, which returns the edge of the outputs."""
 
 PAIR = 2
-"""How many parts an element has: its ts and its value."""
+"""The number of parts of an element: its ts and its value."""
 
 
 class Flow:
@@ -51,7 +51,7 @@ class Flow:
     """
 
     inlet = "parameter"
-    """What reports call that which a stream is bound to."""
+    """The name, in reports, of the thing that a stream is bound to."""
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ from dgs.flow.clock import Clock
 from dgs.flow.steps import Source, Step, Table
 
 End = Literal["close", "drop"]
-"""What becomes of the last block: it is closed when all sources have ended, or dropped."""
+"""The fate of the last block: it is closed when all sources have ended, or dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Node:
 
     @property
     def title(self) -> str:
-        """What reports call the node."""
+        """The node's name in reports."""
         if isinstance(self.step, Source):
             return f"stream {self.step.stream!r}"
         return f"step {self.number} {self.step.label!r}"

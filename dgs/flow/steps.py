@@ -71,7 +71,7 @@ class Step:
 
     @property
     def label(self) -> str:
-        """What reports call the step: its name, or the class of its template."""
+        """The step's label in reports: its name, or the class of its template."""
         return self.name
 
 

@@ -23,7 +23,7 @@ from dgs.flow.templates import Stateless
 from dgs.model.user_code import StepNote, function_of, shown
 
 OUT = -1
-"""Where outputs go, in place of a node."""
+"""The target of outputs, in place of a node."""
 
 To = Callable[[int, int, Any, Any], None]
 """Takes the number of a node that keeps something, or OUT, the input of it that is meant, a key and a value."""

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 Place = tuple[str | int, ...]
-"""Where a value stands in the file: keys and positions from the top, such as ("streams", 0, "source")."""
+"""The place of a value in the file: keys and positions from the top, such as ("streams", 0, "source")."""
 
 
 PATHS, REFS = ("path", "log", "dir"), ("ref", "when")

@@ -158,7 +158,7 @@ def _some_time(duration: int) -> int:
 
 
 class ReplanConfig(Section):
-    """What a run does when another plan would be faster: `advise` says so with the command, `auto` moves to it, `off` does not look.
+    """The answer of a run to a faster plan: `advise` says so with the command, `auto` moves to it, `off` does not look.
 
     `gain`: how many times as fast it must be predicted to be. `after`: for how long, and the time over which rates are counted. A
     plain name is the mode.

@@ -67,7 +67,7 @@ class Result:
 
     @property
     def ratio(self) -> float:
-        """How many times as fast as the opponent it is."""
+        """The speed, in multiples of the opponent's."""
         return self.opponent_seconds / self.seconds if self.seconds and self.problem is None else 0.0
 
     @property

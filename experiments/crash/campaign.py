@@ -28,7 +28,7 @@ from experiments.crash.killing import HOSTS, LOOK_SECONDS
 from experiments.crash.processes import hosts_of
 
 ATTACKS = {"host": 12, "driver": 3, "all": 2, "stop": 2, "stop, driver": 1, "replan, host": 2}
-"""What an attack is, by weight. After a comma: what is killed while the run stops or moves."""
+"""The attacks, by weight. After a comma: the process that is killed while the run stops or moves."""
 
 ON_RAY = ("--runtime", "ray", "--hosts", str(HOSTS), "--optimizer")
 WAYS = (

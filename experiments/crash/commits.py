@@ -18,7 +18,7 @@ from experiments.crash.jobs import PROGRAMS, generated
 from experiments.crash.killing import HOSTS, Victim
 
 SECONDS = 20.0
-"""How long commits are watched, from the first one on."""
+"""The time for which commits are watched, from the first one on."""
 
 START_SECONDS = 120.0
 LONGEST_STOP = 60.0

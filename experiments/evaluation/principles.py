@@ -1,4 +1,4 @@
-"""Which platform-independence principles each implementation keeps, with its lines of code (Table 1).
+"""The platform-independence principles that each implementation keeps, with its lines of code (Table 1).
 
 Those of the paper are marked as published. Ours are tried: a program keeps PIP1 if one leaf and four leaves give the same
 outputs, PIP2 if streams that are dealt otherwise do, and PIP3 if its module uses public names only.

@@ -1,4 +1,4 @@
-"""What others have measured: the scaling in Table 1 of the paper, and throughputs of other engines on one machine."""
+"""Figures that others have measured: the scaling in Table 1 of the paper, and throughputs of other engines on one machine."""
 
 from __future__ import annotations
 

@@ -113,4 +113,4 @@ TYPICAL_COLUMNS = 3e-9
 """One event in a typical `update_batch`."""
 
 SHARE_OF_FRONTIER = 0.5
-"""What a lane above a worker costs at each request, as a part of `piece`."""
+"""The cost of a lane above a worker at each request, as a part of `piece`."""

@@ -32,7 +32,7 @@ SEGMENT_ROWS = 1 << 20
 """Most rows in a segment."""
 
 OF_FILES = "files "
-"""How the digests of batches begin whose rows are in files: Spark computes them."""
+"""The prefix of the digests of batches whose rows are in files: Spark computes them."""
 
 
 class Delivery:

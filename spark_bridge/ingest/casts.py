@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 _TOKEN = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|\bCAST\s*\(|\bAS\b|[()]", re.IGNORECASE)
-"""What matters in an expression of SQL: quoted text, the beginning of a cast, its AS, and parentheses."""
+"""The tokens of an SQL expression that matter here: quoted text, the beginning of a cast, its AS, and parentheses."""
 
 
 def tolerant(expression: str) -> tuple[str, dict[str, str]]:

@@ -36,14 +36,14 @@ ATOMIC = frozenset(
 
 
 HIDDEN = "__dgs_"
-"""How the names of columns begin that are not of the rows."""
+"""The prefix of columns that are not of the rows."""
 
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - times without a zone
 
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a row can belong to no stream: a `column` is null, or names none of the streams; a cast failed; or the row is late."""
+    """The reasons for which a row belongs to no stream: a `column` is null, or names none of the streams; a cast failed; or the row is late."""
 
     kind: Literal["null", "stream", "cast", "late"]
     of: str
@@ -60,7 +60,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Division:
-    """How to divide rows. `casts`: the texts of the casts that have a column FAILED, by number. `late`: the streams that leave late rows out."""
+    """The rules by which rows are divided. `casts`: the texts of the casts that have a column FAILED, by number. `late`: the streams that leave late rows out."""
 
     options: LogOptions
     casts: tuple[str, ...] = ()

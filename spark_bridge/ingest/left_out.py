@@ -33,7 +33,7 @@ Policy = Literal["stop", "drop", "dead_letter"]
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What happens to rows that do not enter the log. `place`: the directory for the counts; None: nothing is left out."""
+    """The policies for rows that do not enter the log. `place`: the directory for the counts; None: nothing is left out."""
 
     division: Division
     malformed: Policy = "stop"

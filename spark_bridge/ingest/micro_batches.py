@@ -63,12 +63,12 @@ class MicroBatches:
 
     @property
     def division(self) -> Division:
-        """How rows are divided."""
+        """The rules by which rows are divided."""
         return self.left_out.division
 
     @property
     def options(self) -> LogOptions:
-        """Where rows go."""
+        """The log that takes the rows."""
         return self.division.options
 
     def __call__(self, rows: Any, batch: int) -> None:

@@ -69,7 +69,7 @@ class Query:
 
     @property
     def malformed(self) -> Literal["stop", "drop", "dead_letter"]:
-        """What to do with rows that cannot be events."""
+        """The policy for rows that cannot be events."""
         return self.source.on_malformed or ("dead_letter" if self.skips else "stop")
 
     @property

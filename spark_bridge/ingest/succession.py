@@ -37,7 +37,7 @@ class Succession:
 
     @property
     def options(self) -> LogOptions:
-        """Where the rows go."""
+        """The log that takes the rows."""
         return self.division.options
 
     def number(self, batch: int) -> int:

@@ -58,7 +58,7 @@ def itemsets(row):
 
 
 class Itemset:
-    """What is known of one itemset."""
+    """The record of one itemset."""
 
     def __init__(self):
         self.n = self.m = 0

@@ -1,4 +1,4 @@
-"""Why a plan has one worker, in one phrase, and nothing where it has several."""
+"""The reason why a plan has one worker, in one phrase, and nothing where it has several."""
 
 import pytest
 

@@ -42,7 +42,7 @@ MOST_MESSAGES = 5
 """A note names at most this many messages of a frame."""
 
 Brief = tuple[Any, ...]
-"""What happened: the name of a method of `story_words._Words`, and its arguments, which are numbers and names."""
+"""An entry of the story: the name of a method of `story_words._Words`, and its arguments, which are numbers and names."""
 
 Note = tuple["Story", float, Sequence[str], Brief]
 """Whose note it is, the time, the workers that acted (none: the host), and what happened."""

@@ -28,7 +28,7 @@ TOKEN_SECONDS = 2.0
 """Seconds for a cluster that answers to take our token or to refuse it."""
 
 SHORT, PREFIX = "/tmp", "dgs-ray-"  # noqa: S108 - a name in it is made by mkdtemp
-"""Where private directories are, and how their names begin."""
+"""The folder of private directories, and the prefix of their names."""
 
 LOCKED_SECONDS, UNLOCKED_SECONDS = 60.0, 86_400.0
 """The age from which a directory whose lock nobody holds is left over, and one without a lock: a process may only be about to take it."""

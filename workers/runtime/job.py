@@ -175,7 +175,7 @@ class Comparison:
 
     @property
     def gain(self) -> float:
-        """How many times as fast the best plan is predicted to be."""
+        """The predicted speed of the best plan, in multiples of this one's."""
         return self.best / self.current if self.current else 1.0
 
 

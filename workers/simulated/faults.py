@@ -250,4 +250,4 @@ _SMALL = {
     "most_remembered": (0, 1),
     "piece_growth": (1, 2),
 }
-"""What is drawn instead: `dense` and `short_stretch` choose between two ways, so they have values beyond all sizes, too."""
+"""The bounds that are drawn instead: `dense` and `short_stretch` choose between two ways, so they have values beyond all sizes, too."""

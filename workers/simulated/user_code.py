@@ -39,7 +39,7 @@ EXITS: tuple[BaseException, ...] = (
     SystemExit(None),
     SystemExit("enough"),
 )
-"""What user code raises that would end the process, some of it with exit code 0."""
+"""Exceptions of user code that would end the process, some with exit code 0."""
 
 
 class Guard(Protocol):

@@ -54,7 +54,7 @@ WARMING = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """What virtual time gives: events per second (0 without events), the latency at `UTILISATION` of that, bytes per event."""
+    """The figures of a run in virtual time: events per second (0 without events), the latency at `UTILISATION` of that, bytes per event."""
 
     throughput: float
     latency: Latency

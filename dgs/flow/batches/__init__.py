@@ -1,4 +1,4 @@
-"""How a compiled flow takes a batch of items: in columns as far as steps and data allow, in rows from there on.
+"""The batches of a compiled flow: items pass in columns as far as steps and data allow, and in rows from there on.
 
 - `column_items`: items in columns; `column_keys`: keys as numbers; `column_steps`: steps over columns.
 - `column_parts`: the parts of keys and blocks that a node keeps; `columnar`: all of it together, for one batch.

@@ -1,4 +1,4 @@
-"""What a node keeps of items in columns: for each block, the joined states of its keys, the same as item by item.
+"""The parts that a node keeps of items in columns: for each block, the joined states of its keys, the same as item by item.
 
 Sums of floats depend on their order, and minima of floats on which of 0.0 and -0.0 comes first: these are taken in rows.
 

@@ -30,7 +30,7 @@ FEWEST = 16
 """The least items in a block, on average, for which columns are quicker than rows."""
 
 COMPARED = 1000
-"""How many items of the first batch a `columns=` function is compared with the function itself on."""
+"""The items of the first batch on which a `columns=` function is compared with the function itself."""
 
 Block = tuple[Any, dict[Any, Any]]
 """The number of a block, and what it has of each key."""
@@ -38,7 +38,7 @@ Block = tuple[Any, dict[Any, Any]]
 
 @dataclass(slots=True)
 class Found:
-    """What becomes of a batch: the parts by (node, input), the outputs with their rows, and the readers whose items go on in rows."""
+    """The result of a batch: the parts by (node, input), the outputs with their rows, and the readers whose items go on in rows."""
 
     parts: list[tuple[tuple[int, int], list[Block]]] = field(default_factory=list)
     outputs: list[tuple[Column, Numbers]] = field(default_factory=list)

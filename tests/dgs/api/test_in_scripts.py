@@ -1,4 +1,4 @@
-"""What a script sees of a run that fails or is interrupted: its own frames, and the call that resumes it."""
+"""A run in a script that fails or is interrupted: the error shows the script's own frames, and the call that resumes it."""
 
 import os
 import subprocess

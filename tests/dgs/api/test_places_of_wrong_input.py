@@ -1,4 +1,4 @@
-"""What the plan file names and the input does not have is an error with the line of the plan file."""
+"""A column or file that the plan names and the input lacks is an error with the line of the plan file."""
 
 import subprocess
 import sys

@@ -18,7 +18,7 @@ import pytest
 from dgs.job.document import read
 
 SUMS = [3, 110, 220]
-"""What the sequential program gives: a value at the instant of a barrier belongs to the next window."""
+"""The outputs of the sequential program: a value at the instant of a barrier belongs to the next window."""
 
 
 def lines(path: Path) -> list[object]:

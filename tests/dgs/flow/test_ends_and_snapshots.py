@@ -1,4 +1,4 @@
-"""What comes at the end of the input, and steps that read the state of the last marker, in flows with a clock."""
+"""The end of the input, and steps that read the state of the last marker, in flows with a clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the flows of the published cases mean, against outputs of plain loops over whole inputs."""
+"""The flows of the published cases give the outputs of plain loops over whole inputs."""
 
 import pytest
 

@@ -64,7 +64,7 @@ def random_steps(seed, order, **edges):
 
 @pytest.mark.parametrize("order", ["O", "U"])
 def test_theorem_4_2_equivalent_inputs_give_equivalent_outputs(order):
-    """That subtyping is sound is part of it: steps that take unordered edges get ordered ones, too."""
+    """Soundness of subtyping is part of it: steps that take unordered edges get ordered ones, too."""
     for seed in range(250):
         r = random.Random(seed)
         one = Flow("random", {"a": int}, partial(random_steps, seed, order), clock=every(PERIOD))

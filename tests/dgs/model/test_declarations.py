@@ -1,4 +1,4 @@
-"""What a program may declare: kinds, a relation, and how it may look at events when it names no kinds."""
+"""Declarations of a program: kinds, a relation, and how it may look at events when it names no kinds."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the programs of PiCo's authors gave for their own inputs, by our pipelines."""
+"""The recorded outputs of the programs of PiCo's authors, reproduced by our pipelines."""
 
 import gzip
 import re

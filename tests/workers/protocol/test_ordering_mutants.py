@@ -27,7 +27,7 @@ from tests.workers.simulated.mutation import CRASHES, Mutant, assert_killed
 
 
 def announces_a_request_ahead_of_held_events(patch: pytest.MonkeyPatch) -> None:
-    """What the parent asks comes after the events that are released and held: they are before it."""
+    """A request of the parent comes after the events that are released and held: they are before it."""
     original = Inner._release
 
     def whatever_is_held(worker: Inner) -> Iterator[Effect]:

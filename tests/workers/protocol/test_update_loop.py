@@ -39,7 +39,7 @@ def emitted(name, ts, emits):
 
 
 rows = st.lists(st.one_of(st.just(1), st.integers(0, 2)), max_size=12)
-"""How often each event of a batch emits: once mostly, as in the dense programs that need no rows."""
+"""The number of outputs of each event of a batch: one mostly, as in the dense programs that need no rows."""
 
 
 @given(st.lists(rows, max_size=4))

@@ -190,7 +190,7 @@ def test_checkpoint_does_not_wait_for_the_events_before_a_rare_synchronisation(
 
 
 def test_leaf_forgets_nothing_that_is_released_while_it_is_behind():
-    """What arrives while a leaf is behind is folded after what it holds, although nothing more comes."""
+    """Events that arrive while a leaf is behind are folded after those it holds, although nothing more comes."""
     program = Slow(0.1, accumulates=False)
     host = host_of(Plan(node("root", r=READ(0))), program)
     host.ingest("r", events("r", 0, READ(0), list(range(1, 11)), [1] * 10), after_heartbeat(10, 0))

@@ -64,7 +64,7 @@ def check(seed):
 
 
 def check_reading(positions, batch, rows):
-    """What is left out is what is in. Where layers know all tags, nothing else is below the key from which is read again."""
+    """Resuming leaves out the events that are in the state. Where layers know all tags, no other is below the key to read from."""
     splits = 3
     left = [
         key

@@ -220,7 +220,7 @@ def takes_an_ended_host_for_all(patch: pytest.MonkeyPatch) -> None:
 
 
 def commits_positions_of_the_state_alone(patch: pytest.MonkeyPatch) -> None:
-    """What is committed never goes back: positions go over those of the checkpoint before."""
+    """Committed positions never go back: positions go over those of the checkpoint before."""
     original = Positions.over
 
     def unless_committed(positions: Positions, older: Positions) -> Positions:

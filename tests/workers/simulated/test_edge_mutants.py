@@ -123,7 +123,7 @@ def measures_intervals_by_the_wall(patch: pytest.MonkeyPatch) -> None:
 
 
 def doubts_what_lies_in_the_future(patch: pytest.MonkeyPatch) -> None:
-    """What was decided counts, also if the clock on the wall shows an earlier time by now."""
+    """A decision counts, also if the clock on the wall shows an earlier time by now."""
     original = opening.Heartbeats
 
     def doubting(source: Any, **options: Any) -> Any:

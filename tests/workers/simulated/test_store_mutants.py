@@ -38,7 +38,7 @@ def begins_without_saying_so(patch: pytest.MonkeyPatch) -> None:
 
 
 def commits_again_what_is_committed(patch: pytest.MonkeyPatch) -> None:
-    """When an older state is used, outputs below the newest committed positions are suppressed."""
+    """After a return to an older state, outputs below the newest committed positions are suppressed."""
 
     def forgetful(*args: Any) -> ResumePoint:
         point = resume_point(*args)

@@ -1,4 +1,4 @@
-"""What a run that begins does with outputs that are there: its own, those of another job, and with each `mode`."""
+"""A run that begins where outputs are: its own, those of another job, and with each `mode`."""
 
 import json
 import sqlite3

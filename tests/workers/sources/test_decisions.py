@@ -1,4 +1,4 @@
-"""What decides about a row is on disk before it acts: crashes, jumps of the clock and other hosts do not change it."""
+"""A decision about a row is on disk before it acts: crashes, jumps of the clock and other hosts do not change it."""
 
 import time
 from pathlib import Path

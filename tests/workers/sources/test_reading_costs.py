@@ -1,4 +1,4 @@
-"""What reading costs: a small file that unpacks to a large one is refused at the cost of the limits, not of what it would become."""
+"""The cost of reading: a small file that unpacks to a large one is refused at the cost of the limits, not of what it would become."""
 
 import gzip
 import json

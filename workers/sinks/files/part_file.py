@@ -32,7 +32,7 @@ from dgs.workers.storage.locks import take, take_at_once
 from dgs.workers.storage.whole_files import refusing
 
 Opener: TypeAlias = Callable[[str, int], int]
-"""What opens a file with the mode that it is to have; None: as the process does."""
+"""The function that opens a file with its mode; None: the process's own way."""
 
 BUFFER_BYTES = 1 << 20
 DIGEST_BYTES = 32

@@ -1,4 +1,4 @@
-"""What identifies an output, as columns beside its value.
+"""The identity of an output, as columns beside its value.
 
 >>> from dgs.model.tags import Tag
 >>> batch = OutputBatch.of("s/1", rank=0, tags=[Tag("a", 7)], ts=[5], seq=[2], index=[0], values=[{"n": 1}])

@@ -19,7 +19,7 @@ JOB = "dgs_job"
 """The property of a table that names the job which made it."""
 
 RUN, EPOCH = "dgs_run", "dgs_epoch"
-"""What the history of a table says of each commit."""
+"""The entry of a table's history for each commit."""
 
 BEGUN = 0
 """The epoch of a run that has begun in a table and has no rows there yet."""

@@ -35,7 +35,7 @@ _BEYOND_INT = 2.0**63
 _SHOWN = 60
 
 Wrong = dict[int, str]
-"""Why cells do not fit, by their position."""
+"""The reasons why cells do not fit, by their position."""
 
 
 class DoesNotFitError(Exception):
