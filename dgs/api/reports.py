@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dgs.api.known_runs import KnownRun
     from dgs.api.preparing import Launch, Prepared
     from dgs.planner.plan import Plan
+    from dgs.spark_bridge.ingest.left_out import RowsLeftOut
     from dgs.workers.protocol.story_words import StoryEntry
     from dgs.workers.runtime.figures import RunFigures
     from dgs.workers.runtime.job import JobResult
@@ -30,13 +31,15 @@ def report_of(
     differences: Sequence[str] | None,
     *,
     events_before: int = 0,
+    left_out: Sequence[RowsLeftOut] = (),
 ) -> dict[str, Any]:
     """Return the report of a run that ended well or was stopped.
 
     `events_in`: events in the state, of which `events_before` were there before this process began. `outputs`: of this process.
     `seconds`: of the run itself. `throughput_eps`: events of this process per second. `epoch`: the last committed one, if any.
     `stopped_at`: the epoch committed for the stop. `between_hosts`: frames of the last generation, and their bytes, by the child of
-    each edge of its plan.
+    each edge of its plan. `skipped`: events that the program failed on, and rows that Spark left out, in this process; `left_out`
+    has all that are not in the logs.
     """
     figures = result.figures
     run_dir = None if launch.directory is None else launch.directory.path
@@ -48,7 +51,8 @@ def report_of(
         "hosts": figures.hosts,
         "workers": figures.workers,
         "drops": dict(figures.drops),
-        "skipped": figures.skipped,
+        "skipped": figures.skipped + sum(one.rows - one.rows_before for one in left_out),
+        "left_out": [_left_out(one) for one in left_out],
         "dead_letters": None if run_dir is None else _dead_letters(run_dir),
         "verified": None if differences is None else not differences,
         "differences": list(differences or ()),
@@ -90,6 +94,16 @@ def _between_hosts(plan: Plan, figures: RunFigures) -> dict[str, Any]:
         "frames": figures.frames,
         "edges": edges,
         "inputs": {worker: size for (worker, way), size in sorted(figures.sent.items()) if way == "input"},
+    }
+
+
+def _left_out(rows: RowsLeftOut) -> dict[str, Any]:
+    place = rows.dead_letters
+    return {
+        "streams": list(rows.streams),
+        "rows": rows.rows,
+        "reasons": dict(rows.reasons),
+        "dead_letters": None if place is None else str(place),
     }
 
 

@@ -37,6 +37,7 @@ from dgs.workers.runtime.control import deferred
 from dgs.workers.runtime.job import Caller, Job, JobResult, Ports
 
 if TYPE_CHECKING:
+    from dgs.spark_bridge.ingest.left_out import RowsLeftOut
     from dgs.workers.recovery.checkpoint import CheckpointStore
 
 
@@ -60,13 +61,15 @@ def execute(launch: Launch, caller: Caller = Caller()) -> Run:
         before = _events_in(launch.checkpoint_dir) if options.resumes else 0
         moves = Moves(launch)
         with noted(moves, started, notify=caller.notify):
-            with fed(launch.job, notify=caller.notify):
+            with fed(launch.job, notify=caller.notify) as left_out:
                 result = run_job(
                     launch.job, replace(caller, replanned=moves.replanned, compared=moves.compared)
                 )
             found = _differences(launch, result) if options.verify else None
         with deferred():  # a signal now must not keep the end from being noted
-            report = report_of(moves.launch, started, result, found, events_before=before)
+            report = report_of(
+                moves.launch, started, result, found, events_before=before, left_out=left_out()
+            )
             if directory is not None:
                 note_end(directory, report)
     return Run(
@@ -242,13 +245,15 @@ def _run_on(job: Job, caller: Caller) -> JobResult:
     return run_local(job, caller)
 
 
-def fed(job: Job, *, notify: Callable[[str], None]) -> AbstractContextManager[None]:
-    """Return a context that runs the Spark queries of a job's sources, and reports on them.
+def fed(
+    job: Job, *, notify: Callable[[str], None]
+) -> AbstractContextManager[Callable[[], list[RowsLeftOut]]]:
+    """Return a context that runs the Spark queries of a job's sources, and reports on them. It gives what tells the rows left out.
 
     Entering raises ResourceError, PlanFileError.
     """
     if not any(stream.source.kind == "spark" for stream in job.streams):
-        return nullcontext()
+        return nullcontext(list)
     from dgs.spark_bridge.ingest.ingest import feeding
 
     return feeding(job, job.spark, notify=notify)

@@ -197,9 +197,11 @@ def _outputs(ending: Ending) -> str:
 
 
 def _letters(done: Run) -> str:
-    """Return a phrase with the file of skipped events."""
-    place = done.report["dead_letters"]
-    return "" if place is None else f"; the skipped events are in {show_path(Path(place))}"
+    """Return a phrase with the files of skipped events and rows."""
+    of_spark = (one["dead_letters"] for one in done.report["left_out"])
+    places = [place for place in (done.report["dead_letters"], *of_spark) if place is not None]
+    shown = ", ".join(show_path(Path(place)) for place in places)
+    return f"; the skipped events are in {shown}" if places else ""
 
 
 def _stopped(done: Run, ending: Ending) -> str:

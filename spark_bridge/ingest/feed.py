@@ -20,7 +20,7 @@ from dgs.spark_bridge.data_source.query_owner import PREFIX
 from dgs.spark_bridge.ingest import succession
 from dgs.spark_bridge.ingest.division import Division
 from dgs.spark_bridge.ingest.failures import explained
-from dgs.spark_bridge.ingest.left_out import LETTERS, LeftOut, counts_in
+from dgs.spark_bridge.ingest.left_out import LeftOut, RowsLeftOut, counts_in, letters_of
 from dgs.spark_bridge.ingest.micro_batches import MicroBatches
 from dgs.spark_bridge.ingest.queries import Query, frame, shaped, whole
 from dgs.spark_bridge.session.session import activate
@@ -53,6 +53,7 @@ class Feed:
         self._base_dir = base_dir
         self._notify = notify
         self._place = log / PLACE / query.name
+        self._left_out_before = counts_in(self._place).total()
 
     @property
     def checkpoint(self) -> Path:
@@ -82,6 +83,8 @@ class Feed:
         if file.exists():
             before = json.loads(file.read_text(encoding="utf-8"))
             differing = [part for part in now if before.get(part) not in (now[part], told[part])]
+            if _is_widened(before.get("columns", {}), told["columns"]):
+                differing.remove("columns")
             earlier = before.get("earlier", [])
             if differing and any(owner.owner(self.log / stream) for stream in before["streams"]):
                 earlier = [*earlier, self._changed(before, differing)]
@@ -131,7 +134,8 @@ class Feed:
             writer = self._write(spark, stop)
             if writer is not None:
                 self._close(writer)
-            self._tell_counts()
+            if self.left_out.rows:
+                self._notify(str(self.left_out))
         except Exception as error:  # noqa: BLE001 - the readers must see any error
             if not stop.is_set():
                 self.fail(error, spark)
@@ -203,13 +207,17 @@ class Feed:
 
         return rows, put
 
-    def _tell_counts(self) -> None:
-        """Say how many rows were left out in all, and why."""
-        if counts := counts_in(self._place):
-            each = "; ".join(f"{count} ({reason})" for reason, count in sorted(counts.items()))
-            letters = self.log / LETTERS
-            kept = f"; dead letters are in {letters}" if letters.exists() else ""
-            self._notify(f"Spark left out rows of {', '.join(self.query.stream_ids)}: {each}{kept}")
+    @property
+    def left_out(self) -> RowsLeftOut:
+        """The rows that are not in the log."""
+        counts, letters = counts_in(self._place), letters_of(self.log, self.query.name)
+        return RowsLeftOut(
+            self.query.stream_ids,
+            counts.total(),
+            self._left_out_before,
+            counts,
+            letters if letters.exists() else None,
+        )
 
     def _close(self, writer: str) -> None:
         """Mark the end of all streams; `writer` closes those that have no owner."""
@@ -218,6 +226,11 @@ class Feed:
                 LogWriter(self.log, stream, writer).close()
             else:
                 close_stream(self.log, stream)
+
+
+def _is_widened(before: Mapping[str, str], now: Mapping[str, str]) -> bool:
+    """Whether there are further columns, and those of before as they were. A batch that comes again is read without the new ones."""
+    return 0 < len(before) < len(now) and before.items() <= now.items()
 
 
 class _Remembering:

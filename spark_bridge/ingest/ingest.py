@@ -19,6 +19,7 @@ from typing import Any
 
 from dgs.job.schema import SparkConfig
 from dgs.spark_bridge.ingest.feed import LOOKS_EVERY, Feed
+from dgs.spark_bridge.ingest.left_out import RowsLeftOut
 from dgs.spark_bridge.ingest.queries import queries_of
 from dgs.spark_bridge.session.session import check_installed, session
 from dgs.workers.runtime.job import Job
@@ -33,8 +34,10 @@ def _unheard(_sentence: str) -> None:
 
 
 @contextmanager
-def feeding(job: Job, config: SparkConfig, *, notify: Callable[[str], None] = _unheard) -> Iterator[None]:
-    """Run the Spark queries of a job while the block runs, and stop them at its end.
+def feeding(
+    job: Job, config: SparkConfig, *, notify: Callable[[str], None] = _unheard
+) -> Iterator[Callable[[], list[RowsLeftOut]]]:
+    """Run the Spark queries of a job while the block runs, and stop them at its end. Give a function that tells what they left out.
 
     `notify` gets a sentence when Spark starts, and one for each setting or option without effect.
 
@@ -50,15 +53,19 @@ def feeding(job: Job, config: SparkConfig, *, notify: Callable[[str], None] = _u
         for query in queries_of(job.streams, unit=job.unit, skips=job.on_error == "skip")
     ]
     begun = [feed for feed in feeds if feed.begin()]
+
+    def left_out() -> list[RowsLeftOut]:
+        return [found for feed in feeds if (found := feed.left_out).rows]
+
     if not begun:
-        yield
+        yield left_out
         return
     check_installed(config)
     streams = ", ".join(stream for feed in begun for stream in feed.query.stream_ids)
     notify(f"Spark starts, and reads {streams}")
     work_dir = job.output_dir.absolute() / "spark"
     with _thread(begun, lambda: session(config, work_dir, notify=notify)):
-        yield
+        yield left_out
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """Rows that do not enter the log, by the policies of the plan file: counted, and kept as dead letters where it says so.
 
-    LOG/.dead-letters/reason=column%20page%20is%20null/batch=7/part-00000-....parquet
+    LOG/.dead-letters/QUERY/reason=column%20page%20is%20null/batch=7/part-00000-....parquet
 
-The directory is a table with the columns of the rows, the reason, the batch, and the file and row where Spark knows them. A batch
+The directory of a query is a table with the columns of the rows, the reason, the batch, and the file and row where Spark knows them. A batch
 that comes again replaces its letters and its counts.
 """
 
@@ -32,8 +32,28 @@ Policy = Literal["stop", "drop", "dead_letter"]
 
 
 @dataclass(frozen=True)
+class RowsLeftOut:
+    """The rows of some streams that are not in their log: how many by reason, and the table of their dead letters, if there is one.
+
+    `rows`: in all, of which `rows_before` were left out before this process began.
+    """
+
+    streams: tuple[str, ...]
+    rows: int
+    rows_before: int
+    reasons: Mapping[str, int]
+    dead_letters: Path | None
+
+    def __str__(self) -> str:
+        """Return a sentence."""
+        each = "; ".join(f"{count} ({reason})" for reason, count in sorted(self.reasons.items()))
+        kept = f"; dead letters are in {self.dead_letters}" if self.dead_letters is not None else ""
+        return f"Spark left out rows of {', '.join(self.streams)}: {each}{kept}"
+
+
+@dataclass(frozen=True)
 class LeftOut:
-    """The policies for rows that do not enter the log. `place`: the directory for the counts; None: nothing is left out."""
+    """The policies for rows that do not enter the log. `place`: the directory of the query, for the counts; None: nothing is left out."""
 
     division: Division
     malformed: Policy = "stop"
@@ -63,9 +83,8 @@ class LeftOut:
         return "stop" if reason.kind == "stream" else self.malformed
 
     def _keep(self, reason: Reason, folder: Path, batch: int) -> None:
-        place = (
-            self.division.options.log / LETTERS / f"reason={quote(str(reason), safe='')}" / f"batch={batch}"
-        )
+        table = letters_of(self.division.options.log, "" if self.place is None else self.place.name)
+        place = table / f"reason={quote(str(reason), safe='')}" / f"batch={batch}"
         make_directory(place.parent)
         with refusing(place):
             shutil.rmtree(place, ignore_errors=True)
@@ -94,6 +113,11 @@ class LeftOut:
             problem=f"column {reason.of!r} is null",
             column=reason.of,
         )
+
+
+def letters_of(log: Path, query: str) -> Path:
+    """Return the directory of the dead letters of a query."""
+    return log / LETTERS / query
 
 
 def counts_in(place: Path) -> Counter[str]:

@@ -31,7 +31,7 @@ from dgs.spark_bridge.ingest.left_out import LeftOut
 from dgs.spark_bridge.ingest.queries import FAILED, quoted
 from dgs.spark_bridge.ingest.succession import Succession
 from dgs.workers.event_log import failure, row_files
-from dgs.workers.event_log.segments import RowFile, greatest, newest
+from dgs.workers.event_log.segments import RowFile, greatest, newest, read_segment
 from dgs.workers.storage.whole_files import make_directory
 
 CONF = {
@@ -93,9 +93,21 @@ class MicroBatches:
         division = self.division if has_flags else replace(self.division, casts=())
         staging.clear()  # a killed process left its files behind
         try:
+            rows = self._as_before(rows, batch)
             self._commit(batch, written(rows, staging.directory, division, self._floors(batch)), query)
         finally:
             staging.clear()
+
+    def _as_before(self, rows: Any, batch: int) -> Any:
+        """Return the rows of a batch that some stream has already with the columns that they had then: files may have gained others."""
+        for stream in self.options.streams:
+            directory = self.options.log / stream
+            last = newest(directory)
+            if last is not None and last.batch == batch:
+                before = read_segment(directory, last.name)[1].column_names
+                names = [name for name in rows.columns if name in before or not is_of_rows(name)]
+                return rows.select(*map(quoted, names)) if set(before) <= set(rows.columns) else rows
+        return rows
 
     @property
     def _query(self) -> Query:

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from dgs.errors import OwnedLogError, ReplayMismatchError
+from dgs.spark_bridge.data_source.log_delivery import Delivery
+from dgs.spark_bridge.ingest import micro_batches
 from dgs.workers.event_log import owner
 from tests.spark_bridge.writing import batches_in, error_of, put, put_file, rows_in, write
 
@@ -140,6 +142,39 @@ def test_second_query_on_a_log_is_refused(spark, places, write):
     error = failing(spark, files, log, checkpoint.with_name("another"), write)
     assert isinstance(error, OwnedLogError)
     assert error.owner == f"spark:{first.id}"
+
+
+def by_value(rows):
+    return rows.selectExpr("*", "concat('s', v % 2) AS stream")
+
+
+@pytest.mark.parametrize("done", [1, 2])
+def test_batch_that_a_crash_left_in_some_streams_is_completed(spark, places, monkeypatch, done):
+    """The driver falls between the segments of the streams, or between the last one and Spark's own commit."""
+    files, log, checkpoint = places
+    deliver, calls = Delivery.deliver_files, []
+
+    def falling(self, stream, batch, *arguments, **facts):
+        if batch == 1:
+            calls.append(stream)
+            if len(calls) > done:
+                raise KeyError("fallen")
+        deliver(self, stream, batch, *arguments, **facts)
+        if batch == 1 and len(calls) == done == 2:
+            raise KeyError("fallen")
+
+    monkeypatch.setattr(Delivery, "deliver_files", falling)
+    monkeypatch.setattr(micro_batches, "AT_ONCE", 1)  # one stream after the other
+    options = {"key": "stream", "streams": "s0,s1", "through": by_value}
+    with pytest.raises(Exception, match="terminated with exception"):
+        put(spark, files, log, checkpoint, **options)
+    assert [batches_in(log, stream)[1:] for stream in calls[:done]] == [[(1, 1)]] * done
+    monkeypatch.undo()
+    put_file(files, 2, [(20, 2)])
+    put(spark, files, log, checkpoint, **options)
+    assert rows_in(log, "s0") == [(1, 0), (11, 0), (20, 2)]
+    assert rows_in(log, "s1") == [(0, 1), (10, 1)]
+    assert [batch for batch, _ in batches_in(log, "s1")] == [0, 1, 2]
 
 
 KILLED = """

@@ -26,12 +26,15 @@ def put_file(directory, number, rows):
     return draft.replace(path)
 
 
-def write(spark, files, log, checkpoint, **options):
-    """Run a query over all files, one in each micro-batch, to its end."""
+def unchanged(rows):
+    return rows
+
+
+def write(spark, files, log, checkpoint, *, at_once=1, through=unchanged, **options):
+    """Run a query over all files, one in each micro-batch, to its end. `through`: what becomes of the rows on the way."""
+    rows = spark.readStream.schema("ts bigint, v bigint").option("maxFilesPerTrigger", at_once)
     query = (
-        spark.readStream.schema("ts bigint, v bigint")
-        .option("maxFilesPerTrigger", 1)
-        .parquet(str(files))
+        through(rows.parquet(str(files)))
         .writeStream.format("dgs")
         .options(log=str(log), stream="s", errors=str(checkpoint.with_suffix(".errors")), **options)
         .option("checkpointLocation", str(checkpoint))
@@ -45,18 +48,13 @@ def write(spark, files, log, checkpoint, **options):
     return query
 
 
-def put(spark, files, log, checkpoint, *, at_once=1, **options):
+def put(spark, files, log, checkpoint, *, at_once=1, through=unchanged, **options):
     """Run a query that a plan file describes over all files to its end, but leave the log open."""
-    given = {
-        "log": log,
-        "stream": "s",
-        "streams": "s",
-        "errors": checkpoint.with_suffix(".errors"),
-        **options,
-    }
+    where = {} if "key" in options else {"stream": "s", "streams": "s"}
+    given = {"log": log, "errors": checkpoint.with_suffix(".errors"), **where, **options}
     chosen = LogOptions.parsed({name: str(value) for name, value in given.items()})
     rows = spark.readStream.schema("ts bigint, v bigint").option("maxFilesPerTrigger", at_once)
-    writer = rows.parquet(str(files)).writeStream.foreachBatch(
+    writer = through(rows.parquet(str(files))).writeStream.foreachBatch(
         MicroBatches(LeftOut(Division(chosen)), checkpoint)
     )
     query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()

@@ -81,6 +81,7 @@ def test_results_have_these_fields_in_this_order(project, dgs):
             "workers",
             "drops",
             "skipped",
+            "left_out",
         ),
         *("dead_letters", "verified", "differences", "run_dir", "stopped_by", "stopped_at", "epoch"),
         *(

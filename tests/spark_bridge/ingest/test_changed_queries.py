@@ -1,9 +1,12 @@
 """A query whose `where:` and `select:` change between two runs: from the next micro-batch on, and only then."""
 
 import json
+import os
 import threading
 import time
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dgs.errors import PlanFileError
@@ -61,6 +64,36 @@ def test_changes_apply_from_the_next_micro_batch_on(spark, tmp_path, is_repeated
     assert any("`select:` and `where:` changed" in sentence for sentence in said)
     kept = json.loads((second.checkpoint.parent / DESCRIPTION).read_text())
     assert kept["earlier"] == [{"through": 0 if is_repeated else None, "where": "v > 1", "select": []}]
+
+
+@pytest.mark.parametrize("way", ["columns", "mergeSchema"])
+@pytest.mark.parametrize("is_repeated", [False, True])
+def test_later_files_may_have_more_columns(spark, tmp_path, is_repeated, way):
+    """A batch that comes again, with a column more than when it was read first, is the same batch."""
+
+    def feed(**columns):
+        said = {"columns": columns} if way == "columns" else {"options": {"mergeSchema": True}}
+        return feed_of(tmp_path, [], **said)
+
+    put_file(tmp_path / "in", 0, [(1, 1), (2, 2)])
+    first = feed(ts="BIGINT", v="BIGINT")
+    run_until(spark, first, 1)
+    if is_repeated:
+        forget_last_commit(first.checkpoint)
+    path = tmp_path / "in" / "1.parquet"
+    pq.write_table(pa.table({"ts": [3], "v": [3], "w": ["new"]}), path)
+    os.utime(path, (1_000_001, 1_000_001))
+    run_until(spark, feed(ts="BIGINT", v="BIGINT", w="STRING"), 2)
+    rows = [row for table in tables_in(tmp_path / "log") for row in table.to_pylist()]
+    assert rows == [{"ts": 1, "v": 1}, {"ts": 2, "v": 2}, {"ts": 3, "v": 3, "w": "new"}]
+    assert batches_in(tmp_path / "log") == [(0, 2), (1, 1)]
+
+
+def test_columns_of_another_type_are_refused(spark, tmp_path):
+    put_file(tmp_path / "in", 0, [(1, 1)])
+    run_until(spark, feed_of(tmp_path, [], columns={"ts": "BIGINT", "v": "BIGINT"}), 1)
+    with pytest.raises(PlanFileError, match="`columns:` has changed"):
+        feed_of(tmp_path, [], columns={"ts": "BIGINT", "v": "STRING", "w": "STRING"}).begin()
 
 
 def test_other_changes_are_refused(spark, tmp_path):

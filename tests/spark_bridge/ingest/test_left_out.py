@@ -7,10 +7,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import dgs
 from dgs.errors import MalformedRowError
 from dgs.job.schema import SparkSource, StreamConfig
 from dgs.spark_bridge.ingest.feed import Feed
-from dgs.spark_bridge.ingest.left_out import LETTERS
+from dgs.spark_bridge.ingest.left_out import letters_of
 from dgs.spark_bridge.ingest.queries import queries_of
 from dgs.workers.event_log import failure
 from tests.spark_bridge.writing import tables_in
@@ -49,8 +50,8 @@ def logged(tmp_path):
     return [row for table in tables_in(tmp_path / "log") for row in table.to_pylist()]
 
 
-def letters(tmp_path):
-    place = tmp_path / "log" / LETTERS
+def letters(tmp_path, query="s"):
+    place = letters_of(tmp_path / "log", query)
     return pq.read_table(place, partitioning="hive").to_pylist() if place.exists() else []
 
 
@@ -97,3 +98,52 @@ def test_late_rows_are_left_out_before_the_log(spark, tmp_path, policy):
     assert times == [10, 20, 15, 30]
     assert "2 (late for stream s)" in said[-1]
     assert sorted(row["ts"] for row in letters(tmp_path)) == ([14, 21] if policy == "dead_letter" else [])
+
+
+PROGRAM = """
+import dgs
+
+
+class Count(dgs.Program):
+    def init(self):
+        return 0
+
+    def update(self, state, event, emit):
+        return state + event.payload
+"""
+
+PLAN = """
+version: 1
+name: counted
+time: {unit: ms}
+program: {ref: "program.py:Count"}
+streams:
+  - id: left
+    tags: {kind: n, key: {column: page}}
+    payload: v
+    source:
+      spark: {format: parquet, path: in, select: [ts, page, CAST(text AS INT) AS v], where: text IS NOT NULL, on_malformed: dead_letter}
+  - id: right
+    tags: {kind: n, key: {column: page}}
+    payload: v
+    source:
+      spark: {format: parquet, path: others, select: [ts, page, CAST(text AS INT) AS v], on_malformed: dead_letter}
+runtime: {kind: local}
+"""
+
+
+def test_report_of_a_run_counts_rows_left_out_with_the_letters_of_each_query(spark, tmp_path):
+    """Both queries leave out rows for the same reasons, from micro-batches of the same number."""
+    (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    put(tmp_path / "in" / "0.parquet", ROWS)
+    put(tmp_path / "others" / "0.parquet", [(9, "home", "9"), (None, "home", "8"), (None, "home", "7")])
+    run = dgs.run(tmp_path / "plan.yaml", run_dir=tmp_path / "run", verify=True)
+    assert run.verified
+    assert run.state == 1 + 9
+    assert run.report["skipped"] == 5
+    found = {one["streams"][0]: one for one in run.report["left_out"]}
+    assert {name: one["rows"] for name, one in found.items()} == {"left": 3, "right": 2}
+    assert found["right"]["reasons"] == {"column ts is null": 2}
+    kept = {name: pq.read_table(one["dead_letters"]).num_rows for name, one in found.items()}
+    assert kept == {"left": 3, "right": 2}
