@@ -353,18 +353,6 @@ class SnapshotCloser(UnorderedCloser):
         yield from super().close([{key: part for key, (part, _) in parts[0].items()}], store, block, end)
 
 
-def join_blocks(closer: Closer, mine: dict[int, Parts], blocks: Iterable[tuple[int, Parts]]) -> None:
-    """Join the parts of blocks into those that are there."""
-    join = closer.join if closer.lifting is None else closer.lifting.join
-    for block, parts in blocks:
-        if block not in mine:
-            mine[block] = parts
-            continue
-        of_block = mine[block]
-        for key, part in parts.items():
-            of_block[key] = join(of_block[key], part) if key in of_block else part
-
-
 def owned(state: Any) -> Any:
     """Return a state that may be changed: a copy, unless it cannot change."""
     return state if type(state) in _PLAIN else deepcopy(state)

@@ -213,6 +213,7 @@ def flow(*, clock: Clock | None = None, end: End = "close") -> Callable[[Build],
         streams = {
             one.name: hints.get(one.name, Any) for one in parameters if one.kind is not one.KEYWORD_ONLY
         }
-        return Flow(function.__name__, streams, function, clock=clock, end=end)
+        name = function.__name__ if function.__name__.isidentifier() else "flow"  # a lambda has no name
+        return Flow(name, streams, function, clock=clock, end=end)
 
     return made

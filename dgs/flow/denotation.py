@@ -20,6 +20,7 @@ from dgs.flow.flow_graph import Graph, Node
 from dgs.flow.panes import TimeWindow
 from dgs.flow.templates import KeyedOrdered, KeyedUnordered, Stateless, fold_template, overrides
 from dgs.model.events import Event
+from dgs.model.key_forms import check_key, shown_form
 
 Inputs = Mapping[str, Iterable[tuple[int, Any]]]
 """The elements of each stream, (ts, value), in order of ts. The order of the streams breaks ties between them."""
@@ -151,28 +152,34 @@ class Denotation:
 
     def _bag(self, node: Node, side: int, block: Block) -> Block:
         """Return a block in the order of keys, and in canonical order of the values of a key where its edge has no order."""
+        forms = _forms(block)
+        block = [item._replace(key=forms[item.key]) for item in block]
         if self.types[node.inputs[side]].order == "O":
             return sorted(block, key=lambda item: codec.encode(item.key))
         return sorted(block, key=lambda item: tuple(map(codec.encode, (item.key, item.value, item.at))))
 
     def _aggregated(self, node: Node, step: steps.Aggregate, blocks: list[Block]) -> list[Block]:
         size, slide = self._window(node)
-        found, seen = list[Block](), set[Any]()
+        found, forms = list[Block](), dict[Any, Any]()
         for number, at in enumerate(self.ends):
-            seen |= {item.key for item in blocks[number]}
+            forms = {**_forms(blocks[number]), **forms}  # a key keeps its form as long as it has a value
             start = 0 if step.over == "history" else max(0, number - size + 1)
             window = [item for block in blocks[start : number + 1] for item in block]
             active = {item.key for item in (blocks[number] if step.over == "history" else window)}
             is_due = (self.first + number + 1) % slide == 0
-            keys = (seen if step.idle == "all" else active) if is_due else ()
+            keys = (forms if step.idle == "all" else active) if is_due else ()
             lifted = {key: list[Any]() for key in keys}
             for item in window:
                 if item.key in lifted:
                     lifted[item.key].append(step.monoid.lift(item.value))
             folded = {
-                k: reduce(step.monoid.join, lifted[k], step.monoid.identity()) for k in _ordered_keys(keys)
+                k: reduce(step.monoid.join, lifted[k], step.monoid.identity())
+                for k in _ordered_keys(forms[key] for key in keys)
             }
             found.append([Item(key, step.monoid.result(state), at) for key, state in folded.items()])
+            if is_due and step.idle == "skip":
+                has_panes = active if isinstance(step.over, TimeWindow) else set[Any]()
+                forms = {key: form for key, form in forms.items() if key in has_panes}
         return found
 
     def _ordered(self, template: KeyedOrdered, blocks: list[Block]) -> list[Block]:
@@ -182,6 +189,7 @@ class Denotation:
             made: list[Any] = []
             out: Block = []
             for key, value, at, _ in block:
+                check_key(key)
                 state = states[key] if key in states else template.initial_state()
                 states[key] = template.on_item(state, key, value, made.append)
                 out += [Item(key, one, at) for one in _taken(made)]
@@ -203,13 +211,14 @@ class Denotation:
 
         for block, end in zip(blocks, self.ends, strict=True):
             out: Block = []
-            parts: dict[Any, Any] = {}
+            forms = _forms(block)
+            parts = {form: monoid.identity() for form in forms.values()}
             for key, value, at, _ in block:
                 if overrides(template, "on_item"):
                     snapshot = deepcopy(states.get(key, start))
-                    template.on_item(snapshot, key, value, emit)
+                    template.on_item(snapshot, forms[key], value, emit)
                     out += [Item(k, v, at) for k, v in _taken(made)]
-                parts[key] = monoid.join(parts.get(key, monoid.identity()), template.lift(key, value))
+                parts[key] = monoid.join(parts[key], template.lift(key, value))
             for key in _ordered_keys({**states, **parts} if template.idle == "all" else parts):
                 part = monoid.result(parts.get(key, monoid.identity()))
                 states[key] = template.update_state(deepcopy(states.get(key, start)), part)
@@ -229,6 +238,15 @@ def _taken(made: list[Any]) -> list[Any]:
 
 def _ordered_keys(keys: Iterable[Any]) -> list[Any]:
     return sorted(keys, key=codec.encode)
+
+
+def _forms(block: Block) -> dict[Any, Any]:
+    """Return the form of each key that is shown."""
+    forms: dict[Any, list[Any]] = {}
+    for item in block:
+        check_key(item.key)
+        forms.setdefault(item.key, []).append(item.key)
+    return {key: shown_form(*equal) for key, equal in forms.items()}
 
 
 def _stateless(step: steps.Step, item: Item) -> Block:  # noqa: C901, PLR0911 - one return a step

@@ -14,20 +14,21 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dgs.errors import CodecError
 from dgs.flow.batches.column_items import Items
 from dgs.flow.batches.columnar import Columnar, Found
-from dgs.flow.batches.event_work import State, Work
+from dgs.flow.batches.event_work import Work
 from dgs.flow.batches.fused import Fused
+from dgs.flow.batches.kept_parts import State, join_blocks, join_forms, join_parts
 from dgs.flow.clock import Every, On
-from dgs.flow.closing import Closer, join_blocks
+from dgs.flow.closing import Closer
 from dgs.flow.flow_graph import Graph, described, told
 from dgs.flow.mistakes import FlowError
 from dgs.flow.templates import KeyedOrdered, has_end, overrides
-from dgs.flow.wiring import Push, Wiring, check_key
+from dgs.flow.wiring import Push, Wiring
 from dgs.model import columns
 from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
 from dgs.model.events import Event, EventBatch, declared_stream
+from dgs.model.key_forms import PLAIN, check_key
 from dgs.model.key_sets import key_class
 from dgs.model.order import MAX_TS
 from dgs.model.outputs import Stamped
@@ -55,6 +56,7 @@ class FlowProgram(Program[State, Any]):
     State: `keyed` {node: {class: {key: [state, next block]}}} of ordered steps; `parts` {(node, input): {block: {key: part}}};
     `waiting` {block: {(node, key): [output]}}, what markers emitted before their tick; `tail` {"next": block, "stores": {node: store}},
     None in the identity; `span`: first and last block so far (with `on(stream)`: least and greatest ts since the last marker).
+    `forms` {(node, input): {block: {form: form}}}, of keys that are not plain: only in states that have some.
     """
 
     def __init__(
@@ -178,7 +180,7 @@ class FlowProgram(Program[State, Any]):
         for start, stop in self._runs(batch):
             work.block = self._into_span(state, times[start])
             given = times[start:stop], payload[start:stop], range(start, stop)
-            run(*given, work.take_at, values.append, rows.append, work.parts_of)
+            run(*given, work.take_at, values.append, rows.append, work.parts_of, work.noting)
             work.drop_empty()
         self._into_span(state, times[-1])
         emit_batch(values, rows)
@@ -200,7 +202,7 @@ class FlowProgram(Program[State, Any]):
         for row in (0, -1):
             self._into_span(state, int(batch.ts[row]))
         for place, blocks in found.parts:
-            join_blocks(self.closers[place[0]], state["parts"].setdefault(place, {}), blocks)
+            join_parts(state, place, self.closers[place[0]], blocks)
         for column, of in found.outputs:
             emit_batch(column, of)
         work = Work(self, state, emit_batch, 0, None)
@@ -245,11 +247,9 @@ class FlowProgram(Program[State, Any]):
         made: list[tuple[Tag, Any]] = []
 
         def to(number: int, port: int, key: Any, value: Any) -> None:
-            try:
-                cls = key_class(key) % self.classes
-            except (TypeError, CodecError):
+            if type(key) not in PLAIN:
                 check_key(key)
-                raise
+            cls = key_class(key) % self.classes
             made.append((self.item(cls), (number, port, key, value)))
 
         self.wiring.run(self.sources[stream], (), value, ts, to)
@@ -259,7 +259,7 @@ class FlowProgram(Program[State, Any]):
         """Send the keys of a class where its items go, everything else where ticks go."""
         sides = (self.identity(), self.identity())
         owner = sides[TICK() not in left and TICK() in right]
-        owner.update({name: state[name] for name in ("parts", "waiting", "tail", "span")})
+        owner.update({name: state[name] for name in state if name != "keyed"})
         for number, by_class in state["keyed"].items():
             for cls, keys in by_class.items():
                 side = owner if cls is None else sides[self.item(cls) in right]
@@ -277,6 +277,7 @@ class FlowProgram(Program[State, Any]):
                 join_blocks(self.closers[place[0]], left["parts"][place], blocks.items())
             else:
                 left["parts"][place] = blocks
+        join_forms(left, right)
         for block, values in right["waiting"].items():
             left["waiting"].setdefault(block, {}).update(values)
         left["tail"] = right["tail"] if left["tail"] is None else left["tail"]
@@ -306,6 +307,7 @@ class FlowProgram(Program[State, Any]):
             _stamped(made, FINAL, 0, emit)
         if is_final:  # nothing comes any more: what an unfinished block has left is dropped
             state.update(parts={}, waiting={})
+            state.pop("forms", None)
         return state
 
     def _last(self, state: State) -> int:

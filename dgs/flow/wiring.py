@@ -15,8 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dgs import codec
-from dgs.errors import CodecError
 from dgs.flow import steps
 from dgs.flow.flow_graph import Graph
 from dgs.flow.templates import Stateless
@@ -129,29 +127,6 @@ class Wiring:
         time = "" if at is None else f", at {at}"
         of_key = "" if key is None else f", key {shown(key)}"
         error.add_note(StepNote(f"({node.title} at {node.place}{called}{of_key}{time})"))
-
-
-class BadKeyError(TypeError):
-    """A step gives an item a key that cannot be one. It is raised as an error of the user's code, so `on_error: skip` leaves the row out.
-
-    >>> str(BadKeyError([1]))
-    'R02 [1], of type list, cannot be a key: take numbers, texts, bytes, tuples of these, or values registered with dgs.codec.register'
-    """
-
-    def __init__(self, key: Any) -> None:
-        super().__init__(
-            f"R02 {shown(key)}, of type {type(key).__name__}, cannot be a key: take numbers, texts, bytes, tuples of these, or values "
-            "registered with dgs.codec.register"
-        )
-
-
-def check_key(key: Any) -> None:
-    """Check that the codec and a dictionary carry a key. Raises BadKeyError."""
-    try:
-        hash(key)
-        codec.encode(key)
-    except (TypeError, CodecError):
-        raise BadKeyError(key) from None
 
 
 def _is_stateless(step: steps.Step) -> bool:

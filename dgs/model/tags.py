@@ -53,17 +53,17 @@ def key_problem(kind: str, key: Key | type) -> str | None:
     >>> key_problem("price", ("EUR", Decimal("1.5")))
     "a key of kind 'price' cannot be a Decimal: take str(...) of it, or count whole units; got ('EUR', Decimal('1.5'))"
     """
-    found = next(_refused_in(key), None)
+    found = next(refused_in(key), None)
     if found is None:
         return None
     return f"a key of kind {str(kind)!r} cannot be a {found.__name__}: take str(...) of it, or count whole units; got {key!r}"
 
 
-def _refused_in(key: Key | type) -> Iterator[type]:
+def refused_in(key: Key | type) -> Iterator[type]:
     """Yield the types in a key that no key may have."""
     if isinstance(key, (tuple, frozenset)):
         for part in key:
-            yield from _refused_in(part)
+            yield from refused_in(part)
     one = key if isinstance(key, type) else type(key)
     if issubclass(one, (Decimal, Fraction)) or (issubclass(one, Complex) and not issubclass(one, Real)):
         yield one

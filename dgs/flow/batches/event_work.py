@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dgs.errors import CodecError
+from dgs.flow.batches.kept_parts import State, in_forms, note_form, noting
 from dgs.flow.closing import Closer, Item, Parts, Store, canonical
-from dgs.flow.wiring import OUT, check_key
+from dgs.flow.wiring import OUT
+from dgs.model.key_forms import blamed, check_key
 
-State = dict[str, Any]
 Sink = Callable[[Any], None]
 
 
@@ -54,9 +55,11 @@ class Work:
                 parts = blocks[self.block] = {}
             part = closer.part(key, value, self.at)
             parts[key] = closer.join(parts[key], part) if key in parts else part
-        except Exception as error:
-            program.wiring.explain(error, number, key, self.at)
-            raise
+            note_form(self.state, (number, port), self.block, key)
+        except Exception as error:  # noqa: BLE001 - user code raises anything
+            found = blamed(error, key)
+            program.wiring.explain(found, number, key, self.at)
+            raise found from None
 
     def close(self, *, is_final: bool) -> None:
         """Close the block: nodes in order, each takes its parts, keys in canonical order."""
@@ -67,10 +70,15 @@ class Work:
                 continue
             closer = program.closers[number]
             ports = range(len(program.graph.nodes[number].inputs))
-            parts = [state["parts"].get((number, port), {}).pop(self.block, {}) for port in ports]
+            parts = [self._closed_parts((number, port)) for port in ports]
             store = state["tail"]["stores"].setdefault(number, {})
             self._close(closer, number, parts, store)
         state["waiting"].pop(self.block, None)
+
+    def _closed_parts(self, place: tuple[int, int]) -> Parts:
+        """Return what a node has of the block, which the state then has no more."""
+        parts = self.state["parts"].get(place, {}).pop(self.block, {})
+        return in_forms(self.state, place, self.block, parts)
 
     def _close(self, closer: Closer, number: int, parts: list[Parts], store: Store) -> None:
         try:
@@ -87,13 +95,17 @@ class Work:
     def _pass_on(self, number: int, items: Iterable[Item]) -> None:
         """Give the items of a node to those that read them."""
         work = Work(self.program, self.state, self.sink, self.block, self.at)
-        self.program.fused.behind(number)(items, work.take_at, self.sink, work.parts_of)
+        self.program.fused.behind(number)(items, work.take_at, self.sink, work.parts_of, work.noting)
         work.drop_empty()
 
     def take_at(self, number: int, port: int, key: Any, value: Any, at: int | None) -> None:
         """Take an item of a time to the ordered node that keeps it."""
         self.at = at
         self.take(number, port, key, value)
+
+    def noting(self, number: int, port: int) -> Callable[[Any], None]:
+        """Return what notes the forms of the keys that a node keeps in the block."""
+        return noting(self.state, (number, port), self.block)
 
     def parts_of(self, number: int, port: int) -> Parts:
         """Return what a node has of the block by key, to be changed. Behind it comes `drop_empty`."""
@@ -123,6 +135,7 @@ class Work:
         template = self.program.ordered[number]
         keys = self.state["keyed"].setdefault(number, {}).setdefault(self.cls, {})
         if key not in keys:
+            check_key(key)
             keys[key] = [template.initial_state(), self.block]
         record = keys[key]
         while record[1] < self.block:

@@ -8,7 +8,7 @@ The text of the function follows from the kinds of the steps only; what users gi
 >>> lines = builder.source("lines")
 >>> words = lines.flat_map(lambda _, line: line.split()).filter(lambda _, word: word != "b")
 >>> fused, out = Fused(Wiring(builder.finished(words)), {}), []
->>> fused.of_source(0)([7, 8], ["a b", "c"], [0, 1], None, out.append, out.append, None)
+>>> fused.of_source(0)([7, 8], ["a b", "c"], [0, 1], None, out.append, out.append, None, None)
 >>> out
 ['a', 0, 'c', 1]
 >>> print("\n".join(fused.text(0, is_source=True).splitlines()[2:6]))
@@ -28,10 +28,17 @@ from typing import Any
 from dgs.flow import steps
 from dgs.flow.closing import Closer
 from dgs.flow.wiring import OUT, Wiring
+from dgs.model.key_forms import PLAIN, blamed
 from dgs.monoids import Count, Sum
 
 DEEPEST = 12
 """Steps within each other before one becomes a function of its own: Python allows 20 loops within each other."""
+
+MAY_NOT_BE_PLAIN = (
+    "type({k}) is not str and type({k}) is not int and "
+    "(type({k}) is not tuple or len({k}) != 2 or type({k}[0]) not in PLAIN or type({k}[1]) not in PLAIN)"
+)
+"""Says of a key, at little cost, that it is no text, no integer and no pair of them."""
 
 Run = Callable[..., None]
 
@@ -39,9 +46,10 @@ Run = Callable[..., None]
 class Fused:
     """The generated functions of a graph: of the steps behind each node, up to what keeps something.
 
-    `of_source(number)`: takes times, values, rows, `take`, `emit`, `note`, `parts_of`. `behind(number)`: takes items (key, value, time),
-    `take`, `emit`, `parts_of`. `take(node, input, key, value, at)` gets items of nodes without a closer, `emit(value)` outputs and
-    `note(row)` their rows; `parts_of(node, input)` returns the parts of the block by key.
+    `of_source(number)`: takes times, values, rows, `take`, `emit`, `note`, `parts_of`, `noting`. `behind(number)`: takes items (key,
+    value, time), `take`, `emit`, `parts_of`, `noting`. `take(node, input, key, value, at)` gets items of nodes without a closer,
+    `emit(value)` outputs and `note(row)` their rows; `parts_of(node, input)` returns the parts of the block by key, and
+    `noting(node, input)` what gets those of its keys that may not be plain.
     """
 
     def __init__(self, wiring: Wiring, closers: Mapping[int, Closer]) -> None:
@@ -87,9 +95,11 @@ def _explaining(wiring: Wiring, writer: _Writer, number: int) -> Run:
             ]
             frame, line = frames[-1]
             if line in places:
-                node, key = places[line]
-                wiring.explain(error, node, frame.f_locals.get(key, ()), frame.f_locals.get("at"))
-            raise
+                node, name = places[line]
+                key = frame.f_locals.get(name, ())
+                error = blamed(error, key)
+                wiring.explain(error, node, key, frame.f_locals.get("at"))
+            raise error from None
 
     return explained
 
@@ -103,7 +113,7 @@ class _Writer:
 
     def __init__(self, wiring: Wiring, closers: Mapping[int, Closer], *, is_source: bool) -> None:
         self._wiring, self._closers, self._is_source = wiring, closers, is_source
-        self.bound: dict[str, Any] = {"field_of": steps.field_of, "key_of": steps.key_of}
+        self.bound: dict[str, Any] = {"field_of": steps.field_of, "key_of": steps.key_of, "PLAIN": PLAIN}
         self.places: dict[int, tuple[int, str]] = {}
         self._lines: list[Line] = []
         self._kept: dict[tuple[int, int], None] = {}
@@ -117,12 +127,15 @@ class _Writer:
         functions = self._functions()
         if self._is_source:
             head, loop = (
-                "times, values, rows, take, emit, note, parts_of",
+                "times, values, rows, take, emit, note, parts_of, noting",
                 "at, v0, row in zip(times, values, rows)",
             )
         else:
-            head, loop = "items, take, emit, parts_of", "k0, v0, at in items"
-        kept = [f"    p{node}_{port} = parts_of({node}, {port})" for node, port in self._kept]
+            head, loop = "items, take, emit, parts_of, noting", "k0, v0, at in items"
+        kept = [
+            f"    p{node}_{port} = parts_of({node}, {port}); note{node}_{port} = noting({node}, {port})"
+            for node, port in self._kept
+        ]
         before = [f"def run({head}):", "    k0 = ()", *kept]
         lines = [*((line, None) for line in before), *functions, (f"    for {loop}:", None), *body]
         self.places = {row: place for row, (_, place) in enumerate(lines, 1) if place is not None}
@@ -198,6 +211,8 @@ class _Writer:
                 self._add(
                     depth, f"{parts}[{k}] = join_{node}({parts}[{k}], x) if {k} in {parts} else x", node, k
                 )
+        if not (self._is_source and k == "k0"):  # the key of a stream's items is (), which is plain
+            self._add(depth, f"if {MAY_NOT_BE_PLAIN.format(k=k)}: note{node}_{port}({k})", node, k)
 
     def _step(self, node: int, k: str, v: str, depth: int) -> None:
         """Write a step without state, and those behind it."""

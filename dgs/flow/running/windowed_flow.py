@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from dgs.flow.batches.columnar import Found
-from dgs.flow.batches.event_work import State
-from dgs.flow.closing import join_blocks
+from dgs.flow.batches.kept_parts import State, join_parts
 from dgs.flow.running.leaving_out import SkippableFlow
 from dgs.model.events import EventBatch, Int64s
 from dgs.monoids.contract import bounds
@@ -35,9 +34,7 @@ class WindowedFlow(SkippableFlow):
             states[window]["span"] = tuple(span)
         for node, blocks in found.parts:
             for (window, block), parts in blocks:
-                join_blocks(
-                    self.closers[node[0]], states[window]["parts"].setdefault(node, {}), [(block, parts)]
-                )
+                join_parts(states[window], node, self.closers[node[0]], [(block, parts)])
         return states
 
     def _windows_in_columns(self, batch: EventBatch, cuts: Int64s) -> Found | None:

@@ -27,7 +27,7 @@ PERIOD = 10
 
 def number(key):
     """Return a key as a number: items without key have `()`, pairs of keys a tuple."""
-    return key if isinstance(key, int) else sum(map(number, key))
+    return int(key) if isinstance(key, (int, float)) else sum(map(number, key))
 
 
 def numbers(keys):

@@ -1,0 +1,93 @@
+"""What a state keeps of items until their block closes: the parts of keys, and the forms of keys that are not plain.
+
+The first of equal keys is the key of their part. Which form outputs show does not depend on that: a state notes every form that is
+not plain, and the end of the block gives each key the form that is shown.
+
+>>> state = {"parts": {}}
+>>> for key in (1, 1.0, True): note_form(state, (3, 0), 7, key)
+>>> in_forms(state, (3, 0), 7, {1: "part", 2: "other"})
+{1.0: 'part', 2: 'other'}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dgs.flow.closing import Closer, Parts
+from dgs.model.key_forms import PLAIN, check_key, is_plain, shown_form
+
+State = dict[str, Any]
+
+Place = tuple[int, int]
+"""A node that keeps something, and the input of it that is meant."""
+
+
+def note_form(state: State, place: Place, block: int, key: Any) -> None:
+    """Note the form of the key of an item, unless it is plain. Raises BadKeyError for NaN, and for numbers without a common hash."""
+    if is_plain(key):
+        return
+    forms = state.setdefault("forms", {}).setdefault(place, {}).setdefault(block, {})
+    if key not in forms:
+        check_key(key)
+    elif shown_form(forms[key], key) is forms[key]:
+        return
+    else:
+        del forms[key]  # a dictionary keeps the first of equal keys
+    forms[key] = key
+
+
+def noting(state: State, place: Place, block: int) -> Callable[[Any], None]:
+    """Return what notes the form of a key: a form that has come before costs little."""
+    before: dict[type, set[Any]] = {bool: set(), float: set()}
+
+    def note(key: Any) -> None:
+        kind = type(key)
+        if kind is tuple:
+            if not PLAIN.issuperset(map(type, key)):
+                note_form(state, place, block, key)
+        elif key not in before.get(kind, ()):
+            note_form(state, place, block, key)
+            if kind in before and (key or kind is bool):  # 0.0 and -0.0 are two forms
+                before[kind].add(key)
+
+    return note
+
+
+def join_parts(state: State, place: Place, closer: Closer, blocks: Iterable[tuple[int, Parts]]) -> None:
+    """Join the parts of items in blocks into those of a state."""
+    blocks = list(blocks)
+    for block, parts in blocks:
+        if not PLAIN.issuperset(map(type, parts)):
+            for key in parts:
+                note_form(state, place, block, key)
+    join_blocks(closer, state["parts"].setdefault(place, {}), blocks)
+
+
+def join_blocks(closer: Closer, mine: dict[int, Parts], blocks: Iterable[tuple[int, Parts]]) -> None:
+    """Join the parts of blocks into those that are there."""
+    join = closer.join if closer.lifting is None else closer.lifting.join
+    for block, parts in blocks:
+        if block not in mine:
+            mine[block] = parts
+            continue
+        of_block = mine[block]
+        for key, part in parts.items():
+            of_block[key] = join(of_block[key], part) if key in of_block else part
+
+
+def join_forms(state: State, other: State) -> None:
+    """Note the forms of keys that another state has noted."""
+    for place, blocks in other.get("forms", {}).items():
+        for block, forms in blocks.items():
+            for key in forms:
+                note_form(state, place, block, key)
+
+
+def in_forms(state: State, place: Place, block: int, parts: Parts) -> Parts:
+    """Return the parts of a block by the forms of their keys that are shown, and forget these forms."""
+    blocks = state.get("forms", {}).get(place)
+    if not blocks or block not in blocks:
+        return parts
+    forms = blocks.pop(block)
+    return {forms.get(key, key): part for key, part in parts.items()}

@@ -1,0 +1,94 @@
+"""Forms of a key: equal keys of different types, such as 1, 1.0 and True, are one key, and one of them is what outputs show.
+
+Which one it is depends on the forms alone, not on the order in which they come: a form that is not plain before a plain one, and of
+two that are not plain the one with the greater codec bytes. So a float goes before a bool, and a bool before an integer.
+
+>>> shown_form(1, 1.0), shown_form(True, 1), shown_form(True, 1.0), shown_form((1, "a"), (True, "a"))
+(1.0, True, 1.0, (True, 'a'))
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from math import isnan
+from typing import Any
+
+from dgs import codec
+from dgs.errors import CodecError
+from dgs.model.tags import refused_in
+from dgs.model.user_code import shown
+
+PLAIN = frozenset([str, int, bytes, type(None)])
+"""Types whose keys are plain: no two of them are equal and look different."""
+
+
+def is_plain(key: Any) -> bool:
+    """Return whether a key is plain: no other plain key equals it. NaN is not, because it does not equal itself.
+
+    >>> is_plain("a"), is_plain((1, 0.5)), is_plain(True), is_plain((1, 2.0))
+    (True, True, False, False)
+    """
+    kind = type(key)
+    if kind in PLAIN:
+        return True
+    if kind is float:
+        return not (isnan(key) or key.is_integer())
+    return kind is tuple and (PLAIN.issuperset(map(type, key)) or all(map(is_plain, key)))
+
+
+def shown_form(*forms: Any) -> Any:
+    """Return which of equal keys is shown."""
+    return reduce(_shown_of_two, forms)
+
+
+def _shown_of_two(one: Any, other: Any) -> Any:
+    if one is other or is_plain(other):
+        return one
+    if is_plain(one):
+        return other
+    return max(one, other, key=codec.encode)
+
+
+class BadKeyError(TypeError):
+    r"""A step of a flow gives an item a key that cannot be one. It is raised as an error of the user's code, so `on_error: skip` leaves the row out.
+
+    >>> print(BadKeyError([1]), BadKeyError((1, float("nan"))), sep="\n")
+    R02 [1], of type list, cannot be a key: take numbers, texts, bytes, tuples of these, or values registered with dgs.codec.register
+    R02 (1, nan), of type tuple, cannot be a key: NaN does not equal itself; take None or a text in its place
+    """
+
+    def __init__(self, key: Any) -> None:
+        why = "take numbers, texts, bytes, tuples of these, or values registered with dgs.codec.register"
+        if not _equals_itself(key):
+            why = "NaN does not equal itself; take None or a text in its place"
+        elif (problem := next(refused_in(key), None)) is not None:
+            why = f"a {problem.__name__} has no hash in common with equal integers; take str(...) of it, or count whole units"
+        super().__init__(f"R02 {shown(key)}, of type {type(key).__name__}, cannot be a key: {why}")
+
+
+def check_key(key: Any) -> None:
+    """Check that a dictionary and the codec carry a key, and that it equals itself. Raises BadKeyError."""
+    try:
+        hash(key)
+        codec.encode(key)
+    except (TypeError, CodecError):
+        raise BadKeyError(key) from None
+    if not _equals_itself(key) or next(refused_in(key), None) is not None:
+        raise BadKeyError(key)
+
+
+def blamed(error: Exception, key: Any) -> Exception:
+    """Return the error to raise for one that a step with a key has met: if the key cannot be one, that it cannot."""
+    if isinstance(error, TypeError):
+        try:
+            check_key(key)
+        except BadKeyError as bad:
+            return bad.with_traceback(error.__traceback__)
+    return error
+
+
+def _equals_itself(key: Any) -> bool:
+    """Return whether a key has no NaN in it."""
+    if isinstance(key, (tuple, frozenset)):
+        return all(map(_equals_itself, key))
+    return not isinstance(key, float) or not isnan(key)
