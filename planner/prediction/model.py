@@ -13,6 +13,7 @@ The seconds that the busiest of these needs for the events of one second bound t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -21,7 +22,7 @@ from dgs.planner.placement import assign_hosts, events_between
 from dgs.planner.plan import Plan, PlanNode
 from dgs.planner.prediction.costs import SHARE_OF_FRONTIER, Costs
 from dgs.planner.prediction.latency import Latency, latency
-from dgs.planner.prediction.traffic import BATCH_EVENTS, Between, Traffic, traffic
+from dgs.planner.prediction.traffic import BATCH_EVENTS, Between, LaneTraffic, Traffic, traffic
 from dgs.planner.rates import node_rates
 from dgs.planner.topology import Topology
 
@@ -154,13 +155,11 @@ class _Model:
         merged = stretched = 0.0
         for lane in mine.lanes:
             scalar = costs.event(str(lane.kind))
-            length = lane.rate / lane.stretches if lane.stretches else 0.0
-            column = costs.column(str(lane.kind)) if length > FEW_EVENTS else None
-            each, extra = scalar, costs.stretch
-            if column is not None:
-                each, extra = min(scalar, column), costs.stretch + costs.call
+            column = costs.column(str(lane.kind))
+            long = 0.0 if column is None else _share_of_long(lane)
+            each = scalar if column is None else scalar + long * (min(scalar, column) - scalar)
             cuts = 0.0 if mine.accumulates and mine.asked else lane.stretches
-            stretched += lane.rate * (each + costs.read) + cuts * extra
+            stretched += lane.rate * (each + costs.read) + cuts * (costs.stretch + long * costs.call)
             merged += lane.rate * (scalar + costs.read + costs.merge)
         folding = min(merged, stretched) if len(mine.lanes) > 1 else stretched
         return folding + _pieces(mine) * costs.piece
@@ -255,6 +254,12 @@ class _Model:
             return "its workers wait for each other"
         rate = sum(one.rate for one in self._traffic.values())
         return f"{worst.id} joins its {len(worst.children)} children for {asks / rate:.2g} of the events"
+
+
+def _share_of_long(lane: LaneTraffic) -> float:
+    """Return the share of a lane's events that are in stretches of more than FEW_EVENTS, if stretches end at random times."""
+    few = FEW_EVENTS * lane.stretches / lane.rate if lane.rate else math.inf
+    return (1 + few) * math.exp(-few) if few < math.inf else 0.0
 
 
 def _pieces(mine: Traffic) -> float:

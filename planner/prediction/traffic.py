@@ -106,6 +106,7 @@ def traffic(
         for node in plan.nodes()
     }
     found: dict[str, Traffic] = {}
+    folds_windows = any(one.update_windows is not None for one in program.states())
     for node in plan.nodes():
         parent = plan.parent(node.id)
         asked = found[parent.id].asks if parent else 0.0
@@ -116,7 +117,7 @@ def traffic(
                 lane.stream,
                 lane.kind,
                 lane.rate,
-                _stretches(lane, others, between, least=0.0 if accumulates else asked),
+                _stretches(lane, others, between, least=0.0 if accumulates and folds_windows else asked),
                 _synchronises(lane, node, program),
             )
             for lane in own[node.id]
