@@ -2,6 +2,7 @@
 
 A collection is a list of items in order; in a bag the order means nothing. An item has a place and a value. A place begins with a time,
 which an element has from its source. What is combined has the place of the last element folded in (P2), so that it stays ordered.
+Values may come to have equal places, behind `pair` or where a source is merged with itself: they are in order of their codec bytes.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from functools import reduce
+from itertools import groupby
 from typing import Any, NamedTuple
 
+from dgs import codec
 from dgs.flow.clock import ticks_of
 from dgs.flow.panes import CountWindow, TimeWindow
 from dgs.pico.operators import Combine, Elementwise, Sink, Source
@@ -41,7 +44,7 @@ class Meaning:
         self.window = next((one.window for one in sources_of(root) if one.window is not None), None)
         self.horizon = self._horizon(root)
         self.written: dict[str, list[Any]] = {}
-        self.outputs = [item.value for item in self.of(root, []) or []]
+        self.outputs = [item.value for item in _ordered(self.of(root, []) or [])]
 
     def of(self, term: Term, given: Collection) -> Collection | None:  # noqa: PLR0911 - one return a term
         """Return the output of a term for an input; None: no output."""
@@ -49,7 +52,7 @@ class Meaning:
             case New(Source(name)):
                 return self.elements[name]
             case New(Sink(path)):
-                self.written.setdefault(path, []).extend(item.value for item in given)
+                self.written.setdefault(path, []).extend(item.value for item in _ordered(given))
                 return None
             case New(Elementwise() as operator):
                 return _elementwise(operator, given)
@@ -60,21 +63,18 @@ class Meaning:
                 results = [self.of(branch, found) for branch in branches]
                 return _branched(results) if any(result is not None for result in results) else None
             case Merge(left, right):
-                return sorted([*(self.of(left, given) or []), *(self.of(right, given) or [])], key=_place)
+                return [*(self.of(left, given) or []), *(self.of(right, given) or [])]
             case Pair(left, right, Combine() as operator):
                 return self._paired(operator, self.of(left, given) or [], self.of(right, given) or [])
         return None
 
     def _combined(self, operator: Combine, given: Collection) -> Collection:
         """Equations (10) and (11): each window of each group becomes one value."""
-        return sorted(
-            (
-                Item(place, _folded(operator, [item.value for item in items]))
-                for group in _groups(operator, given).values()
-                for _, place, items in self._windows(operator, group)
-            ),
-            key=_place,
-        )
+        return [
+            Item(place, _folded(operator, [item.value for item in items]))
+            for group in _groups(operator, given).values()
+            for _, place, items in self._windows(operator, group)
+        ]
 
     def _paired(self, operator: Combine, left: Collection, right: Collection) -> Collection:
         """Fold all pairs of values of two windows with one number and one key."""
@@ -90,9 +90,14 @@ class Meaning:
         for both, (place, items) in sides[0].items():
             if both in sides[1]:
                 other, others = sides[1][both]
+                ends = (
+                    (items[-1].place, others[-1].place)
+                    if isinstance(operator.over, CountWindow)
+                    else (place, other)
+                )
                 pairs = [(one.value, two.value) for one in items for two in others]
-                found.append(Item(max(place, other), _folded(operator, pairs)))
-        return sorted(found, key=_place)
+                found.append(Item(max(ends), _folded(operator, pairs)))
+        return found
 
     def _windows(
         self, operator: Combine, items: Collection
@@ -125,6 +130,15 @@ def _place(item: Item) -> tuple[Any, ...]:
     return item.place
 
 
+def _ordered(items: Collection) -> Collection:
+    """Return items in order of their places, those of one place in order of the codec bytes of their values."""
+    found: Collection = []
+    for _, group in groupby(sorted(items, key=_place), key=_place):
+        equal = list(group)
+        found += sorted(equal, key=lambda item: codec.encode(item.value)) if len(equal) > 1 else equal
+    return found
+
+
 def _elementwise(operator: Elementwise, given: Collection) -> Collection:
     """Equations (8) and (9)."""
     function = operator.function
@@ -146,7 +160,7 @@ def _folded(operator: Combine, values: list[Any]) -> Any:
 
 def _groups(operator: Combine, items: Collection) -> dict[Any, Collection]:
     groups: dict[Any, Collection] = {}
-    for item in items:
+    for item in _ordered(items):
         groups.setdefault(operator.by(item.value) if operator.by else (), []).append(item)
     return groups
 
@@ -154,10 +168,9 @@ def _groups(operator: Combine, items: Collection) -> dict[Any, Collection]:
 def _branched(results: list[Collection | None]) -> Collection:
     if len(results) == 1:
         return results[0] or []
-    both = [
+    return [
         Item((*place, branch), value) for branch, found in enumerate(results) for place, value in found or []
     ]
-    return sorted(both, key=_place)
 
 
 def _lengths(over: TimeWindow) -> tuple[int, int]:

@@ -93,7 +93,7 @@ def pipelines(draw, structure, *, most=3):
     """Draw a pipeline over the streams a and b."""
     head = source("a", structure)
     if draw(st.booleans()):
-        head += source("b", structure)
+        head += draw(st.sampled_from([source("b", structure), source("a", structure) | new(draw(single))]))
     head = chain(draw, head, structure, most)
     shape = draw(st.sampled_from(["chain", "to", "pair"]))
     if shape == "to":
