@@ -26,30 +26,34 @@ from dgs.planner.topology import Stream
 Owner = TypeVar("Owner", bound=Hashable)
 NodeRates = dict[str, dict[str, float]]
 """Events per second by node id and stream, without streams of rate 0."""
+KindRates = dict[tuple[str, str, str | None], float]
+"""Events per second by node id, stream and kind, without kinds of rate 0; the kind None stands for kinds that are not known."""
 
 
 def node_rates(plan: Plan, streams: Iterable[Stream]) -> NodeRates:
     """Return each node's part of the rate of each stream; tags without a known rate share `other_rate`."""
+    return of_nodes(plan, kind_rates(plan, streams))
+
+
+def of_nodes(plan: Plan, kinds: KindRates) -> NodeRates:
+    """Return each node's part of the rate of each stream, as the sum over its kinds."""
     rates: NodeRates = {node.id: {} for node in plan.nodes()}
-    for stream in streams:
-        owned = {node.id: node.tags.stream(stream.id) for node in plan.nodes()}
-        for node_id, rate in shares(stream, {owner: tags for owner, tags in owned.items() if tags}):
-            rates[node_id][stream.id] = rates[node_id].get(stream.id, 0.0) + rate
+    for (node_id, stream, _), rate in kinds.items():
+        rates[node_id][stream] = rates[node_id].get(stream, 0.0) + rate
     return rates
 
 
-def kind_rates(plan: Plan, streams: Iterable[Stream]) -> dict[tuple[str, str, str | None], float]:
-    """Return the rate of each node, stream and kind; kinds that are not known are None."""
-    rates: dict[tuple[str, str, str | None], float] = {}
+def kind_rates(plan: Plan, streams: Iterable[Stream]) -> KindRates:
+    """Return the rate of each node, stream and kind."""
+    rates: KindRates = {}
     for stream in streams:
         parts = {
             (node.id, name): part
             for node in plan.nodes()
             for part, name in by_kind(node.tags.stream(stream.id))
         }
-        for (node_id, name), rate in shares(stream, parts):
-            key = (node_id, stream.id, name)
-            rates[key] = rates.get(key, 0.0) + rate
+        shared = shares(stream, parts)
+        rates |= {(node_id, stream.id, name): rate for (node_id, name), rate in shared.items()}
     return rates
 
 
@@ -75,23 +79,24 @@ def subtree_totals(plan: Plan, own: Mapping[str, float]) -> dict[str, float]:
     return whole
 
 
-def shares(stream: Stream, owners: Mapping[Owner, TagSet]) -> Iterator[tuple[Owner, float]]:
-    """Yield owners with rates of their disjoint tag sets: known rates and parts of `other_rate`."""
+def shares(stream: Stream, owners: Mapping[Owner, TagSet]) -> dict[Owner, float]:
+    """Return the rates of owners of disjoint tag sets, known rates and parts of `other_rate`; owners without a rate are left out."""
+    found: dict[Owner, float] = {}
     listed = {tag: owner for owner, tags in owners.items() for tag in tags.tags()}
     infinite = [(owner, tags) for owner, tags in owners.items() if not tags.is_finite]
     for tag, rate in stream.rates.items():
         owner = listed[tag] if tag in listed else next((o for o, tags in infinite if tag in tags), None)
         if owner is not None and rate:
-            yield owner, rate
+            found[owner] = found.get(owner, 0.0) + rate
     if not stream.other_rate:
-        return
+        return found
     unlisted = {kind: _unlisted(kind, keys, stream) for kind, keys in stream.tags.kinds if keys.is_finite}
     weights = {owner: _weight(tags, stream, unlisted) for owner, tags in owners.items()}
     total = sum(weights.values())
-    if total:
-        yield from (
-            (owner, stream.other_rate * weight / total) for owner, weight in weights.items() if weight
-        )
+    for owner, weight in weights.items():
+        if weight:
+            found[owner] = found.get(owner, 0.0) + stream.other_rate * weight / total
+    return found
 
 
 def _weight(tags: TagSet, stream: Stream, unlisted: Mapping[str, int]) -> float:

@@ -13,13 +13,14 @@ have come as far.
 >>> from dgs.model.tags import kind
 >>> from dgs.model.tag_sets import TagSet
 >>> from dgs.planner.plan import PlanNode
+>>> from dgs.planner.rates import kind_rates
 >>> from dgs.planner.prediction.traffic import traffic
 >>> from dgs.planner.topology import Stream
 >>> VALUE = kind("value")
 >>> class Sums(Program):
 ...     depends = Dependence((VALUE, VALUE, ALWAYS))
 >>> one = Plan(PlanNode("w0", ImplTagSet.of(v=TagSet.of(VALUE))))
->>> of = traffic(one, Sums(), [Stream("v", TagSet.of(VALUE), {VALUE(): 9.0})])
+>>> of = traffic(one, Sums(), kind_rates(one, [Stream("v", TagSet.of(VALUE), {VALUE(): 9.0})]))
 >>> found = latency(one, of, Costs(kinds={"value": 0.003}), {"w0": 0})
 >>> round(found.p50, 4), round(found.p99, 3)
 (0.0051, 0.022)

@@ -23,7 +23,7 @@ from dgs.planner.plan import Plan, PlanNode
 from dgs.planner.prediction.costs import SHARE_OF_FRONTIER, Costs
 from dgs.planner.prediction.latency import Latency, latency
 from dgs.planner.prediction.traffic import BATCH_EVENTS, Between, LaneTraffic, Traffic, traffic
-from dgs.planner.rates import node_rates
+from dgs.planner.rates import kind_rates, of_nodes
 from dgs.planner.topology import Topology
 
 FEW_EVENTS = 32.0
@@ -92,8 +92,9 @@ class Predictor:
     ) -> tuple[Mapping[str, int], Mapping[str, Traffic]]:
         """Return the host and the traffic of each worker."""
         streams = self._topology.streams
-        home = home or assign_hosts(plan, self._topology.hosts, node_rates(plan, streams))
-        return home, traffic(plan, self._program, streams, self._between)
+        rates = kind_rates(plan, streams)
+        home = home or assign_hosts(plan, self._topology.hosts, of_nodes(plan, rates))
+        return home, traffic(plan, self._program, rates, self._between)
 
 
 class _Model:

@@ -7,26 +7,26 @@ Here a lane is the part of one kind of one stream that one worker owns.
 >>> from dgs.model.tags import kind
 >>> from dgs.model.tag_sets import TagSet
 >>> from dgs.planner.plan import PlanNode
+>>> from dgs.planner.rates import kind_rates
 >>> from dgs.planner.topology import Stream
 >>> VALUE, BARRIER = kind("value"), kind("barrier")
 >>> class Sums(Program):
 ...     depends = Dependence((BARRIER, VALUE, ALWAYS))
 >>> streams = [Stream("v", TagSet.of(VALUE), {VALUE(): 30.0}), Stream("b", TagSet.of(BARRIER), {BARRIER(): 10.0})]
 >>> one = Plan(PlanNode("w0", ImplTagSet.of(v=TagSet.of(VALUE), b=TagSet.of(BARRIER))))
->>> [(lane.kind, lane.rate, lane.stretches) for lane in traffic(one, Sums(), streams)["w0"].lanes]
+>>> [(lane.kind, lane.rate, lane.stretches) for lane in traffic(one, Sums(), kind_rates(one, streams))["w0"].lanes]
 [('barrier', 10.0, 7.5), ('value', 30.0, 7.5)]
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dgs.model.program import Program
 from dgs.model.tag_sets import TagSet
 from dgs.planner.plan import Plan, PlanNode, is_accumulating
-from dgs.planner.rates import by_kind, kind_rates
-from dgs.planner.topology import Stream
+from dgs.planner.rates import KindRates, by_kind
 
 BATCH_EVENTS = 8192.0
 """The events of one reading of a source. No stretch is longer."""
@@ -92,11 +92,10 @@ class Between:
 
 
 def traffic(
-    plan: Plan, program: Program, streams: Sequence[Stream], between: Between | None = None
+    plan: Plan, program: Program, rates: KindRates, between: Between | None = None
 ) -> dict[str, Traffic]:
     """Return the traffic of every worker, by id. `between`: the cache of earlier calls for the same program."""
     between = between or Between(program)
-    rates = kind_rates(plan, streams)
     own = {
         node.id: [
             _Owned(stream, name, part, rates.get((node.id, stream, name), 0.0))

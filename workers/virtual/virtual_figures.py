@@ -31,7 +31,7 @@ from dgs.planner.plan import Plan
 from dgs.planner.prediction.costs import Costs
 from dgs.planner.prediction.latency import UTILISATION, Latency
 from dgs.planner.prediction.traffic import traffic
-from dgs.planner.rates import node_rates
+from dgs.planner.rates import kind_rates, of_nodes
 from dgs.planner.topology import Topology
 from dgs.workers.virtual.drawn import NANOSECONDS, Drawn, drawn
 from dgs.workers.virtual.virtual_run import Setting, VirtualRun
@@ -71,8 +71,9 @@ def in_virtual_time(
     seed: int = 0,
 ) -> Simulated:
     """Run a plan over random events at the rates of the streams. `home`: the host of each worker (default: the choice of a run)."""
-    home = home or assign_hosts(plan, topology.hosts, node_rates(plan, topology.streams))
-    of = traffic(plan, program, topology.streams)
+    rates = kind_rates(plan, topology.streams)
+    home = home or assign_hosts(plan, topology.hosts, of_nodes(plan, rates))
+    of = traffic(plan, program, rates)
     counted = {
         node: [str(lane.kind) for lane in one.lanes if lane.synchronises and lane.rate]
         for node, one in of.items()
