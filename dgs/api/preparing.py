@@ -191,6 +191,7 @@ class Launch:
             rates={stream.id: stream.rates for stream in prepared.topology.streams},
             checkpoint=config.checkpoint,
             checkpoint_dir=self.checkpoint_dir,
+            keeps_logs=options.verify or (config.checkpoint is not None and config.checkpoint.keep_logs),
             replan=None if directory is None or config.replan.mode == "off" else config.replan,
             resumes=options.resumes,
             accepts_duplicates=options.accepts_duplicates,

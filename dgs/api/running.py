@@ -20,6 +20,7 @@ from dgs.api.outcome import Run
 from dgs.api.preparing import Launch
 from dgs.api.reports import failure, report_of
 from dgs.api.steering import Moves
+from dgs.api.truncating import check_whole_logs, with_truncation
 from dgs.api.verifying import check_readable, differences, file_differences
 from dgs.errors import (
     CheckpointBusyError,
@@ -54,6 +55,8 @@ def execute(launch: Launch, caller: Caller = Caller()) -> Run:
         caller.notify(costs.warning)
     if options.verify and options.resumes:
         check_readable(launch.sinks)
+    if options.verify or not options.resumes:
+        check_whole_logs(launch.job, "`--verify`" if options.verify else "a run from the beginning")
     with nullcontext() if directory is None else held(directory.path):
         if directory is not None and not options.resumes:
             directory.check_unused()  # again, since now no other process can begin here
@@ -226,7 +229,8 @@ def _is_busy(error: BaseException) -> bool:
 def run_job(job: Job, caller: Caller = Caller()) -> JobResult:
     """Run a job on `job.runtime.kind`: `local`, `ray` or `spark`. Raises any DgsError."""
     try:
-        return _run_on(job, replace(caller, ports=spark_ports(job, caller)))
+        ports = with_truncation(spark_ports(job, caller), job, caller.notify)
+        return _run_on(job, replace(caller, ports=ports))
     except UserCodeError as error:
         raise with_file(error, job) from error.__cause__
 

@@ -1,4 +1,4 @@
-"""`dgs log`: lists, checks and closes the streams of an event log."""
+"""`dgs log`: lists, checks and closes the streams of an event log, and truncates the logs of a run."""
 
 from __future__ import annotations
 
@@ -23,20 +23,32 @@ class Action(StrEnum):
     LS = "ls"
     SHOW = "show"
     CLOSE = "close"
+    TRUNCATE = "truncate"
 
 
 What = Annotated[
     Action,
     typer.Argument(
-        help="ls: list the streams. show: check and list every segment. close: mark the end of the streams.",
+        help="ls: list the streams. show: check and list every segment. close: mark the end of the streams. "
+        "truncate: delete what no kept checkpoint of a run needs.",
         show_default=False,
     ),
 ]
 Directory = Annotated[
-    Path, typer.Argument(metavar="DIR", help="The directory of the log.", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="DIR | RUN_DIR | PLAN",
+        help="The directory of the log; for truncate that of a run, or the plan.yaml whose newest run is meant.",
+        show_default=False,
+    ),
 ]
 Streams = Annotated[
-    list[str] | None, typer.Option("--stream", metavar="ID", help="Only this stream. Repeatable.")
+    list[str] | None,
+    typer.Option(
+        "--stream",
+        metavar="ID",
+        help="Only this stream. Repeatable. truncate needs it for a log outside the run directory.",
+    ),
 ]
 
 
@@ -48,8 +60,11 @@ def log(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """List, check or close an event log."""
+    """List, check, close or truncate an event log."""
     with reporting(as_json=as_json, debug=debug):
+        if action is Action.TRUNCATE:
+            _truncate(directory, stream or [], as_json=as_json)
+            return
         from dgs.workers.event_log import close_stream
         from dgs.workers.event_log.summary import segments, streams
 
@@ -64,6 +79,20 @@ def log(
         else:
             summaries = [summary for summary in streams(directory) if summary.stream in names]
             _print_streams(summaries, as_json=as_json)
+
+
+def _truncate(target: Path, names: list[str], *, as_json: bool) -> None:
+    from dgs.api.known_runs import run_at
+    from dgs.api.truncating import truncate_run
+
+    run = run_at(target)
+    deleted = truncate_run(run, names)
+    each = ", ".join(f"{count} of {name}" for name, count in deleted.items())
+    say(
+        f"dgs: deleted segments: {each or 'none, since the run has no event log of its own: name a --stream'}"
+    )
+    if as_json:
+        print_json({"deleted": deleted})
 
 
 def _chosen(directory: Path, wanted: list[str]) -> list[str]:

@@ -131,13 +131,15 @@ class CustomStore(Section):
 class CheckpointConfig(Section):
     """The place and the times of checkpoints. `dir`: default in the run directory. `when`: a function of the state, "file.py:name".
 
-    `every`: how long from one to the next. `keep`: how many are kept. `spark`: a table that has a row for each. `custom`: a store
+    `every`: how long from one to the next. `keep`: how many are kept. `keep_logs`: whether the event logs of the run keep rows that
+    no kept checkpoint needs. `spark`: a table that has a row for each. `custom`: a store
     of your own for the states; `dir` then has only the record of what is committed.
     """
 
     dir: LocalPath | None = None
     every: Duration = 5 * 10**9
     keep: Count = Field(default=5, ge=1)
+    keep_logs: bool = False
     when: str | None = None
     spark: SparkTable | None = None
     custom: CustomStore | None = None

@@ -8,7 +8,7 @@ Workers read them from here, from any position, as often as needed. A log is a d
     LOG/STREAM/0000000/0000000013-000000000003412-end.dgs     the end of the stream
 
 docs/event-log.md describes the format. Reading order: `segments`, `event_tables`, `row_order`, `merging`, `row_files`, `owner`,
-`writer`, `reader`, `failure`, `summary`.
+`truncation`, `writer`, `reader`, `failure`, `summary`.
 """
 
 from dgs.workers.event_log.reader import LogReader

@@ -22,6 +22,7 @@ is damage, and raises an error.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,6 +30,7 @@ import pyarrow as pa
 from dgs.errors import CorruptFileError
 from dgs.workers.event_log import row_files
 from dgs.workers.event_log.segments import (
+    PER_FOLDER,
     Segment,
     SegmentName,
     all_names,
@@ -118,9 +120,7 @@ class LogReader:
     def _look(self) -> list[SegmentName]:
         """Return the segments from the next number on that one listing shows."""
         if self._number is None:
-            return next(
-                (found for name in folders(self._directory) if (found := names_in(self._directory, name))), []
-            )
+            return list(islice(all_names(self._directory), PER_FOLDER))
         if found := names_in(self._directory, folder(self._number), since=self._number):
             return found
         later = [name for name in folders(self._directory) if name > folder(self._number)]

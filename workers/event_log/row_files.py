@@ -22,7 +22,7 @@ import hashlib
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -111,6 +111,13 @@ def forget(directory: Path, batch_hashed: str, *, keep: Iterable[RowFile] = ()) 
     kept = {Path(file.path).parts[1] for file in keep}
     for folder in (directory / FOLDER).glob(f"{batch_hashed}-*"):
         if folder.name not in kept:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def forget_all(directory: Path, batches: Collection[str]) -> None:
+    """Delete the files of batches, given the hashes of their ids."""
+    for folder in (directory / FOLDER).glob("*"):
+        if folder.name.partition("-")[0] in batches:
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -31,6 +31,9 @@ from dgs.workers.storage import sealed_file
 
 PER_FOLDER = 1000
 END_MARK = "end"
+FLOOR = "floor.dgs"
+"""The file of a stream that says which segment is the first that counts: those before it are deleted, or about to be."""
+
 _NAME = re.compile(r"(\d{10})-(\d{15})-([0-9a-f]{16}|end)\.dgs")
 
 BatchId = int | str
@@ -228,9 +231,25 @@ def folders(directory: Path) -> list[str]:
 
 
 def all_names(directory: Path) -> Iterator[SegmentName]:
-    """Yield all segments of a stream, by number."""
+    """Yield all segments of a stream that count, by number."""
+    first, _ = floor(directory)
     for folder_name in folders(directory):
-        yield from names_in(directory, folder_name)
+        if folder_name >= folder(first):
+            yield from names_in(directory, folder_name, since=first)
+
+
+def floor(directory: Path) -> tuple[int, frozenset[str]]:
+    """Return the number of the first segment that counts, and the hashes of the batches that were deleted last. Raises CorruptFileError."""
+    path = directory / FLOOR
+    try:
+        with reading(path):
+            header, _ = sealed_file.unpack(sealed_file.EVENTS, path, path.read_bytes())
+        number, batches = header
+        return int(number), frozenset(map(str, batches))
+    except (FileNotFoundError, NotADirectoryError):
+        return 0, frozenset()
+    except (TypeError, ValueError) as error:
+        raise CorruptFileError(path=path, problem="it names no segment") from error
 
 
 def directory_of(log: Path, stream: str) -> Path:

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -29,7 +28,7 @@ import pyarrow.compute as pc
 
 from dgs.errors import ClosedLogError, MalformedRowError, OwnedLogError, ReplayMismatchError
 from dgs.model.columns import Column
-from dgs.workers.event_log import owner, row_files
+from dgs.workers.event_log import owner, row_files, truncation
 from dgs.workers.event_log.event_tables import TS, one_chunk, row_table
 from dgs.workers.event_log.row_order import digest, sorted_rows
 from dgs.workers.event_log.segments import (
@@ -42,13 +41,11 @@ from dgs.workers.event_log.segments import (
     batch_hash,
     directory_of,
     encoded,
-    folders,
     greatest,
     names_in,
     newest,
     read_segment,
 )
-from dgs.workers.storage.disk import sync_directory
 from dgs.workers.storage.whole_files import make_directory, put_new
 
 Rows: TypeAlias = pa.Table | pa.RecordBatch | Mapping[str, Column]
@@ -182,13 +179,13 @@ class LogWriter:
                 self._look()
 
     def truncate(self, below: int) -> int:
-        """Delete segments whose rows all come before row `below - 1`; return how many. The newest segment stays.
+        """Delete segments whose rows all come before row `below - 1`; return how many: see `truncation.truncate`.
 
         `below`: the lowest position of all checkpoints that a run may resume from. The row before it stays because it shows how
         far a resumed stream has come.
         """
         owner.check(self._directory, self.writer)
-        return truncated(self._directory, below)
+        return truncation.truncate(self._directory, below)
 
     def _look(self) -> None:
         """Read the newest segment again, and forget the known names."""
@@ -270,24 +267,6 @@ class LogWriter:
 
     def _malformed(self, row: int, problem: str) -> MalformedRowError:
         return MalformedRowError(stream=self.stream, row=self.rows + row, problem=problem)
-
-
-def truncated(directory: Path, below: int) -> int:
-    """Delete segments of a stream whose rows all come before row `below - 1`, the oldest first; return how many."""
-    names = list(all_names(directory))
-    done = 0
-    for name, following in pairwise(names):
-        if following.first >= below:
-            break
-        (directory / name.folder / name.text).unlink(missing_ok=True)
-        row_files.forget(directory, name.batch)
-        done += 1
-    for folder in folders(directory)[:-1]:
-        if not any((directory / folder).iterdir()):
-            (directory / folder).rmdir()
-    if done:
-        sync_directory(directory)
-    return done
 
 
 def close_stream(path: Path, stream: str) -> None:

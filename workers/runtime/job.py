@@ -45,7 +45,7 @@ class Job:
     `until`: leave out events at or above this key (`--max-events`). `rates`: known
     events per second by implementation stream and tag, to place workers and readers.
     `checkpoint`: when checkpoints are taken, None for never. `checkpoint_dir`: their directory, also for that of a clean stop
-    (None: the run cannot be resumed). `replan`: whether the run looks for a better plan (None: it does not). `resumes`: go on from the newest checkpoint there; with `accepts_duplicates` even if the
+    (None: the run cannot be resumed). `keeps_logs`: event logs in the run directory are not truncated. `replan`: whether the run looks for a better plan (None: it does not). `resumes`: go on from the newest checkpoint there; with `accepts_duplicates` even if the
     record is lost. `run_id`: identifies a run over all its generations and resumes (the supervisor sets it). `control_dir`:
     where `dgs stop` and `dgs replan` post requests. `umask`: of the run's own files.
     """
@@ -66,6 +66,7 @@ class Job:
     rates: Mapping[str, Mapping[Tag, float]] = field(default_factory=dict)
     checkpoint: CheckpointConfig | None = None
     checkpoint_dir: Path | None = None
+    keeps_logs: bool = False
     replan: ReplanConfig | None = None
     resumes: bool = False
     accepts_duplicates: bool = False

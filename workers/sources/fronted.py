@@ -117,11 +117,11 @@ class FrontedSource:
     def resume(self, before: Mapping[str, Any]) -> None:
         """Go on from a checkpoint. Raises SourceChangedError."""
         end = before["end"]
-        self._source.resume({**before, "end": None if end is None else _of_row(end)})
+        self._source.resume({**before, "end": None if end is None else of_row(end)})
 
     def skip_to(self, base: OrderKey) -> None:
         """Note that events below `base` are not needed. A row of which some are comes again."""
-        self._source.skip_to(_of_row(base))
+        self._source.skip_to(of_row(base))
 
     def read(self) -> Reading:
         """Read on, and give the rows to the front. Raises UserCodeError."""
@@ -152,5 +152,6 @@ def _of_event(key: OrderKey) -> OrderKey:
     return key if key >= END else key._replace(seq=number_of(key.seq, 0))
 
 
-def _of_row(key: OrderKey) -> OrderKey:
+def of_row(key: OrderKey) -> OrderKey:
+    """Return the key of the row that an event's key belongs to."""
     return key if key >= END else key._replace(seq=key.seq // ROWS_APART)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dgs.errors import PlanFileError
 from dgs.job.schema import GeneratorSource, SortWithin, StreamConfig
@@ -19,13 +19,14 @@ from dgs.workers.sources.context import SourceContext
 from dgs.workers.sources.contract import EventSource
 from dgs.workers.sources.custom_source import connected
 from dgs.workers.sources.description import Origin
-from dgs.workers.sources.fronted import Front, FrontedSource
+from dgs.workers.sources.fronted import Front, FrontedSource, of_row
 from dgs.workers.sources.live.decisions import Decisions, Followed, Replayed
 from dgs.workers.sources.live.heartbeats import Heartbeats, Wall, delay_in
+from dgs.workers.sources.live.log import LogArrivals
 from dgs.workers.sources.live.logged import LOGGED, heartbeats_path, logged
 from dgs.workers.sources.live.paced import Paced, rows_ahead
 from dgs.workers.sources.live.waiting import Live, LiveTime
-from dgs.workers.sources.pipeline import PipelineSource
+from dgs.workers.sources.pipeline import PipelineSource, within
 from dgs.workers.sources.readers.choosing import FILES, raw_rows, read
 from dgs.workers.sources.readers.custom_rows import CustomReader
 from dgs.workers.sources.rows import Arrivals, Place, RawRows
@@ -228,9 +229,11 @@ def open_arrivals(
 ) -> tuple[Mapping, Generator[Arrivals]]:
     """Return the events of a stream as they arrive, before any ordering, and the mapping that makes them.
 
-    For live streams, these are the events that their logs hold now.
+    For live streams, these are the events that their logs hold now, though the first ones may have been deleted.
     """
     mapping, found, origin = _arrivals(config, context, batch_rows)
+    if isinstance(found, LogArrivals):
+        found.begin_anywhere()
     found, origin = _live(found, origin, config, context, None, batch_rows=batch_rows)
     if config.source.kind != "ticks" and (front := front_of(config, context)) is not None:
         found = (_fronted(part, front) for part in found)
@@ -242,6 +245,17 @@ def open_arrivals(
             origin.close()
 
     return mapping, arrivals()
+
+
+def log_start(config: StreamConfig, context: SourceContext, base: OrderKey, *, rank: int) -> int:
+    """Return the first row that a stream with an event log reads if it is resumed from the key `base`. Raises CorruptFileError."""
+    found, origin = logged(config, _mapping(config, context), context, 1, follow=False)
+    arrivals = cast("LogArrivals", found)  # without a port
+    key = within(base if context.program.front is None else of_row(base), rank)
+    arrivals.begin_at(key)
+    if origin.skip_to is not None:
+        origin.skip_to(max(key.seq - 1, 0))
+    return arrivals.row
 
 
 def open_rows(config: StreamConfig, context: SourceContext, batch_rows: int) -> Generator[Arrivals]:

@@ -33,10 +33,10 @@ def _unknown() -> dict[str, Any]:
     return {"kind": "unknown"}
 
 
-def _within(key: OrderKey, rank: int) -> OrderKey:
+def within(key: OrderKey, rank: int) -> OrderKey:
     """Return the least key of the stream with `rank` that is not below `key`. Row numbers of other streams do not apply to it.
 
-    >>> _within(OrderKey(5, 1, 700), rank=0), _within(OrderKey(5, 1, 700), rank=2)
+    >>> within(OrderKey(5, 1, 700), rank=0), within(OrderKey(5, 1, 700), rank=2)
     (OrderKey(ts=6, rank=0, seq=0, path=()), OrderKey(ts=5, rank=2, seq=0, path=()))
     """
     if rank == key.rank:
@@ -100,7 +100,7 @@ class PipelineSource:
         They come if that is cheap, or if the fate of later rows depends on them, as it does unless `on_disorder` is `error`. The
         row before that of `base` always comes if the source must know how far it has come.
         """
-        own = _within(base, self._order.rank)
+        own = within(base, self._order.rank)
         self._base = own
         if isinstance(self._arrivals, Live):
             self._arrivals.begin_at(own)
@@ -173,7 +173,7 @@ class PipelineSource:
         end = max(OrderKey(self._latest, self._order.rank, self._rows), self._ended_before or BEGIN)
         if self._until is None:
             return end
-        until = _within(self._until, self._order.rank)
+        until = within(self._until, self._order.rank)
         return min(end, until) if is_whole else until
 
     def _check_rest(self) -> None:

@@ -22,6 +22,7 @@ source.
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,14 +31,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dgs.errors import CheckpointError, UnknownColumnError
+from dgs.errors import CheckpointError, DgsError, UnknownColumnError
 from dgs.model.columns import Column
 from dgs.model.order import MIN_TS, OrderKey
 from dgs.workers.event_log import failure
 from dgs.workers.event_log.event_tables import columns_of, events_of, is_events
 from dgs.workers.event_log.owner import owner
 from dgs.workers.event_log.reader import LogReader
-from dgs.workers.event_log.segments import Segment, is_closed
+from dgs.workers.event_log.segments import (
+    END_MARK,
+    Segment,
+    SegmentName,
+    all_names,
+    is_closed,
+    read_segment,
+)
 from dgs.workers.sources.live.waiting import Live, nothing
 from dgs.workers.sources.rows import Arrivals, Beats, RawRows
 from dgs.workers.sources.shaping.mapping import Mapping
@@ -92,14 +100,34 @@ class LogArrivals(Live):
         """Note the time before which all rows are in the state. Such rows may have been deleted."""
         self._state_before = base.ts
 
+    def begin_anywhere(self) -> None:
+        """Begin with the first segment that there is."""
+        self._needed_from = -1
+
     def skip_to(self, row: int) -> None:
-        """Begin with the segment that has this row."""
+        """Begin with the segment that has this row, or with a later one if all rows before that are in the state."""
         self._needed_from = row
-        self._log.seek(row)
+        self._log.seek(max(row, self._row_by_time()))
 
     def allow_deleted(self, row: int) -> None:
-        """Begin with the first segment, although rows before this row may have been deleted."""
+        """Begin with the last segment before which all rows are in the state, although rows before this row may have been deleted."""
         self._needed_from = row
+        self._log.seek(self._row_by_time())
+
+    def _row_by_time(self) -> int:
+        """Return the first row of the last segment before which all rows are in the state, by their times; 0 if that cannot be told."""
+        directory = self._log.path / self._log.stream
+        names = [name for name in all_names(directory) if name.batch != END_MARK]
+
+        def is_too_late(name: SegmentName) -> bool:
+            segment, table = read_segment(directory, name)
+            return segment.first > 0 and not self._is_in_state(segment, table)
+
+        try:
+            begin = bisect_left(names, True, key=is_too_late) - 1
+        except DgsError:  # it is reported when the damaged segment is read, if it is
+            return 0
+        return names[begin].first if begin > 0 else 0
 
     def wait(self) -> float:
         """Return the seconds until the next look for segments, 0 if there are rows now."""

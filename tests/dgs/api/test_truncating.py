@@ -1,0 +1,145 @@
+"""Runs that truncate their own event logs, and what needs the rows that are gone."""
+
+import json
+import socket
+import threading
+import time
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+import dgs
+from dgs.api.known_runs import committed_in
+from dgs.api.truncating import TruncatedLogError
+from dgs.cli.app import app
+from dgs.errors import UsageError
+from dgs.workers.event_log import LogWriter
+from dgs.workers.event_log.summary import streams
+
+PROGRAM = """
+import dgs
+
+
+class Total(dgs.Program):
+    def init(self):
+        return 0
+
+    def update(self, state, event, emit):
+        emit(state + event.payload)
+        return state + event.payload
+"""
+BURSTS = 8
+
+
+def plan_of(folder, source, **checkpoint):
+    (folder / "program.py").write_text(PROGRAM)
+    plan = {
+        "version": 1, "name": "total", "time": {"unit": "ms"}, "program": {"ref": "program.py:Total"},
+        "streams": [{"id": "values", "tags": {"kind": "value"}, "payload": "n", "source": source}],
+        "runtime": {"kind": "local"}, "sinks": [{"jsonl": {"path": "out"}}],
+        "checkpoint": {"every": "20ms", "keep": 1, **checkpoint},
+    }  # fmt: skip
+    (folder / "plan.yaml").write_text(yaml.safe_dump(plan))
+    return folder / "plan.yaml"
+
+
+def send(listening):
+    patience = time.monotonic() + 60
+    while not listening.exists() and time.monotonic() < patience:
+        time.sleep(0.01)
+    host, _, port = listening.read_text().strip().rpartition(":")
+    with (
+        socket.create_connection((host, int(port)), timeout=60) as connection,
+        connection.makefile("rwb") as file,
+    ):
+        for burst in range(BURSTS):
+            for line in ({"ts": burst, "n": 1}, {"kind": "ack?"}):
+                file.write(json.dumps(line).encode() + b"\n")
+            file.flush()
+            file.readline()
+        file.write(b'{"kind": "end"}\n')
+        file.flush()
+        file.readline()
+
+
+def run(folder, *, verify=False, **checkpoint):
+    plan = plan_of(folder, {"socket": {"port": 0, "ts": "ts"}}, **checkpoint)
+    sending = threading.Thread(target=send, args=(folder / "run" / "logs" / "values" / "listening",))
+    sending.start()
+    try:
+        return dgs.run(plan, run_dir=folder / "run", verify=verify)
+    finally:
+        sending.join()
+
+
+def deleted(folder):
+    [found] = streams(folder / "run" / "logs")
+    assert found.rows == BURSTS
+    return found.first
+
+
+def test_run_truncates_its_own_logs(tmp_path):
+    """After the end one checkpoint is kept, which needs no row but the last."""
+    run(tmp_path)
+    written = [file.read_text().splitlines() for file in (tmp_path / "out").glob("part-*.jsonl")]
+    assert sorted(json.loads(line) for lines in written for line in lines) == list(range(1, BURSTS + 1))
+    assert deleted(tmp_path) == BURSTS - 1
+
+
+@pytest.mark.parametrize("options", [{"keep_logs": True}, {"verify": True}])
+def test_run_keeps_its_logs_where_they_are_wanted(tmp_path, options):
+    found = run(tmp_path, **options)
+    assert found.verified is options.get("verify")
+    assert deleted(tmp_path) == 0
+
+
+def test_what_needs_deleted_rows_is_refused_before_it_begins(tmp_path):
+    run(tmp_path)
+    with pytest.raises(
+        TruncatedLogError, match=f"rows 0 to {BURSTS - 2} of the event log .* `--verify` needs them"
+    ):
+        dgs.resume(tmp_path / "run", verify=True)
+    plan = plan_of(tmp_path, {"log": {"path": "run/logs", "ts": "ts"}})
+    with pytest.raises(TruncatedLogError, match="a run from the beginning needs them"):
+        dgs.run(plan, fresh=True)
+    dgs.resume(tmp_path / "run")
+
+
+def test_command_truncates_the_logs_of_a_run_below_its_checkpoints(tmp_path):
+    run(tmp_path, keep_logs=True)
+    done = CliRunner().invoke(app, ["log", "truncate", str(tmp_path / "run"), "--json"])
+    assert (done.exit_code, json.loads(done.stdout)) == (0, {"deleted": {"values": BURSTS - 1}})
+    assert deleted(tmp_path) == BURSTS - 1
+    again = CliRunner().invoke(app, ["log", "truncate", str(tmp_path / "run"), "--json"])
+    assert json.loads(again.stdout) == {"deleted": {"values": 0}}
+    missing = CliRunner().invoke(app, ["log", "truncate", str(tmp_path / "run"), "--stream", "others"])
+    assert missing.exit_code == UsageError.exit_code
+    assert "no stream 'others'" in missing.stderr
+
+
+def test_log_elsewhere_is_truncated_on_request_and_the_run_goes_on(tmp_path):
+    """The plan is made again when a run is resumed, from the events that the log still has."""
+    plan = plan_of(tmp_path, {"log": {"path": "log", "ts": "ts"}})
+    writer = LogWriter(tmp_path / "log", "values", "w")
+    running = threading.Thread(target=dgs.run, args=[plan], kwargs={"run_dir": tmp_path / "run"})
+    for burst in range(BURSTS):
+        writer.append(burst, {"ts": [burst], "n": [1]})
+    running.start()
+    patience = time.monotonic() + 60
+    while progress(tmp_path) < BURSTS and time.monotonic() < patience:
+        time.sleep(0.01)
+    dgs.stop(tmp_path / "run")
+    running.join()
+    unasked = CliRunner().invoke(app, ["log", "truncate", str(tmp_path / "run")])
+    assert "name a --stream" in unasked.stderr
+    done = CliRunner().invoke(app, ["log", "truncate", str(tmp_path / "run"), "--stream", "values", "--json"])
+    assert json.loads(done.stdout) == {"deleted": {"values": BURSTS - 1}}
+    writer.append(BURSTS, {"ts": [BURSTS], "n": [1]})
+    writer.close()
+    assert dgs.resume(tmp_path / "run").state == BURSTS + 1
+
+
+def progress(folder):
+    committed = committed_in(folder / "run" / "checkpoints")
+    return 0 if committed is None else committed.checkpoint.events

@@ -1,0 +1,69 @@
+"""A store of checkpoints after whose commits the event logs of the run are truncated: what no kept checkpoint needs is deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from dgs.errors import DgsError
+from dgs.workers.checkpoints.directory import CheckpointDirectory
+from dgs.workers.recovery.checkpoint import Checkpoint, CheckpointStore, ResumePoint
+from dgs.workers.recovery.positions import Positions
+
+Truncate = Callable[[Sequence[Positions]], object]
+"""Deletes what no run needs that resumes from one of these positions."""
+
+
+class TruncatingStore:
+    """A CheckpointStore over another one, whose states or their stubs are in `directory`.
+
+    A failure to truncate is told once, by `notify`, and ends the truncation, not the run.
+    """
+
+    def __init__(
+        self, store: CheckpointStore, directory: Path, truncate: Truncate, notify: Callable[[str], None]
+    ) -> None:
+        self._store, self._directory = store, directory
+        self._truncate: Truncate | None = truncate
+        self._notify = notify
+        self._known: dict[int, Positions] = {}
+        self._oldest = 0
+
+    def begin(self) -> ResumePoint:
+        """Begin a generation of the store."""
+        return self._store.begin()
+
+    def commit(self, checkpoint: Checkpoint) -> None:
+        """Commit an epoch, and truncate if an older one has gone."""
+        self._store.commit(checkpoint)
+        if self._truncate is None:
+            return
+        if checkpoint.state is not None:
+            self._known[checkpoint.epoch] = checkpoint.positions
+        try:
+            self._known = kept = kept_positions(self._directory, self._known)
+            if kept and min(kept) != self._oldest:
+                self._truncate(list(kept.values()))
+                self._oldest = min(kept)
+        except (DgsError, OSError) as error:
+            self._truncate = None
+            self._notify(f"event logs are not truncated any more, and need disk: {error}")
+
+    def close(self) -> None:
+        """Let other runs open the store."""
+        self._store.close()
+
+
+def kept_positions(directory: Path, known: dict[int, Positions] | None = None) -> dict[int, Positions]:
+    """Return the positions of the checkpoints that are kept in a directory, by epoch. `known`: those that need not be read.
+
+    Those of a state that cannot be read are not among them: no run can resume from it. Raises IncompatibleCheckpointError.
+    """
+    found = CheckpointDirectory(directory)
+    committed, known = found.committed(), known or {}
+    kept: dict[int, Positions] = {}
+    for epoch in () if committed is None else committed.states:
+        with suppress(DgsError):
+            kept[epoch] = known.get(epoch) or found.load(epoch).manifest.checkpoint.positions
+    return kept
