@@ -275,6 +275,7 @@ def load(request: Request) -> Program:
 
     program = request.program or load_program(request.settings.config.program, request.base_dir)
     check_declarations(program)
+    program.hold_at_most(request.settings.config.runtime.buffer_bytes)
     _ = program.dependence  # this checks a functional dependence for symmetry, before planning
     return program
 

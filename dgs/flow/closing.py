@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
+from itertools import islice
 from typing import Any
 
 from dgs import codec
 from dgs.errors import InternalError
 from dgs.flow import steps
+from dgs.flow.batches.block_bounds import SAMPLE, Bound
 from dgs.flow.panes import Panes, TimeWindow
 from dgs.flow.templates import KeyedUnordered, overrides
 from dgs.monoids import Count, Sum
@@ -95,8 +97,8 @@ class _Bags(Closer):
     Joined bags are equal in any order of joining, because the codec sorts dictionaries.
     """
 
-    def __init__(self, *, is_ordered: bool) -> None:
-        self._is_ordered = is_ordered
+    def __init__(self, bound: Bound, *, is_ordered: bool) -> None:
+        self._bound, self._is_ordered = bound, is_ordered
 
     def part(self, key: Any, value: Any, at: int | None) -> Any:  # noqa: ARG002 - the contract
         """Return the bag of one item."""
@@ -105,15 +107,20 @@ class _Bags(Closer):
         )
 
     def join(self, left: Any, right: Any) -> Any:
-        """Put the bags together."""
+        """Put the bags together. Raises TooLargeError."""
+        before = len(left)
         if self._is_ordered:
             left += right
+            sizes = (len(codec.encode(value)) for value, _ in islice(left, SAMPLE))
+            self._bound.check(before=before, after=len(left), sizes=sizes)
             return left
         for place, item in right.items():
             if place in left:
                 left[place][2] += item[2]
             else:
                 left[place] = item
+        sizes = (len(value) + len(at) for value, at in islice(left, SAMPLE))
+        self._bound.check(before=before, after=len(left), sizes=sizes)
         return left
 
     def items(self, parts: Parts, key: Any) -> list[tuple[Any, Any]]:
@@ -131,8 +138,8 @@ class _Bags(Closer):
 class SortCloser(_Bags):
     """Sorts."""
 
-    def __init__(self, step: steps.Sort, *, is_ordered: bool) -> None:
-        super().__init__(is_ordered=is_ordered and step.ties != "value")
+    def __init__(self, step: steps.Sort, bound: Bound, *, is_ordered: bool) -> None:
+        super().__init__(bound, is_ordered=is_ordered and step.ties != "value")
         self._by = steps.sort_key(step.by)
 
     def close(self, parts: list[Parts], store: Store, block: int, end: int | None) -> Iterator[Item]:  # noqa: ARG002 - the contract
@@ -145,8 +152,8 @@ class SortCloser(_Bags):
 class BlockCloser(_Bags):
     """Calls a function of the items of a key."""
 
-    def __init__(self, step: steps.Block, *, is_ordered: bool) -> None:
-        super().__init__(is_ordered=is_ordered)
+    def __init__(self, step: steps.Block, bound: Bound, *, is_ordered: bool) -> None:
+        super().__init__(bound, is_ordered=is_ordered)
         self._function = step.function
 
     def close(self, parts: list[Parts], store: Store, block: int, end: int | None) -> Iterator[Item]:  # noqa: ARG002 - the contract
@@ -159,8 +166,8 @@ class BlockCloser(_Bags):
 class JoinCloser(_Bags):
     """Pairs the items of both sides."""
 
-    def __init__(self, step: steps.Join) -> None:
-        super().__init__(is_ordered=False)
+    def __init__(self, step: steps.Join, bound: Bound) -> None:
+        super().__init__(bound, is_ordered=False)
         self._function = step.function or (lambda _, left, right: (left, right))
 
     def close(self, parts: list[Parts], store: Store, block: int, end: int | None) -> Iterator[Item]:  # noqa: ARG002 - the contract
@@ -326,10 +333,10 @@ class SnapshotCloser(UnorderedCloser):
     A part: the joined aggregate, and the items.
     """
 
-    def __init__(self, template: KeyedUnordered) -> None:
+    def __init__(self, template: KeyedUnordered, bound: Bound) -> None:
         super().__init__(template)
         self.lifting = None
-        self._bags = _Bags(is_ordered=False)
+        self._bags = _Bags(bound, is_ordered=False)
 
     def part(self, key: Any, value: Any, at: int | None) -> Any:
         """Lift the item, and keep it."""
@@ -358,19 +365,20 @@ def owned(state: Any) -> Any:
     return state if type(state) in _PLAIN else deepcopy(state)
 
 
-def closer_of(step: steps.Step, period: int, *, is_ordered: bool) -> Closer | None:  # noqa: PLR0911 - one return a step
+def closer_of(step: steps.Step, period: int, bound: Bound, *, is_ordered: bool) -> Closer | None:  # noqa: PLR0911 - one return a step
     """Return what closes blocks at a step; None if it does not wait for the end of a block. `is_ordered`: its input is."""
     match step:
         case steps.Sort():
-            return SortCloser(step, is_ordered=is_ordered)
+            return SortCloser(step, bound, is_ordered=is_ordered)
         case steps.Block():
-            return BlockCloser(step, is_ordered=is_ordered)
+            return BlockCloser(step, bound, is_ordered=is_ordered)
         case steps.Join():
-            return JoinCloser(step)
+            return JoinCloser(step, bound)
         case steps.Aggregate(over=TimeWindow() as over):
             return WindowCloser(step, over, period)
         case steps.Aggregate():
             return AggregateCloser(step)
         case steps.Apply(template) if isinstance(template, KeyedUnordered):
-            return (SnapshotCloser if overrides(template, "on_item") else UnorderedCloser)(template)
+            has_snapshots = overrides(template, "on_item")
+            return SnapshotCloser(template, bound) if has_snapshots else UnorderedCloser(template)
     return None

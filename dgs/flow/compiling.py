@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dgs.flow import steps
+from dgs.flow.batches.block_bounds import Bound
 from dgs.flow.clock import Every, On
 from dgs.flow.closing import Closer, closer_of
 from dgs.flow.flow_checks import Checked
@@ -100,7 +101,8 @@ def compiled(checked: Checked, classes: int) -> Compiled:
     if graph.result is not None and isinstance(graph.result.step, steps.Into):
         step, places = graph.result.step, _places(wiring, "program", {})
         return Compiled(step.program, "program", _Tagging(wiring, step), places=places)
-    closers = _closers(checked, wiring)
+    bound = Bound()
+    closers = _closers(checked, wiring, bound)
     ordered = _ordered(checked, wiring)
     in_front = wiring.front()
     is_mixed = any(number in in_front for number in ordered) or any(
@@ -110,7 +112,9 @@ def compiled(checked: Checked, classes: int) -> Compiled:
     shape: Shape = "free" if is_free else "mixed" if is_mixed else "sum"
     emits = any(map(wiring.ways_out, wiring.sources.values()))
     kind_of_flow = WindowedFlow if shape == "sum" and not emits else SkippableFlow
-    program = kind_of_flow(graph, wiring, shape, closers=closers, ordered=ordered, classes=classes)
+    program = kind_of_flow(
+        graph, wiring, shape, closers=closers, ordered=ordered, classes=classes, bound=bound
+    )
     markers = graph.clock.stream if isinstance(graph.clock, On) else None
     reads = program.items if shape == "mixed" else None
     return Compiled(program, shape, reads, markers, _places(wiring, shape, program.forms()))
@@ -156,12 +160,15 @@ def refuse(graph: Graph, wiring: Wiring) -> None:
         raise FlowError.of(graph.name, mistakes)
 
 
-def _closers(checked: Checked, wiring: Wiring) -> dict[int, Closer]:
+def _closers(checked: Checked, wiring: Wiring, bound: Bound) -> dict[int, Closer]:
     clock = checked.graph.clock
     period = clock.ticks if isinstance(clock, Every) else 0
     found = {
         number: closer_of(
-            node.step, period, is_ordered=bool(node.inputs) and checked.types[node.inputs[0]].order == "O"
+            node.step,
+            period,
+            bound,
+            is_ordered=bool(node.inputs) and checked.types[node.inputs[0]].order == "O",
         )
         for number, node in enumerate(checked.graph.nodes)
         if number in wiring.stateful

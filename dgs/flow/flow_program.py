@@ -14,13 +14,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dgs.flow.batches.block_bounds import Bound, TooLargeError, too_large
 from dgs.flow.batches.column_items import Items
 from dgs.flow.batches.columnar import Columnar, Found
 from dgs.flow.batches.event_work import Work
 from dgs.flow.batches.fused import Fused
 from dgs.flow.batches.kept_parts import State, join_blocks, join_forms, join_parts
 from dgs.flow.clock import Every, On
-from dgs.flow.closing import Closer
+from dgs.flow.closing import Closer, Parts
 from dgs.flow.flow_graph import Graph, described, told
 from dgs.flow.mistakes import FlowError
 from dgs.flow.templates import KeyedOrdered, has_end, overrides
@@ -68,9 +69,10 @@ class FlowProgram(Program[State, Any]):
         closers: dict[int, Closer],
         ordered: dict[int, KeyedOrdered],
         classes: int,
+        bound: Bound,
     ) -> None:
         self.graph, self.wiring, self.shape = graph, wiring, shape
-        self.closers, self.ordered = closers, ordered
+        self.closers, self.ordered, self._bound = closers, ordered, bound
         self.item: Kind = kind("item", key=range(classes)) if shape == "mixed" else kind("item")
         self.classes = classes
         self.has_markers = {number for number, one in ordered.items() if overrides(one, "on_marker")}
@@ -111,6 +113,10 @@ class FlowProgram(Program[State, Any]):
         tables = ((node, getattr(node.step, "table", None)) for node in graph.nodes)
         parts |= {f"F26 table of {node.title}": told(table) for node, table in tables if table is not None}
         return parts | {f"node {number}": described(node) for number, node in enumerate(graph.nodes)}
+
+    def hold_at_most(self, buffer_bytes: int) -> None:
+        """Note how much a step may keep of one key in one block."""
+        self._bound.buffer_bytes = buffer_bytes
 
     def forms(self) -> dict[int, str]:
         """Return for each node that items of streams reach whether it takes batches in columns, or why in rows."""
@@ -274,7 +280,7 @@ class FlowProgram(Program[State, Any]):
                 mine.setdefault(cls, {}).update(keys)
         for place, blocks in right["parts"].items():
             if place in left["parts"]:
-                join_blocks(self.closers[place[0]], left["parts"][place], blocks.items())
+                self._join_blocks(place[0], left["parts"][place], blocks)
             else:
                 left["parts"][place] = blocks
         join_forms(left, right)
@@ -287,6 +293,14 @@ class FlowProgram(Program[State, Any]):
         else:
             left["span"] = (min(mine[0], other[0]), max(mine[1], other[1]))
         return left
+
+    def _join_blocks(self, number: int, mine: dict[int, Parts], blocks: dict[int, Parts]) -> None:
+        try:
+            join_blocks(self.closers[number], mine, blocks.items())
+        except TooLargeError as error:
+            raise too_large(
+                self.graph, self.graph.nodes[number], error, key=error.key, block=error.block
+            ) from None
 
     def _tick(self, state: State, stream: str, ts: int, emit: Emit[Any]) -> State:
         clock = self.graph.clock

@@ -16,8 +16,11 @@ from collections.abc import Callable
 from typing import Any
 
 from dgs.flow import steps
+from dgs.flow.batches.block_bounds import TooLargeError, too_large
+from dgs.flow.clock import Every
 from dgs.flow.flow_graph import Graph
 from dgs.flow.templates import Stateless
+from dgs.model.key_forms import blamed
 from dgs.model.user_code import StepNote, function_of, shown
 
 OUT = -1
@@ -117,6 +120,20 @@ class Wiring:
                 raise
 
         return explained
+
+    def explained(
+        self, error: Exception, number: int, key: Any, at: Any, block: int | None = None
+    ) -> Exception:
+        """Return the error to raise for one that a step has met with a key at a time, which says where it was met."""
+        node, clock = self.graph.nodes[number], self.graph.clock
+        if isinstance(error, TooLargeError):
+            of_time = clock.block_of(at) if isinstance(clock, Every) else 0
+            return too_large(
+                self.graph, node, error, key=key, block=of_time if block is None else block, at=at
+            )
+        error = blamed(error, key)
+        self.explain(error, number, key, at)
+        return error
 
     def explain(self, error: Exception, number: int, key: Any, at: Any) -> None:
         """Add to an error of the user's code, once, which step and function it comes from, with the key and the time there."""

@@ -183,6 +183,9 @@ class Program(Typed[OwnState, OwnOutput]):
         """Return more parts of the program's identity, as text by name: a checkpoint in which one differs is refused. None by default."""
         return {}
 
+    def hold_at_most(self, buffer_bytes: int) -> None:
+        """Note `runtime.buffer_bytes` of the run, before it begins."""
+
     def when_skipping(self) -> Program[Any, Any]:
         """Return the program for `on_error: skip`. One whose events do the work of many may leave parts out, as `LeftOut` outputs."""
         return self

@@ -123,7 +123,9 @@ class Work:
         """Return the job with its program."""
         if self.job.program_ref is None:
             return self.job
-        return replace(self.job, program=load_program(self.job.program_ref, self.job.base_dir))
+        program = load_program(self.job.program_ref, self.job.base_dir)
+        program.hold_at_most(self.job.runtime.buffer_bytes)
+        return replace(self.job, program=program)
 
 
 def batches_of(work: Work) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

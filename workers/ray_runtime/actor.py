@@ -128,7 +128,9 @@ class HostActor:
         if self._job.program_ref is not None:
             from dgs.job.loading import load_program
 
-            self._job = replace(self._job, program=load_program(self._job.program_ref, self._job.base_dir))
+            program = load_program(self._job.program_ref, self._job.base_dir)
+            program.hold_at_most(self._job.runtime.buffer_bytes)
+            self._job = replace(self._job, program=program)
         deployment = Deployment(self._job, self._hosts, self._point)
         if secret is None:
             posts = [actor.deliver.options(num_returns=0).remote for actor in actors]

@@ -46,7 +46,10 @@ class Front:
         for at, (ts, value) in enumerate(zip(piece.ts.tolist(), values, strict=True)):
             made = self._made(ts, value, int(piece.seq[at]))
             if len(made) > MOST:
-                problem = f"row {int(piece.seq[at])} of stream {self._stream!r} becomes {len(made):,} events, and {MOST:,} are possible"
+                problem = (
+                    f"R05 row {int(piece.seq[at])} of stream {self._stream!r} becomes {len(made):,} events, and {MOST:,} are possible: "
+                    "let a step in front join items, or cut the row into several"
+                )
                 raise ProgramError(program=self._program, problem=problem)
             for place, (tag, payload) in enumerate(made):
                 rows.append(at)

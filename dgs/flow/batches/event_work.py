@@ -10,7 +10,7 @@ from dgs.errors import CodecError
 from dgs.flow.batches.kept_parts import State, in_forms, note_form, noting
 from dgs.flow.closing import Closer, Item, Parts, Store, canonical
 from dgs.flow.wiring import OUT
-from dgs.model.key_forms import blamed, check_key
+from dgs.model.key_forms import check_key
 
 Sink = Callable[[Any], None]
 
@@ -57,9 +57,7 @@ class Work:
             parts[key] = closer.join(parts[key], part) if key in parts else part
             note_form(self.state, (number, port), self.block, key)
         except Exception as error:  # noqa: BLE001 - user code raises anything
-            found = blamed(error, key)
-            program.wiring.explain(found, number, key, self.at)
-            raise found from None
+            raise program.wiring.explained(error, number, key, self.at, self.block) from None
 
     def close(self, *, is_final: bool) -> None:
         """Close the block: nodes in order, each takes its parts, keys in canonical order."""

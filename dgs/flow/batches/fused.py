@@ -28,7 +28,7 @@ from typing import Any
 from dgs.flow import steps
 from dgs.flow.closing import Closer
 from dgs.flow.wiring import OUT, Wiring
-from dgs.model.key_forms import PLAIN, blamed
+from dgs.model.key_forms import PLAIN
 from dgs.monoids import Count, Sum
 
 DEEPEST = 12
@@ -97,8 +97,7 @@ def _explaining(wiring: Wiring, writer: _Writer, number: int) -> Run:
             if line in places:
                 node, name = places[line]
                 key = frame.f_locals.get(name, ())
-                error = blamed(error, key)
-                wiring.explain(error, node, key, frame.f_locals.get("at"))
+                error = wiring.explained(error, node, key, frame.f_locals.get("at"))
             raise error from None
 
     return explained

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from dgs.flow.batches.block_bounds import TooLargeError
 from dgs.flow.closing import Closer, Parts
 from dgs.model.key_forms import PLAIN, check_key, is_plain, shown_form
 
@@ -73,7 +74,11 @@ def join_blocks(closer: Closer, mine: dict[int, Parts], blocks: Iterable[tuple[i
             continue
         of_block = mine[block]
         for key, part in parts.items():
-            of_block[key] = join(of_block[key], part) if key in of_block else part
+            try:
+                of_block[key] = join(of_block[key], part) if key in of_block else part
+            except TooLargeError as error:
+                error.key, error.block = key, block
+                raise
 
 
 def join_forms(state: State, other: State) -> None:

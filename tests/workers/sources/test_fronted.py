@@ -151,5 +151,5 @@ def test_a_row_whose_front_raises_is_skipped_once(tmp_path: Path) -> None:
 
 def test_a_row_with_too_many_events_is_refused() -> None:
     front = Front("s", lambda *_: [(WORD(0), 1)] * (MOST + 1), program="p", unread=WORD(0), skips=False)
-    with pytest.raises(ProgramError, match="row 3 of stream 's' becomes 1,048,577 events"):
+    with pytest.raises(ProgramError, match="R05 row 3 of stream 's' becomes 1,048,577 events"):
         front(EventBatch.of("s", rank=0, tags=[Tag("row")], ts=[5], seq=[3], payload=["x"]))
