@@ -77,6 +77,8 @@ HOMES = {
     "pyspark": re.compile(r"spark_bridge/"),
     "py4j": re.compile(r"spark_bridge/"),
     "hypothesis": re.compile(r"dgs/(check|testing)/"),
+    "numba": re.compile(r"dgs/compiled/machine\.py"),
+    "llvmlite": re.compile(r"dgs/compiled/machine\.py"),
     "fcntl": re.compile(r"workers/(storage/|transport/shared_memory\.py)"),
     "yaml": re.compile(r"(?!)"),
 }
@@ -128,6 +130,7 @@ GENERATED = {
         "dgs/flow/batches/fused.py",
         "exec",
     ): "a loop whose text follows from the kinds of a flow's steps, never from data",
+    ("dgs/compiled/python_loops.py", "exec"): "a loop whose text follows from an update, never from data",
 }
 """Unsafe calls that are safe, and why."""
 

@@ -302,6 +302,11 @@ def prepare(request: Request, *, plan: Plan | None = None, max_events: int | Non
     with _placed(request):
         seen = replace(topology(config.streams, machines(config), context), hosts=hosts(config))
     _check_stamps(program, seen)
+    if config.runtime.compile == "require":
+        from dgs.compiled.preview import check_compiled
+        from dgs.workers.sources.sampling import first_events
+
+        check_compiled(program, first_events(config.streams, context))
     given = plan or _written_plan(request, program, seen.impl_tags())
     if given is not None:
         check(given, program, seen.impl_tags())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dgs.errors.families import ResourceError
+from dgs.errors.families import InvalidError, ResourceError
 
 
 class RayUnavailableError(ResourceError):
@@ -97,3 +97,11 @@ class SparkUnreachableError(ResourceError):
     code = "DGS413"
     template = "no answer at {address!r}, the address of Spark in `{setting}`: {problem}"
     fix = "Start Spark there or correct the address; without `{setting}`, Spark runs on this machine"
+
+
+class CompileError(InvalidError):
+    """A program is to be compiled (`compile: require`), and its update is not accepted."""
+
+    code = "DGS414"
+    template = "update of program {program} is not compiled for kind {kind!r}: {problem}"
+    fix = "Change the line, or set `compile: auto` or `off` under `runtime:`: the program is then interpreted"

@@ -32,7 +32,7 @@ class RuntimeConfig(Section):
     `address`: `local`, or a running Ray cluster's. `buffer_bytes`: the bound on buffered events per process. `linger`: how long the
     rows that a paced generator has due may wait for more.
     `stop_timeout`: how long a clean stop may wait for its checkpoint. `stall_after`: after so long without progress the run says
-    what it waits for; 0: never.
+    what it waits for; 0: never. `compile`: whether updates are compiled to machine code; `require`: the run is refused where they are not.
     """
 
     kind: Literal["ray", "local", "spark"] = "ray"
@@ -46,6 +46,7 @@ class RuntimeConfig(Section):
     stop_timeout: Duration = 10 * 10**9
     stall_after: Duration = 10 * 10**9
     restarts: RestartsConfig = RestartsConfig()
+    compile: Literal["require", "off"] = "off"
 
 
 class SparkConfig(Section):

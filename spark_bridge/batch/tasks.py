@@ -207,8 +207,10 @@ def _unit(
 ) -> Iterator[OutputBatch | Skipped | Row]:
     """Run the workers of a unit on one host, as every runtime does."""
     lanes = Lanes(plan, job.program.dependence)
-    skips = job.on_error == "skip"
-    workers = [make_worker(node.id, job.program, lanes, skips=skips) for node in plan.nodes()]
+    skips, compiles = job.on_error == "skip", job.runtime.compile == "require"
+    workers = [
+        make_worker(node.id, job.program, lanes, skips=skips, compiles=compiles) for node in plan.nodes()
+    ]
     home = dict.fromkeys((worker.id for worker in workers), 0)
     size = job.runtime.buffer_bytes
     host = Host(0, workers, lanes, home, hosts=1, sources=inputs.streams, buffer_bytes=size)

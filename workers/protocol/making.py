@@ -16,15 +16,22 @@ def make_worker(
     lanes: Lanes,
     *,
     skips: bool = False,
+    compiles: bool = False,
     clock: Clock = no_time,
     bounds: Bounds = BOUNDS,
 ) -> Worker:
     """Return the worker of a node: a leaf, or one of the two kinds with children.
 
-    `skips`: it leaves out events that raise. `clock`, `bounds`: for what is done at once and what is in flight.
+    `skips`: it leaves out events that raise. `compiles`: its `update` is compiled. `clock`, `bounds`: for what is done at once and what is in flight.
     """
     node = lanes.plan.node(node_id)
     with_children = ForkingInner if takers(node, program) else KeepingInner
     return (Leaf if node.is_leaf else with_children)(
-        node, program.when_skipping() if skips else program, lanes, skips=skips, clock=clock, bounds=bounds
+        node,
+        program.when_skipping() if skips else program,
+        lanes,
+        skips=skips,
+        compiles=compiles,
+        clock=clock,
+        bounds=bounds,
     )

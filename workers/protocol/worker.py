@@ -40,10 +40,12 @@ from dgs.workers.protocol.messages import (
 class Options(TypedDict, total=False):
     """The options of every worker.
 
-    `skips`: events whose `update` raises are left out (`on_error: skip`). `clock` and `bounds`: what is done at once and what is in flight.
+    `skips`: events whose `update` raises are left out (`on_error: skip`). `compiles`: `update` is compiled (`compile: require`).
+    `clock` and `bounds`: what is done at once and what is in flight.
     """
 
     skips: bool
+    compiles: bool
     clock: Clock
     bounds: Bounds
 
@@ -58,6 +60,7 @@ class Worker(ABC):
         lanes: Lanes,
         *,
         skips: bool = False,
+        compiles: bool = False,
         clock: Clock = no_time,
         bounds: Bounds = BOUNDS,
     ) -> None:
@@ -70,7 +73,8 @@ class Worker(ABC):
         types = {state_type.name: state_type for state_type in program.states()}
         folding: type[Folder | Skipping] = Skipping if skips else Folder
         self._bounds, self._clock = bounds, clock
-        self._folder = folding(program, types[node.state_type], node.id, bounds)
+        state_type = types[node.state_type]
+        self._folder = folding(program, state_type, node.id, bounds, state_type.update if compiles else None)
         self._program = program
         self._accumulates = self.parent is not None and is_accumulating(node, program.accumulating)
         self._state: Any = self._identity() if self._accumulates else NOTHING

@@ -137,11 +137,18 @@ class Deployment:
     def make_host(self, index: int) -> Host:
         """Return the state machine of one host with its workers, positioned at the point."""
         mine = (node.id for node in self.plan.nodes() if self.home[node.id] == index)
-        skips = self.job.on_error == "skip"
+        skips, compiles = self.job.on_error == "skip", self.job.runtime.compile == "require"
         host = Host(
             index,
             [
-                make_worker(node_id, self.job.program, self.lanes, skips=skips, clock=time.monotonic)
+                make_worker(
+                    node_id,
+                    self.job.program,
+                    self.lanes,
+                    skips=skips,
+                    compiles=compiles,
+                    clock=time.monotonic,
+                )
                 for node_id in mine
             ],
             self.lanes,

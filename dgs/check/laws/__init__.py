@@ -5,7 +5,7 @@
 - `codec`, `ownership`, `determinism`, `resuming`: laws for every program, parallel or not.
 - `commuting` (C3), `forking` (C2), `joining` (C1): consistency (Section 2.3).
 - `identity`, `accumulation`: programs that accumulate.
-- `batches`, `windows`: vectorised methods equal folds of `update`.
+- `batches`, `windows`: vectorised methods equal folds of `update`. `compiled`: so do loops made from it.
 - `elsewhere`: another process gives the same results.
 """
 
@@ -13,6 +13,7 @@ from dgs.check.laws.accumulation import AccumulatingKindsAccumulate
 from dgs.check.laws.batches import BatchesAreFolds
 from dgs.check.laws.codec import SurvivesTheCodec
 from dgs.check.laws.commuting import IndependentEventsCommute
+from dgs.check.laws.compiled import CompiledEqualsInterpreted
 from dgs.check.laws.contract import Finding, Law
 from dgs.check.laws.determinism import RunsTheSameTwice
 from dgs.check.laws.elsewhere import RunsTheSameElsewhere
@@ -35,6 +36,7 @@ LAWS: tuple[Law, ...] = (
     UpdatesMayJoinLater(),
     BatchesAreFolds(),
     WindowsAreFolds(),
+    CompiledEqualsInterpreted(),
     RunsTheSameElsewhere(),
 )
 

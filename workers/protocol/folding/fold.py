@@ -8,6 +8,7 @@ The choice depends on what is folded and on what the state type offers. In each 
                        its lanes alternate densely                                      ScalarLoop.fold_merged
                        else                                                             each stretch as a batch
     a batch            it has more than `few_events`, and there is an `update_batch`      _Columns.fold
+                       it has more than `few_events`, and `update` is compiled            CompiledUpdate.fold
                        it is one event                                                  ScalarLoop.fold_one
                        else                                                             ScalarLoop.fold_batch
     windows            there is an `update_windows`                                     _Windows.fill
@@ -20,6 +21,8 @@ Outputs come back as one OutputBatch per stream and stretch, each output with th
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from dgs.model import columns
@@ -31,6 +34,9 @@ from dgs.workers.protocol.bounds import BOUNDS, Bounds
 from dgs.workers.protocol.folding.update_loop import Feed, ScalarLoop
 from dgs.workers.protocol.releases import Release
 
+if TYPE_CHECKING:
+    from dgs.compiled.compiled_update import CompiledUpdate
+
 NOTHING = object()
 """Stands where a state would be: the state is not here yet, or no longer."""
 
@@ -38,10 +44,18 @@ NOTHING = object()
 class Folder:
     """Folds the update of one state type over releases. Law: equal to calling `update` on each event in OrderKey order.
 
-    Its methods raise UserCodeError if the user's code raises.
+    Its methods raise UserCodeError if the user's code raises. `compiled`: the user's update if it is to be compiled (`compile: require`);
+    what it does is what the update of the state type does. They then raise CompileError if it is not accepted.
     """
 
-    def __init__(self, program: Program, state_type: StateType, worker: str, bounds: Bounds = BOUNDS) -> None:
+    def __init__(
+        self,
+        program: Program,
+        state_type: StateType,
+        worker: str,
+        bounds: Bounds = BOUNDS,
+        compiled: Update | None = None,
+    ) -> None:
         self._program, self._bounds = program, bounds
         code = UserCode(program, worker)
         self._loop = ScalarLoop(code, state_type.update, bounds)
@@ -51,6 +65,7 @@ class Folder:
             self._columns = _Columns(code, state_type.update_batch)
         if state_type.update_windows is not None:
             self._windows = _Windows(code, state_type.update_windows, self._joined)
+        self._compiled = None if compiled is None else _compiled_update(compiled, self._loop)
 
     def fold(self, state: State, release: Release) -> tuple[State, list[OutputBatch]]:
         """Return the state after the release and the outputs."""
@@ -68,6 +83,8 @@ class Folder:
         count = len(batch)
         if self._columns is not None and count > self._bounds.few_events:
             return self._columns.fold(state, batch, outputs)
+        if self._compiled is not None and count > self._bounds.few_events:
+            return self._compiled.fold(state, batch, outputs)
         if count == 1:
             return self._loop.fold_one(state, batch, outputs)
         return self._loop.fold_batch(state, batch, outputs)
@@ -211,6 +228,13 @@ class _Joined:
 
         state, values, rows = self._loop.fold(state, Feed.of(batch), joined_update)
         return state, [OutputBatch.of_rows(batch, values, rows)] if values else []
+
+
+def _compiled_update(update: Update, loop: ScalarLoop) -> CompiledUpdate:
+    """Return an update as machine code, with the loop that interprets what is not compiled."""
+    from dgs.compiled.compiled_update import CompiledUpdate
+
+    return CompiledUpdate(update, loop.fold_batch, is_required=True)
 
 
 def _windows_of(batch: EventBatch, keys: EventBatch | None) -> tuple[Int64s, list[int]]:

@@ -33,7 +33,7 @@ from dgs.errors import UserCodeError
 from dgs.model.events import EventBatch, declared_stream
 from dgs.model.order import OrderKey
 from dgs.model.outputs import OutputBatch
-from dgs.model.program import Program, State, StateType
+from dgs.model.program import Program, State, StateType, Update
 from dgs.model.user_code import UserCode
 from dgs.semantics.skipped_events import DeadLetter, for_readable, letter_in, saved
 from dgs.workers.protocol.bounds import BOUNDS, Bounds
@@ -50,11 +50,18 @@ Made = list[OutputBatch | Skipped]
 class Skipping:
     """A Folder that leaves out events that raise. Law: state and outputs are as if the other events were all there are."""
 
-    def __init__(self, program: Program, state_type: StateType, worker: str, bounds: Bounds = BOUNDS) -> None:
+    def __init__(
+        self,
+        program: Program,
+        state_type: StateType,
+        worker: str,
+        bounds: Bounds = BOUNDS,
+        compiled: Update | None = None,
+    ) -> None:
         self._program, self._worker, self._bounds = program, worker, bounds
         self._code = UserCode(program, worker)
         state_type = for_readable(state_type)
-        self._whole = Folder(program, state_type, worker, bounds)
+        self._whole = Folder(program, state_type, worker, bounds, compiled)
         singly = replace(state_type, update_batch=None, update_windows=None)
         self._singly = Folder(program, singly, worker, bounds)
 

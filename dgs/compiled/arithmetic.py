@@ -1,0 +1,182 @@
+"""Lowering arithmetic: operations of Python's numbers on scalars of 64 bits, each with a test for where Python does something else.
+
+A test that succeeds is a *deviation*: the loop stops before the event, and the interpreter processes it.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from dgs.compiled.value_types import BOOL, FLOAT, INT, NONE, NUMBERS, TEXT, Refused
+from dgs.compiled.values import Value, constant
+
+FOLDED: dict[type[ast.AST], Callable[..., Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor, ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt,
+    ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.USub: operator.neg, ast.UAdd: operator.pos,
+}  # fmt: skip
+"""Operations on constants, done by Python itself."""
+
+CHECKED = {
+    ast.Add: "add_checked",
+    ast.Sub: "subtract_checked",
+    ast.Mult: "multiply_checked",
+    ast.FloorDiv: "floor_divide_checked",
+    ast.Mod: "modulo_checked",
+}
+BITWISE = {ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^"}
+OF_FLOATS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}
+COMPARED = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+EXACT = 2**53
+"""Up to here every int is a float."""
+
+
+class Arithmetic:
+    """Writes the lines of one event, and lowers operations on numbers. `depth`: how far lines are indented."""
+
+    def __init__(self, depth: int, prefix: str) -> None:
+        self.lines: list[str] = []
+        self.depth = depth
+        self._prefix, self._count = prefix, 0
+
+    def put(self, line: str) -> None:
+        """Write a line."""
+        self.lines.append("    " * self.depth + line)
+
+    def fresh(self) -> str:
+        """Return a name that is new."""
+        self._count += 1
+        return f"{self._prefix}{self._count}"
+
+    def named(self, text: str) -> str:
+        """Write what gives an expression a name; return the name."""
+        name = self.fresh()
+        self.put(f"{name} = {text}")
+        return name
+
+    def deviate(self, test: str) -> None:
+        """Write what leaves the event to the interpreter if a test holds."""
+        self.put(f"if {test}:")
+        self.put("    deviates = True")
+        self.put("    at = i")
+        self.put("    break")
+
+    def checked(self, call: str) -> str:
+        """Write a call that returns a number and whether to deviate; return the name of the number."""
+        name, test = self.fresh(), self.fresh()
+        self.put(f"{name}, {test} = {call}")
+        self.deviate(test)
+        return name
+
+    def folded(self, op: ast.AST, *values: Value) -> Value | None:
+        """Return an operation on constants as a constant. None unless they are known and Python raises nothing."""
+        if type(op) not in FOLDED or not all(value.is_known for value in values):
+            return None
+        if not all(value.type in (*NUMBERS, TEXT, NONE) for value in values):
+            return None
+        try:
+            return constant(FOLDED[type(op)](*(value.constant for value in values)))
+        except (ArithmeticError, TypeError, ValueError, Refused):
+            return None
+
+    def number(self, value: Value, node: ast.AST) -> Value:
+        """Return a number as an operand: a bool counts as an int."""
+        if value.type == BOOL:
+            return Value(INT, (f"i64({value.scalars[0]})",))
+        if value.type in (INT, FLOAT):
+            return value
+        advice = ": test it for None first" if value.type.is_optional else ""
+        raise Refused(f"arithmetic on {value.type!r}{advice}", node)
+
+    def as_float(self, value: Value, *, exactly: bool) -> str:
+        """Return a number as a float. `exactly`: deviate where an int is too large to be a float."""
+        (text,) = value.scalars
+        if value.type == FLOAT:
+            return text
+        if exactly and not (value.is_known and abs(value.constant) <= EXACT):
+            return self.checked(f"exact_float({text})")
+        return f"float({text})"
+
+    def binary(self, node: ast.AST, op: ast.operator, one: Value, other: Value) -> Value:
+        """Lower an operation on two values."""
+        if (known := self.folded(op, one, other)) is not None:
+            return known
+        if type(op) in BITWISE and one.type == other.type == BOOL:
+            return Value(BOOL, (self.named(f"{one.scalars[0]} {BITWISE[type(op)]} {other.scalars[0]}"),))
+        a, b = self.number(one, node), self.number(other, node)
+        if a.type == b.type == INT:
+            return self._of_ints(node, op, a, b)
+        if type(op) in OF_FLOATS:
+            left, right = (self.as_float(value, exactly=False) for value in (a, b))
+            return Value(FLOAT, (self.named(f"{left} {OF_FLOATS[type(op)]} {right}"),))
+        if isinstance(op, ast.Div):
+            left, right = (self.as_float(value, exactly=False) for value in (a, b))
+            return Value(FLOAT, (self.checked(f"divide_checked({left}, {right})"),))
+        raise Refused(f"`{ast.unparse(node)}` of {a.type!r} and {b.type!r} is not compiled", node)
+
+    def _of_ints(self, node: ast.AST, op: ast.operator, a: Value, b: Value) -> Value:
+        if type(op) in CHECKED:
+            return Value(INT, (self.checked(f"{CHECKED[type(op)]}({a.scalars[0]}, {b.scalars[0]})"),))
+        if type(op) in BITWISE:
+            return Value(INT, (self.named(f"{a.scalars[0]} {BITWISE[type(op)]} {b.scalars[0]}"),))
+        if isinstance(op, ast.Div):
+            left, right = (self.as_float(value, exactly=True) for value in (a, b))
+            return Value(FLOAT, (self.checked(f"divide_checked({left}, {right})"),))
+        raise Refused(f"`{ast.unparse(node)}` is not compiled", node)
+
+    def unary(self, node: ast.AST, op: ast.unaryop, value: Value) -> Value:
+        """Lower a sign."""
+        if (known := self.folded(op, value)) is not None:
+            return known
+        a = self.number(value, node)
+        (text,) = a.scalars
+        if isinstance(op, ast.UAdd):
+            return Value(a.type, (text,))
+        if isinstance(op, ast.USub):
+            if a.type == INT:
+                return Value(INT, (self.checked(f"subtract_checked(i64(0), {text})"),))
+            return Value(FLOAT, (self.named(f"negated({text})"),))
+        if isinstance(op, ast.Invert) and a.type == INT:
+            return Value(INT, (self.named(f"{text} ^ i64(-1)"),))
+        raise Refused(f"`{ast.unparse(node)}` of {a.type!r} is not compiled", node)
+
+    def comparison(self, node: ast.AST, op: ast.cmpop, left: Value, right: Value) -> Value:
+        """Lower a comparison of two values."""
+        if isinstance(op, (ast.Is, ast.IsNot)):
+            return self._identity(node, op, left, right)
+        if isinstance(op, (ast.In, ast.NotIn)):
+            if left.is_known and right.is_known and right.type.name == "tuple":
+                return constant((left.constant in right.constant) == isinstance(op, ast.In))
+            raise Refused("`in` is compiled for constants only", node)
+        if (known := self.folded(op, left, right)) is not None:
+            return known
+        a, b = self.number(left, node), self.number(right, node)
+        sign = COMPARED[type(op)]
+        if a.type == b.type:
+            return Value(BOOL, (f"({a.scalars[0]} {sign} {b.scalars[0]})",))
+        one, other = (self.as_float(value, exactly=True) for value in (a, b))
+        return Value(BOOL, (f"({one} {sign} {other})",))
+
+    def _identity(self, node: ast.AST, op: ast.cmpop, left: Value, right: Value) -> Value:
+        is_positive = isinstance(op, ast.Is)
+        if right.type != NONE:
+            raise Refused("`is` is compiled for None only", node)
+        if left.type.is_optional:
+            return Value(BOOL, (f"(not {left.scalars[0]})" if is_positive else left.scalars[0],))
+        if left.type == NONE or left.type in NUMBERS or left.type.name in ("tuple", "record", "text"):
+            return constant((left.type == NONE) == is_positive)
+        raise Refused(f"whether {left.type!r} is None is not known here", node)
+
+    def truth(self, value: Value, node: ast.AST) -> Value:
+        """Return whether a value counts as true."""
+        if value.is_known and value.type in (*NUMBERS, NONE, TEXT):
+            return constant(bool(value.constant))
+        if value.type == BOOL:
+            return value
+        if value.type in (INT, FLOAT):
+            return Value(BOOL, (f"({value.scalars[0]} != 0)",))
+        raise Refused(f"the truth of {value.type!r} is not compiled", node)

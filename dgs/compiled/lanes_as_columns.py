@@ -1,0 +1,109 @@
+"""Lanes as columns for compiled loops: the types of their payloads, and arrays of 64-bit numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dgs.compiled.expressions import Payload
+from dgs.compiled.loop_text import LaneClass
+from dgs.compiled.value_types import BOOL, FLOAT, INT, NUMBERS, OBJECT, DoesNotFit, Refused, Type
+from dgs.model.events import EventBatch, declared_stream
+
+Array = npt.NDArray[Any]
+_DTYPES = {INT: np.int64, FLOAT: np.float64, BOOL: np.bool_}
+_OF_PYTHON = {int: INT, float: FLOAT, bool: BOOL}
+_KINDS = {"i": INT, "u": INT, "f": FLOAT, "b": BOOL}
+WIDEST = 8
+"""The bytes of the widest numbers."""
+
+
+def lane_class(batch: EventBatch, *, reads_stream: bool) -> LaneClass:
+    """Return the class of a batch's lane. Raises Refused if some of its tags have a key and others none."""
+    kinds = tuple(dict.fromkeys(str(tag.kind) for tag in batch.tags))
+    have_keys = {tag.key is not None for tag in batch.tags}
+    if len(have_keys) > 1:
+        raise Refused("some events of a stream have a key and others none")
+    payload = payload_type(batch.payload)
+    fields = tuple(payload.items()) if isinstance(payload, dict) else None
+    stream = declared_stream(batch.stream) if reads_stream else None
+    return LaneClass(
+        kinds,
+        None if isinstance(payload, dict) else payload,
+        fields,
+        len(batch.tags) > 1,
+        have_keys == {True},
+        stream,
+    )
+
+
+def payload_type(column: Any) -> Payload:
+    """Return the type of a column of payloads."""
+    if column is None:
+        return None
+    if isinstance(column, dict):
+        return {name: _type_of_column(part) for name, part in column.items()}
+    return _type_of_column(column)
+
+
+def _type_of_column(column: Any) -> Type:
+    """Return the type of a column of numbers, else OBJECT: its values are only passed on."""
+    if type(column) is np.ndarray and column.ndim == 1:
+        is_narrow = column.dtype.itemsize < WIDEST or column.dtype.kind != "u"
+        return (
+            _KINDS.get(column.dtype.kind, OBJECT) if is_narrow and column.dtype.itemsize <= WIDEST else OBJECT
+        )
+    if isinstance(column, (pa.Array, pa.ChunkedArray)) and not column.null_count:
+        of = column.type
+        if pa.types.is_boolean(of):
+            return BOOL
+        if pa.types.is_integer(of) and of != pa.uint64():
+            return INT
+        return FLOAT if of in (pa.float32(), pa.float64()) else OBJECT
+    if type(column) is list:
+        types = set(map(type, column))
+        if len(types) == 1:
+            return _OF_PYTHON.get(types.pop(), OBJECT)
+    return OBJECT
+
+
+def columns_of(batch: EventBatch, lane: LaneClass) -> list[Array]:
+    """Return the columns that the loop of a lane class reads. Raises Refused for ints that do not fit into 64 bits."""
+    found: list[Array] = [_read_only(batch.ts, np.int64)]
+    if len(lane.kinds) > 1:
+        codes = np.zeros(len(batch), np.int32) if batch.codes is None else batch.codes
+        found += [_read_only(codes, np.int32)]
+        found += [_read_only(np.array([lane.kinds.index(tag.kind) for tag in batch.tags]), np.int64)]
+    parts: Sequence[tuple[Type | None, Any]]
+    if lane.fields is None:
+        parts = [(lane.payload, batch.payload)]
+    else:
+        parts = [(of, batch.payload[name]) for name, of in lane.fields]
+    found += [_numbers(part, of) for of, part in parts if of is not None and of in NUMBERS]
+    return found
+
+
+def _numbers(column: Any, of: Type) -> Array:
+    if isinstance(column, (pa.Array, pa.ChunkedArray)):
+        column = (
+            column.to_numpy()
+            if isinstance(column, pa.ChunkedArray)
+            else column.to_numpy(zero_copy_only=False)
+        )
+    return _read_only(column, _DTYPES[of])
+
+
+def _read_only(column: Any, dtype: Any) -> Array:
+    """Return a column as an array that compiled code takes without a second compilation."""
+    try:
+        array = np.ascontiguousarray(column, dtype)
+    except OverflowError:
+        raise DoesNotFit("an int of the payloads does not fit into 64 bits") from None
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array

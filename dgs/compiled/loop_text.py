@@ -1,0 +1,120 @@
+"""The text of a loop over the columns of a lane: one function for all lanes of a class.
+
+The loop stops before an event that deviates, with the state and the outputs as they were. Every name of the text is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import FunctionType
+
+from dgs.compiled.expressions import Payload, Seen
+from dgs.compiled.method_source import Surroundings
+from dgs.compiled.statements import Lowering, Site, Sites, state_names
+from dgs.compiled.value_types import BOOL, NUMBERS, Refused, Type, joined, scalars_of
+
+MOST_ROUNDS = 8
+"""How often a state may be widened."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaneClass:
+    """What of a lane decides the text of its loop. `fields`: the types of named columns, else `payload` is that of the only one.
+
+    `has_codes`: whether its events have several tags. `stream`: None if the update does not look at it.
+    """
+
+    kinds: tuple[str, ...]
+    payload: Type | None
+    fields: tuple[tuple[str, Type], ...] | None
+    has_codes: bool
+    has_keys: bool
+    stream: str | None = None
+
+    @property
+    def seen(self) -> Payload:
+        """The type of payloads, or the types of named columns."""
+        return self.payload if self.fields is None else dict(self.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class LoopText:
+    """The text of a loop. `arguments`: the types of its columns in order. `state`: the type of the states that it takes and returns."""
+
+    text: str
+    arguments: tuple[str, ...]
+    state: Type
+    sites: tuple[Site, ...]
+
+
+def loop_text(
+    function: FunctionType, surroundings: Surroundings, lane: LaneClass, state: Type, name: str = "loop"
+) -> LoopText:
+    """Return the loop for a class of lanes, from a state of a type that the state joins to. Raises Refused."""
+    for _ in range(MOST_ROUNDS):
+        sites, bodies = Sites(are_some=len(lane.kinds) > 1), []
+        for number, kind in enumerate(lane.kinds):
+            seen = Seen(kind, lane.stream or "", lane.seen, lane.has_keys)
+            depth, prefix = 2 + (len(lane.kinds) > 1), f"t{number}_"
+            bodies.append(Lowering(function, surroundings, seen, state, sites, depth=depth, prefix=prefix))
+        after = state
+        for body in bodies:
+            after = joined(after, body.returned, what="the state")
+        if after.is_optional or after.name == "None":
+            raise Refused("a state that is None is not compiled")
+        if after == state:
+            return _assembled(name, lane, state, sites.found, [body.lines for body in bodies])
+        state = after
+    raise Refused("the type of the state changes with every event")
+
+
+def _assembled(
+    name: str, lane: LaneClass, state: Type, sites: Sequence[Site], bodies: list[list[str]]
+) -> LoopText:
+    inputs, loads = _inputs(lane)
+    outputs = [(f"o{site.number}_{i}", of) for site in sites for i, of in enumerate(site.columns)]
+    some = [site.number for site in sites if not site.is_always]
+    columns = [*inputs, ("counts", "i8"), *outputs, *((f"r{number}", "i8") for number in some)]
+    states = state_names(state)
+    lines = [f"def {name}({', '.join(['start', 'stop', *(column for column, _ in columns), *states])}):"]
+    lines += [
+        "    at = stop",
+        "    deviates = False",
+        *(f"    c{number} = counts[{number}]" for number in some),
+    ]
+    lines += ["    for i in range(start, stop):", "        u = u64(i)", *loads]
+    if len(bodies) == 1:
+        lines += bodies[0]
+    else:
+        lines.append("        kind = kinds[u64(codes[u])]")
+        for number, body in enumerate(bodies):
+            lines += [f"        {'el' if number else ''}if kind == {number}:", *body]
+    if some:
+        lines.append("    if deviates:")
+        for number in some:
+            lines += [
+                f"        if c{number} > 0 and r{number}[u64(c{number} - 1)] == at:",
+                f"            c{number} -= 1",
+            ]
+        lines += [f"    counts[{number}] = c{number}" for number in some]
+    lines.append(f"    return {', '.join(['at', 'deviates', *states])}")
+    written = {column for column, _ in outputs} | {"counts", *(f"r{number}" for number in some)}
+    arguments = tuple(f"{'' if column in written else 'in:'}{of}" for column, of in columns)
+    return LoopText("\n".join(lines) + "\n", arguments, state, tuple(sites))
+
+
+def _inputs(lane: LaneClass) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return the columns that come in, and the lines that read them."""
+    columns, loads = [("ts", "i8")], ["        ts_here = ts[u]"]
+    if len(lane.kinds) > 1:
+        columns += [("codes", "i4"), ("kinds", "i8")]
+    fields = [("payload", lane.payload)] if lane.fields is None else [
+        (f"field{number}", of) for number, (_, of) in enumerate(lane.fields)
+    ]  # fmt: skip
+    for column, of in fields:
+        if of is not None and of in NUMBERS:
+            scalar = "?" if of == BOOL else scalars_of(of)[0]
+            columns.append((column, scalar))
+            loads.append(f"        {column}_here = {column}[u]")
+    return columns, loads

@@ -1,0 +1,127 @@
+"""The text of a method, as a syntax tree that surely is the code that runs, and what the method reads from its surroundings."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+from collections.abc import Iterator
+from functools import lru_cache
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from dgs.compiled.value_types import Refused, is_named_tuple
+from dgs.model.tags import Kind
+
+PARAMETERS = 4
+"""The number of parameters of an update: self, state, event, emit."""
+PLAIN = frozenset([int, float, bool, str, type(None), Kind])
+MISSING = object()
+
+
+def function_of(update: Any) -> FunctionType:
+    """Return the function behind a bound `update(state, event, emit)`. Raises Refused if it is something else."""
+    function = getattr(update, "__func__", None)
+    if not isinstance(update, MethodType) or not isinstance(function, FunctionType):
+        raise Refused("update is no plain method")
+    code = function.__code__
+    is_usual = code.co_argcount == PARAMETERS and not code.co_kwonlyargcount and not code.co_posonlyargcount
+    if not is_usual or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR):
+        raise Refused("update has other parameters than self, state, event, emit")
+    return function
+
+
+def definition(function: FunctionType) -> ast.FunctionDef:
+    """Return the definition of a function. Raises Refused if its source is not there, or is not what runs, as after an edit."""
+    code = function.__code__
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    text = "".join(lines)
+    if not lines:
+        raise Refused("the source of update is not there")
+    try:
+        tree, codes = _parsed(text, code.co_filename)
+    except (SyntaxError, ValueError):
+        raise Refused("the source of update cannot be read") from None
+    if code not in codes:
+        raise Refused("the source of update is no longer the code that runs")
+    for node in ast.walk(tree):
+        is_here = isinstance(node, ast.FunctionDef) and _first_line(node) == code.co_firstlineno
+        if isinstance(node, ast.FunctionDef) and is_here and node.name == code.co_name:
+            return node
+    raise Refused("the source of update is not there")
+
+
+def _first_line(node: ast.FunctionDef) -> int:
+    return node.decorator_list[0].lineno if node.decorator_list else node.lineno
+
+
+@lru_cache(maxsize=8)
+def _parsed(text: str, filename: str) -> tuple[ast.Module, frozenset[CodeType]]:
+    """Return the syntax tree of a module and the code objects in it."""
+    whole = compile(text, filename, "exec", dont_inherit=True)
+    return ast.parse(text), frozenset(_codes_in(whole))
+
+
+def _codes_in(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes_in(constant)
+
+
+class Surroundings:
+    """What an update reads from outside: globals, closures, and attributes of the program and of modules.
+
+    Their values are known when the update is compiled. `have_changed` tells whether they still are what they were.
+    """
+
+    def __init__(self, function: FunctionType, owner: Any) -> None:
+        self._owner = owner
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        self._cells = cells
+        self._globals = function.__globals__
+        self._builtins: dict[str, Any] = getattr(function, "__builtins__")  # noqa: B009 - typeshed does not know it
+        self._names: dict[str, Any] = {}
+        self._attributes: list[tuple[Any, str, Any]] = []
+
+    def name(self, name: str) -> Any:
+        """Return the value of a global, a builtin or a name of a function around. MISSING if there is none."""
+        found = self._look_up(name)
+        self._names[name] = found
+        return found
+
+    def attribute(self, of: Any, name: str) -> Any:
+        """Return a plain attribute of the program or a module. Raises Refused for any other: reading it may run code."""
+        looked_up_by: Any = type(of).__getattribute__
+        if not isinstance(of, ModuleType) and looked_up_by is not object.__getattribute__:
+            raise Refused("the program computes its attributes")
+        found = inspect.getattr_static(of, name, MISSING)
+        if not is_known(found):
+            raise Refused(f"`{name}` is no constant of {type(of).__name__}")
+        self._attributes.append((of, name, found))
+        return found
+
+    def of_program(self, name: str) -> Any:
+        """Return a plain attribute of the program. Raises Refused for any other."""
+        return self.attribute(self._owner, name)
+
+    def have_changed(self) -> bool:
+        """Return whether a value that was read is another one by now."""
+        if any(self._look_up(name) is not value for name, value in self._names.items()):
+            return True
+        return any(inspect.getattr_static(of, name, MISSING) is not v for of, name, v in self._attributes)
+
+    def _look_up(self, name: str) -> Any:
+        if name in self._cells:
+            try:
+                return self._cells[name].cell_contents
+            except ValueError:
+                return MISSING
+        return self._globals.get(name, self._builtins.get(name, MISSING))
+
+
+def is_known(value: Any) -> bool:
+    """Whether a value can be used in compiled code: constants, modules, classes of named tuples and a few functions."""
+    if type(value) is tuple:
+        return all(map(is_known, value))
+    return type(value) in PLAIN or isinstance(value, ModuleType) or is_named_tuple(value)

@@ -1,0 +1,185 @@
+"""Lowering the statements of an update, for events of one kind: the lines of a loop's body.
+
+State scalars are `s0`, `s1`, ...; they change only where the update returns, so an event that deviates has changed nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import FunctionType
+
+from dgs.compiled.expressions import Expressions, Seen
+from dgs.compiled.method_source import Surroundings, definition
+from dgs.compiled.value_types import EMIT, EVENT, PROGRAM, Refused, Type, has_form, joined, scalars_of
+from dgs.compiled.values import NOTHING, Value, as_type, of_texts
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place that emits. `value`: what it emits. `columns`: the scalars that it writes. `is_always`: whether every event comes here."""
+
+    number: int
+    value: Value
+    columns: tuple[str, ...]
+    is_always: bool
+
+
+@dataclass(slots=True)
+class Sites:
+    """The sites of a loop so far, in the order of the text. `are_some`: no kind has all events of the lane."""
+
+    are_some: bool
+    found: list[Site] = field(default_factory=list)
+
+
+class Lowering(Expressions):
+    """Lowers an update for events of one kind. `returned`: the type of the state that it returns."""
+
+    def __init__(
+        self,
+        function: FunctionType,
+        surroundings: Surroundings,
+        seen: Seen,
+        state: Type,
+        sites: Sites,
+        *,
+        depth: int,
+        prefix: str,
+    ) -> None:
+        code = function.__code__
+        super().__init__(seen, surroundings, frozenset((*code.co_varnames, *code.co_cellvars)), depth, prefix)
+        self._state, self._sites, self.returned = state, sites, state
+        self._is_certain = not sites.are_some  # whether every event of the lane comes here
+        tree = definition(function)
+        program, before, event, emit = (argument.arg for argument in tree.args.args)
+        self._fixed = {program: Value(PROGRAM), event: Value(EVENT), emit: Value(EMIT)}
+        self.names = {**self._fixed, before: of_texts(state, state_names(state))}
+        if not self._block(tree.body):
+            raise Refused("update does not return a state on every path", tree)
+
+    def _block(self, body: list[ast.stmt]) -> bool:
+        """Lower statements; return whether they always return."""
+        return any(self._statement(node) for node in body)
+
+    def _statement(self, node: ast.stmt) -> bool:
+        if isinstance(node, ast.Return):
+            self._return(node)
+            return True
+        if isinstance(node, ast.If):
+            return self._if(node)
+        if isinstance(node, ast.Assign):
+            value = self._kept(self.expression(node.value))
+            for target in node.targets:
+                self._assign(target, value)
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            self._assign(node.target, self._kept(self.expression(node.value)))
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            before = self.expression(ast.copy_location(ast.Name(node.target.id, ast.Load()), node))
+            self._assign(node.target, self.binary(node, node.op, before, self.expression(node.value)))
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            self._emit(node.value)
+        elif not self._does_nothing(node):
+            raise Refused(f"`{ast.unparse(node).splitlines()[0]}` is not compiled", node)
+        return False
+
+    def _does_nothing(self, node: ast.stmt) -> bool:
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        return is_text or isinstance(node, ast.Pass)
+
+    def _kept(self, value: Value) -> Value:
+        """Return a value whose text is a name, so that it is computed once."""
+        if value.is_known or value.origin is not None or not has_form(value.type):
+            return value
+        return of_texts(
+            value.type, [text if text.isidentifier() else self.named(text) for text in value.flat]
+        )
+
+    def _assign(self, target: ast.expr, value: Value) -> None:
+        if isinstance(target, ast.Name) and target.id not in self._fixed:
+            self.names[target.id] = value
+        elif isinstance(target, (ast.Tuple, ast.List)) and len(target.elts) == len(value.parts):
+            if value.type.name != "tuple" or any(isinstance(one, ast.Starred) for one in target.elts):
+                raise Refused(f"{value.type!r} is not taken apart", target)
+            for part, one in zip(target.elts, value.parts, strict=True):
+                self._assign(part, one)
+        else:
+            raise Refused(
+                f"an assignment of {value.type!r} to `{ast.unparse(target)}` is not compiled", target
+            )
+
+    def _if(self, node: ast.If) -> bool:
+        test, yes, no = self.condition(node.test)
+        if test.is_known:
+            self.names |= yes if test.constant else no
+            return self._block(node.body if test.constant else node.orelse)
+        before, was_certain, self._is_certain = dict(self.names), self._is_certain, False
+        ends = []
+        for body, known in ((node.body, yes), (node.orelse, no)):
+            self.names = {**before, **known}
+            with self.apart() as lines:
+                returns = self._block(body)
+            left = {n: before[n] if value is known.get(n) else value for n, value in self.names.items()}
+            ends.append((returns, self.names if returns else left, lines, self.names))
+        self._is_certain = was_certain and ends[0][0] == ends[1][0]
+        branches = [lines for _, _, lines, _ in ends]
+        if ends[0][0] or ends[1][0]:
+            self.names = ends[1][3] if ends[0][0] else ends[0][3]
+        else:
+            self._merge_names(ends[0][1], ends[1][1], branches, node)
+        self.put_branches(test.scalars[0], branches)
+        return ends[0][0] and ends[1][0]
+
+    def _merge_names(
+        self, one: dict[str, Value], other: dict[str, Value], branches: list[list[str]], node: ast.AST
+    ) -> None:
+        """Keep the names that have a value after both branches."""
+        names = [name for name in one if name in other]
+        self.names = {n: self.merged([one[n], other[n]], branches, node, f"`{n}`") for n in names}
+
+    def _return(self, node: ast.Return) -> None:
+        value = NOTHING if node.value is None else self.expression(node.value)
+        if not has_form(value.type):
+            raise Refused(f"a state with {value.type!r} in it is not compiled", node)
+        self.returned = joined(self.returned, value.type, node, what="the state")
+        if self.returned == self._state:  # else all is lowered again, with the wider state
+            names, texts = state_names(self._state), as_type(value, self._state, node)
+            changed = [pair for pair in zip(names, texts, strict=True) if pair[0] != pair[1]]
+            if changed:
+                self.put(f"{', '.join(n for n, _ in changed)} = {', '.join(text for _, text in changed)}")
+        self.put("continue")
+
+    def _emit(self, call: ast.Call) -> None:
+        if self.expression(call.func).type != EMIT:
+            raise Refused(f"a call of `{ast.unparse(call.func)}` is not compiled", call)
+        if len(call.args) != 1 or call.keywords or isinstance(call.args[0], ast.Starred):
+            raise Refused("emit takes one value", call)
+        value = self.expression(call.args[0])
+        number, columns = len(self._sites.found), list[str]()
+        row = "u" if self._is_certain else f"u64(c{number})"
+        for text, scalar in written(value, call):
+            self.put(f"o{number}_{len(columns)}[{row}] = {text}")
+            columns.append(scalar)
+        if not self._is_certain:
+            self.put(f"r{number}[{row}] = i")
+            self.put(f"c{number} += 1")
+        self._sites.found.append(Site(number, value, tuple(columns), self._is_certain))
+
+
+def state_names(state: Type) -> list[str]:
+    """Return the names of the scalars of a state in the text of a loop."""
+    return [f"s{number}" for number in range(len(scalars_of(state)))]
+
+
+def written(value: Value, node: ast.AST | None = None) -> Iterator[tuple[str, str]]:
+    """Yield the texts and types of the scalars of an output that a loop has to write. The rest goes out as it came in."""
+    if value.origin is not None or value.is_known:
+        return
+    if value.parts:
+        for part in value.parts:
+            yield from written(part, node)
+    elif has_form(value.type):
+        yield from zip(value.flat, scalars_of(value.type), strict=True)
+    else:
+        raise Refused(f"{value.type!r} is not emitted", node)

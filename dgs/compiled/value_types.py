@@ -1,0 +1,137 @@
+"""The types of values in compiled programs, and refusals: why a program stays interpreted.
+
+Every value is flattened to scalars of 64 bits. A type says which scalars a value has, and how they become a Python object again.
+
+>>> joined(INT, NONE), joined(tuple_of(INT, FLOAT), tuple_of(INT, NONE))
+(int | None, (int, float | None))
+>>> scalars_of(tuple_of(INT, optional(FLOAT)))
+('i8', '?', 'f8')
+>>> try: joined(INT, FLOAT, what="the state")
+... except Refused as refused: print(refused)
+the state is sometimes int and sometimes float: make it one of them, such as 0.0 in place of 0
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, replace
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why something is not compiled: a sentence, and the user's line that it is about, None if it is about no line."""
+
+    why: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        return self.why if self.line is None else f"line {self.line}: {self.why}"
+
+
+class Refused(Exception):  # noqa: N818 - an answer of the lowering, which never leaves this package
+    """Something is not compiled."""
+
+    def __init__(self, why: str, node: ast.AST | None = None) -> None:
+        self.refusal = Refusal(why, getattr(node, "lineno", None))
+        super().__init__(str(self.refusal))
+
+    @classmethod
+    def of(cls, refusal: Refusal) -> Refused:
+        """Return the exception for a refusal."""
+        made = cls(refusal.why)
+        made.refusal = refusal
+        return made
+
+
+class DoesNotFit(Refused):
+    """A value that came does not fit into 64 bits. The program is accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A type of values. `parts`: of an optional value, a tuple or a record. `names`: of its fields. `of`: its NamedTuple class."""
+
+    name: str
+    parts: tuple[Type, ...] = ()
+    names: tuple[str, ...] = ()
+    of: Any = None
+
+    def __repr__(self) -> str:
+        inner = ", ".join(map(repr, self.parts))
+        if self.name == "optional":
+            return f"{inner} | None"
+        if self.name == "tuple":
+            return f"{self.of.__name__}({inner})" if self.of else f"({inner}{',' * (len(self.parts) == 1)})"
+        if self.name == "record":
+            pairs = zip(self.names, self.parts, strict=True)
+            return f"{{{', '.join(f'{name}: {part!r}' for name, part in pairs)}}}"
+        return self.name
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether it is `T | None`."""
+        return self.name == "optional"
+
+
+INT, FLOAT, BOOL, NONE = Type("int"), Type("float"), Type("bool"), Type("None")
+TEXT = Type("text")
+"""A text that is known when the program is compiled."""
+KEY, OBJECT = Type("key"), Type("object")
+"""The key of a tag, and an object of a payload: they are only passed on."""
+EVENT, TAG, PROGRAM, EMIT = Type("event"), Type("tag"), Type("program"), Type("emit")
+PYTHON = Type("python")
+"""A module, a class or a function that is known when the program is compiled."""
+
+MACHINE = {"int": "i8", "float": "f8", "bool": "?"}
+"""The scalar of each type that has one: the NumPy type of its columns."""
+NUMBERS = (INT, FLOAT, BOOL)
+COMPOSED = ("optional", "tuple", "record")
+
+
+def optional(of: Type) -> Type:
+    """Return the type `of | None`."""
+    return of if of.is_optional or of == NONE else Type("optional", (of,))
+
+
+def tuple_of(*parts: Type, of: Any = None) -> Type:
+    """Return the type of tuples of these parts. `of`: their NamedTuple class."""
+    return Type("tuple", parts, () if of is None else tuple(of._fields), of)
+
+
+def scalars_of(of: Type) -> tuple[str, ...]:
+    """Return the scalars that a value of a type consists of, as NumPy types."""
+    if of.name in MACHINE:
+        return (MACHINE[of.name],)
+    presence = ("?",) if of.is_optional else ()
+    return presence + tuple(scalar for part in of.parts for scalar in scalars_of(part))
+
+
+def has_form(of: Type) -> bool:
+    """Whether values of a type consist of their scalars alone, so that they can be kept and written."""
+    return of in NUMBERS or of == NONE or (of.name in COMPOSED and all(map(has_form, of.parts)))
+
+
+def joined(one: Type, other: Type, node: ast.AST | None = None, *, what: str = "a value") -> Type:
+    """Return the type of what is sometimes of one type and sometimes of another. Raises Refused if there is none."""
+    if one == other:
+        return one
+    if NONE in (one, other):
+        return optional(other if one == NONE else one)
+    if one.is_optional or other.is_optional:
+        inner = [of.parts[0] if of.is_optional else of for of in (one, other)]
+        return optional(joined(inner[0], inner[1], node, what=what))
+    if (
+        one.parts
+        and replace(one, parts=()) == replace(other, parts=())
+        and len(one.parts) == len(other.parts)
+    ):
+        pairs = zip(one.parts, other.parts, strict=True)
+        return replace(one, parts=tuple(joined(a, b, node, what=what) for a, b in pairs))
+    advice = ": make it one of them, such as 0.0 in place of 0" if {one, other} == {INT, FLOAT} else ""
+    raise Refused(f"{what} is sometimes {one!r} and sometimes {other!r}{advice}", node)
+
+
+def is_named_tuple(of: Any) -> bool:
+    """Whether a class is a NamedTuple, and makes its objects as NamedTuple does."""
+    return isinstance(of, type) and of.__mro__[1:] == (tuple, object) and "_fields" in vars(of)

@@ -1,0 +1,13 @@
+"""The fixture of tests that need numba."""
+
+import pytest
+
+
+@pytest.fixture
+def machine(monkeypatch, tmp_path_factory):
+    """What translates loops to machine code. Tests that use it are skipped where numba is not installed."""
+    pytest.importorskip("numba", reason="numba is not installed: pip install 'dgs[compiled]'")
+    from dgs.compiled.loop_files import machine_code
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    return machine_code

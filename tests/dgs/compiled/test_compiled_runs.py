@@ -1,0 +1,119 @@
+"""Runs with `compile: require`: outputs and states are the interpreted run's, and what is not accepted is refused at the start."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import dgs
+from dgs.errors import MissingPackageError, UserCodeError
+from dgs.errors.resources import CompileError
+from dgs.semantics.unvectorised import without_batches
+from experiments.event_window.program import BARRIER, VALUE, EventWindow
+from experiments.fraud_detection.program import RULE, TRANSACTION, CyclicFraudDetection, FraudDetection
+from tests.dgs.compiled.both_ways import Compiled, batch_of, interpreted
+
+N = dgs.kind("n")
+
+
+class Inverse(dgs.Program):
+    """Counts, and now and then emits a quotient whose divisor may be zero."""
+
+    kinds = (N,)
+
+    def init(self):
+        return 0
+
+    def update(self, state, event, emit):
+        if state % 100 == 99:
+            emit(1000 // (event.payload - 500))
+        return state + 1
+
+
+class Words(Inverse):
+    """Has a state that is not accepted."""
+
+    def init(self):
+        return ""
+
+    def update(self, state, event, emit):
+        return state
+
+
+def run(program, payload, **options):
+    streams = {"n": [(N(), ts, value) for ts, value in enumerate(payload)]}
+    return dgs.run(program, streams=streams, runtime={"kind": "local", **options})
+
+
+@pytest.mark.usefixtures("machine")
+@pytest.mark.parametrize("on_error", ["stop", "skip"])
+def test_a_run_that_is_compiled_gives_what_it_gives_interpreted(on_error):
+    payload = [7 * number % 1000 for number in range(2000)]
+    found = []
+    for mode in ("off", "require"):
+        settings = {"on_error": on_error, "runtime.kind": "local", "runtime.compile": mode}
+        done = dgs.run(
+            Inverse(), streams={"n": [(N(), *one) for one in enumerate(payload)]}, settings=settings
+        )
+        found.append((done.state, list(done.outputs)))
+    assert found[0] == found[1]
+    assert found[0][1]
+
+
+@pytest.mark.usefixtures("machine")
+def test_an_exception_is_that_of_the_interpreted_run():
+    payload = [500 if number == 399 else 3 for number in range(1000)]
+    errors = []
+    for mode in ("off", "require"):
+        with pytest.raises(UserCodeError) as raised:
+            run(Inverse(), payload, compile=mode)
+        errors.append(str(raised.value))
+    assert errors[0] == errors[1]
+    assert "row 399" in errors[0]
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_program_that_is_not_accepted_is_refused_before_the_run():
+    with pytest.raises(
+        CompileError, match="update of program Words is not compiled for kind 'n': a state with a str in it"
+    ):
+        run(Words(), [1, 2], compile="require")
+
+
+def test_a_run_without_numba_says_what_to_install(monkeypatch):
+    monkeypatch.setattr("dgs.compiled.preview.is_available", lambda: False)
+    with pytest.raises(MissingPackageError, match="numba"):
+        run(Inverse(), [1, 2], compile="require")
+
+
+def test_importing_dgs_and_running_interpreted_imports_no_numba():
+    text = (
+        "import sys, dgs\nclass P(dgs.Program):\n    kinds = (dgs.kind('n'),)\n    def init(self): return 0\n"
+    )
+    text += "    def update(self, state, event, emit): return state + event.payload\n"
+    text += "streams = {'n': [(dgs.Tag('n'), ts, ts) for ts in range(100)]}\n"
+    text += "assert dgs.run(P(), streams=streams, runtime='local').state == 4950\nassert 'numba' not in sys.modules\n"
+    subprocess.run([sys.executable, "-c", text], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("program", "tags"),
+    [
+        (EventWindow(), [VALUE(), BARRIER()]),
+        (FraudDetection(), [TRANSACTION(), RULE()]),
+        (CyclicFraudDetection(), [TRANSACTION(), RULE()]),
+    ],
+)
+def test_applications_fold_in_machine_code_as_in_python(program, tags, machine):
+    rng = np.random.default_rng(3)
+    payload = rng.integers(0, 2000, 3000)
+    payload[rng.integers(0, 3000, 4)] = 2**63 - 1
+    batch = batch_of(payload, tags=tags, codes=rng.integers(0, 30, 3000) == 0)
+    program = without_batches(program)
+    compiled = Compiled(program, machine)
+    assert compiled.fold(batch, program.init(), [1, 1000, 2500]) == interpreted(
+        program, batch, program.init()
+    )
+    assert compiled.update.events > 2000
+    assert compiled.update.deviations > 0

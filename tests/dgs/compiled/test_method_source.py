@@ -1,0 +1,143 @@
+"""What is lowered is the code that runs, with the values that it reads from outside."""
+
+import functools
+import linecache
+
+import pytest
+
+from dgs.compiled.method_source import definition, function_of
+from dgs.compiled.value_types import Refused
+from tests.dgs.compiled.both_ways import Compiled, batch_of, interpreted, program_of
+
+TEXT = """
+LIMIT = 3
+class P(dgs.Program):
+    limit = 10
+    def init(self): return 0
+    def update(self, state, event, emit):
+        if event.payload > LIMIT:
+            emit(self.limit)
+        return state + 1
+"""
+
+
+def check(program, payload=(1, 5, 2, 7)):
+    """Compare compiled and interpreted; return the compiled program."""
+    batch, compiled = batch_of(list(payload)), Compiled(program)
+    assert compiled.fold(batch, program.init()) == interpreted(program, batch, program.init())
+    return compiled
+
+
+def test_a_global_that_is_changed_is_read_again():
+    program, batch = program_of(TEXT), batch_of([1, 5, 2, 7])
+    compiled = Compiled(program)
+    for limit in (3, 6, 0):
+        type(program).update.__globals__["LIMIT"] = limit
+        assert compiled.fold(batch, 0) == interpreted(program, batch, 0)
+    assert not compiled.update.refusals
+
+
+def test_an_attribute_of_the_program_that_is_changed_is_read_again():
+    program, batch = program_of(TEXT), batch_of([1, 5, 2, 7])
+    compiled = Compiled(program)
+    for limit in (10, 11, 2.5):
+        program.limit = limit
+        assert compiled.fold(batch, 0) == interpreted(program, batch, 0)
+    assert not compiled.update.refusals
+
+
+def test_a_source_that_was_edited_is_refused():
+    program = program_of(TEXT)
+    name = type(program).update.__code__.co_filename
+    size, time, lines, _ = linecache.cache[name]
+    linecache.cache[name] = size, time, [line.replace("state + 1", "state + 2") for line in lines], name
+    assert "no longer the code" in str(*check(program).update.refusals.values())
+
+
+def test_a_source_that_is_not_there_is_refused():
+    program = program_of(TEXT)
+    del linecache.cache[type(program).update.__code__.co_filename]
+    assert "the source of update is not there" in str(*check(program).update.refusals.values())
+
+
+def test_a_wrapped_update_is_not_taken_for_what_it_wraps():
+    program = program_of(TEXT)
+    plain = type(program).update
+
+    @functools.wraps(plain)
+    def doubled(self, state, event, emit):
+        return plain(self, state, event, emit) + 1
+
+    type(program).update = doubled
+    assert check(program).update.refusals
+
+
+def test_an_update_that_is_no_method_is_refused():
+    with pytest.raises(Refused, match="no plain method"):
+        function_of(lambda state, event, emit: state)
+
+
+def test_lines_are_those_of_the_file():
+    assert definition(function_of(program_of(TEXT).update)).lineno == 6
+
+
+REFUSED = {
+    "a local name that has no value yet": ("y = 1 if event.payload > 1 else 2\nif y > 1:\n    LIMIT = 4\nreturn LIMIT", "may have no value"),
+    "no return": ("emit(1)", "does not return a state on every path"),
+    "int and float": ("return state if event.payload else 0.5", "sometimes int and sometimes float"),
+    "None": ("return state if event.payload else None", "a state that is None"),
+    "a loop": ("for i in range(3):\n    emit(i)\nreturn state", "`for i in range(3):` is not compiled"),
+    "a call": ("return len('a')", "a call of `len` is not compiled"),
+    "a method": ("return self.init()", "a call of `self.init` is not compiled"),
+    "or of ints": ("return state or 1", "give one of them"),
+    "the event": ("emit(event)\nreturn state", "event is not emitted"),
+    "emit as a value": ("e = emit\nf = (e, 1)\nemit(f)\nreturn state", "not emitted"),
+    "a power": ("return state ** 2", "is not compiled"),
+    "a large constant": ("return 2 ** 70", "is not compiled"),
+    "text": ("return 'a'", "a state with text in it"),
+    "float //": ("emit(1.5 // event.payload)\nreturn state", "is not compiled"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_surely_the_same_is_refused_with_its_line(name):
+    body, why = REFUSED[name]
+    lines = [
+        "class P(dgs.Program):",
+        "    def init(self): return 0",
+        "    def update(self, state, event, emit):",
+    ]
+    program = program_of("\n".join([*lines, *("        " + line for line in body.splitlines()), ""]))
+    refusal = Compiled(program).update.text(0, batch_of([1, 2]))
+    assert why in str(refusal)
+    assert refusal.line is None or 4 <= refusal.line < 4 + len(body.splitlines()) or name == "no return"
+
+
+PLAIN = {
+    "tag and event by other names": "e = event\nt = e.tag\nif t.kind == A:\n    emit((e.stream, e.ts))\nreturn state + 1",
+    "named tuples": "m = M(state, y=event.payload)\nemit(m)\na, b = m\nreturn m.x + m[1] + b",
+    "constants of modules": "emit(math.pi)\nreturn state + (2 if math.tau > 6 else 1)",
+    "constants in tuples": "emit(event.tag.kind in (A, B))\nreturn state",
+    "chained assignment": "a = b = event.payload\na += 1\nemit((a, b))\nreturn state + b",
+    "everything that returns": "if event.payload > 3:\n    emit(1)\n    return state\nelif event.payload > 1:\n    emit(2)\nelse:\n    return 5\nemit(3)\nreturn state - 1",
+    "no payload used": "emit(None)\nemit(())\nreturn state",
+    "the payload as a whole": "emit(event.payload)\nemit({'p': event.payload})\nreturn state",
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_what_is_accepted_is_the_same(name):
+    lines = [
+        "import math",
+        "from typing import NamedTuple",
+        "class M(NamedTuple):",
+        "    x: int",
+        "    y: int",
+    ]
+    lines += [
+        "class P(dgs.Program):",
+        "    def init(self): return 0",
+        "    def update(self, state, event, emit):",
+    ]
+    program = program_of("\n".join([*lines, *("        " + line for line in PLAIN[name].splitlines()), ""]))
+    assert not check(program).update.refusals
