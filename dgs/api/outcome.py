@@ -113,7 +113,8 @@ def summary(report: dict[str, Any], outputs: int | None = None) -> str:
     parts = [now + _count(outputs or report.get("outputs", 0), "output")]
     if before:
         parts[0] = f"{before:,} events before, then {parts[0]}"
-    parts[0] += f" in {seconds:.3g} s"
+    started = sorted(report.get("start_up_seconds", {}).items(), reverse=True)
+    parts[0] = "".join(f"{part} {took:.2g} s, " for part, took in started) + f"{parts[0]} in {seconds:.3g} s"
     if report.get("throughput_eps"):
         parts[0] += f" ({report['throughput_eps']:,.0f} events/s)"
     hosts = f" on {_count(report['hosts'], 'host')}" if report.get("hosts") else ""

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from dgs.planner.plan import Plan
     from dgs.spark_bridge.ingest.left_out import RowsLeftOut
     from dgs.workers.protocol.story_words import StoryEntry
-    from dgs.workers.runtime.figures import RunFigures
+    from dgs.workers.runtime.figures import RunFigures, StartUp
     from dgs.workers.runtime.job import JobResult
 
 
 def report_of(
     launch: Launch,
-    started: float,
+    start_up: StartUp,
     result: JobResult,
     differences: Sequence[str] | None,
     *,
@@ -36,7 +36,7 @@ def report_of(
     """Return the report of a run that ended well or was stopped.
 
     `events_in`: events in the state, of which `events_before` were there before this process began. `outputs`: of this process.
-    `seconds`: of the run itself. `throughput_eps`: events of this process per second. `epoch`: the last committed one, if any.
+    `seconds`: of the work, after `start_up_seconds`, which went by until Ray's hosts and Spark had started. `throughput_eps`: events of this process per second. `epoch`: the last committed one, if any.
     `stopped_at`: the epoch committed for the stop. `between_hosts`: frames of the last generation, and their bytes, by the child of
     each edge of its plan. `skipped`: events that the program failed on, and rows that Spark left out, in this process; `left_out`
     has all that are not in the logs.
@@ -45,9 +45,8 @@ def report_of(
     run_dir = None if launch.directory is None else launch.directory.path
     return {
         "status": "done" if result.stopped_by is None else "stopped",
-        **_about(launch.prepared, started),
-        **_throughput(figures, events_before),
-        "outputs": figures.outputs,
+        **_about(launch.prepared, start_up.began),
+        **_throughput(figures, events_before, start_up.of_work(figures.seconds)),
         "hosts": figures.hosts,
         "workers": figures.workers,
         "drops": dict(figures.drops),
@@ -60,6 +59,7 @@ def report_of(
         "stopped_by": result.stopped_by,
         "stopped_at": result.stopped_at,
         "epoch": figures.checkpoints.epoch or None,
+        "start_up_seconds": dict(start_up.seconds),
         "first_output_seconds": figures.first_output_seconds,
         "starved_reads": figures.starved_reads,
         "between_hosts": _between_hosts(launch.prepared.plan, figures),
@@ -71,12 +71,13 @@ def report_of(
     }
 
 
-def _throughput(figures: RunFigures, before: int) -> dict[str, Any]:
-    """Return the events and the seconds of a run, with those before this process."""
-    seconds, events = figures.seconds, max(figures.events_in - before, 0)
+def _throughput(figures: RunFigures, before: int, seconds: float) -> dict[str, Any]:
+    """Return the events, outputs and seconds of a run. `before`: events before this process."""
+    events = max(figures.events_in - before, 0)
     return {
         "events_in": figures.events_in,
         "events_before": before,
+        "outputs": figures.outputs,
         "seconds": seconds,
         "throughput_eps": events / seconds if seconds > 0 else None,
     }

@@ -35,6 +35,7 @@ from dgs.job.run_directory import RunDirectory
 from dgs.model.declarations import near_misses
 from dgs.workers.runtime import process
 from dgs.workers.runtime.control import deferred
+from dgs.workers.runtime.figures import StartUp
 from dgs.workers.runtime.job import Caller, Job, JobResult, Ports
 
 if TYPE_CHECKING:
@@ -61,17 +62,19 @@ def execute(launch: Launch, caller: Caller = Caller()) -> Run:
         if directory is not None and not options.resumes:
             directory.check_unused()  # again, since now no other process can begin here
         started = process.now()
+        start_up = StartUp(started)
+        caller = replace(caller, ready=start_up.ready)
         before = _events_in(launch.checkpoint_dir) if options.resumes else 0
         moves = Moves(launch)
         with noted(moves, started, notify=caller.notify):
-            with fed(launch.job, notify=caller.notify) as left_out:
+            with fed(launch.job, caller) as left_out:
                 result = run_job(
                     launch.job, replace(caller, replanned=moves.replanned, compared=moves.compared)
                 )
             found = _differences(launch, result) if options.verify else None
         with deferred():  # a signal now must not keep the end from being noted
             report = report_of(
-                moves.launch, started, result, found, events_before=before, left_out=left_out()
+                moves.launch, start_up, result, found, events_before=before, left_out=left_out()
             )
             if directory is not None:
                 note_end(directory, report)
@@ -249,9 +252,7 @@ def _run_on(job: Job, caller: Caller) -> JobResult:
     return run_local(job, caller)
 
 
-def fed(
-    job: Job, *, notify: Callable[[str], None]
-) -> AbstractContextManager[Callable[[], list[RowsLeftOut]]]:
+def fed(job: Job, caller: Caller = Caller()) -> AbstractContextManager[Callable[[], list[RowsLeftOut]]]:
     """Return a context that runs the Spark queries of a job's sources, and reports on them. It gives what tells the rows left out.
 
     Entering raises ResourceError, PlanFileError.
@@ -260,7 +261,7 @@ def fed(
         return nullcontext(list)
     from dgs.spark_bridge.ingest.ingest import feeding
 
-    return feeding(job, job.spark, notify=notify)
+    return feeding(job, job.spark, caller)
 
 
 def spark_ports(job: Job, caller: Caller) -> Ports:

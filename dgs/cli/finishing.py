@@ -128,48 +128,68 @@ def _run(launch: Launch, ending: Ending) -> Run:
     if launch.sinks and (weak := deliveries(launch.sinks, launch.prepared.config.delivery, base_dir)):
         say(f"dgs: {ending.name}: {weak}")
     with shown_progress(ending.name) as progress:
-        caller = Caller(progress, notify=lambda text: say(f"dgs: {ending.name}: {text}"))
+        caller = Caller(
+            progress, notify=lambda text: say(f"dgs: {ending.name}: {text}"), rows=progress.take_rows
+        )
         return execute(launch, caller)
 
 
 @contextmanager
-def shown_progress(name: str) -> Iterator[Callable[[int, int], None]]:
-    """Yield the progress callback for a runtime: it takes the numbers of events read and outputs written so far."""
+def shown_progress(name: str) -> Iterator[Progress]:
+    """Yield the progress callback for a runtime."""
     if sys.stderr.isatty():
-        with _live(name) as callback:
-            yield callback
+        with _live(name) as shown:
+            yield Progress(name, shown)
     else:
-        yield status_lines(name)
+        yield Progress(name)
 
 
-def status_lines(name: str, clock: Callable[[], float] = time.monotonic) -> Callable[[int, int], None]:
-    """Return a callback that prints a line at most every STATUS_EVERY seconds."""
-    started = last = clock()
+class Progress:
+    """The progress of a run, as a callback: it takes the numbers of events read and outputs written so far.
 
-    def tell(events: int, outputs: int) -> None:
-        nonlocal last
-        now = clock()
-        if now - last >= STATUS_EVERY:
-            last = now
-            say(f"dgs: {name}: {_status(events, outputs, now - started)}")
+    `show` gets each line; by default one is printed at most every STATUS_EVERY seconds.
+    """
 
-    return tell
+    def __init__(
+        self,
+        name: str,
+        show: Callable[[str], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._name = name
+        self._show = show
+        self._clock = clock
+        self._started = self._last = clock()
+        self._rows: tuple[int, int] | None = None
+
+    def take_rows(self, read: int, committed: int) -> None:
+        """Take the numbers of rows that Spark has read, and that are in the log."""
+        self._rows = (read, committed)
+
+    def __call__(self, events: int, outputs: int) -> None:
+        """Show a line, if it is time for one."""
+        now = self._clock()
+        if self._show is None and now - self._last < STATUS_EVERY:
+            return
+        self._last = now
+        rows = "Spark read {:,} rows, {:,} are in the log; ".format(*self._rows) if self._rows else ""
+        line = f"{self._name}: {rows}{_status(events, outputs, now - self._started)}"
+        if self._show is None:
+            say(f"dgs: {line}")
+        else:
+            self._show(line)
 
 
 @contextmanager
-def _live(name: str) -> Iterator[Callable[[int, int], None]]:
+def _live(name: str) -> Iterator[Callable[[str], None]]:
     from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    started = time.monotonic()
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(name)
-
-        def tell(events: int, outputs: int) -> None:
-            bar.update(task, description=f"{name}: {_status(events, outputs, time.monotonic() - started)}")
-
-        yield tell
+        yield lambda line: bar.update(task, description=line)
 
 
 def _status(events: int, outputs: int, seconds: float) -> str:

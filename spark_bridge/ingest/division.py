@@ -78,6 +78,11 @@ class Division:
             *(Reason("cast", text) for text in self.casts),
         ]
 
+    @property
+    def parts(self) -> int:
+        """How many numbers rows may have."""
+        return len(self.options.streams) + len(self.reasons)
+
     def numbered(self, rows: Any, floors: Mapping[str, int]) -> Any:
         """Return the rows with the column PART. `floors`: for a stream, the greatest time that is late, raw."""
         from pyspark.sql import functions as sql
@@ -123,18 +128,18 @@ class Division:
         return sql.col(quoted(self.options.key)).cast("string") == stream
 
 
-def in_order(rows: Any, options: LogOptions) -> Any:
-    """Return the numbered rows in the order of the log within each task: by number, time, `order_by`, then all other columns."""
+def in_order(rows: Any, options: LogOptions, *first: str) -> Any:
+    """Return the rows in the order of the log within each task: by the columns `first`, time, `order_by`, then all other columns."""
     from pyspark.sql import functions as sql
 
     types = dict(rows.dtypes)
     names = [name for name in dict.fromkeys([options.ts, *options.order_by, *types]) if is_of_rows(name)]
     sortable = [name for name in names if types[name] in ATOMIC or types[name].startswith("decimal")]
-    return rows.sortWithinPartitions(PART, *(sql.col(quoted(name)).asc_nulls_last() for name in sortable))
+    return rows.sortWithinPartitions(*first, *(sql.col(quoted(name)).asc_nulls_last() for name in sortable))
 
 
 def digested(rows: Any, options: LogOptions) -> tuple[Any, Any]:
-    """Return the rows, and the observation of how many are events and of a sum over these: the same for the same rows in any order."""
+    """Return the rows, and an observation: how many there are, how many of them are events, and the sum of hashes of the events."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as sql
 
@@ -152,6 +157,7 @@ def digested(rows: Any, options: LogOptions) -> tuple[Any, Any]:
     low, high = found.bitwiseAND(sql.lit(0xFFFFFFFF)), sql.shiftrightunsigned(found, 32)
     return rows.observe(
         observation,
+        sql.count(sql.lit(1)).alias("read"),
         sql.count_if(is_event).alias("rows"),
         sql.sum(sql.when(is_event, low)).alias("low"),  # halves: the sum of 64 bits would overflow
         sql.sum(sql.when(is_event, high)).alias("high"),

@@ -23,6 +23,7 @@ from dgs.spark_bridge.ingest.failures import explained
 from dgs.spark_bridge.ingest.left_out import LeftOut, RowsLeftOut, counts_in, letters_of
 from dgs.spark_bridge.ingest.micro_batches import MicroBatches
 from dgs.spark_bridge.ingest.queries import Query, frame, shaped, whole
+from dgs.spark_bridge.ingest.row_counts import RowCounts
 from dgs.spark_bridge.session.session import activate
 from dgs.spark_bridge.session.settings_advice import unknown_options
 from dgs.workers.event_log import LogWriter, close_stream, failure, owner, summary
@@ -52,6 +53,7 @@ class Feed:
         self.log = log
         self._base_dir = base_dir
         self._notify = notify
+        self.counts = RowCounts()
         self._place = log / PLACE / query.name
         self._left_out_before = counts_in(self._place).total()
 
@@ -182,7 +184,8 @@ class Feed:
         options = LogOptions.parsed({**query.options(self.log), "errors": str(self._place)})
         options.checked(dict(rows.dtypes))
         division = Division(options, tuple(query.selected[1]), tuple(query.late))
-        return MicroBatches(LeftOut(division, query.malformed, query.late, self._place), checkpoint)
+        left_out = LeftOut(division, query.malformed, query.late, self._place)
+        return MicroBatches(left_out, checkpoint, self.counts)
 
     def _streaming(self, spark: Any) -> tuple[Any, Callable[[Any, int], None]]:
         """Return the streaming rows and the function for their micro-batches.

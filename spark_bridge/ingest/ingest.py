@@ -22,7 +22,7 @@ from dgs.spark_bridge.ingest.feed import LOOKS_EVERY, Feed
 from dgs.spark_bridge.ingest.left_out import RowsLeftOut
 from dgs.spark_bridge.ingest.queries import queries_of
 from dgs.spark_bridge.session.session import check_installed, session
-from dgs.workers.runtime.job import Job
+from dgs.workers.runtime.job import Caller, Job
 from dgs.workers.sources.live.logged import log_path
 
 INTERRUPTS_EVERY = 0.2
@@ -35,11 +35,11 @@ def _unheard(_sentence: str) -> None:
 
 @contextmanager
 def feeding(
-    job: Job, config: SparkConfig, *, notify: Callable[[str], None] = _unheard
+    job: Job, config: SparkConfig, caller: Caller = Caller(notify=_unheard)
 ) -> Iterator[Callable[[], list[RowsLeftOut]]]:
     """Run the Spark queries of a job while the block runs, and stop them at its end. Give a function that tells what they left out.
 
-    `notify` gets a sentence when Spark starts, and one for each setting or option without effect.
+    `caller.notify` gets a sentence when Spark starts, and one for each setting or option without effect.
 
     Raises PlanFileError, MissingPackageError, JavaMissingError, SparkUnreachableError at once; other errors end the run through its streams.
     """
@@ -48,7 +48,7 @@ def feeding(
             query,
             log_path(query.streams[0], base_dir=job.base_dir, log_dir=job.log_dir).absolute(),
             base_dir=job.base_dir.absolute(),
-            notify=notify,
+            notify=caller.notify,
         )
         for query in queries_of(job.streams, unit=job.unit, skips=job.on_error == "skip")
     ]
@@ -62,19 +62,26 @@ def feeding(
         return
     check_installed(config)
     streams = ", ".join(stream for feed in begun for stream in feed.query.stream_ids)
-    notify(f"Spark starts, and reads {streams}")
+    caller.notify(f"Spark starts, and reads {streams}")
     work_dir = job.output_dir.absolute() / "spark"
-    with _thread(begun, lambda: session(config, work_dir, notify=notify)):
+    for feed in begun:
+        feed.counts.listener = lambda: caller.rows(
+            sum(one.counts.read for one in begun), sum(one.counts.committed for one in begun)
+        )
+    with _thread(begun, lambda: session(config, work_dir, notify=caller.notify), caller.ready):
         yield left_out
 
 
 @contextmanager
-def _thread(feeds: Sequence[Feed], entered: Callable[[], AbstractContextManager[object]]) -> Iterator[None]:
+def _thread(
+    feeds: Sequence[Feed], entered: Callable[[], AbstractContextManager[object]], ready: Callable[[str], None]
+) -> Iterator[None]:
     stop = threading.Event()
 
     def run() -> None:
         try:
             with entered() as spark:
+                ready("Spark")
                 _run(feeds, spark, stop)
         except Exception as error:  # noqa: BLE001 - Spark did not start, which the readers must see
             for feed in feeds:

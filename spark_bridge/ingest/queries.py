@@ -31,6 +31,11 @@ FILE, ROW = "dead_letter_file", "dead_letter_row"
 FILES = frozenset(["parquet", "orc", "csv", "json", "text", "avro"])
 """File formats: Spark needs the columns of their streams in advance, and a batch read finds them."""
 
+BYTES_AT_ONCE = 256 << 20
+"""The most bytes of files in a micro-batch, unless the options of the source bound its files or bytes."""
+
+_BOUNDS = frozenset(["maxfilespertrigger", "maxbytespertrigger"])
+
 STREAMS = frozenset(["kafka", "delta", "iceberg", "rate", "rate-micro-batch"])
 """Formats that are read as streams even if only the existing data is wanted."""
 
@@ -170,12 +175,19 @@ def told(reader: Any, source: SparkSource) -> Any:
     return reader.schema(columns) if columns else reader
 
 
+def bounds_of(source: SparkSource) -> dict[str, str]:
+    """Return the option that bounds the micro-batches of files, if the source's own options do not."""
+    if source.format not in FILES or any(name.lower() in _BOUNDS for name in source.options):
+        return {}
+    return {"maxBytesPerTrigger": str(BYTES_AT_ONCE)}
+
+
 def _loaded(spark: Any, query: Query, base_dir: Path) -> Any:
     source = text_files.all_texts(query.source)
     path = [] if source.path is None else [resolved(source.path, base_dir)]
     if not query.is_stream:
         return told(spark.read, source).load(*path)
-    reader = told(spark.readStream, source)
+    reader = told(spark.readStream, source).options(**bounds_of(source))
     if source.format not in FILES or not path:
         return reader.load(*path)
     if not source.columns:

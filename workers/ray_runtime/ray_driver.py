@@ -172,6 +172,7 @@ class _Driver:
 
     def _run(self) -> Ended:
         self._open()
+        self._session.caller.ready("Ray")
         self._started = process.now()
         checkpoints, generation = self._checkpoints, self._deployment.point.generation
         loops = {actor.run.remote(generation): index for index, actor in enumerate(self._hosts.actors)}

@@ -185,12 +185,15 @@ class Caller:
     """The callbacks of a run. By default, notices go to stderr.
 
     `progress` is called now and then with the numbers of events read and outputs written so far, `notify` with a notice in one
-    sentence. `replanned` returns the job under the plan of another plan file, or raises InvalidError. `compared` compares the plan
+    sentence, `ready` with the name of what has started, such as Ray. `rows` is called with the numbers of rows that Spark has read, and
+    that are in the log. `replanned` returns the job under the plan of another plan file, or raises InvalidError. `compared` compares the plan
     with the best one, given the host of each worker and events per second; another thread calls it.
     """
 
     progress: Callable[[int, int], None] = _silent
     notify: Callable[[str], None] = _on_stderr
+    ready: Callable[[str], None] = _silent
+    rows: Callable[[int, int], None] = _silent
     replanned: Callable[[Job, str], Job] | None = None
     compared: Callable[[Mapping[str, int], Counts], Comparison] | None = None
     ports: Ports = Ports()

@@ -85,6 +85,7 @@ def test_results_have_these_fields_in_this_order(project, dgs):
         ),
         *("dead_letters", "verified", "differences", "run_dir", "stopped_by", "stopped_at", "epoch"),
         *(
+            "start_up_seconds",
             "first_output_seconds",
             "starved_reads",
             "between_hosts",
@@ -275,15 +276,31 @@ def test_bug_in_dgs_exits_70_and_leaves_the_traceback(project, dgs, monkeypatch,
 
 
 def test_status_lines_come_every_ten_seconds_without_a_terminal(capsys):
-    from dgs.cli.finishing import status_lines
+    from dgs.cli.finishing import Progress
 
     times = iter([0.0, 4.0, 11.0, 12.0, 22.0])
-    tell = status_lines("sums", clock=lambda: next(times))
+    progress = Progress("sums", clock=lambda: next(times))
     for events in (100, 1100, 1200, 2200):
-        tell(events, 5)
+        progress(events, 5)
+        progress.take_rows(4000, 3000)
     assert capsys.readouterr().err == (
-        "dgs: sums: 1,100 events, 5 outputs, 100 events/s\ndgs: sums: 2,200 events, 5 outputs, 100 events/s\n"
+        "dgs: sums: Spark read 4,000 rows, 3,000 are in the log; 1,100 events, 5 outputs, 100 events/s\n"
+        "dgs: sums: Spark read 4,000 rows, 3,000 are in the log; 2,200 events, 5 outputs, 100 events/s\n"
     )
+
+
+def test_live_line_shows_the_rows_of_spark_once_there_are_some():
+    from dgs.cli.finishing import Progress
+
+    lines, times = [], iter([0.0, 1.0, 2.0])
+    progress = Progress("sums", lines.append, clock=lambda: next(times))
+    progress(100, 5)
+    progress.take_rows(4000, 3000)
+    progress(200, 5)
+    assert lines == [
+        "sums: 100 events, 5 outputs, 100 events/s",
+        "sums: Spark read 4,000 rows, 3,000 are in the log; 200 events, 5 outputs, 100 events/s",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,56 @@
+"""Micro-batches: their bounds, the order of what Spark writes, and the counts of their rows."""
+
+import random
+import threading
+from pathlib import Path
+
+import pytest
+
+from dgs.job.schema import SparkSource, StreamConfig
+from dgs.spark_bridge.ingest import micro_batches, queries
+from dgs.spark_bridge.ingest.feed import Feed
+from dgs.spark_bridge.ingest.queries import BYTES_AT_ONCE, bounds_of, queries_of
+from tests.spark_bridge.writing import batches_in, put, put_file, rows_in
+
+
+def test_micro_batches_of_files_are_bounded_unless_the_plan_file_does_it():
+    by_default = {"maxBytesPerTrigger": str(BYTES_AT_ONCE)}
+    assert BYTES_AT_ONCE == 256 * 2**20
+    for given in ({"maxFilesPerTrigger": 1}, {"MAXBYTESPERTRIGGER": "1m"}):  # Spark takes no source with both
+        assert bounds_of(SparkSource(format="parquet", path="in", options=given)) == {}
+    assert bounds_of(SparkSource(format="parquet", path="in", options={"mergeSchema": "true"})) == by_default
+    assert bounds_of(SparkSource(format="kafka", options={"subscribe": "topic"})) == {}
+
+
+def test_files_beyond_the_bound_are_a_later_micro_batch(spark, tmp_path, monkeypatch):
+    files = [
+        put_file(tmp_path / "in", number, [(10 * number + i, i) for i in range(5)]) for number in range(3)
+    ]
+    monkeypatch.setattr(queries, "BYTES_AT_ONCE", int(2.5 * files[0].stat().st_size))
+    source = {"spark": {"format": "parquet", "path": "in"}}
+    [query] = queries_of([StreamConfig(id="s", tags={"kind": "n"}, source=source)], unit="ms")
+    feed = Feed(query, tmp_path / "log", base_dir=tmp_path)
+    heard = []
+    feed.counts.listener = lambda: heard.append((feed.counts.read, feed.counts.committed))
+    assert feed.begin()
+    feed.run(spark, threading.Event())
+    assert [rows for _, rows in batches_in(tmp_path / "log") if rows] == [10, 5]
+    assert heard == [(10, 0), (10, 10), (15, 10), (15, 15)]
+
+
+@pytest.mark.parametrize("most", [0, micro_batches.MOST_WRITERS])
+def test_streams_of_a_batch_are_in_order_however_tasks_write_them(spark, tmp_path, monkeypatch, most):
+    monkeypatch.setattr(micro_batches, "MOST_WRITERS", most)
+    numbers = random.Random(4)
+    files: Path = tmp_path / "in"
+    rows = [(numbers.randrange(20), numbers.randrange(60)) for _ in range(400)]
+    for number in range(4):
+        put_file(files, number, rows[100 * number : 100 * number + 100])
+    options = {"key": "stream", "streams": "s0,s1,s2"}
+
+    def named(frame):
+        return frame.selectExpr("ts", "v", "concat('s', v % 3) AS stream")
+
+    put(spark, files, tmp_path / "log", tmp_path / "kept", at_once=4, through=named, **options)
+    for stream in range(3):
+        assert rows_in(tmp_path / "log", f"s{stream}") == sorted(row for row in rows if row[1] % 3 == stream)
