@@ -372,10 +372,12 @@ def _placed(request: Request) -> Iterator[None]:
         origin = request.settings.origin(("streams", number, "tags"))
         raise PlanFileError(**{**error.facts, "where": f"{origin}: {error.where}"}) from None
     except (AmbiguousTagError, MissingInputError, UnknownColumnError) as error:
-        if not request.is_from_file:
-            raise
         settings = request.settings
-        details = {config.id: config.source.details for config in settings.config.streams}[error.stream]
+        details = {config.id: config.source.details for config in settings.config.streams}.get(error.stream)
+        if (
+            details is None or not request.is_from_file
+        ):  # a generator of the user may name a stream of its own
+            raise
         text = error.facts.get("column") or error.facts.get("text") or getattr(details, "path", "")
         at = settings.named_at(error.stream, str(text))
         raise type(error)(**{**error.facts, "at": f"{at}: "}) from None

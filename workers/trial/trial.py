@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from dgs import codec
+from dgs.errors import UserCodeError
 from dgs.model.events import EventBatch
 from dgs.model.outputs import BatchEmitter, OutputBatch
 from dgs.model.program import Program
@@ -106,9 +107,10 @@ def trial(program: Program, batches: Sequence[EventBatch]) -> Trial:
 
 
 def sentence_of(error: BaseException) -> str:
-    """Return a short sentence about an exception of a program."""
-    said = " ".join(str(error).split())
-    return f"it raised {type(error).__name__}: {said[:LONGEST_SENTENCE]}"
+    """Return a short sentence about an exception of a program, without a traceback."""
+    trace = error.facts["trace"] if isinstance(error, UserCodeError) else ""
+    said = " ".join(str(error).removeprefix(trace).split())[:LONGEST_SENTENCE]
+    return said if trace else f"it raised {type(error).__name__}: {said}"
 
 
 class _Trying:

@@ -91,3 +91,13 @@ def test_wrong_input_ends_the_command_with_exit_3(project, data, said):
     assert done.returncode == 3
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_generator_that_misses_a_file_of_its_own_is_believed(project):
+    raising = "\n\ndef rows():\n    raise dgs.errors.MissingInputError(stream='of its own', path='gone.csv')\n    yield\n"
+    (project / "program.py").write_text(PROGRAM + raising)
+    source = "source: {generator: {ref: 'program.py:rows'}}\n    payload"
+    text = PLAN[: PLAN.index("source:")] + source + PLAN[PLAN.index("payload") + len("payload") :]
+    (project / "plan.yaml").write_text(text)
+    with pytest.raises(MissingInputError, match="stream 'of its own'"):
+        dgs.run(project / "plan.yaml")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 
+from dgs.errors import UserCodeError
 from dgs.model.events import EventBatch
 from dgs.model.program import Program
 from dgs.model.tags import Tag
 from dgs.planner.prediction.costs import TYPICAL
-from dgs.workers.trial.trial import Stopwatch, trial
+from dgs.workers.trial.trial import Stopwatch, sentence_of, trial
 
 
 class Summing(Program):
@@ -73,3 +74,10 @@ def test_what_a_program_costs_before_it_raises_is_known():
     assert found.problem == "it raised ValueError: too large"
     assert found.costs.event("n") > 2e-6
     assert found.costs.fork == TYPICAL.fork
+
+
+def test_an_error_of_user_code_is_said_without_its_traceback():
+    error = UserCodeError(
+        trace="Traceback ...", function="read", program="P", error="ValueError: no", where=""
+    )
+    assert sentence_of(error) == "read of program P raised ValueError: no"
