@@ -58,7 +58,7 @@ def run(
     """Run a plan file, or a program or a flow over streams from Python; return its outputs, report, plan and final state.
 
     `streams`: items by stream: `(tag, ts, payload)`, Event, Heartbeat or EventBatch; the order of the streams breaks ties.
-    For a flow: the elements of each stream, `(ts, value)`.
+    For a flow: the elements of each stream, `(ts, value)`, or a table with a column `ts`, such as an Arrow table or a data frame.
     With a plan file, the data of its `memory` sources. `runtime`, `optimizer`: a name, or a section of the plan file.
     `plan`: a plan to use instead of making one. `settings`: other values by path, such as {"runtime.linger": "10ms"}.
     `max_events`: take only the first events, in the total order. `verify`: compare with the sequential program
@@ -167,7 +167,6 @@ def _requested(
     given: Mapping[str, Given],
 ) -> Request:
     from dgs.api import preparing
-    from dgs.flow.flow_program import TICKS
 
     if isinstance(job, (str, os.PathLike)):
         return preparing.from_file(job, given, memory=streams)
@@ -181,12 +180,11 @@ def _requested(
             )
             raise UsageError(message=message)
         job.check_streams(streams)
-        streams = {name: job.elements(name, stream) for name, stream in streams.items()}
+        readable = {name: job.readable(name, stream) for name, stream in streams.items()}
         made = job.compiled()
-        if made.reads is None:
-            return preparing.from_program(made.program, made.streams(streams), given)
-        kinds = {name: made.kinds_of(name) for name in (TICKS, *streams)}
-        return preparing.from_program(made.running(), made.rows(streams), given, kinds=kinds)
+        found = made.streams(readable) if made.reads is None else made.rows(readable)
+        kinds = {name: made.kinds_of(name) for name in found}
+        return preparing.from_program(made.running(), found, given, kinds=kinds)
     return preparing.from_program(_instance(job), streams, given)
 
 

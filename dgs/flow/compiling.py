@@ -33,7 +33,8 @@ from dgs.flow.wiring import Wiring
 from dgs.model.program import Program
 from dgs.model.tags import Tag, kind
 
-Inputs = Mapping[str, Iterable[tuple[int, Any]]]
+Inputs = Mapping[str, Iterable[Any]]
+"""The elements of each stream, (ts, value), or tables of them, as columns by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +68,12 @@ class Compiled:
             return [str(TICK)]
         return ["item"] if self.shape != "program" else sorted(self.program.all_kinds())
 
-    def rows(self, inputs: Inputs) -> dict[str, list[tuple[str, int, Any]]]:
+    def rows(self, inputs: Inputs) -> dict[str, Any]:
         """Return the streams as rows for the front, ("row", ts, value); the last tick comes first, if the program needs ticks."""
         ticks = {TICKS: [("row", FINAL, None)]} if self.ticks else {}
         return ticks | {
-            name: [("row", *element) for element in elements] for name, elements in inputs.items()
+            name: elements if _are_tables(elements) else [("row", *element) for element in elements]
+            for name, elements in inputs.items()
         }
 
     def running(self) -> Program:
@@ -82,16 +84,20 @@ class Compiled:
         program.front = self.events
         return program
 
-    def streams(
-        self, inputs: Inputs, ticks: Sequence[int] = (FINAL,)
-    ) -> dict[str, list[tuple[Tag, int, Any]]]:
-        """Return the streams of the program, (tag, ts, payload), for elements (ts, value); the ticks come first, if it needs any."""
-        found = {TICKS: [(TICK(), ts, None) for ts in ticks]} if self.ticks else {}
+    def streams(self, inputs: Inputs, ticks: Sequence[int] = (FINAL,)) -> dict[str, Any]:
+        """Return the streams of the program, (tag, ts, payload) or tables, for elements (ts, value); the ticks come first, if it needs any."""
+        found: dict[str, Any] = {TICKS: [(TICK(), ts, None) for ts in ticks]} if self.ticks else {}
         for name, elements in inputs.items():
-            found[name] = [
-                (tag, ts, it) for ts, value in elements for tag, it in self.events(name, ts, value)
-            ]
+            found[name] = (
+                elements
+                if _are_tables(elements)
+                else [(tag, ts, it) for ts, value in elements for tag, it in self.events(name, ts, value)]
+            )
         return found
+
+
+def _are_tables(elements: Any) -> bool:
+    return isinstance(elements, list) and bool(elements) and isinstance(elements[0], dict)
 
 
 def compiled(checked: Checked, classes: int) -> Compiled:

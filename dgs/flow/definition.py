@@ -120,11 +120,16 @@ class Flow:
         ]
 
     def denote(self, inputs: Inputs) -> list[Any]:
-        """Return the outputs for given streams, each a list of (ts, value) in order of ts, by the definition of each step."""
+        """Return the outputs for given streams, by the definition of each step.
+
+        A stream is a list of (ts, value) in order of ts, or a table with a column `ts`: see `elements`. Raises FlowError.
+        """
         from dgs.flow.denotation import Denotation
 
         self.check_streams(inputs)
         elements = {name: self.elements(name, given) for name, given in inputs.items()}
+        for name, found in elements.items():
+            self._check_times(name, found)
         return Denotation(self.graph, self.checked.types, elements).outputs()
 
     def check_streams(self, inputs: Mapping[str, Any]) -> None:
@@ -138,9 +143,22 @@ class Flow:
                 "F12", f"stream {unknown[0]!r} is no {self.inlet}", f"{self.inlet}s {', '.join(self.streams)}"
             )
 
+    def readable(self, name: str, given: Any) -> Any:
+        """Return a stream as a run reads it: tables as columns, else its elements. Raises FlowError for what is neither."""
+        tables = self._tables(name, given)
+        return self.elements(name, given) if tables is None else tables
+
     def elements(self, name: str, given: Any) -> list[tuple[int, Any]]:
-        """Return the elements of a stream. Raises FlowError for what is no pair of a ts and a value."""
-        where, fix = f"{self.inlet} {name!r}", "Give [(ts, value), ...]"
+        """Return the elements of a stream. Raises FlowError for what is no pair of a ts and a value.
+
+        A row of a table has its column `payload` as its value, or, if there is none, all columns as a dictionary.
+        """
+        from dgs.model import columns  # here, because it loads NumPy
+
+        if (tables := self._tables(name, given)) is not None:
+            pairs = [(table["ts"], table.get("payload", table)) for table in tables]
+            return [pair for both in pairs for pair in zip(*map(columns.to_list, both), strict=True)]
+        where, fix = f"{self.inlet} {name!r}", "Give [(ts, value), ...], or a table with a column ts"
         if not isinstance(given, Iterable) or isinstance(given, (str, bytes, Mapping)):
             raise self._wrong("F12", f"{where} gets no list of elements", repr(given), fix)
         elements = list(given)
@@ -150,6 +168,33 @@ class Flow:
                     "F12", f"{where} has an element in row {row} that is no pair", repr(one), fix
                 )
         return elements
+
+    def _tables(self, name: str, given: Any) -> list[dict[str, Any]] | None:
+        """Return the columns of a table, or of each in a list; None for what is none. Raises FlowError for one without times."""
+        from dgs.model import columns  # here, because it loads NumPy
+
+        several = given if isinstance(given, (list, tuple)) else [given]
+        if not several or not all(map(columns.is_table, several)):
+            return None
+        tables = [columns.of_table(one) for one in several]
+        for table in tables:
+            lengths = {column: columns.length(values) for column, values in table.items()}
+            if "ts" not in table or len(set(lengths.values())) > 1:
+                problem = (
+                    "a table without a column 'ts'" if "ts" not in table else "columns of several lengths"
+                )
+                raise self._wrong("F12", f"{self.inlet} {name!r} gets {problem}", str(lengths))
+        return tables
+
+    def _check_times(self, name: str, elements: list[tuple[int, Any]]) -> None:
+        before = None
+        for row, (ts, _) in enumerate(elements):
+            if not isinstance(ts, int) or (before is not None and ts < before):
+                problem = "that is before the row above" if isinstance(ts, int) else "whose ts is no integer"
+                found = f"ts {ts!r}" + ("" if before is None else f" behind {before!r}")
+                where = f"{self.inlet} {name!r} has an element in row {row} {problem}"
+                raise self._wrong("F12", where, found, "Give elements in order of ts, which is an integer")
+            before = ts
 
     def compiled(self, *, classes: int = 64) -> Compiled:
         """Return what the flow compiles to: a DGS program, and how elements become its events. Raises FlowError."""

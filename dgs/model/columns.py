@@ -200,3 +200,31 @@ def nbytes(column: Column) -> int:
     if isinstance(column, list):
         return 64 * len(column)
     return int(column.nbytes)
+
+
+def is_table(given: Any) -> bool:
+    """Return whether a value is a table: a dictionary of columns, or what Arrow takes as one, such as a data frame.
+
+    >>> is_table({"ts": [1, 2]}), is_table(pa.table({"ts": [1]})), is_table({"ts": 1}), is_table([(1, "a")])
+    (True, True, False, False)
+    """
+    if isinstance(given, dict):
+        return all(
+            hasattr(column, "__len__") and not isinstance(column, (str, bytes)) for column in given.values()
+        )
+    return hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__")
+
+
+def of_table(given: Any) -> dict[str, Column]:
+    """Return the columns of a table by name.
+
+    >>> of_table({"ts": (1, 2)})
+    {'ts': [1, 2]}
+    """
+    if isinstance(given, dict):
+        kept = (list, np.ndarray, pa.Array, pa.ChunkedArray, dict)
+        return {
+            str(name): column if isinstance(column, kept) else list(column) for name, column in given.items()
+        }
+    table = pa.table(given)
+    return {name: table.column(name).combine_chunks() for name in table.column_names}

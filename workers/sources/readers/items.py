@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from dgs.errors import MalformedRowError
 from dgs.model import columns
@@ -103,14 +102,8 @@ class ItemsReader:
         return skipped
 
     def _columns(self, item: Any) -> dict[str, Any]:
-        if isinstance(item, dict):
-            return {
-                str(n): c if isinstance(c, (list, np.ndarray, pa.Array, dict)) else _plain(c)
-                for n, c in item.items()
-            }
-        if hasattr(item, "__arrow_c_stream__") or hasattr(item, "__arrow_c_array__"):
-            table = pa.table(item)
-            return {name: table.column(name).combine_chunks() for name in table.column_names}
+        if columns.is_table(item):
+            return columns.of_table(item)
         problem = (
             f"{self._where} holds {type(item).__name__}; expected (tag, ts, payload), Event, Heartbeat, EventBatch, "
             "a dictionary of columns or an Arrow table"
@@ -197,7 +190,3 @@ class ItemsReader:
 
     def _malformed(self, index: int, problem: str) -> MalformedRowError:
         return MalformedRowError(stream=self._mapping.stream, row=self._row + index, problem=problem)
-
-
-def _plain(column: Any) -> Any:
-    return column if isinstance(column, pa.ChunkedArray) else list(column)
