@@ -179,7 +179,14 @@ class Edge:
 
 
 def merge(*edges: Edge) -> Edge:
-    """Put the items of several edges beside each other."""
+    """Put the items of several edges beside each other. Raises FlowError for what is no edge."""
+    if not edges or not isinstance(edges[0], Edge):
+        found = f"{type(edges[0]).__name__}" if edges else "nothing"
+        mistake = Mistake(
+            "F01", "merge", "takes edges of one flow", str(user_place()), expected="merge(one, other, ...)", found=found,
+            fix="Give parameters of the flow, or what its steps return",
+        )  # fmt: skip
+        raise FlowError.of("of this merge", [mistake])
     first, *others = edges
     return first.merge(*others)
 

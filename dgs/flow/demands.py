@@ -16,7 +16,7 @@ from dgs.flow.edge_types import EdgeType, Signature, difference_of, fields_of, s
 from dgs.flow.flow_graph import Graph, Node
 from dgs.flow.mistakes import Mistake
 from dgs.flow.panes import CountWindow, TimeWindow
-from dgs.flow.templates import KeyedUnordered, Template, overrides
+from dgs.flow.templates import KeyedOrdered, KeyedUnordered, Stateless, Template, overrides
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,28 @@ class Demands:
             Mistake(code, node.title, problem, str(node.place or ""), expected, found, fix, drawing)
         )
 
+    def check_options(self, node: Node) -> None:
+        """Check what a step is given beside functions: words of a choice, fields, and the kind of its window."""
+        step = node.step
+        for name, words in CHOICES.items():
+            holder = step if hasattr(step, name) else getattr(step, "over", None)
+            if (given := getattr(holder, name, words[0])) not in words:
+                self.add("F01", node, f"does not know {name}={given!r}", expected=f"one of {', '.join(map(repr, words))}",
+                         fix=f"Give one of these, or leave {name}= out")  # fmt: skip
+        by = getattr(step, "by", "")
+        if by is None or by in ((), (None,)):
+            self.add("F01", node, "needs a field or a function", expected="names of fields, or a function of (key, value)",
+                     found="none", fix=f"Write .{step.name}(lambda key, value: ...)")  # fmt: skip
+        for name in ("values", "fields"):
+            if getattr(step, name, None) == ():
+                self.add("F01", node, f"gets no {name}", fix=f"Name the {name} to keep")
+        kinds: Any = {steps.Aggregate: TimeWindow, steps.Fold: CountWindow}.get(type(step), object)
+        over = getattr(step, "over", None)
+        if over not in (None, "history") and not isinstance(over, kinds):
+            right = "sliding(...), tumbling(...)" if kinds is TimeWindow else "count(...)"
+            self.add("W01", node, "its over= is no window that it can take", expected=f'{right}, "history" or nothing',
+                     found=repr(over), fix="A fold takes windows by count, an aggregate takes windows of time")  # fmt: skip
+
     def check_window(self, node: Node, fact: Fact) -> None:
         """Check a window: its lengths, its clock, and the windows before it."""
         over, clock = getattr(node.step, "over", None), self.graph.clock
@@ -82,7 +104,7 @@ class Demands:
             self._check_multiples(node, fact, clock, [length for length in (size, slide) if length])
 
     def _check_lengths(self, node: Node, size: int | None, slide: int | None, over: Any) -> bool:
-        if size is None or slide is None or size < 1 or slide < 1:
+        if not isinstance(size, int) or not isinstance(slide, int) or size < 1 or slide < 1:
             self.add("W01", node, "size and slide of a window are lengths of at least 1",
                      found=f"size {over.size!r}, slide {over.slide!r}", fix="Give positive lengths")  # fmt: skip
             return False
@@ -143,7 +165,7 @@ class Demands:
             self.add("F05", node, "changes the values it gets, and another step gets them too",
                      found=f"{readers} steps read {node.inputs[0].title}",
                      fix="Copy the values in a .map(...) before it, or let it make new ones and say changes_values = False")  # fmt: skip
-        if isinstance(template, KeyedUnordered):
+        if self._check_methods(node, template) and isinstance(template, KeyedUnordered):
             self._check_identity(node, template)
         is_unordered = isinstance(template, KeyedUnordered)
         clock = self.graph.clock
@@ -151,6 +173,50 @@ class Demands:
             self.add("F13", node, "has an on_item that reads the state of the last marker, and ticks are not exact",
                      expected="a tick at the end of every block", found=f"clock {clock}",
                      fix="Give the clock every(..., start=) or on(stream)")  # fmt: skip
+
+    def _check_methods(self, node: Node, template: Template) -> bool:
+        """Check that a template has the methods that it needs, with their parameters; return whether it has."""
+        before = len(self.mistakes)
+        base = next(one for one in METHODS if isinstance(template, one))
+        for name, parameters in METHODS[base].items():
+            text = f"def {name}(self, {parameters})"
+            sign = signature_of(getattr(template, name))
+            needed = parameters.count(",") + 1
+            if name == REQUIRED[base] and not overrides(template, name):
+                self.add(
+                    "F01",
+                    node,
+                    f"has no {name}",
+                    expected=text,
+                    fix=f"Write {name} in class {type(template).__name__}",
+                )
+            elif sign.least is not None and not sign.least <= needed <= sign.most:
+                self.add("F01", node, f"its {name} does not fit", expected=text, found=f"a method of {sign.count}",
+                         fix="Give it these parameters")  # fmt: skip
+        if isinstance(template, KeyedUnordered):
+            self.check_monoid(node, template.monoid)
+            if template.idle not in CHOICES["idle"]:
+                self.add(
+                    "F01",
+                    node,
+                    f"does not know idle = {template.idle!r}",
+                    expected="'skip' or 'all'",
+                    fix="Say one of these",
+                )
+        return len(self.mistakes) == before
+
+    def check_monoid(self, node: Node, monoid: Any) -> None:
+        """Check that a step has a monoid, as an object."""
+        methods = ("identity", "lift", "join", "result")
+        missing = [name for name in methods if not callable(getattr(monoid, name, None))]
+        if missing or isinstance(monoid, type):
+            found = (
+                f"the class {monoid.__name__}"
+                if isinstance(monoid, type)
+                else f"{type(monoid).__name__} without {', '.join(missing)}"
+            )
+            self.add("F01", node, "needs a monoid", expected="identity, lift, join and result", found=found,
+                     fix="Take one of dgs.monoids")  # fmt: skip
 
     def needs_order(self, node: Node, fact: Fact) -> None:
         """Check that the input has the values of a key in order."""
@@ -219,6 +285,34 @@ class Demands:
                 self.add(code, node, f"its function takes another {name}: {text}", expected=shown_type(wanted),
                          found=shown_type(found_type), fix=f"Correct the annotation, or give the step such {name}s")  # fmt: skip
         return sign
+
+
+CHOICES = {
+    "idle": ("skip", "all"),
+    "missing": ("error", "drop"),
+    "ties": (None, "arrival", "value"),
+    "partial": ("drop", "emit"),
+}
+"""The words that a step knows, by option."""
+
+METHODS: dict[type[Template], dict[str, str]] = {
+    Stateless: {"on_item": "key, value, emit"},
+    KeyedOrdered: {
+        "on_item": "state, key, value, emit",
+        "on_marker": "state, key, at, emit",
+        "on_end": "state, key, emit",
+    },
+    KeyedUnordered: {
+        "update_state": "state, found",
+        "on_item": "state, key, value, emit",
+        "on_marker": "state, key, at, emit",
+        "lift": "key, value",
+    },
+}
+"""The parameters of the methods of templates."""
+
+REQUIRED = {Stateless: "on_item", KeyedOrdered: "on_item", KeyedUnordered: "update_state"}
+"""The method that each template needs."""
 
 
 def is_no_record(kind: Any) -> bool:

@@ -286,7 +286,12 @@ def _sorted(step: Any, block: Block, _at: int | None) -> Block:
     by = steps.sort_key(step.by)
     if step.ties == "value":
         block = sorted(block, key=lambda item: (codec.encode(item.value), codec.encode(item.at)))
-    return sorted(block, key=lambda item: by(item.key, item.value))
+    groups: dict[Any, Block] = {}
+    for item in block:
+        groups.setdefault(item.key, []).append(item)
+    return [
+        item for one in groups.values() for item in sorted(one, key=lambda item: by(item.key, item.value))
+    ]
 
 
 def _of_block(step: Any, block: Block, at: int | None) -> Block:

@@ -100,6 +100,7 @@ class _Checker(Demands):
         if isinstance(step, steps.Merge):
             return self._merge(node)
         fact = self.facts[node.inputs[0]]
+        self.check_options(node)
         self.check_window(node, fact)
         rules: dict[type[steps.Step], Callable[[Node, Any, Fact], Fact]] = {
             steps.Lookup: self._record_step,
@@ -182,10 +183,7 @@ class _Checker(Demands):
         return replace(fact, type=kind, unordered_since=None, sort=node, lost=None)
 
     def _aggregate(self, node: Node, step: steps.Aggregate, fact: Fact) -> Fact:
-        methods = ("identity", "lift", "join", "result")
-        if missing := [name for name in methods if not callable(getattr(step.monoid, name, None))]:
-            self.add("F01", node, "needs a monoid", expected="identity, lift, join and result",
-                     found=f"{type(step.monoid).__name__} without {', '.join(missing)}", fix="Take one of dgs.monoids")  # fmt: skip
+        self.check_monoid(node, step.monoid)
         self.check_parts(node, step.accept_parts or step.over == "history", fact)
         slide = fact.slide
         if isinstance(step.over, TimeWindow) and step.over.slide is not None:

@@ -47,6 +47,20 @@ class Changing(Ordered):
     changes_values = True
 
 
+class OfFew(KeyedOrdered):
+    """Has no `emit`."""
+
+    def on_item(self, state, key, value):
+        return state
+
+
+class NoMonoid(KeyedUnordered):
+    """Has no monoid."""
+
+    def update_state(self, state, found):
+        return found
+
+
 class OfNumbers(Ordered):
     """Takes numbers with text keys."""
 
@@ -134,6 +148,19 @@ WRONG = {
     "F01 no template": ("F01", None, lambda a: a.apply(Ordered)),
     "F01 arity": ("F01", None, lambda a: a.map(lambda value: value)),
     "F01 fold's arity": ("F01", None, lambda a: a.fold(lambda state: state, 0)),
+    "F01 class of a monoid": ("F01", None, lambda a: a.aggregate(type(COUNT))),
+    "F01 idle": ("F01", None, lambda a: a.aggregate(COUNT, idle="none")),
+    "F01 missing": ("F01", None, lambda a: a.lookup({}, key="ad", into="campaign", missing="skip")),
+    "F01 ties": ("F01", None, lambda a: a.sort(by=by_text, ties="first")),
+    "F01 partial": ("F01", None, lambda a: a.fold(lambda s, v: s, 0, over=count(2, partial="keep"))),
+    "F01 no key": ("F01", None, lambda a: a.key_by(None).aggregate(COUNT)),
+    "F01 no sort key": ("F01", None, lambda a: a.sort(by=None)),
+    "F01 no values": ("F01", None, lambda a: a.filter_by("ad")),
+    "F01 no fields": ("F01", None, lambda a: a.project()),
+    "F01 no on_item": ("F01", None, lambda a: a.apply(KeyedOrdered())),
+    "F01 arity of on_item": ("F01", None, lambda a: a.apply(OfFew())),
+    "F01 template without monoid": ("F01", None, lambda a: a.apply(NoMonoid())),
+    "F01 merge of nothing": ("F01", None, lambda a: merge()),
     "F01 not last": ("F01", None, lambda a: a.into(SinceMiss(), tag=lambda _, v: HIT(v)).map(lambda _, v: v)),
     "F01 no program": ("F01", None, lambda a: a.into(SinceMiss, tag=lambda _, v: HIT(v))),
     "F02 key_by twice": ("F02", None, lambda a: a.key_by(by_text).key_by(by_number).apply(Ordered())),
@@ -157,6 +184,10 @@ WRONG = {
     "F20 raises": ("F20", every(5), lambda a: a.apply(MeanOfMeans())),
     "F20 NaN": ("F20", every(5), lambda a: a.apply(NotANumber())),
     "F23 skip": ("F23", every(5), lambda a: a.apply(Skipping())),
+    "W01 text for a window": ("W01", every(5), lambda a: a.aggregate(COUNT, over="10s")),
+    "W01 count for an aggregate": ("W01", every(5), lambda a: a.aggregate(COUNT, over=count(3))),
+    "W01 time for a fold": ("W01", every(5), lambda a: a.fold(lambda s, v: s, 0, over=sliding(10))),
+    "W01 count of text": ("W01", None, lambda a: a.fold(lambda s, v: s, 0, over=count("3"))),
     "W01 size": ("W01", every(5), lambda a: a.aggregate(COUNT, over=tumbling(0))),
     "W01 text": ("W01", every(5), lambda a: a.aggregate(COUNT, over=sliding("ten"))),
     "W01 count": ("W01", None, lambda a: a.fold(lambda s, v: v, 0, over=count(0))),
@@ -239,6 +270,21 @@ def test_texts_of_mistakes_are_those_of_the_golden_file():
     if os.environ.get("UPDATE_GOLDEN"):
         golden.write_text("\n".join(found))
     assert "\n".join(found) == golden.read_text()
+
+
+def test_template_with_another_word_for_idle_is_a_mistake():
+    class Never(NoMonoid):
+        monoid = SUM
+        idle = "never"
+
+    assert codes(lambda a: a.apply(Never())) == ["F01"]
+
+
+def test_sort_compares_the_items_of_a_key():
+    made = flow()(lambda a: a.key_by(0).sort(by=1).map(lambda _, pair: pair[1]))
+    rows = [(1, ("x", 2)), (1, ("y", "b")), (2, ("x", 1)), (2, ("y", "a"))]
+    assert made.denote({"a": rows}) == [1, 2, "a", "b"]
+    assert dgs.run(made, streams={"a": rows}).outputs == [1, 2, "a", "b"]
 
 
 def test_five_mistakes_are_five():
