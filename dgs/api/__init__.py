@@ -21,7 +21,7 @@ import os
 import signal
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from dgs.api.in_scripts import folded, say_how_to_go_on
 from dgs.api.outcome import Run
@@ -46,6 +46,7 @@ def run(
     runtime: str | Mapping[str, Any] | None = None,
     optimizer: str | Mapping[str, Any] | None = None,
     plan: Plan | Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    compile: Literal["auto", "require", "off"] | None = None,  # noqa: A002 - as in the plan file
     settings: Mapping[str, Any] | None = None,
     max_events: int | None = None,
     verify: bool = False,
@@ -60,7 +61,7 @@ def run(
     `streams`: items by stream: `(tag, ts, payload)`, Event, Heartbeat or EventBatch; the order of the streams breaks ties.
     For a flow: the elements of each stream, `(ts, value)`, or a table with a column `ts`, such as an Arrow table or a data frame.
     With a plan file, the data of its `memory` sources. `runtime`, `optimizer`: a name, or a section of the plan file.
-    `plan`: a plan to use instead of making one. `settings`: other values by path, such as {"runtime.linger": "10ms"}.
+    `plan`: a plan to use instead of making one. `compile`: as under `runtime`. `settings`: other values by path, such as {"runtime.linger": "10ms"}.
     `max_events`: take only the first events, in the total order. `verify`: compare with the sequential program
     (`tolerance` for floats). `run_dir`: the run directory; by default `.dgs/runs/<id>` beside a plan file, and none for a
     program over streams from Python.
@@ -73,8 +74,11 @@ def run(
     Raises any DgsError; UnfinishedRunError if there is an unfinished run and neither `resume` nor `fresh` is given.
     """
     from dgs.api import beginning, preparing
+    from dgs.job.settings import Given
 
     given = overrides(runtime=runtime, optimizer=optimizer, plan=plan, settings=settings)
+    if compile is not None:
+        given["runtime.compile"] = Given(compile, "compile=")
     request = _requested(job, streams, given)
     place = None if run_dir is None else Path(run_dir)
     accepts = {"accepts_code_change": accept_code_change}

@@ -35,6 +35,7 @@ OPTIONAL = {
     "deltalake": "for sinks of Delta tables: pip install 'dgs[lake]'",
     "pyiceberg": "for sinks of Iceberg tables: pip install 'dgs[lake]'",
     "hypothesis": "for `dgs check`: pip install 'dgs[check]'",
+    "numba": "for `compile:` under `runtime:`: pip install 'dgs[compiled]'",
     "pandas": "for `run.to_pandas()`",
 }
 OLDEST_PYTHON = (3, 11)

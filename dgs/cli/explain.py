@@ -81,6 +81,22 @@ def explain(
         say_remarks(prepared)
         shape = Format.JSON if as_json else shape
         print(_dependence(prepared, shape) if dependence else _explained(prepared, shape))
+        if shape is Format.TEXT and not dependence:
+            _say_what_is_compiled(prepared)
+
+
+def _say_what_is_compiled(prepared: Prepared) -> None:
+    """Print how `update` folds the first events of each stream, unless nothing is to be compiled."""
+    if prepared.config.runtime.compile == "off":
+        return
+    from dgs.api.preparing import context_of
+    from dgs.compiled.preview import ways
+    from dgs.workers.sources.sampling import first_events
+
+    batches = first_events(prepared.config.streams, context_of(prepared.request, prepared.program))
+    print("\nHow update folds long batches, by the first events:")
+    for way in ways(prepared.program, batches):
+        print(f"  {way}")
 
 
 def _print_types(request: Request, *, as_json: bool) -> None:

@@ -60,6 +60,7 @@ def asked(
     optimizer: str | None,
     runtime: str | None,
     hosts: int | None,
+    compile: str | None = None,  # noqa: A002 - the name of the flag
     verify: bool,
     tolerance: float | None,
     save_state: Path | None,
@@ -78,9 +79,8 @@ def asked(
         raise typer.BadParameter("--tolerance is for --verify")
     if save_state is not None:
         check_place(save_state)
-    given = given_by_flags(
-        set_values, plan, runtime__kind=runtime, runtime__hosts=hosts, optimizer__name=optimizer
-    )
+    of_runtime = {"runtime__kind": runtime, "runtime__hosts": hosts, "runtime__compile": compile}
+    given = given_by_flags(set_values, plan, **of_runtime, optimizer__name=optimizer)
     options = Options(
         verify=verify,
         tolerance=tolerance,

@@ -41,6 +41,10 @@ RuntimeName = Annotated[
         "--runtime", metavar="KIND", help="Run on ray (host processes), local (this process) or spark."
     ),
 ]
+Compile = Annotated[
+    str | None,
+    typer.Option("--compile", metavar="MODE", help="Whether `update` is compiled: auto, require or off."),
+]
 Hosts = Annotated[int | None, typer.Option("--hosts", min=1, help="How many host processes (Ray).")]
 Tolerance = Annotated[
     float | None,

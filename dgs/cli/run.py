@@ -10,6 +10,7 @@ import typer
 from dgs.cli.options import (
     AcceptCodeChange,
     AsJson,
+    Compile,
     Debug,
     Hosts,
     OptimizerName,
@@ -64,6 +65,7 @@ def run(
     accept_code_change: AcceptCodeChange = False,
     runtime: RuntimeName = None,
     hosts: Hosts = None,
+    compile: Compile = None,  # noqa: A002 - the name of the flag
     optimizer: OptimizerName = None,
     plan: PlanFrom = None,
     set_values: SetValues = None,
@@ -87,6 +89,7 @@ def run(
             optimizer=optimizer,
             runtime=runtime,
             hosts=hosts,
+            compile=compile,
             verify=verify,
             tolerance=tolerance,
             save_state=save_state,

@@ -13,7 +13,7 @@ from dgs.compiled.loop_files import machine_code
 from dgs.compiled.loop_text import LaneClass, LoopText, loop_text
 from dgs.compiled.method_source import Surroundings, function_of
 from dgs.compiled.python_values import to_python, to_scalars, type_of
-from dgs.compiled.value_types import DoesNotFit, Refusal, Refused, Type, joined
+from dgs.compiled.value_types import DoesNotFit, NotYet, Refusal, Refused, Type, joined
 from dgs.compiled.written_outputs import Written
 from dgs.errors.resources import CompileError
 from dgs.model.events import EventBatch
@@ -37,7 +37,8 @@ class CompiledUpdate:
 
     `interpret`: folds what is not compiled. `is_required`: what is refused raises CompileError. `refusals`: why batches were interpreted,
     by their kinds. `events`: how many were compiled. `deviations`: how many the compiled loop left to the interpreter. `interpreted`: how
-    many were interpreted, those included. `translate`: makes a loop of its text.
+    many were interpreted, those included. `translate`: makes a loop of its text; None: it is not ready yet. `least`: so many events are
+    interpreted first, as compiling is not worth it for fewer.
     """
 
     def __init__(
@@ -46,11 +47,12 @@ class CompiledUpdate:
         interpret: Interpreter,
         *,
         is_required: bool = False,
-        translate: Callable[[LoopText], Loop] = machine_code,
+        translate: Callable[[LoopText], Loop | None] = machine_code,
+        least: int = 0,
     ) -> None:
         self._update, self._interpret, self._is_required = update, interpret, is_required
-        self._translate = translate
-        self._loops: dict[tuple[LaneClass, Type], tuple[LoopText, Loop] | Refusal] = {}
+        self._translate, self._least = translate, least
+        self._loops: dict[tuple[LaneClass, Type], tuple[LoopText, Loop | None] | Refusal] = {}
         self._widest: dict[LaneClass, Type] = {}
         self._surroundings: Surroundings | None = None
         self.refusals: dict[tuple[str, ...], Refusal] = {}
@@ -82,12 +84,16 @@ class CompiledUpdate:
 
     def _prepared(self, state: State, batch: EventBatch) -> tuple[LoopText, Loop, list[Array]]:
         """Return the loop for a batch, and its columns. Raises Refused."""
+        if self.interpreted < self._least:
+            raise NotYet("there were few events so far")
         lane = lane_class(batch, reads_stream="stream" in function_of(self._update).__code__.co_names)
         text, loop = self._loop(lane, type_of(state))
         return text, loop, columns_of(batch, lane)
 
     def _refuse(self, batch: EventBatch, refused: Refused) -> None:
         """Note why a batch is interpreted. Values that do not fit are no fault of the program."""
+        if isinstance(refused, NotYet):
+            return
         kinds = tuple(dict.fromkeys(str(tag.kind) for tag in batch.tags))
         self.refusals[kinds] = refused.refusal
         if self._is_required and not isinstance(refused, DoesNotFit):
@@ -131,15 +137,19 @@ class CompiledUpdate:
         found = self._loops.get((lane, state))
         if found is None:
             try:
-                text = loop_text(function, self._surroundings, lane, state)
-                found = text, self._translate(text)
+                found = loop_text(function, self._surroundings, lane, state), None
             except Refused as refused:
                 found = refused.refusal
             self._loops[lane, state] = found
         if isinstance(found, Refusal):
             raise Refused.of(found)
-        self._widest[lane] = found[0].state
-        return found
+        text, loop = found
+        self._widest[lane] = text.state
+        loop = loop or self._translate(text)
+        if loop is None:
+            raise NotYet("it is being compiled")
+        self._loops[lane, state] = text, loop
+        return text, loop
 
     def _widened(self, lane: LaneClass, state: Type) -> Type:
         """Return the widest type of a state so far, if the state fits into it."""

@@ -22,6 +22,8 @@ from dgs.compiled.value_types import scalars_of
 
 HEADER = "from dgs.compiled.machine import *\nfrom dgs.compiled.machine import INFINITY, i64, u64\n\n"
 WHOLE = "\n\nloop = compiled(loop, {arguments!r}, {states!r})\n"
+READY = ".ready"
+"""The ending of a file that says that the machine code of a loop is in the cache."""
 
 
 def is_available() -> bool:
@@ -36,10 +38,20 @@ def folder() -> Path:
 
 
 def machine_code(loop: LoopText) -> Callable[..., Any]:
-    """Return a loop as machine code, from the cache if it was compiled before."""
+    """Return a loop as machine code, from the cache if it was compiled before. Raises Refused if numba refuses it."""
+    return load(written(loop))
+
+
+def written(loop: LoopText) -> Path:
+    """Return the file of a loop; write it if it is not there."""
     text = HEADER + loop.text + WHOLE.format(arguments=loop.arguments, states=scalars_of(loop.state))
     digest = hashlib.blake2b((_versions() + text).encode(), digest_size=12).hexdigest()
-    return _loaded(f"dgs_compiled_{digest}", text)
+    return _file(folder(), f"dgs_compiled_{digest}", text)
+
+
+def is_ready(path: Path) -> bool:
+    """Whether the machine code of a loop is in the cache."""
+    return path.with_suffix(READY).exists()
 
 
 @cache
@@ -51,24 +63,30 @@ def _versions() -> str:
 
 
 @cache
-def _loaded(name: str, text: str) -> Callable[..., Any]:
-    try:
-        path = _written(folder(), name, text)
-    except OSError:
-        path = _written(Path(_own_folder().name), name, text)
-    spec = importlib.util.spec_from_file_location(name, path)
+def load(path: Path) -> Callable[..., Any]:
+    """Return the loop in a file as machine code. Raises Refused if numba refuses it."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
-        raise ImportError(name)
+        raise ImportError(path.stem)
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # numba looks the module up by its name
+    sys.modules[path.stem] = module  # numba looks the module up by its name
     spec.loader.exec_module(module)
     loop: Callable[..., Any] = module.loop
+    path.with_suffix(READY).touch()
     return loop
 
 
 @cache
 def _own_folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="dgs-compiled-")
+
+
+@cache
+def _file(where: Path, name: str, text: str) -> Path:
+    try:
+        return _written(where, name, text)
+    except OSError:
+        return _written(Path(_own_folder().name), name, text)
 
 
 def _written(where: Path, name: str, text: str) -> Path:

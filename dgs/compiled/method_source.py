@@ -34,14 +34,10 @@ def function_of(update: Any) -> FunctionType:
 def definition(function: FunctionType) -> ast.FunctionDef:
     """Return the definition of a function. Raises Refused if its source is not there, or is not what runs, as after an edit."""
     code = function.__code__
-    lines = linecache.getlines(code.co_filename, function.__globals__)
-    text = "".join(lines)
-    if not lines:
-        raise Refused("the source of update is not there")
-    try:
-        tree, codes = _parsed(text, code.co_filename)
-    except (SyntaxError, ValueError):
-        raise Refused("the source of update cannot be read") from None
+    tree, codes = _module(function)
+    if code not in codes:
+        linecache.checkcache(code.co_filename)  # the text may be that of an earlier import
+        tree, codes = _module(function)
     if code not in codes:
         raise Refused("the source of update is no longer the code that runs")
     for node in ast.walk(tree):
@@ -49,6 +45,18 @@ def definition(function: FunctionType) -> ast.FunctionDef:
         if isinstance(node, ast.FunctionDef) and is_here and node.name == code.co_name:
             return node
     raise Refused("the source of update is not there")
+
+
+def _module(function: FunctionType) -> tuple[ast.Module, frozenset[CodeType]]:
+    """Return the syntax tree of a function's module and the code objects in it. Raises Refused."""
+    filename = function.__code__.co_filename
+    lines = linecache.getlines(filename, function.__globals__)
+    if not lines:
+        raise Refused("the source of update is not there")
+    try:
+        return _parsed("".join(lines), filename)
+    except (SyntaxError, ValueError):
+        raise Refused("the source of update cannot be read") from None
 
 
 def _first_line(node: ast.FunctionDef) -> int:

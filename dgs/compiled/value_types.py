@@ -48,6 +48,10 @@ class DoesNotFit(Refused):
     """A value that came does not fit into 64 bits. The program is accepted."""
 
 
+class NotYet(Refused):
+    """Something is not compiled so far."""
+
+
 @dataclass(frozen=True, slots=True)
 class Type:
     """A type of values. `parts`: of an optional value, a tuple or a record. `names`: of its fields. `of`: its NamedTuple class."""

@@ -46,7 +46,7 @@ class RuntimeConfig(Section):
     stop_timeout: Duration = 10 * 10**9
     stall_after: Duration = 10 * 10**9
     restarts: RestartsConfig = RestartsConfig()
-    compile: Literal["require", "off"] = "off"
+    compile: Literal["auto", "require", "off"] = "off"
 
 
 class SparkConfig(Section):

@@ -207,7 +207,7 @@ def _unit(
 ) -> Iterator[OutputBatch | Skipped | Row]:
     """Run the workers of a unit on one host, as every runtime does."""
     lanes = Lanes(plan, job.program.dependence)
-    skips, compiles = job.on_error == "skip", job.runtime.compile == "require"
+    skips, compiles = job.on_error == "skip", job.runtime.compile
     workers = [
         make_worker(node.id, job.program, lanes, skips=skips, compiles=compiles) for node in plan.nodes()
     ]

@@ -7,7 +7,7 @@ from dgs.workers.protocol.bounds import BOUNDS, Bounds, Clock, no_time
 from dgs.workers.protocol.inner import ForkingInner, KeepingInner, takers
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.leaf import Leaf
-from dgs.workers.protocol.worker import Worker
+from dgs.workers.protocol.worker import CompileMode, Worker
 
 
 def make_worker(
@@ -16,13 +16,13 @@ def make_worker(
     lanes: Lanes,
     *,
     skips: bool = False,
-    compiles: bool = False,
+    compiles: CompileMode = "off",
     clock: Clock = no_time,
     bounds: Bounds = BOUNDS,
 ) -> Worker:
     """Return the worker of a node: a leaf, or one of the two kinds with children.
 
-    `skips`: it leaves out events that raise. `compiles`: its `update` is compiled. `clock`, `bounds`: for what is done at once and what is in flight.
+    `skips`: it leaves out events that raise. `compiles`: whether its `update` is compiled. `clock`, `bounds`: for what is done at once and what is in flight.
     """
     node = lanes.plan.node(node_id)
     with_children = ForkingInner if takers(node, program) else KeepingInner

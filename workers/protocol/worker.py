@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from dgs.errors import InternalError
 from dgs.model.order import OrderKey
@@ -17,7 +17,7 @@ from dgs.model.program import Program
 from dgs.model.user_code import UserCode
 from dgs.planner.plan import PlanNode, is_accumulating
 from dgs.workers.protocol.bounds import BOUNDS, Bounds, Clock, no_time
-from dgs.workers.protocol.folding.fold import NOTHING, Folder
+from dgs.workers.protocol.folding.fold import NOTHING, Folder, ToCompile
 from dgs.workers.protocol.folding.skipping import Skipping
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.mailbox import Mailbox
@@ -36,16 +36,18 @@ from dgs.workers.protocol.messages import (
     Snapshot,
 )
 
+CompileMode = Literal["auto", "require", "off"]
+
 
 class Options(TypedDict, total=False):
     """The options of every worker.
 
-    `skips`: events whose `update` raises are left out (`on_error: skip`). `compiles`: `update` is compiled (`compile: require`).
+    `skips`: events whose `update` raises are left out (`on_error: skip`). `compiles`: whether `update` is compiled.
     `clock` and `bounds`: what is done at once and what is in flight.
     """
 
     skips: bool
-    compiles: bool
+    compiles: CompileMode
     clock: Clock
     bounds: Bounds
 
@@ -60,7 +62,7 @@ class Worker(ABC):
         lanes: Lanes,
         *,
         skips: bool = False,
-        compiles: bool = False,
+        compiles: CompileMode = "off",
         clock: Clock = no_time,
         bounds: Bounds = BOUNDS,
     ) -> None:
@@ -74,7 +76,8 @@ class Worker(ABC):
         folding: type[Folder | Skipping] = Skipping if skips else Folder
         self._bounds, self._clock = bounds, clock
         state_type = types[node.state_type]
-        self._folder = folding(program, state_type, node.id, bounds, state_type.update if compiles else None)
+        compiled = ToCompile(state_type.update, compiles == "require", bounds.worth_compiling)
+        self._folder = folding(program, state_type, node.id, bounds, None if compiles == "off" else compiled)
         self._program = program
         self._accumulates = self.parent is not None and is_accumulating(node, program.accumulating)
         self._state: Any = self._identity() if self._accumulates else NOTHING

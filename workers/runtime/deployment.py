@@ -137,7 +137,7 @@ class Deployment:
     def make_host(self, index: int) -> Host:
         """Return the state machine of one host with its workers, positioned at the point."""
         mine = (node.id for node in self.plan.nodes() if self.home[node.id] == index)
-        skips, compiles = self.job.on_error == "skip", self.job.runtime.compile == "require"
+        skips, compiles = self.job.on_error == "skip", self.job.runtime.compile
         host = Host(
             index,
             [

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -112,6 +113,20 @@ def test_compare_shows_every_optimizer(project, dgs):
     assert rows["sequential"]["workers"] == 1
     assert rows["greedy"]["leaves"] == 2
     assert rows["greedy"]["leaf_share"] == pytest.approx(6 / 9, abs=0.1)
+
+
+def test_explain_says_how_update_folds_and_why(project, dgs):
+    done = dgs("explain plan.yaml --set runtime.compile=auto")
+    assert "  barrier of stream 'barriers': compiled, states are int" in done.out.splitlines()
+    text = Path("program.py").read_text()
+    Path("program.py").write_text(
+        text.replace("        if event", "        for _ in ():\n            pass\n        if event")
+    )
+    line = 1 + text[: text.index("        if event")].count("\n")
+    done = dgs("explain plan.yaml --set runtime.compile=auto")
+    why = f"  value of stream 'left': interpreted: line {line}: `for _ in ():` is not compiled"
+    assert why in done.out.splitlines()
+    assert "How update folds" not in dgs("explain plan.yaml").out
 
 
 def test_explain_gives_reasons(project, dgs):

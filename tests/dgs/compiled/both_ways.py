@@ -66,9 +66,11 @@ def interpreted(program, batch, state):
 class Compiled:
     """A program as compiled loops, made by `translate`. `update`: the compiled update, with its counters."""
 
-    def __init__(self, program, translate=by_python):
+    def __init__(self, program, translate=by_python, least=0):
         loop = Folder(program, program.states()[0], "w")._loop
-        self.update = CompiledUpdate(program.states()[0].update, loop.fold_batch, translate=translate)
+        self.update = CompiledUpdate(
+            program.states()[0].update, loop.fold_batch, translate=translate, least=least
+        )
 
     def fold(self, batch, state, cuts=()):
         """Return the same as `interpreted`. `cuts`: where the batch is cut into several."""

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import dgs
+from dgs.compiled import compiled_beside
 from dgs.errors import MissingPackageError, UserCodeError
 from dgs.errors.resources import CompileError
 from dgs.semantics.unvectorised import without_batches
@@ -117,3 +118,48 @@ def test_applications_fold_in_machine_code_as_in_python(program, tags, machine):
     )
     assert compiled.update.events > 2000
     assert compiled.update.deviations > 0
+
+
+def test_compiling_beside_a_run_makes_the_worker_wait_for_nothing(machine, monkeypatch):
+    """The child is stood in for: what it leaves behind decides when the loop is used."""
+    started = []
+    monkeypatch.setattr(compiled_beside, "_started", lambda path: started.append(path) or Running())
+    program, batch = Inverse(), batch_of(list(range(1, 400)))
+    compiled = Compiled(program, compiled_beside.loop_or_none)
+    wanted = interpreted(program, batch, 0)
+    assert compiled.fold(batch, 0, [100, 200]) == wanted
+    assert (len(started), compiled.update.events) == (1, 0)
+    compiled_beside.main(started[0])
+    assert compiled.fold(batch, 0, [100, 200]) == wanted
+    assert compiled.update.events == len(batch)
+    assert not compiled.update.refusals
+
+
+class Running:
+    def poll(self):
+        return None
+
+
+def test_a_loop_that_numba_refuses_stays_interpreted(machine, monkeypatch):
+    monkeypatch.setattr(
+        compiled_beside, "_started", lambda path: path.with_suffix(".failed").write_text("too odd")
+    )
+    program, batch = Inverse(), batch_of(list(range(1, 300)))
+    compiled = Compiled(program, compiled_beside.loop_or_none)
+    assert compiled.fold(batch, 0, [100, 200]) == interpreted(program, batch, 0)
+    assert [str(why) for why in compiled.update.refusals.values()] == ["too odd"]
+
+
+def test_few_events_are_not_compiled(machine):
+    compiled = Compiled(Inverse(), machine, least=250)
+    compiled.fold(batch_of(list(range(1, 400))), 0, [100, 200, 300])
+    assert (compiled.update.interpreted, compiled.update.events) == (300, 99)
+
+
+@pytest.mark.usefixtures("machine")
+@pytest.mark.slow
+def test_a_run_is_compiled_by_a_process_beside_it():
+    payload = list(range(1000, 401_000))
+    found = [run(Inverse(), payload, compile=mode) for mode in ("off", "auto")]
+    assert found[0].state == found[1].state
+    assert list(found[0].outputs) == list(found[1].outputs)

@@ -21,7 +21,7 @@ Outputs come back as one OutputBatch per stream and stretch, each output with th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -41,11 +41,19 @@ NOTHING = object()
 """Stands where a state would be: the state is not here yet, or no longer."""
 
 
+class ToCompile(NamedTuple):
+    """An update that is to be compiled. `is_required`: it must be. `least`: so many events are interpreted first."""
+
+    update: Update
+    is_required: bool
+    least: int
+
+
 class Folder:
     """Folds the update of one state type over releases. Law: equal to calling `update` on each event in OrderKey order.
 
-    Its methods raise UserCodeError if the user's code raises. `compiled`: the user's update if it is to be compiled (`compile: require`);
-    what it does is what the update of the state type does. They then raise CompileError if it is not accepted.
+    Its methods raise UserCodeError if the user's code raises. `compiled`: the user's update if it is to be compiled; what it does is what
+    the update of the state type does. They raise CompileError if it must be compiled and is not accepted.
     """
 
     def __init__(
@@ -54,7 +62,7 @@ class Folder:
         state_type: StateType,
         worker: str,
         bounds: Bounds = BOUNDS,
-        compiled: Update | None = None,
+        compiled: ToCompile | None = None,
     ) -> None:
         self._program, self._bounds = program, bounds
         code = UserCode(program, worker)
@@ -230,11 +238,17 @@ class _Joined:
         return state, [OutputBatch.of_rows(batch, values, rows)] if values else []
 
 
-def _compiled_update(update: Update, loop: ScalarLoop) -> CompiledUpdate:
-    """Return an update as machine code, with the loop that interprets what is not compiled."""
+def _compiled_update(compiled: ToCompile, loop: ScalarLoop) -> CompiledUpdate | None:
+    """Return an update as machine code, with the loop that interprets what is not compiled. None where numba is not installed."""
+    from dgs.compiled.compiled_beside import loop_or_none
     from dgs.compiled.compiled_update import CompiledUpdate
+    from dgs.compiled.loop_files import is_available
 
-    return CompiledUpdate(update, loop.fold_batch, is_required=True)
+    if compiled.is_required:
+        return CompiledUpdate(compiled.update, loop.fold_batch, is_required=True)
+    if not is_available():
+        return None
+    return CompiledUpdate(compiled.update, loop.fold_batch, translate=loop_or_none, least=compiled.least)
 
 
 def _windows_of(batch: EventBatch, keys: EventBatch | None) -> tuple[Int64s, list[int]]:

@@ -33,11 +33,11 @@ from dgs.errors import UserCodeError
 from dgs.model.events import EventBatch, declared_stream
 from dgs.model.order import OrderKey
 from dgs.model.outputs import OutputBatch
-from dgs.model.program import Program, State, StateType, Update
+from dgs.model.program import Program, State, StateType
 from dgs.model.user_code import UserCode
 from dgs.semantics.skipped_events import DeadLetter, for_readable, letter_in, saved
 from dgs.workers.protocol.bounds import BOUNDS, Bounds
-from dgs.workers.protocol.folding.fold import NOTHING, Folder
+from dgs.workers.protocol.folding.fold import NOTHING, Folder, ToCompile
 from dgs.workers.protocol.messages import Skipped
 from dgs.workers.protocol.releases import Release
 
@@ -56,7 +56,7 @@ class Skipping:
         state_type: StateType,
         worker: str,
         bounds: Bounds = BOUNDS,
-        compiled: Update | None = None,
+        compiled: ToCompile | None = None,
     ) -> None:
         self._program, self._worker, self._bounds = program, worker, bounds
         self._code = UserCode(program, worker)

@@ -1,0 +1,67 @@
+"""Compiling in a process beside the run (`compile: auto`), so that a worker never waits for numba: it interprets until the loop is ready.
+
+Run as a program, this module compiles the loop in a file, at a low priority:
+
+    python -m dgs.compiled.compiled_beside ~/.cache/dgs/compiled/dgs_compiled_2f61.py
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dgs.compiled import loop_files
+from dgs.compiled.loop_text import LoopText
+from dgs.compiled.value_types import Refused
+
+FAILED = ".failed"
+"""The ending of a file that says why a loop was not compiled."""
+LATER = 10
+"""The priority of compiling: a tenth of a busy core. The lowest one would take minutes where workers use all cores."""
+_running: dict[Path, subprocess.Popen[bytes]] = {}
+
+
+def loop_or_none(loop: LoopText) -> Callable[..., Any] | None:
+    """Return a loop as machine code if a process has compiled it; else None, and see that one does. Raises Refused if it has failed."""
+    path = loop_files.written(loop)
+    if loop_files.is_ready(path):
+        _running.pop(path, None)
+        return loop_files.machine_code(loop)
+    failed = path.with_suffix(FAILED)
+    if failed.exists():
+        raise Refused(failed.read_text(encoding="utf-8"))
+    started = _running.get(path)
+    if started is None:
+        _running[path] = _started(path)
+    elif started.poll() is not None:
+        raise Refused(f"the process that compiles it has ended with exit code {started.returncode}")
+    return None
+
+
+def _started(path: Path) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen(  # noqa: S603 - our own module
+        [sys.executable, "-m", __name__, str(path)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    atexit.register(process.terminate)
+    return process
+
+
+def main(path: Path) -> None:
+    """Compile the loop in a file. Where numba refuses it, leave a file that says so."""
+    os.nice(LATER)
+    try:
+        loop_files.load(path)
+    except Refused as refused:
+        path.with_suffix(FAILED).write_text(refused.refusal.why, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
