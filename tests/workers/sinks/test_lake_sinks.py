@@ -2,6 +2,10 @@
 
 import json
 import sqlite3
+import threading
+import time
+from datetime import UTC, datetime, timedelta, timezone
+from itertools import accumulate
 from pathlib import Path
 
 import pyarrow as pa
@@ -337,6 +341,130 @@ def _remove_table(place: Path, kind: str) -> None:
     else:
         with sqlite3.connect(place / "catalog.db") as db:
             db.execute("DELETE FROM iceberg_tables")
+
+
+SLOW = """
+import time
+from pathlib import Path
+
+import dgs
+
+class Sums(dgs.Program):
+    def init(self): return 0
+    def update(self, total, event, emit):
+        time.sleep(0.001)  # so that checkpoints are due
+        if event.ts == 150:
+            Path("begun").touch()
+            while Path("waits").exists(): time.sleep(0.01)
+            if Path("broken").exists(): raise ValueError
+        emit({"total": total + event.payload})
+        return total + event.payload
+"""
+NUMBERS = [("a", ts, ts) for ts in range(300)]
+TOTALS = list(accumulate(range(300)))
+
+
+@pytest.fixture
+def slow(tmp_path, monkeypatch):
+    """Return what writes the plan file of a program with many checkpoints, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(name, kind, options=""):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "program.py").write_text(SLOW)
+        plan = PLAN.format(
+            sink=f"{{{kind}: {{path: ../lake{options}}}}}", checkpoint="checkpoint: {every: 20ms, keep: 100}"
+        )
+        (folder / "plan.yaml").write_text(
+            "".join(line for line in plan.splitlines(keepends=True) if "id: b" not in line)
+        )
+        return folder / "plan.yaml"
+
+    return write
+
+
+def run_slow(plan, **options):
+    settings = {"runtime.batch_rows": 10}
+    return dgs.run(plan, streams={"a": NUMBERS}, run_dir=plan.parent / "run", settings=settings, **options)
+
+
+def versions_of(place, kind):
+    """Return what names the version of each epoch, in order."""
+    if kind == "delta":
+        known = {
+            int(entry.get("dgs_epoch", 0)): entry for entry in deltalake.DeltaTable(str(place)).history()
+        }
+        found = {epoch: {"version": entry["version"]} for epoch, entry in known.items()}
+    else:
+        found = {
+            int(snapshot.summary["dgs_epoch"]): {"snapshot_id": snapshot.snapshot_id}
+            for snapshot in iceberg(place).snapshots()
+        }
+    return {epoch: found[epoch] for epoch in sorted(found) if epoch}
+
+
+@EACH_LAKE
+def test_the_version_of_each_epoch_has_the_outputs_of_the_events_up_to_it(tmp_path, slow, kind):
+    run_slow(slow("one", kind))
+    versions, before = versions_of(tmp_path / "lake", kind), 0
+    assert len(versions) > 3
+    for epoch, version in versions.items():
+        rows = read(tmp_path / "lake", kind, **version).sort_by("seq")
+        assert rows["total"].to_pylist() == TOTALS[: len(rows)]
+        assert max(rows["epoch"].to_pylist()) == epoch
+        assert len(rows) > before
+        before = len(rows)
+    assert before == len(TOTALS)
+
+
+@EACH_LAKE
+def test_a_run_goes_on_with_a_table_that_another_writer_has_compacted(tmp_path, slow, kind):
+    plan = slow("one", kind)
+    (tmp_path / "broken").touch()
+    with pytest.raises(DgsError, match="ValueError"):
+        run_slow(plan)
+    (tmp_path / "broken").unlink()
+    if kind == "delta":
+        table = deltalake.DeltaTable(str(tmp_path / "lake"))
+        assert table.optimize.compact()["numFilesRemoved"] > 1
+        assert table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    else:
+        iceberg(tmp_path / "lake").overwrite(read(tmp_path / "lake", kind))
+    dgs.resume(plan.parent / "run", streams={"a": NUMBERS})
+    rows = read(tmp_path / "lake", kind).sort_by("seq")
+    assert rows["total"].to_pylist() == TOTALS
+
+
+@EACH_LAKE
+def test_a_second_run_is_refused_while_the_first_writes_to_the_table(tmp_path, slow, kind):
+    one, two = slow("one", kind), slow("two", kind, ", mode: append")
+    (tmp_path / "waits").touch()
+    running = threading.Thread(target=run_slow, args=[one])
+    running.start()
+    try:
+        patience = time.monotonic() + 60
+        while not (tmp_path / "begun").exists() and time.monotonic() < patience:
+            time.sleep(0.01)
+        with pytest.raises(DgsError, match=f"{kind} {tmp_path / 'lake'}.*: another run is writing to it"):
+            run_slow(two)
+    finally:
+        (tmp_path / "waits").unlink()
+        running.join()
+    assert sorted(read(tmp_path / "lake", kind)["total"].to_pylist()) == TOTALS
+
+
+@EACH_LAKE
+def test_times_without_a_zone_stay_without_one(tmp_path, kind):
+    noon = datetime(2026, 1, 1, 12)  # noqa: DTZ001 - that is the point
+    there = timezone(timedelta(hours=2))
+    driver, generation = lake_sink(kind, {"path": "lake"}, tmp_path), Generation("0123456789", 1, 0)
+    driver.begin(generation)
+    values = [{"plain": noon, "aware": noon.replace(tzinfo=there)}]
+    driver.publish(staged_by(tmp_path, kind, generation, values))
+    [row] = read(tmp_path / "lake", kind).to_pylist()
+    assert (row["plain"], row["aware"]) == (noon, datetime(2026, 1, 1, 10, tzinfo=UTC))
+    assert row["plain"].tzinfo is None
 
 
 def test_two_sinks_of_one_table_and_a_source_that_reads_it_are_refused(tmp_path):

@@ -102,11 +102,15 @@ class LakeSink(Sink):
                 if path.is_relative_to(table.data) and not _has_size(path, size):
                     raise OutputsChangedError(where=table.data, problem=f"{path.name} is gone or damaged")
 
+    def last_epoch(self, run: str) -> int:
+        """Return the last epoch that a run has committed to a table, 0 before the first."""
+        return max((table.committed(run) or 0 for table in self._existing()), default=0)
+
     # What the runtime calls: see `Sink`
 
     def place(self) -> str:
         """Return the directory of the tables."""
-        return f"{self._kind} {self._directory.resolve()} {self._name}"
+        return f"{self._kind} {self._directory.resolve()} {self._name}".rstrip()
 
     def begin(self, generation: Generation) -> None:
         """Begin a run in the table, or remove the files that no checkpoint has."""
