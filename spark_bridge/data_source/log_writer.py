@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -79,9 +80,14 @@ class LogWrite:
         with failure.saving(self.options.errors):
             table = self._table(list(batches))
             staging = Staging(self.options.log, query.id)
-            runs = [
-                self._run(stream, rows, query, staging, partition) for stream, rows in self._by_stream(table)
-            ]
+            runs: list[StagedRows] = []
+            try:
+                for stream, rows in self._by_stream(table):
+                    runs.append(self._run(stream, rows, query, staging, partition))
+            except BaseException:  # no message tells `abandon` of them
+                for run in runs:
+                    Path(run.path).unlink(missing_ok=True)
+                raise
         return Staged(query.id, tuple(runs), int(batch) if id_ and batch else None)
 
     def deliver(self, messages: Iterable[WriterCommitMessage | None], batch: int | None = None) -> None:

@@ -49,8 +49,12 @@ class Staging:
         """Write a table under a new name and return its path: a repeated task does not disturb the first attempt."""
         make_directory(self.directory)
         path = self.directory / f"{partition}-{os.getpid()}-{secrets.token_hex(4)}.arrow"
-        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
-            writer.write_table(table.combine_chunks())
+        try:
+            with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+                writer.write_table(table.combine_chunks())
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
         return path
 
     def clear(self) -> None:

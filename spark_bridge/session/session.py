@@ -22,6 +22,7 @@ from typing import Any
 
 from dgs.errors import DgsError, MissingPackageError, SparkUnavailableError, UsageError
 from dgs.job.schema import SparkConfig
+from dgs.spark_bridge.session.any_thread import activate, adapt_writers
 from dgs.spark_bridge.session.embedded import Embedded, end_of, why_java_ended
 from dgs.spark_bridge.session.java import find_java
 from dgs.spark_bridge.session.java_errors import first_line, is_of_lost_java
@@ -36,6 +37,7 @@ from dgs.spark_bridge.session.settings_advice import (
 from dgs.spark_bridge.session.spark_home import check_home
 
 LOOPBACK = "127.0.0.1"
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 CONNECT_PACKAGES = {
     "grpc": "grpcio",
@@ -111,12 +113,6 @@ def is_given() -> bool:
         if _current is not None:
             return not _current.is_ours
         return "pyspark" in sys.modules and _running() is not None
-
-
-def activate(spark: Any) -> None:
-    """Make a session the active one of the calling thread: in other threads Spark does not find the data source `dgs`."""
-    if (java := getattr(spark, "_jsparkSession", None)) is not None:
-        spark._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(java)  # noqa: SLF001 - PySpark does so inside
 
 
 def settings(config: SparkConfig, work_dir: Path) -> dict[str, str]:
@@ -218,11 +214,13 @@ def _stop(current: _Current) -> None:
 
 
 def register(spark: Any) -> None:
-    """Make `format("dgs")` known to a session. A session from `session(...)` knows it already."""
+    """Make `format("dgs")` known to a session, and let it filter rows itself. A session from `session(...)` knows it already."""
     from dgs.spark_bridge.data_source.format import DgsDataSource
 
     with _this_interpreter(spark):
         spark.dataSource.register(DgsDataSource)
+    adapt_writers()
+    spark.conf.set(PUSHDOWN, "true")  # which means nothing before Spark 4.1
 
 
 @contextmanager

@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, NoReturn
 from dgs.errors import DgsError, PlanFileError, SparkUnavailableError
 from dgs.job.schema import SinkConfig, SparkConfig
 from dgs.spark_bridge.ingest.queries import escaped
+from dgs.spark_bridge.session.any_thread import activate
 from dgs.spark_bridge.session.java_errors import first_line
-from dgs.spark_bridge.session.session import activate, is_given, is_hive, session
+from dgs.spark_bridge.session.session import is_given, is_hive, session
 from dgs.spark_bridge.tables.epoch_table import create_table, described, quoted, same_place
 from dgs.workers.runtime.job import Job
 from dgs.workers.sinks.files.places import Place, sink_place
