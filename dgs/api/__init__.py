@@ -102,6 +102,7 @@ def resume(
     settings: Mapping[str, Any] | None = None,
     accept_duplicates: bool = False,
     accept_code_change: bool = False,
+    from_table: bool = False,
     verify: bool = False,
     tolerance: float | None = None,
 ) -> Run[OwnState, OwnOutput]:
@@ -110,7 +111,8 @@ def resume(
     `run`: its directory, or a plan file for its newest run. `program`, `streams`: the same as for `run`, if it was started from
     Python with them. The result has only outputs made from now on; the sinks have all.
     `accept_duplicates`: resume even if the record of committed outputs is lost. `accept_code_change`: resume even if the program's
-    code has changed and its `version` has not. `verify`: compare all committed files with the sequential program.
+    code has changed and its `version` has not. `from_table`: its directory of checkpoints is lost, and made again from its table
+    of checkpoints. `verify`: compare all committed files with the sequential program.
 
     Raises any DgsError; CheckpointBusyError if the run is alive, CodeChangedError or CheckpointRefusedError if it cannot be resumed.
     """
@@ -125,9 +127,12 @@ def resume(
         accepts_duplicates=accept_duplicates,
         accepts_code_change=accept_code_change,
     )
-    return _resumed(
-        run_at(run), given, options, streams=streams, program=_instance(program), plan=_tree(plan)
-    )
+    known = run_at(run)
+    if from_table:
+        from dgs.api.resuming import restore_from_table
+
+        restore_from_table(known, given, lambda _: None)
+    return _resumed(known, given, options, streams=streams, program=_instance(program), plan=_tree(plan))
 
 
 @folded

@@ -1,8 +1,11 @@
-"""Resuming a run from its newest good checkpoint, with its resolved plan.yaml and the values given now."""
+"""Resuming a run from its newest good checkpoint, with its resolved plan.yaml and the values given now.
+
+A directory of checkpoints that is lost is first made again from the run's table of checkpoints, if that is wanted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
 
 SHAPES = ("streams", "nodes", "runtime.hosts")
 """The sections that a plan depends on. If one of them is given again, an optimizer's plan is made again; one by hand is kept."""
+
+RUN = "run"
+"""The key in run.json of the id that rows of the table have."""
 
 
 def resumable(base_dir: Path) -> KnownRun:
@@ -93,3 +99,32 @@ def requested_again(
     if is_reshaped and "plan" not in given and run.about.get("plan_is_made"):
         request = replace(request, keeps_plan=False)
     return replace(request, plan_file=directory.of)
+
+
+def restore_from_table(run: KnownRun, given: Mapping[str, Given], notify: Callable[[str], None]) -> int:
+    """Write the newest checkpoint of a run's table into the run's directory of checkpoints; return its epoch.
+
+    Raises UsageError if nothing is lost or the run has no table, CheckpointBusyError if it is alive, CheckpointTableError.
+    """
+    from dgs.job.schema import FileSink, SinkConfig
+
+    run.check_not_alive()
+    request = requested_again(run, given)
+    config, place = request.settings.config, run.directory.checkpoints
+    if holds_checkpoints(place):
+        raise UsageError(message=f"{place} has the checkpoints of the run: resume it without --from-table")
+    if config.checkpoint is None or config.checkpoint.spark is None or RUN not in run.about:
+        message = f"run {run.directory.path.name} has no table of checkpoints: `checkpoint: {{spark: ...}}` makes one"
+        raise UsageError(message=message)
+    from dgs.spark_bridge.tables.lost_checkpoints import LostCheckpoints
+
+    own = [SinkConfig(jsonl=FileSink(path=str(run.directory.outputs.absolute())))]
+    lost = LostCheckpoints(
+        run=str(run.about[RUN]),
+        name=run.directory.path.name,
+        directory=place,
+        sinks=config.sinks or own,
+        base_dir=request.base_dir,
+        output_dir=run.directory.path,
+    )
+    return lost.restore(config.checkpoint.spark, config.spark, notify=notify)

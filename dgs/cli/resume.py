@@ -43,9 +43,19 @@ Verify = Annotated[
 ]
 
 
+FromTable = Annotated[
+    bool,
+    typer.Option(
+        "--from-table",
+        help="Its directory of checkpoints is lost: make it again from its table of checkpoints (`checkpoint: {spark: ...}`).",
+    ),
+]
+
+
 def resume(
     target: Target = None,
     *,
+    from_table: FromTable = False,
     plan: PlanFrom = None,
     optimizer: OptimizerName = None,
     runtime: RuntimeName = None,
@@ -78,6 +88,11 @@ def resume(
             accept_code_change=accept_code_change,
         )
         run = resumable(Path.cwd()) if target is None else run_at(target)
+        if from_table:
+            from dgs.api.resuming import restore_from_table
+
+            epoch = restore_from_table(run, wanted.given, say)
+            say(f"dgs: {run.name}: checkpoint {epoch} is made again from the table of checkpoints")
         go_on(run, wanted, ending)
 
 

@@ -20,7 +20,8 @@ import pyarrow as pa
 from dgs import codec
 from dgs.errors import CodecError
 from dgs.model.order import BEGIN, END, OrderKey
-from dgs.workers.checkpoints.saved import Saved
+from dgs.workers.checkpoints.directory import CheckpointDirectory
+from dgs.workers.checkpoints.saved import RECORDS, Saved, state_name
 from dgs.workers.recovery.checkpoint import Checkpoint, StagedFile, StagedOutput
 from dgs.workers.recovery.positions import Layer, Positions
 from dgs.workers.sinks.files.places import dead_letter_place
@@ -43,19 +44,37 @@ SCHEMA = pa.schema(
         ("is_final", pa.bool_()),
         ("state", pa.string()),
         ("positions", pa.string()),
+        ("name", pa.string()),
+        ("saved", pa.binary()),
     ]
 )
 """`run`: its id, the same after a resume; (run, epoch) is unique. `watermark`: every event with a smaller ts is in the state,
 null if there is no such bound. `events`: number of events in the state. `outputs`: number of outputs in the files of this epoch,
 null if outputs do not go to files. `state`, `positions`: JSON, the state null unless it is plain data of at most LARGEST_STATE
-bytes."""
+bytes. `name`: that of the run's directory. `saved`: what a run resumes from if its checkpoints are lost (`saved_files`), null where it is
+larger than LARGEST_SAVED, and in all but the newest rows that are appended at a time after a crash."""
+
+SHOWN = pa.schema([field for field in SCHEMA if field.name != "saved"])
+"""The columns of a row that is made from a checkpoint file alone."""
+
+LARGEST_SAVED = 2**26
+"""Most bytes of a state that a row has in `saved`."""
 
 LARGEST_STATE = 2**20
 """Most bytes of an encoded state that a row shows."""
 
 
-def row_of(checkpoint: Checkpoint, *, run: str, generation: int, created_at: int, state: bytes) -> Row:
-    """Return the row of a checkpoint. `created_at`: nanoseconds since 1970; `state`: codec bytes."""
+def row_of(
+    checkpoint: Checkpoint,
+    *,
+    run: str,
+    generation: int,
+    created_at: int,
+    state: bytes,
+    name: str = "",
+    saved: bytes | None = None,
+) -> Row:
+    """Return the row of a checkpoint. `created_at`: nanoseconds since 1970; `state`: codec bytes; `saved`: see `saved_files`."""
     return {
         "run": run,
         "epoch": checkpoint.epoch,
@@ -68,15 +87,31 @@ def row_of(checkpoint: Checkpoint, *, run: str, generation: int, created_at: int
         "is_final": checkpoint.is_final,
         "state": state_text(state),
         "positions": positions_text(checkpoint.positions),
+        "name": name,
+        "saved": saved,
     }
 
 
-def row_of_saved(saved: Saved, run: str) -> Row:
-    """Return the row of a checkpoint read from a file."""
+def row_of_saved(saved: Saved, run: str, *, name: str = "", files: bytes | None = None) -> Row:
+    """Return the row of a checkpoint read from a file. `files`: what goes into `saved`."""
     told = saved.manifest
     return row_of(
-        told.checkpoint, run=run, generation=told.generation, created_at=told.created_at, state=saved.state
+        told.checkpoint,
+        run=run,
+        generation=told.generation,
+        created_at=told.created_at,
+        state=saved.state,
+        name=name,
+        saved=files,
     )
+
+
+def saved_files(directory: CheckpointDirectory, epoch: int) -> bytes | None:
+    """Return the files of the newest checkpoint of a directory: its state and the record of what is committed; None if it is large."""
+    state = directory.disk.read(directory.path / state_name(epoch))
+    if len(state) > LARGEST_SAVED:
+        return None
+    return codec.encode([state, directory.disk.read(directory.path / RECORDS[0])])
 
 
 def table_of_rows(rows: Iterable[Row]) -> pa.Table:

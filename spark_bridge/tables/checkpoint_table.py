@@ -25,8 +25,16 @@ from contextlib import AbstractContextManager, ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from dgs.errors import CheckpointFailedError, CorruptFileError
+from dgs.job.run_directory import RunDirectory
 from dgs.job.schema import CheckpointConfig
-from dgs.spark_bridge.data_source.checkpoint_rows import SCHEMA, Row, row_of, row_of_saved, table_of_rows
+from dgs.spark_bridge.data_source.checkpoint_rows import (
+    SCHEMA,
+    Row,
+    row_of,
+    row_of_saved,
+    saved_files,
+    table_of_rows,
+)
 from dgs.spark_bridge.session.format_packages import absent
 from dgs.spark_bridge.session.java_errors import first_line
 from dgs.spark_bridge.session.session import session
@@ -169,11 +177,12 @@ class SparkStore:
         *,
         run: str,
         keep: int,
+        name: str = "",
         notify: Notify = _silent,
         clock: Callable[[], int] = time.time_ns,
         closing: Callable[[], None] = lambda: None,
     ) -> None:
-        self._store, self._follower, self._run = store, follower, run
+        self._store, self._follower, self._run, self._name = store, follower, run, name
         self._closing = closing
         self._keep = max(keep, 1)
         self._notify, self._clock = notify, clock
@@ -204,6 +213,8 @@ class SparkStore:
                 generation=self._generation,
                 created_at=self._clock(),
                 state=checkpoint.state,
+                name=self._name,
+                saved=self._files(checkpoint.epoch),
             )
             self._tell(checkpoint.epoch, row)
 
@@ -224,10 +235,23 @@ class SparkStore:
 
     def _catch_up(self, store: DirectoryStore) -> None:
         committed = store.committed()
-        for epoch in sorted({} if committed is None else committed.states):
+        if committed is None:
+            return
+        for epoch in sorted(committed.states):
             if epoch not in self._told:
                 with suppress(CorruptFileError):  # `begin` has reported it
-                    self._tell(epoch, row_of_saved(store.load(epoch), self._run))
+                    saved = store.load(epoch)
+                    files = self._files(epoch) if epoch == committed.checkpoint.epoch else None
+                    self._tell(epoch, row_of_saved(saved, self._run, name=self._name, files=files))
+
+    def _files(self, epoch: int) -> bytes | None:
+        """Return the files of the newest checkpoint, None if they cannot be read: then `begin` or the next commit says so."""
+        if not isinstance(self._store, DirectoryStore):
+            return None
+        try:
+            return saved_files(self._store, epoch)
+        except OSError:
+            return None
 
     def _tell(self, epoch: int, row: Row) -> None:
         self._told.add(epoch)
@@ -250,4 +274,13 @@ def following(store: CheckpointStore, job: Job, notify: Notify = _silent) -> Che
         job.run_id,
     )
     follower = Follower(append, notify=notify)
-    return SparkStore(store, follower, run=job.run_id, keep=config.keep, notify=notify, closing=append.close)
+    RunDirectory(job.output_dir).note(run=job.run_id)  # by which its rows are found if the directory is lost
+    return SparkStore(
+        store,
+        follower,
+        run=job.run_id,
+        keep=config.keep,
+        name=job.output_dir.absolute().name,
+        notify=notify,
+        closing=append.close,
+    )

@@ -86,11 +86,16 @@ class EpochTable:
         else:
             writing.insertInto(self.name)
 
-    def read(self, spark: SparkSession) -> DataFrame:
-        """Return the table as it is now."""
+    def read(self, spark: SparkSession, schema: pa.Schema | None = None) -> DataFrame:
+        """Return the table as it is now. `schema`: columns to read of Parquet files without a name, of which some may lack some."""
         if self.name is None:
+            from pyspark.sql.pandas.types import from_arrow_schema
+
             place = self.location if "://" in self.location else escaped(self.location)
-            return spark.read.format(self.format).load(place)
+            reading = spark.read.format(self.format)
+            if schema is not None and self.format == "parquet":
+                reading = reading.schema(from_arrow_schema(schema))
+            return reading.load(place)
         spark.catalog.refreshTable(self.name)
         return spark.table(self.name)
 
@@ -99,11 +104,19 @@ class EpochTable:
         if known is None:
             columns = spark.createDataFrame(schema.empty_table()).schema.toDDL()
             create_table(spark, name, columns, self.location, self.format)
-        elif list(known.columns) != schema.names:  # Spark appends columns by position
+        elif list(known.columns) == schema.names[: len(known.columns)] and EPOCH in known.columns:
+            self._add_columns(spark, name, schema, len(known.columns))  # those that a later version has
+        else:  # Spark appends columns by position
             problem = (
                 f"{name!r} is in Spark's catalog already, with other columns ({', '.join(known.columns)})"
             )
             raise PlanFileError(where="`checkpoint:`", problem=f"{problem}: choose another name")
+
+    def _add_columns(self, spark: SparkSession, name: str, schema: pa.Schema, there: int) -> None:
+        new = pa.schema(list(schema)[there:])
+        if len(new):
+            columns = spark.createDataFrame(new.empty_table()).schema.toDDL()
+            spark.sql(f"ALTER TABLE {quoted(name)} ADD COLUMNS ({columns})")
 
     def _check_format(self, spark: SparkSession) -> None:
         has_delta = spark.conf.get(CATALOG, "") == SETTINGS["delta"][CATALOG]
