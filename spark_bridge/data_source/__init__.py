@@ -2,5 +2,5 @@
 
 - `format`: the data source as Spark sees it.
 - Writing an event log: `log_options`, `log_writer` (tasks and commit), `staging`, `log_delivery`, `query_owner`.
-- Reading committed outputs and checkpoints of runs: `readers`, `run_files`, `checkpoint_rows`.
+- Reading committed outputs and checkpoints of runs: `run_options`, `readers`, `pushdown`, `run_files`, `checkpoint_rows`, `typed_rows`.
 """

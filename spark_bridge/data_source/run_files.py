@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +29,7 @@ from dgs.errors import CorruptFileError, NoSuchRunError, UsageError
 from dgs.job.document import read
 from dgs.job.run_directory import RunDirectory
 from dgs.job.schema import FileSink, SinkConfig
+from dgs.spark_bridge.data_source.pushdown import Condition, matching, row_groups
 from dgs.workers.checkpoints.directory import CheckpointDirectory
 from dgs.workers.checkpoints.file_paths import located
 from dgs.workers.checkpoints.saved import Committed
@@ -38,6 +40,8 @@ from dgs.workers.sinks.formats.spark_columns import readable
 
 ROWS = 65_536
 """Rows read at a time."""
+
+NO_COLUMNS: Mapping[str, int] = MappingProxyType({})
 
 PREFERRED = ("spark", "parquet", "jsonl", "csv")
 """Kinds of sinks, in the order of preference: the first ones record types best."""
@@ -58,6 +62,12 @@ class OutputFile:
         """The file's current path."""
         final = Path(self.final)
         return final if self.staged is None or final.exists() else Path(self.staged)
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether the name says the epoch: files of a run without checkpoints do not."""
+        found = _NAME.fullmatch(Path(self.final).name)
+        return found is not None and found[1] is not None
 
 
 def epoch_of(path: Path) -> int:
@@ -93,8 +103,25 @@ def output_files(run: Path) -> list[OutputFile]:
     return sorted(there.values(), key=lambda file: (file.epoch, file.final))
 
 
+def epoch_column(run: Path) -> str | None:
+    """Return the name of the column with the epoch of each output, None if outputs have none. Raises as `output_place`."""
+    found: str | None = _output_sink(run).details.identity_columns().get("epoch")
+    return found
+
+
 def output_place(run: Path) -> Place:
     """Return the place where a run publishes its outputs. Raises NoSuchRunError, UsageError if it has no file sink."""
+    directory, sink = _directory(run), _output_sink(run)
+    base = directory.path
+    if (
+        sink.kind == "spark" and sink.details.table is not None
+    ):  # unlike a path, its place stays when a run moves
+        base = directory.base_dir
+    found = sink_place(sink, output_dir=directory.path, base_dir=base)
+    return Place(found.directory.resolve(), found.suffix, mark=found.mark)
+
+
+def _output_sink(run: Path) -> SinkConfig:
     directory = _directory(run)
     written = read(directory.plan_file).data.get("sinks") or []
     sinks = [SinkConfig.model_validate(sink) for sink in written]
@@ -105,13 +132,7 @@ def output_place(run: Path) -> Place:
     )
     if not files:
         raise UsageError(message=f"the outputs of run {run} are not in files: it has no file sink")
-    base = directory.path
-    if (
-        files[0].kind == "spark" and files[0].details.table is not None
-    ):  # unlike a path, a table's place stays when a run moves
-        base = directory.base_dir
-    found = sink_place(files[0], output_dir=directory.path, base_dir=base)
-    return Place(found.directory.resolve(), found.suffix, mark=found.mark)
+    return files[0]
 
 
 def schema_of(files: Iterable[OutputFile]) -> pa.Schema:
@@ -128,14 +149,26 @@ def common_schema(schemas: Iterable[pa.Schema]) -> pa.Schema:
     return pa.schema(list(types.items()))
 
 
-def tables(file: OutputFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file in the given schema: absent columns are null; values in a text column are JSON."""
-    for table in _tables(file.path):
-        for batch in pa.table([_fitted(table, field) for field in schema], schema=schema).to_batches(
-            max_chunksize=ROWS
-        ):
-            if len(batch):
-                yield batch
+def tables(
+    file: OutputFile,
+    schema: pa.Schema,
+    conditions: Sequence[Condition] = (),
+    *,
+    constants: Mapping[str, int] = NO_COLUMNS,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file that meet all conditions, in the given schema: absent columns are null; values in a text column are JSON.
+
+    `constants`: columns that have one value in the whole file.
+    """
+    for table in _tables(file.path, schema, conditions):
+        columns = [
+            pa.array([constants[field.name]] * len(table), field.type)
+            if field.name in constants
+            else _fitted(table, field)
+            for field in schema
+        ]
+        found = matching(pa.table(columns, schema=schema), conditions)
+        yield from (batch for batch in found.to_batches(max_chunksize=ROWS) if len(batch))
 
 
 def _directory(run: Path) -> RunDirectory:
@@ -163,20 +196,26 @@ def _whole(path: Path) -> Iterator[None]:
         raise CorruptFileError(path=path, problem=str(error)) from error
 
 
-def _tables(path: Path) -> Iterator[pa.Table]:
+def _tables(
+    path: Path, schema: pa.Schema | None = None, conditions: Sequence[Condition] = ()
+) -> Iterator[pa.Table]:
+    """Yield the rows of a file; of Parquet only columns of `schema`, and no row groups in which no row meets the conditions."""
     with _whole(path):
-        yield from _rows(path)
+        if ".parquet" in path.name:
+            yield from _of_parquet(path, schema, conditions)
+        elif ".csv" in path.name:
+            yield readable(arrow_csv.read_csv(path))
+        else:
+            yield from map(readable, _of_lines(path))
 
 
-def _rows(path: Path) -> Iterator[pa.Table]:
-    if ".parquet" in path.name:
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=ROWS):
-                yield readable(pa.Table.from_batches([batch]))
-    elif ".csv" in path.name:
-        yield readable(arrow_csv.read_csv(path))
-    else:
-        yield from map(readable, _of_lines(path))
+def _of_parquet(path: Path, schema: pa.Schema | None, conditions: Sequence[Condition]) -> Iterator[pa.Table]:
+    with pq.ParquetFile(path) as file:
+        names = file.schema_arrow.names
+        wanted = names if schema is None else [name for name in names if name in schema.names] or names[:1]
+        groups = row_groups(file, conditions, schema) if schema is not None else None
+        for batch in file.iter_batches(batch_size=ROWS, row_groups=groups, columns=wanted):
+            yield readable(pa.Table.from_batches([batch]))
 
 
 def _of_lines(path: Path) -> Iterator[pa.Table]:

@@ -63,7 +63,7 @@ def test_reader_gives_the_checkpoints_that_are_kept(tmp_path):
     run = finished(tmp_path, checkpoint={"every": "1ms", "keep": 2})
     found = frame_of(run, what="checkpoints").to_pylist()
     assert len(found) == 2
-    assert (found[-1]["events"], found[-1]["state"], found[-1]["is_final"]) == (50, "50", True)
+    assert (found[-1]["events"], found[-1]["state"], found[-1]["is_final"]) == (50, 50, True)
 
 
 def run_with_sink(folder):
