@@ -12,7 +12,7 @@ PLAN ?= experiments/page_view_join/plan_spark.yaml
 WITHOUT_SPARK := experiments/page_view_join/plan.yaml
 
 run: $(VENV)/.installed    ## run the main job: Spark reads page views, Ray joins them, tables keep outputs and checkpoints
-	@$(BIN)/python -m experiments.page_view_join.write_input
+	@test -d experiments/page_view_join/input || $(BIN)/python -m experiments.page_view_join.write_input
 	@$(BIN)/dgs run $(PLAN) --resume || { code=$$?; \
 		if [ $$code -eq 4 ] && [ $(PLAN) != $(WITHOUT_SPARK) ]; then \
 			echo "the same job runs without Spark and Java: make run PLAN=$(WITHOUT_SPARK)" >&2; fi; exit $$code; }

@@ -36,7 +36,8 @@ def report_of(
     """Return the report of a run that ended well or was stopped.
 
     `events_in`: events in the state, of which `events_before` were there before this process began. `outputs`: of this process.
-    `seconds`: of the work, after `start_up_seconds`, which went by until Ray's hosts and Spark had started. `throughput_eps`: events of this process per second. `epoch`: the last committed one, if any.
+    `seconds`: of the work, after `start_up_seconds`, which went by until Ray's hosts and Spark had started. `throughput_eps`: events
+    of this process per second. `epoch`: the last committed one, if any.
     `stopped_at`: the epoch committed for the stop. `between_hosts`: frames of the last generation, and their bytes, by the child of
     each edge of its plan. `skipped`: events that the program failed on, and rows that Spark left out, in this process; `left_out`
     has all that are not in the logs.

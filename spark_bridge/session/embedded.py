@@ -35,6 +35,11 @@ appender.out.layout.type = PatternLayout
 appender.out.layout.pattern = %d{yyyy-MM-dd HH:mm:ss} %p %c{1}: %m%n
 """
 
+COMPILING = (
+    "-XX:+IgnoreUnrecognizedVMOptions -XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
+    "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
+)
+"""Options with which Java's slower compiler waits ten times as long: by default half of the work of a Spark that starts is its own."""
 
 _WHY = re.compile(
     r"(?:Exception in thread \S+ (?:[a-z]\w*\.)*\w+: |(?=Invalid |Unrecognized |Too small )|.*ERROR (?=DiskBlockManager: .*dir in ))(.+)"
@@ -134,7 +139,7 @@ def _with_logging(settings: Mapping[str, str], work_dir: Path) -> dict[str, str]
     properties = work_dir / "log4j2.properties"
     private_files.write(properties, LOGGING)
     name = "spark.driver.extraJavaOptions"
-    own = f'-Dlog4j2.configurationFile={properties.as_uri()} "-Djava.io.tmpdir={work_dir / "temporary"}" -XX:-UsePerfData'
+    own = f'-Dlog4j2.configurationFile={properties.as_uri()} "-Djava.io.tmpdir={work_dir / "temporary"}" -XX:-UsePerfData {COMPILING}'
     return {**settings, name: f"{own} {settings.get(name, '')}".strip()}
 
 
