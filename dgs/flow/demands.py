@@ -73,6 +73,12 @@ class Demands:
             if (given := getattr(holder, name, words[0])) not in words:
                 self.add("F01", node, f"does not know {name}={given!r}", expected=f"one of {', '.join(map(repr, words))}",
                          fix=f"Give one of these, or leave {name}= out")  # fmt: skip
+        form, arity = getattr(step, "columns", None), 3 if isinstance(step, steps.Each) else 2
+        sign = signature_of(form) if callable(form) else Signature(least=0, most=-1)
+        if form is not None and sign.least is not None and not sign.least <= arity <= sign.most:
+            found = f"a function of {sign.count}" if callable(form) else repr(form)
+            self.add("F01", node, "gets a columns= that does not fit", found=found, expected=f"a function of {arity} arguments",
+                     fix="Give it the parameters of the function; it gets columns of them")  # fmt: skip
         by = getattr(step, "by", "")
         if by is None or by in ((), (None,)):
             self.add("F01", node, "needs a field or a function", expected="names of fields, or a function of (key, value)",

@@ -24,6 +24,14 @@ from dgs.flow.batches.column_items import Constant, Items, NoColumns, Numbers, R
 from dgs.flow.batches.column_keys import DENSE, SMALL
 from dgs.model import columns
 from dgs.model.columns import Column
+from dgs.model.user_code import shown
+
+PAIR = 2
+
+
+class WrongColumnsError(Exception):
+    """What columns= gives has not the form of its step: what was expected, and what was found."""
+
 
 Taken = Callable[[Items], Items]
 FEW = 8
@@ -76,14 +84,40 @@ def _called(step: Any, items: Items) -> Items:
     )
     made = step.columns(*given)
     if isinstance(step, steps.Filter):
+        _check_length(made, len(items), "a mask")
         return items.chosen(_places(made))
     if isinstance(step, steps.FlatMap):
-        column, rows = made
-        values = Records.of(column) if isinstance(column, dict) else column
-        return items.spread(values, np.asarray(rows, dtype=np.intp))
+        column, rows = _spread(made, len(items))
+        return items.spread(Records.of(column) if isinstance(column, dict) else column, rows)
     if isinstance(step, steps.KeyBy):
+        for one in made if isinstance(made, tuple) else (made,):
+            _check_length(one, len(items), "a column of keys")
         return replace(items, key=Tuples(made) if isinstance(made, tuple) else made)
+    _check_length(made, len(items), "a column")
     return items.having(made)
+
+
+def _check_length(made: Any, count: int, what: str) -> None:
+    """Check that columns= gives a value for each item. Raises WrongColumnsError."""
+    for column in made.values() if isinstance(made, dict) else (made,):
+        is_column = isinstance(column, (list, pa.Array, pa.ChunkedArray)) or (
+            isinstance(column, np.ndarray) and column.ndim == 1
+        )
+        if not is_column or len(column) != count:
+            found = f"{len(column):,} values" if is_column else shown(column)
+            raise WrongColumnsError(f"{what} of {count:,} values, one for each item", found)
+
+
+def _spread(made: Any, count: int) -> tuple[Any, Numbers]:
+    """Return what columns= of a flat_map gives: values, and for each the item it is of. Raises WrongColumnsError."""
+    expected = "a pair: a column, and for each value the number of the item it is of, in order"
+    if not isinstance(made, (tuple, list)) or len(made) != PAIR:
+        raise WrongColumnsError(expected, shown(made))
+    rows = np.asarray(made[1], dtype=np.intp)
+    if len(rows) and (rows[0] < 0 or rows[-1] >= count or (rows[1:] < rows[:-1]).any()):
+        raise WrongColumnsError(f"{expected}, below {count:,}", shown(rows))
+    _check_length(made[0], len(rows), "a column")
+    return made[0], rows
 
 
 def _places(mask: Any) -> Numbers:

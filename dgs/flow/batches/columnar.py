@@ -17,7 +17,7 @@ from dgs.flow import steps
 from dgs.flow.batches.column_items import Constant, Items, NoColumns, Numbers, Records
 from dgs.flow.batches.column_keys import coded
 from dgs.flow.batches.column_parts import parts, rows_because
-from dgs.flow.batches.column_steps import Taken, taken
+from dgs.flow.batches.column_steps import Taken, WrongColumnsError, taken
 from dgs.flow.batches.column_steps import rows_because as step_rows_because
 from dgs.flow.flow_graph import Node
 from dgs.flow.mistakes import FlowError, Mistake
@@ -182,6 +182,13 @@ class Columnar:
                 self._compared.add(reader)
         except (NoColumns, FlowError):
             raise
+        except WrongColumnsError as wrong:
+            expected, other = wrong.args
+            mistake = Mistake(
+                "F25", node.title, "its columns= gives columns of another form", str(node.place or ""),
+                expected=expected, found=other, fix="Let it give a value for each item, as the function does",
+            )  # fmt: skip
+            raise FlowError.of(self._wiring.graph.name, [mistake]) from None
         except Exception as error:
             self._wiring.explain(
                 error, reader, items.key.value if isinstance(items.key, Constant) else None, None

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import dgs
 from dgs.flow import FlowError, Table, every, flow, steps, tumbling
 from dgs.flow.batches import column_keys, column_parts, columnar
 from dgs.flow.batches.column_items import Constant, Items, Records
@@ -235,3 +236,37 @@ def test_values_are_looked_for_in_columns_as_in_rows(column, values):
     items = Items(np.arange(len(column)), None, Constant(()), Records.of({"x": column}))
     found = taken(steps.FilterBy("x", values))(items)
     assert found.rows.tolist() == [row for row, value in enumerate(column.tolist()) if value in values]
+
+
+WRONG_FORMS = {
+    "too short": lambda rows: rows.map(by_field, columns=lambda _, them: them["n"][:1]),
+    "a number": lambda rows: rows.map(by_field, columns=lambda _, them: 5),
+    "nothing": lambda rows: rows.map(by_field, columns=lambda _, them: None),
+    "two dimensions": lambda rows: rows.map(by_field, columns=lambda _, them: np.ones((len(them["n"]), 2))),
+    "a mask too long": lambda rows: rows.filter(by_field, columns=lambda _, them: np.ones(2000, bool)),
+    "keys too short": lambda rows: rows.key_by(by_field, columns=lambda _, them: them["n"][:1]).aggregate(
+        COUNT
+    ),
+    "no pair": lambda rows: rows.flat_map(lambda _, row: [1], columns=lambda _, them: [1]),
+    "no item": lambda rows: rows.flat_map(
+        lambda _, row: [1], columns=lambda _, them: (them["n"], them["n"] + 1)
+    ),
+}
+
+
+def by_field(_, row):
+    return row["n"]
+
+
+@pytest.mark.parametrize("name", WRONG_FORMS)
+def test_columns_of_another_form_are_refused(name):
+    table = {"ts": np.arange(1000), "n": np.arange(1000)}
+    with pytest.raises(FlowError, match="its columns= gives columns of another form") as caught:
+        dgs.run(flow(clock=every(1000))(WRONG_FORMS[name]), streams={"rows": table})
+    assert caught.value.codes == ["F25"]
+
+
+def test_a_form_for_columns_with_other_parameters_is_refused():
+    for columns in (lambda values: values, "n"):
+        with pytest.raises(FlowError, match="gets a columns= that does not fit"):
+            flow()(lambda rows, *, columns=columns: rows.map(by_field, columns=columns)).types()
