@@ -209,10 +209,18 @@ def is_table(given: Any) -> bool:
     (True, True, False, False)
     """
     if isinstance(given, dict):
-        return all(
-            hasattr(column, "__len__") and not isinstance(column, (str, bytes)) for column in given.values()
-        )
+        return all(map(is_column, given.values()))
     return hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__")
+
+
+def is_column(given: Any) -> bool:
+    """Return whether a value can be the column of a table: it has a length and an order, and is no single value.
+
+    >>> [is_column(one) for one in ([1], range(2), {"x": [1]}, 5, "ab", {1, 2}, np.array(5))]
+    [True, True, True, False, False, False, False]
+    """
+    is_single = isinstance(given, (str, bytes, bytearray, set, frozenset)) or getattr(given, "ndim", 1) == 0
+    return hasattr(given, "__len__") and not is_single
 
 
 def of_table(given: Any) -> dict[str, Column]:

@@ -76,6 +76,16 @@ def test_records_of_different_fields_come_out_as_they_went_in():
         ([(VALUE, 1, 0), (5, 1, 0)], 1, "5 is not a tag"),
         ([(VALUE, 1, 0), (("view", 7), 1, 0)], 1, "key 7 of kind 'view' must be str, not int"),
         ([(VALUE, 1, 0), (VALUE, 1)], 1, "(value, 1) is not an event: expected (tag, ts, payload)"),
+        (
+            [(VALUE, 1, 0), {"ts": 2, "payload": 0}],
+            1,
+            "memory 'data' holds a dictionary whose 'ts' is 2, which is no column",
+        ),
+        (
+            [{"ts": [1, 2], "payload": "ab"}],
+            0,
+            "memory 'data' holds a dictionary whose 'payload' is 'ab', which",
+        ),
         ([(VALUE, 1, 0), 17], 1, "memory 'data' holds int; expected (tag, ts, payload), Event"),
         ([{"ts": [1, 2], "a": [1]}], 0, "the columns of memory 'data' differ in length: {'ts': 2, 'a': 1}"),
         ([Heartbeat("s", "soon")], 0, "'soon' is not an ISO-8601 time"),

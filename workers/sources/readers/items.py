@@ -8,6 +8,7 @@ number.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -104,11 +105,20 @@ class ItemsReader:
     def _columns(self, item: Any) -> dict[str, Any]:
         if columns.is_table(item):
             return columns.of_table(item)
+        if isinstance(item, dict):
+            raise self._malformed(0, self._no_columns(item))
         problem = (
             f"{self._where} holds {type(item).__name__}; expected (tag, ts, payload), Event, Heartbeat, EventBatch, "
             "a dictionary of columns or an Arrow table"
         )
         raise self._malformed(0, problem)
+
+    def _no_columns(self, item: dict[Any, Any]) -> str:
+        name, value = next(one for one in item.items() if not columns.is_column(one[1]))
+        return (
+            f"{self._where} holds a dictionary whose {name!r} is {reprlib.repr(value)}, which is no column: a dictionary has "
+            "a list or an array for each column; a single event is a tuple (tag, ts, payload)"
+        )
 
     def _batch(self, batch: EventBatch) -> Iterator[Arrivals]:
         """Yield the events of a batch. If one is bad, try the halves."""
@@ -180,7 +190,7 @@ class ItemsReader:
         if isinstance(item, tuple) and len(item) == ITEM_LENGTH:
             tag, ts, value = item
             return tag, ts, value
-        raise self._malformed(index, f"{item!r} is not an event: expected (tag, ts, payload)")
+        raise self._malformed(index, f"{reprlib.repr(item)} is not an event: expected (tag, ts, payload)")
 
     def _tag(self, value: Any, index: int) -> Tag:
         try:
