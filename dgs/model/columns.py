@@ -166,9 +166,9 @@ def numbers(column: Column) -> npt.NDArray[Any]:
 def distinct(column: Column) -> tuple[list[Any], npt.NDArray[np.int64]]:
     """Return the distinct values (null counts) in the order of their first rows, and the position of each row's value among them.
 
-    To be hashable, lists become tuples, and records tuples of pairs.
+    To be hashable, lists become tuples, and records tuples of pairs. Values that cannot be hashed are all taken for distinct.
     """
-    if isinstance(column, np.ndarray) and column.dtype.kind in "biufUM":
+    if isinstance(column, np.ndarray) and column.dtype.kind in "biufUM" and column.ndim == 1:
         column = pa.array(column)
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
@@ -178,7 +178,11 @@ def distinct(column: Column) -> tuple[list[Any], npt.NDArray[np.int64]]:
         coded = column.dictionary_encode(null_encoding="encode")
         return coded.dictionary.to_pylist(), coded.indices.to_numpy().astype(np.int64)
     seen: dict[Any, int] = {}
-    codes = [seen.setdefault(hashable(value), len(seen)) for value in to_list(column)]
+    values = to_list(column)
+    try:
+        codes = [seen.setdefault(hashable(value), len(seen)) for value in values]
+    except TypeError:
+        return values, np.arange(len(values))
     return list(seen), np.array(codes, dtype=np.int64)
 
 
@@ -216,9 +220,11 @@ def is_table(given: Any) -> bool:
 def is_column(given: Any) -> bool:
     """Return whether a value can be the column of a table: it has a length and an order, and is no single value.
 
-    >>> [is_column(one) for one in ([1], range(2), {"x": [1]}, 5, "ab", {1, 2}, np.array(5))]
-    [True, True, True, False, False, False, False]
+    >>> [is_column(one) for one in ([1], range(2), {"x": [1]}, 5, "ab", {1, 2}, np.array(5), {"x": 1})]
+    [True, True, True, False, False, False, False, False]
     """
+    if isinstance(given, dict):
+        return all(map(is_column, given.values()))
     is_single = isinstance(given, (str, bytes, bytearray, set, frozenset)) or getattr(given, "ndim", 1) == 0
     return hasattr(given, "__len__") and not is_single
 

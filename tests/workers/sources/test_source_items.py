@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dgs
 from dgs.errors import MalformedRowError, MissingInputError, ProgramImportError, UsageError, UserCodeError
 from dgs.model.events import Event, EventBatch
 from dgs.model.order import Heartbeat
@@ -15,6 +16,18 @@ from dgs.model.tags import Tag
 from tests.workers.reading import events, opened, read_all, readings, rows, stream
 
 VIEW, VALUE = Tag("view", "a"), Tag("value")
+
+
+class Ones(dgs.Program):
+    """It emits each payload."""
+
+    kinds = (dgs.kind("value"), dgs.kind("other"))
+
+    def init(self):
+        return None
+
+    def update(self, state, event, emit):
+        emit(event.payload)
 
 
 def test_items_may_be_events_or_tuples_with_any_spelling_of_the_tag():
@@ -181,3 +194,22 @@ def test_a_code_that_is_none_of_the_tags_of_its_batch_names_its_row(code):
     with pytest.raises(MalformedRowError, match=f"code {code} is not one of the 2 tags") as caught:
         events(stream(), [(VALUE, 0, None), batch])
     assert caught.value.row == 3
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        17,
+        {1, 2},
+        {"ts": 1},
+        {"ts": [1], "payload": {"a": 5}},
+        {"ts": [1], "tag": np.zeros((1, 2))},
+        {"ts": [1], "tag": [np.zeros(2)]},
+        {"ts": [1], "tag": [{1, 2}]},
+    ],
+)
+def test_a_wrong_item_beside_a_right_one_is_left_out_under_skip(item):
+    settings = {"on_error": "skip"}
+    run = dgs.run(Ones, streams={"s": [("value", 0, 1), item]}, runtime="local", settings=settings)
+    assert run.outputs == [1]
+    assert run.report["skipped"] == 1

@@ -20,6 +20,7 @@ from dgs.errors.hidden_values import masked_data
 from dgs.job.loading import load_function
 from dgs.job.schema import ColumnRef, StreamConfig, TagConfig
 from dgs.model import columns
+from dgs.model.events import EventBatch
 from dgs.model.program import Program
 from dgs.workers.sources.context import SourceContext
 from dgs.workers.sources.description import FilesRead, Origin
@@ -103,7 +104,14 @@ def _length(items: Sequence[Any]) -> int:
     """Return the number of single events, or of rows in tables."""
     if not items or isinstance(items[0], tuple):
         return len(items)
-    return sum(columns.length(item) if isinstance(item, dict) else len(item) for item in items)
+    return sum(_rows_of(item) for item in items)
+
+
+def _rows_of(item: Any) -> int:
+    """Return the number of events of a batch or of rows of a table; anything else is one row."""
+    if isinstance(item, dict) and columns.is_table(item):
+        return columns.length(item)
+    return len(item) if isinstance(item, EventBatch) or columns.is_table(item) else 1
 
 
 def _items(memory: AnyMapping[str, Any], name: str, stream: str) -> Sequence[Any]:
