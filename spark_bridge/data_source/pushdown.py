@@ -104,6 +104,7 @@ def row_groups(file: pq.ParquetFile, conditions: Sequence[Condition], schema: pa
         (condition, paths[condition.column])
         for condition in conditions
         if condition.column in paths
+        and condition.column in there.names  # and no path to a part of a record
         and there.field(condition.column).type == schema.field(condition.column).type
     ]
     return [

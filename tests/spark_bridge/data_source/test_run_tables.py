@@ -152,6 +152,13 @@ def test_conditions_choose_nulls(kind, rows):
     assert matching(table, [condition]).equals(table.take(rows))
 
 
+def test_a_column_with_a_dot_is_no_part_of_a_record(tmp_path):
+    pq.write_table(pa.table({"a": [{"b": 1}]}), tmp_path / "rows.parquet")
+    condition = condition_of(datasource.EqualTo(("a.b",), 2), pa.schema([("a.b", pa.int64())]))
+    with pq.ParquetFile(tmp_path / "rows.parquet") as file:
+        assert row_groups(file, [condition], pa.schema([("a.b", pa.int64())])) == [0]
+
+
 @pytest.mark.parametrize(
     "left",
     [
