@@ -144,6 +144,23 @@ def test_a_run_gives_what_the_flow_means(tmp_path: Path, name: str, seed: int) -
     assert run.verified
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "run --verify",
+        "plan --compare",
+        "explain --types",
+        "check --max-examples 2",
+        "simulate --seeds 1",
+        "predict",
+    ],
+)
+def test_commands_take_a_flow(tmp_path: Path, command: str) -> None:
+    verb, *flags = command.split()
+    done = CliRunner().invoke(app, [verb, str(write(tmp_path, "between", inputs("between", 3))), *flags])
+    assert done.exit_code == 0, done.output
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_hosts_give_what_the_flow_means(tmp_path: Path, name: str) -> None:
     streams = inputs(name, 4)
