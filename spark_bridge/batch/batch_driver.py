@@ -1,9 +1,10 @@
 """`runtime: {kind: spark}`: the same program and the same plan over bounded data, on Spark alone.
 
 The plan is cut into units that share nothing (`dgs.spark_bridge.batch.plan_units`), and one task computes each. If everything below
-a unit's root accumulates, the unit's workers fold in tasks of their own, window by window, and the driver replays the root's events
-over the windows. The last states of the units are joined up the plan. Outputs and state are committed in one step, as one epoch: so
-a failed run has committed nothing, and a run begun elsewhere can be finished here.
+a unit's root accumulates, tasks fold its events window by window, each some row groups of a stream or the streams of a worker; then
+one task replays the root's events over the windows (`dgs.spark_bridge.batch.replays`). Only last states, reports and errors come to
+the driver, which joins the states up the plan. Outputs and state are committed in one step, as one epoch: so a failed run has
+committed nothing, and a run begun elsewhere can be finished here.
 
 A batch run reads streams that end. For streams that Spark reads, it waits until their logs are closed.
 
@@ -18,9 +19,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from dgs import codec
 from dgs.errors import InternalError, UsageError, WorkerLostError
@@ -29,8 +33,10 @@ from dgs.model.order import END
 from dgs.model.program import Program, State
 from dgs.model.user_code import UserCode
 from dgs.spark_bridge.batch import window_joins
+from dgs.spark_bridge.batch.replays import replaying
 from dgs.spark_bridge.batch.schedule import Schedule
 from dgs.spark_bridge.batch.task_errors import error_of
+from dgs.spark_bridge.batch.task_inputs import Edges, check_order
 from dgs.spark_bridge.batch.tasks import (
     DDL,
     ERROR,
@@ -38,10 +44,11 @@ from dgs.spark_bridge.batch.tasks import (
     OUTPUTS,
     REPORT,
     STATE,
-    WINDOWS,
+    Answer,
     Report,
     Work,
     batches_of,
+    read_answers,
 )
 from dgs.spark_bridge.session.java_errors import first_line
 from dgs.spark_bridge.session.session import session as spark_session
@@ -59,11 +66,14 @@ from dgs.workers.sources.custom_source import is_live
 from dgs.workers.sources.live.logged import log_path
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 
 LOOK_EVERY = 0.1
 """Seconds between two checks of a log."""
+
+PLACES_A_CORE = 2
+"""Spark tasks for each core that replay units; each may replay several."""
 
 
 def run_spark(job: Job, caller: Caller = Caller()) -> JobResult:
@@ -79,57 +89,72 @@ def drive(deployment: Deployment, session: Session) -> Ended:
     started, job, point = process.now(), deployment.job, deployment.point
     checkpoints = session.checkpointing(deployment)
     wait_for_queries(job)
-    schedule = Schedule(job, point, _first_state(job.program, point))
-    for sentence in schedule.notices():
-        session.caller.notify(sentence)
     answers = Answers(session.caller_outputs, point.epoch + 1)
-    collects = CallerOutputs.is_needed(job) or job.on_error == "skip"
     work_dir, notify = job.output_dir.absolute() / "spark", session.caller.notify
-    with spark_session(job.spark, work_dir, notify=notify) as spark:
-        answers.take(spark, Work.of(job, point, schedule.tasks, collects=collects))
-    state, replayed = schedule.finished(answers.states, answers.windows, answers.show)
-    reports = [*answers.reports, *replayed]
+    with spark_session(job.spark, work_dir, notify=notify) as spark, _directory(work_dir) as directory:
+        state = _first_state(job.program, point)
+        schedule = Schedule(job, point, state, directory=directory, cores=cores_of(spark))
+        for sentence in schedule.notices():
+            notify(sentence)
+        collects = CallerOutputs.is_needed(job)
+        answers.take(spark, Work.of(job, point, schedule.tasks, schedule.replays, collects=collects))
+    reports = answers.reports
+    state, sources = schedule.joined(answers.states), _sources(reports)
     session.caller.progress(sum(one.events for one in reports), sum(one.outputs for one in reports))
-    checkpoints.take_reports(_as_of_one_host(deployment, state, reports))
+    checkpoints.take_reports(_as_of_one_host(deployment, state, reports, sources))
+    session.caller_outputs.skipped += sum(report.skipped for report in reports)
     seconds = process.now() - started
-    hosts = [_figures(report) for report in reports]
-    return Ended(state, run_figures(hosts, checkpoints.last, seconds=seconds, started=started))
+    return Ended(state, run_figures(_figures(reports), checkpoints.last, seconds=seconds, started=started))
+
+
+@contextmanager
+def _directory(work_dir: Path) -> Iterator[Path]:
+    """Give a new directory for the events of roots, where tasks find it; remove it."""
+    directory = work_dir / f"roots-{uuid4().hex}"
+    try:
+        yield directory
+    finally:
+        rmtree(directory, ignore_errors=True)
+
+
+def cores_of(spark: SparkSession) -> int:
+    """Return how many tasks Spark runs at a time, as far as it is known."""
+    context = getattr(spark, "_sc", None)  # a session of Spark Connect has none
+    if context is not None:
+        return max(1, int(context.defaultParallelism))
+    return max(1, int(spark.conf.get("spark.sql.shuffle.partitions") or 1))
 
 
 @dataclass
 class Answers:
-    """The answers of tasks: last states and partial states by task number, and reports; outputs go to the caller."""
+    """The answers of tasks: the last states by unit, and reports; outputs go to the caller."""
 
     caller_outputs: CallerOutputs
     epoch: int
     states: dict[int, State] = field(default_factory=dict)
-    windows: dict[int, list[tuple[int, State]]] = field(default_factory=dict)
     reports: list[Report] = field(default_factory=list)
 
     def take(self, spark: SparkSession, work: Work) -> None:
-        """Run the tasks and take their answers. Raises the first DgsError that ended a task."""
-        for number, what, data in rows_of(spark, work):
-            if what == ERROR:
-                raise error_of(data)
-            self._take(number, what, codec.decode(data))
-
-    def _take(self, number: int, what: str, answer: Any) -> None:
-        if what in (OUTPUTS, LETTER):
-            self.show(answer)
-        elif what == WINDOWS:
-            self.windows.setdefault(number, []).extend(answer)
-        elif what == STATE:
-            self.states[number] = answer
-        elif what == REPORT:
-            self.reports.append(answer)
-
-    def show(self, output: Any) -> None:
-        """Hand outputs, or the dead letter of a skipped event, to the sinks of the caller."""
-        self.caller_outputs.write([(self.epoch, output)])
+        """Run the tasks and take their answers. Raises the first DgsError that ended a task, or that parts of a stream are in disorder."""
+        parts: dict[tuple[int, str], list[Edges]] = {}
+        for answer in rows_of(spark, work):
+            if answer.what == ERROR:
+                raise error_of(answer.data)
+            data = codec.decode(answer.data)
+            if answer.what in (OUTPUTS, LETTER):
+                self.caller_outputs.write([(self.epoch, data)])
+            elif answer.what == STATE:
+                self.states[answer.unit] = data
+            elif answer.what == REPORT:
+                self.reports.append(data)
+                for stream, edges in data.edges.items():  # two units may read one stream, each in parts
+                    parts.setdefault((answer.unit, stream), []).append(edges)
+        for (_, stream), found in sorted(parts.items()):
+            check_order(stream, found)
 
 
-def rows_of(spark: SparkSession, work: Work) -> Iterator[tuple[int, str, bytes]]:
-    """Run one Spark task for each of ours, and yield their rows, with the partial states of windows already joined.
+def rows_of(spark: SparkSession, work: Work) -> Iterator[Answer]:
+    """Run one Spark task for each of ours, then the replays, and yield their answers.
 
     Raises WorkerLostError if Spark gives a task up: the run then restarts from its last commit.
     """
@@ -139,18 +164,32 @@ def rows_of(spark: SparkSession, work: Work) -> Iterator[tuple[int, str, bytes]]
     count = len(work.tasks)
     answers = spark.range(0, count, 1, max(count, 1)).mapInArrow(batches_of(work), DDL)
     if window_joins.are_needed(work):
-        placed = answers.repartition(count, "unit", "chunk").sortWithinPartitions(
-            "unit", "chunk", "task", "number"
-        )
-        answers = placed.mapInArrow(window_joins.joining(work), DDL)
+        answers = _placed(answers, count, "unit", "chunk").mapInArrow(window_joins.joining(work), DDL)
+    if work.replays:
+        placed = _placed(answers, min(len(work.replays), PLACES_A_CORE * cores_of(spark)), "unit")
+        answers = placed.mapInArrow(replaying(work), DDL)
     try:
         table = answers.toArrow()
     except PythonException as error:
         raise InternalError(problem=f"a task of Spark failed: {error}") from error
     except (PySparkException, Py4JError) as error:
         raise WorkerLostError(host="of Spark", problem=_cause(error)) from error
-    for batch in table.to_batches():
-        yield from zip(*(batch.column(name).to_pylist() for name in ("task", "what", "data")), strict=True)
+    yield from read_answers(table.to_batches())
+
+
+def _placed(answers: DataFrame, count: int, *columns: str) -> DataFrame:
+    """Return answers in order, those with the same columns in one of `count` tasks."""
+    by_number = columns == ("unit",) and hasattr(answers, "repartitionById")  # since Spark 4.1
+    placed = (
+        answers.repartitionById(count, _modulo(count)) if by_number else answers.repartition(count, *columns)
+    )
+    return placed.sortWithinPartitions("unit", "chunk", "task", "number")
+
+
+def _modulo(count: int) -> Column:
+    from pyspark.sql import functions as sql
+
+    return (sql.col("unit") % count).cast("int")
 
 
 def _cause(error: Exception) -> str:
@@ -160,13 +199,10 @@ def _cause(error: Exception) -> str:
 
 
 def _as_of_one_host(
-    deployment: Deployment, state: State, reports: Sequence[Report]
+    deployment: Deployment, state: State, reports: Sequence[Report], sources: Mapping[str, Mapping[str, Any]]
 ) -> tuple[HostReport, RootReport]:
     """Return the reports that a single host would send at the end of this run."""
     epoch = deployment.point.epoch + 1
-    sources: dict[str, Mapping[str, Any]] = {}
-    for report in reports:
-        sources |= report.sources
     host = HostReport(
         0,
         epoch,
@@ -181,16 +217,35 @@ def _as_of_one_host(
     return host, RootReport(epoch, codec.encode(state, keeps_order=True), ends, is_final=True)
 
 
-def _figures(report: Report) -> HostFigures:
-    return HostFigures(
-        report.events,
-        report.outputs,
-        report.drops,
-        report.began,
-        report.ended,
-        report.first_output,
-        per_worker={name: WorkerFigures(**worker) for name, worker in report.per_worker.items()},
-    )
+def _sources(reports: Iterable[Report]) -> dict[str, Mapping[str, Any]]:
+    """Return the descriptions of the sources; of one that several tasks have read in parts, by the task that came furthest."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for name, about in (source for report in reports for source in report.sources.items()):
+        if name not in found or about["rows"] > found[name]["rows"]:
+            found[name] = about
+    return found
+
+
+def _figures(reports: Sequence[Report]) -> list[HostFigures]:
+    """Return the figures of the tasks; a worker of which several tasks have done a part has the sum, and one of their numbers."""
+    workers: dict[str, dict[str, int]] = {}
+    for name, worker in (one for report in reports for one in report.per_worker.items()):
+        known = workers.setdefault(name, {**worker, "events": 0, "synchronisations": 0})
+        for count in ("events", "synchronisations"):
+            known[count] += worker[count]
+    total = {name: WorkerFigures(**worker) for name, worker in workers.items()}
+    return [
+        HostFigures(
+            report.events,
+            report.outputs,
+            report.drops,
+            report.began,
+            report.ended,
+            report.first_output,
+            per_worker=total if i == 0 else {},
+        )
+        for i, report in enumerate(reports)
+    ]
 
 
 def _first_state(program: Program, point: ResumePoint) -> State:

@@ -1,97 +1,138 @@
-"""The schedule of a batch run: its tasks, then the replay of windows and the join of last states up the plan."""
+"""The schedule of a batch run: its tasks and replays, and the join of last states up the plan."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
 
 from dgs import codec
+from dgs.model.impl_tags import ImplTagSet
 from dgs.model.program import State
 from dgs.planner.plan import Plan, PlanNode
 from dgs.spark_bridge.batch.plan_units import Division, Unit
-from dgs.spark_bridge.batch.replay import Replay
-from dgs.spark_bridge.batch.tasks import Report, Task
+from dgs.spark_bridge.batch.root_events import RootEvents
+from dgs.spark_bridge.batch.task_inputs import Inputs
+from dgs.spark_bridge.batch.tasks import Replay, Task
 from dgs.workers.recovery.checkpoint import ResumePoint
+from dgs.workers.recovery.positions import declared
 from dgs.workers.runtime.job import Job
+from dgs.workers.sources.row_groups import parts, row_groups
 
-Windows = Mapping[int, Sequence[tuple[int, State]]]
+LEAST_ROWS = 250_000
+"""A part of a stream has at least about so many rows, or its task would mostly start and end."""
+
+PARTS_A_CORE = 2
+"""Parts of a stream for each core, so that a slow one holds up less."""
 
 
 class Schedule:
-    """The tasks of a job from a resume point on. `state`: the whole state there, which is not used again."""
+    """The tasks and replays of a job from a resume point on.
 
-    def __init__(self, job: Job, point: ResumePoint, state: State) -> None:
-        self._job, self._point = job, point
-        has_one_type = len(job.program.states()) == 1
-        self._division = Division(job.program, job.plan, in_windows=has_one_type and job.on_error == "stop")
-        self._parts, self._kept = self._division.fork(state)
-        self._owners: list[Unit] = []
-        self._replays: dict[str, Replay] = {}
-        found = [task for unit in self._division.units for task in self._tasks_of(unit, has_one_type)]
-        self.tasks = self._kept_by(found)
+    `state`: the whole state there, which is not used again. `directory`: where the events of roots go, for the tasks. `cores`: the
+    tasks that Spark runs at a time. Raises the errors of the roots' sources.
+    """
+
+    def __init__(self, job: Job, point: ResumePoint, state: State, *, directory: Path, cores: int) -> None:
+        self._job, self._point, self._directory, self._cores = job, point, directory, cores
+        self._has_one_type = len(job.program.states()) == 1
+        in_windows = self._has_one_type and job.on_error == "stop"
+        self._division = Division(job.program, job.plan, in_windows=in_windows)
+        self._states, self._kept = self._division.fork(state)
+        tasks: list[Task] = []
+        self._roots: dict[int, Replay] = {}
+        self._kept_by_roots: set[str] = set()
+        for unit in self._division.units:
+            for task in self._folds_of(unit) if unit.folds else [self._whole(unit)]:
+                tasks.append(replace(task, number=len(tasks), unit=unit.number))
+        self.tasks = self._kept_by(tasks)
+        self.replays = tuple(
+            replace(replay, number=len(tasks) + i) for i, replay in enumerate(self._roots.values())
+        )
 
     def notices(self) -> Iterator[str]:
         """Yield a notice for each group of the plan's workers that cannot work in parallel on Spark."""
         for unit in self._division.units:
             count = sum(1 for _ in unit.node.walk())
-            if count > 1 and unit.node.id not in self._replays:
+            if count > 1 and not unit.folds:
                 yield (
                     f"{count} workers of the plan, {unit.node.id} and those below it, hand states to each other while they run, "
                     "which tasks of Spark cannot: they work in one task"
                 )
 
-    def finished(
-        self,
-        states: Mapping[int, State],
-        windows: Windows,
-        show: Callable[[Any], None],
-    ) -> tuple[State, list[Report]]:
-        """Return the last state, and a report for each replayed unit; `show` gets its outputs."""
-        last: dict[str, State] = {}
-        reports: list[Report] = []
-        for task, unit in zip(self.tasks, self._owners, strict=True):
-            if task.plan is not None:
-                last[unit.node.id] = states[task.number]
-        for name, replay in self._replays.items():
-            mine = zip(self.tasks, self._owners, strict=True)
-            numbers = [task.number for task, unit in mine if unit.node.id == name]
-            folds = [windows[number] for number in numbers if number in windows]  # joined: each window once
-            number = len(self.tasks) + len(reports)
-            last[name], report = replay.run(self._parts[name], folds, number, show)
-            reports.append(report)
-        return self._division.join(last, self._kept), reports
+    def joined(self, states: Mapping[int, State]) -> State:
+        """Return the last state of the whole plan, from the last states of its units by their numbers."""
+        last = {unit.node.id: states[unit.number] for unit in self._division.units}
+        return self._division.join(last, self._kept)
 
-    def _tasks_of(self, unit: Unit, has_one_type: bool) -> list[Task]:
-        replay = self._replay(unit)
-        if replay is None:
-            node = unit.node
-            tags = node.subtree_tags()
-            alone = PlanNode(node.id, tags, node.state_type)  # one worker does sequentially the work of all
-            plan = Plan(alone if has_one_type else node)
-            tasks = [Task(0, tags, plan=plan, state=codec.encode(self._parts[node.id], keeps_order=True))]
-        else:
-            self._replays[unit.node.id] = replay
-            tasks = [Task(0, node.tags, node=node, keys=replay.keys) for node in unit.folds]
-        first = len(self._owners)
-        self._owners += [unit] * len(tasks)
-        return [replace(task, number=first + i, unit=unit.number) for i, task in enumerate(tasks)]
+    def _whole(self, unit: Unit) -> Task:
+        node = unit.node
+        tags = node.subtree_tags()
+        alone = PlanNode(node.id, tags, node.state_type)  # one worker does sequentially the work of all
+        plan = Plan(alone if self._has_one_type else node)
+        return Task(0, tags, plan=plan, state=self._first_state(unit))
 
-    def _replay(self, unit: Unit) -> Replay | None:
-        if not unit.folds:
-            return None
-        others = {
-            stream for node in self._job.plan.nodes() if node is not unit.node for stream, _ in node.tags
-        }
-        replay = Replay(self._job, unit.node, self._point, keeps=frozenset([unit.stream]) - others)
-        return replay if replay.is_possible else None
+    def _folds_of(self, unit: Unit) -> Iterator[Task]:
+        """Yield the tasks that fold for a unit: one for each part of a stream that has parts, else one for each worker."""
+        replay = self._roots[unit.number] = self._replay(unit)
+        in_parts = self._parts_of(unit)
+        for node in unit.folds:
+            tags = ImplTagSet.of({s: some for s, some in node.tags if declared(s)[0] not in in_parts})
+            if tags:
+                yield Task(0, tags, node=node, root=replay.root)
+        for name, ranges in in_parts.items():
+            owners = [node for node in unit.folds if _of_stream(node, name)]
+            tags = ImplTagSet()
+            for node in owners:
+                tags |= _of_stream(node, name)
+            for i, rows in enumerate(ranges):
+                yield Task(0, tags, node=owners[i % len(owners)], root=replay.root, rows={name: rows})
+
+    def _parts_of(self, unit: Unit) -> dict[str, list[range]]:
+        """Return the parts of the streams that several tasks read. After a resume and up to a cut, streams are read as a whole."""
+        if self._point.epoch or self._job.until is not None:
+            return {}
+        folded = {declared(stream)[0] for node in unit.folds for stream, _ in node.tags}
+        found: dict[str, list[range]] = {}
+        for config in self._job.streams:
+            if config.id in folded:
+                groups = row_groups(config, self._job.source_context)
+                found[config.id] = parts(groups, least=LEAST_ROWS, most=PARTS_A_CORE * self._cores)
+        return {name: ranges for name, ranges in found.items() if len(ranges) > 1}
+
+    def _replay(self, unit: Unit) -> Replay:
+        """Read the events of a unit's root, and keep its stream unless tasks read it, too."""
+        node, nodes = unit.node, self._job.plan.nodes()
+        others = {stream for other in nodes if other is not node for stream, _ in other.tags}
+        keeps = frozenset([unit.stream]) - others
+        self._kept_by_roots |= keeps
+        own = ImplTagSet.of(dict(node.tags.streams))
+        with closing(Inputs(self._job, own, keeps, self._point)) as inputs:
+            root = RootEvents.written(self._directory / str(unit.number), inputs.batches())
+            drops, sources = inputs.drops(), inputs.described()
+        return Replay(0, unit.number, node, root, self._first_state(unit), drops, sources)
+
+    def _first_state(self, unit: Unit) -> bytes:
+        return codec.encode(self._states[unit.node.id], keeps_order=True)
 
     def _kept_by(self, tasks: Sequence[Task]) -> tuple[Task, ...]:
-        """Return the tasks, with each stream kept by the first task that reads it; the first task keeps streams that none reads."""
+        """Return the tasks, with each stream kept by the first task that reads it, and by all that read other parts of it.
+
+        The first task keeps streams that none reads.
+        """
         keeps: list[set[str]] = [set() for _ in tasks]
-        replayed = {stream for replay in self._replays.values() for stream in replay.keeps}
         for stream in (name for config in self._job.streams for name in config.impl_streams):
-            readers = [i for i, task in enumerate(tasks) if task.tags.stream(stream)]
-            if readers or stream not in replayed:
-                keeps[readers[0] if readers else 0].add(stream)
+            readers = [task for task in tasks if task.tags.stream(stream)]
+            if stream in self._kept_by_roots and not readers:
+                continue
+            first = readers[0] if readers else tasks[0]
+            rest = [one for one in readers if one.unit == first.unit and one.rows.keys() == first.rows.keys()]
+            for task in rest if readers and first.rows else [first]:
+                keeps[task.number].add(stream)
         return tuple(replace(task, keeps=frozenset(mine)) for task, mine in zip(tasks, keeps, strict=True))
+
+
+def _of_stream(node: PlanNode, name: str) -> ImplTagSet:
+    """Return the tags of a worker in a declared stream."""
+    return ImplTagSet.of({stream: tags for stream, tags in node.tags if declared(stream)[0] == name})

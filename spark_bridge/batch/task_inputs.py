@@ -1,17 +1,21 @@
 """The events of one task: it reads the streams it needs with our own readers, and keeps the events with its tags.
 
-Every task reads its streams from their beginning, so nothing is shuffled and events come in order. One reader of each stream
-*keeps* it: this one counts dropped rows, reports where the stream ended, and refuses tags that no worker owns.
+A task reads its streams from their beginning, or some row groups of a stream of Parquet files, so nothing is shuffled and events
+come in order. One reader of each row *keeps* its stream: this one counts dropped rows, reports how far it has come, and refuses tags
+that no worker owns. Whether the parts of a stream are in order is checked by `check_order`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from dgs.errors import UnownedTagError
+from dgs import codec
+from dgs.errors import OutOfOrderError, UnownedTagError
 from dgs.model.events import EventBatch
 from dgs.model.impl_tags import ImplTagSet
 from dgs.model.order import BEGIN, END
@@ -22,11 +26,44 @@ from dgs.workers.sources import EventSource, open_source
 from dgs.workers.sources.contract import Reading
 
 
-class Inputs:
-    """The sources with events of `tags`. `keeps`: the implementation streams kept here. Must be closed."""
+@dataclass(frozen=True, order=True, slots=True)
+class Edges:
+    """The first row that was read of a part of a stream, with its time, and the time of the last row."""
 
-    def __init__(self, job: Job, tags: ImplTagSet, keeps: frozenset[str], point: ResumePoint) -> None:
+    row: int
+    first: int
+    last: int
+
+
+def check_order(stream: str, parts: Iterable[Edges]) -> None:
+    """Raise OutOfOrderError if a part of a stream begins before the end of the part in front of it.
+
+    >>> check_order("clicks", [Edges(100, 7, 9), Edges(0, 1, 8)])
+    Traceback (most recent call last):
+    dgs.errors.OutOfOrderError: stream 'clicks', row 100: timestamp 7 comes after 8...
+    """
+    for before, part in pairwise(sorted(parts)):
+        if part.first < before.last:
+            raise OutOfOrderError(stream=stream, row=part.row, ts=part.first, previous=before.last)
+
+
+class Inputs:
+    """The sources with events of `tags`. `keeps`: the implementation streams kept here. Must be closed.
+
+    `rows`: the row groups to read of streams of which others read the rest. `edges`: of those streams, once they have been read.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        tags: ImplTagSet,
+        keeps: frozenset[str],
+        point: ResumePoint,
+        rows: Mapping[str, range] | None = None,
+    ) -> None:
         self._job, self._tags, self._keeps, self._point = job, tags, keeps, point
+        self._rows = rows or {}
+        self.edges: dict[str, Edges] = {}
         self._whole = job.plan.root.subtree_tags()
         self._known: dict[tuple[str, Any], bool] = {}
         wanted = {stream for stream, _ in tags} | keeps
@@ -48,6 +85,7 @@ class Inputs:
             batch_rows=job.runtime.batch_rows,
             until=job.until,
             streams=streams,
+            rows=self._rows.get(config.id),
         )
         if config.id in self._point.sources:
             source.resume(self._point.sources[config.id])
@@ -59,6 +97,8 @@ class Inputs:
     def read(self, name: str) -> Reading:
         """Read from a declared stream. Raises UnownedTagError, and the errors of its source."""
         reading = self._sources[name].read()
+        if name in self._rows:
+            self._note_edges(name, reading.batches)
         batches = tuple(self._mine(name, reading.batches))
         self.events += sum(map(len, batches))
         return Reading(batches, reading.frontier)
@@ -84,6 +124,12 @@ class Inputs:
         """Release the sources."""
         for source in self._sources.values():
             source.close()
+
+    def _note_edges(self, name: str, batches: Sequence[EventBatch]) -> None:
+        for batch in batches:
+            row, first, last = int(batch.seq[0]), int(batch.ts[0]), int(batch.ts[-1])
+            known = self.edges.get(name, Edges(row, first, last))
+            self.edges[name] = Edges(min(known.row, row), min(known.first, first), max(known.last, last))
 
     def _kept(self) -> list[str]:
         return [name for name, some in self.streams.items() if self._keeps.intersection(some)]
@@ -120,3 +166,6 @@ class Inputs:
         if batch.codes is None:
             return batch if keeps[0] else batch.cut(0, 0)
         return batch.take(np.flatnonzero(np.array(keeps)[batch.codes]))
+
+
+codec.register(Edges, name="dgs.spark.Edges")

@@ -24,7 +24,7 @@ class TaskOutputs:
         self._job, self._point = job, point
         self.epoch = point.epoch + 1
         self._stamps = Stamps.of(job.program.stamps)
-        self.count = 0
+        self.count = self.skipped = 0
         self.first: float | None = None
         self._is_staged = False
         self._sinks: list[tuple[HostSink, bool]] = []
@@ -72,6 +72,7 @@ class TaskOutputs:
                 return False
         if self._letters is not None:
             self._letters.write(letter, self.epoch)
+        self.skipped += 1
         return True
 
     def stage(self) -> Staged:

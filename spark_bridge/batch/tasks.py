@@ -1,13 +1,13 @@
 """The Spark tasks of a batch run: a task computes a unit of the plan, or folds accumulating events below a unit into windows.
 
-A task gets its number and answers with rows: outputs if the caller wants them, partial states, its last state, and a report; or
-one row with the error that ended it. Its outputs go to sinks of its own, as a host's do, and wait there for the driver's commit. A
-repeated task writes the same files again.
+A task gets its number and answers with rows: outputs and dead letters if the caller wants them, partial states, its last state, and
+a report; or one row with the error that ended it. Its outputs go to sinks of its own, as a host's do, and wait there for the driver's
+commit. A repeated task writes the same files again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -17,16 +17,18 @@ import pyarrow as pa
 from dgs import codec
 from dgs.errors import DgsError, InternalError
 from dgs.job.loading import load_program
-from dgs.model.events import EventBatch
 from dgs.model.impl_tags import ImplTagSet
+from dgs.model.order import BEGIN, END
 from dgs.model.outputs import OutputBatch
 from dgs.model.program import Program
 from dgs.planner.plan import Plan, PlanNode
+from dgs.spark_bridge.batch.root_events import RootEvents
 from dgs.spark_bridge.batch.task_errors import error_row
-from dgs.spark_bridge.batch.task_inputs import Inputs
+from dgs.spark_bridge.batch.task_inputs import Edges, Inputs
 from dgs.spark_bridge.batch.task_outputs import TaskOutputs
-from dgs.spark_bridge.batch.window_states import chunks
-from dgs.workers.protocol.folding.fold import NOTHING, Folder
+from dgs.spark_bridge.batch.window_folds import OpenWindows
+from dgs.spark_bridge.batch.window_states import WINDOWS_A_CHUNK, Window, chunks
+from dgs.workers.protocol.folding.fold import Folder
 from dgs.workers.protocol.host import Host
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.making import make_worker
@@ -45,6 +47,9 @@ SCHEMA = pa.schema(
 DDL = "unit bigint, chunk bigint, task bigint, number bigint, what string, data binary"
 
 OUTPUTS, LETTER, WINDOWS, STATE, REPORT, ERROR = "outputs", "letter", "windows", "state", "report", "error"
+
+LARGEST_BATCH = 2**20
+"""Bytes after which answers go to Spark."""
 
 NO_CHUNK = -1
 """Stands for the chunk number in rows without partial states."""
@@ -71,11 +76,10 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The work of one task on the events with `tags`.
+    """The work of one task on the events with `tags`. `rows`: the row groups that it reads of a stream, of others it reads all rows.
 
     `unit`: the number of its unit. If it computes the whole unit, `plan` is the plan of the unit's workers and `state` the encoded first
-    state. If it folds, `node` is a worker below the unit's root, and `keys` are the encoded order keys of the root's events, which
-    separate the windows; None if there are none.
+    state. If it folds, `node` is a worker below the unit's root, and the keys of the events of `root` separate the windows.
     """
 
     number: int
@@ -84,13 +88,34 @@ class Task:
     plan: Plan | None = None
     state: bytes = b""
     node: PlanNode | None = None
-    keys: bytes | None = None
+    root: RootEvents | None = None
     unit: int = 0
+    rows: Mapping[str, range] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The replay of a unit in windows: the events of its root over the joined partial states, from the encoded first `state` on.
+
+    `number`: of its outputs, after those of the tasks; `drops` and `sources`: what the driver reports of the root's stream.
+    """
+
+    number: int
+    unit: int
+    node: PlanNode
+    root: RootEvents
+    state: bytes
+    drops: dict[str, int]
+    sources: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A task's report at its end: staged files and figures. `began`, `ended`, `first_output`: seconds since 1970."""
+    """A task's report at its end: staged files and figures. `began`, `ended`, `first_output`: seconds since 1970.
+
+    `skipped`: the events left out whose letters are not among the answers. `edges`: of each stream that it has read in parts, the
+    row and the time of the first event, and the time of the last.
+    """
 
     files: tuple[StagedOutput, ...]
     unaccepted: tuple[OutputBatch, ...]
@@ -102,22 +127,33 @@ class Report:
     began: float = 0.0
     ended: float = 0.0
     first_output: float | None = None
+    skipped: int = 0
+    edges: dict[str, Edges] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The data that all tasks of a run share; Spark ships it to them. `collects`: whether outputs come back as rows."""
+    """The data that all tasks of a run share; Spark ships it to them. `collects`: whether outputs and dead letters come back as rows."""
 
     job: Job
     point: ResumePoint
     tasks: tuple[Task, ...]
+    replays: tuple[Replay, ...]
     collects: bool
 
     @classmethod
-    def of(cls, job: Job, point: ResumePoint, tasks: tuple[Task, ...], *, collects: bool) -> Work:
+    def of(
+        cls,
+        job: Job,
+        point: ResumePoint,
+        tasks: tuple[Task, ...],
+        replays: tuple[Replay, ...],
+        *,
+        collects: bool,
+    ) -> Work:
         """Return the work as it is shipped: without the state, and without the program if tasks can load it."""
         shipped = replace(job, program=None) if job.program_ref is not None else job  # type: ignore[arg-type]
-        return cls(shipped, replace(point, state=None, outbox=()), tasks, collects)
+        return cls(shipped, replace(point, state=None, outbox=()), tasks, replays, collects)
 
     def loaded(self) -> Job:
         """Return the job with its program."""
@@ -132,64 +168,94 @@ def batches_of(work: Work) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.R
     """Return the function for `mapInArrow` over a column `id` of the places of tasks in `work`."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for place in batch.column("id").to_pylist():
-                task = work.tasks[place]
-                for answer in guarded(work, task):
-                    yield pa.RecordBatch.from_pylist([answer._asdict()], schema=SCHEMA)
+        places = (place for batch in batches for place in batch.column("id").to_pylist())
+        return in_arrow(answer for place in places for answer in guarded(work, work.tasks[place]))
 
     return run
 
 
+def read_answers(batches: Iterable[pa.RecordBatch]) -> Iterator[Answer]:
+    """Yield the answers in batches that Spark passes on."""
+    for batch in batches:
+        yield from map(Answer, *(batch.column(name).to_pylist() for name in SCHEMA.names))
+
+
+def in_arrow(answers: Iterable[Answer]) -> Iterator[pa.RecordBatch]:
+    """Yield answers as batches of limited size."""
+    held: list[Answer] = []
+    size = 0
+    for answer in answers:
+        held.append(answer)
+        size += len(answer.data)
+        if size > LARGEST_BATCH:
+            yield _in_batch(held)
+            held, size = [], 0
+    if held:
+        yield _in_batch(held)
+
+
+def _in_batch(answers: Sequence[Answer]) -> pa.RecordBatch:
+    columns = zip(*answers, strict=True)
+    return pa.record_batch(
+        [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)], SCHEMA
+    )
+
+
 def guarded(work: Work, task: Task) -> Iterator[Answer]:
     """Run a task; a DgsError becomes an answer, so that it reaches the driver whole."""
-    for number, row in enumerate(_caught(work, task)):
-        yield Answer(task.unit, row.chunk, task.number, number, row.what, row.data)
+    return answers_of(task.unit, task.number, run_task(work, task))
 
 
-def _caught(work: Work, task: Task) -> Iterator[Row]:
+def answers_of(unit: int, task: int, rows: Iterable[Row]) -> Iterator[Answer]:
+    """Yield the rows of a task as answers; a DgsError that ends them becomes the last one."""
+    number = 0
     try:
-        yield from run_task(work, task)
+        for row in rows:
+            yield Answer(unit, row.chunk, task, number, row.what, row.data)
+            number += 1
     except DgsError as error:
-        yield Row(ERROR, error_row(error))
+        yield Answer(unit, NO_CHUNK, task, number, ERROR, error_row(error))
 
 
 def run_task(work: Work, task: Task) -> Iterator[Row]:
     """Run a task in this process. Raises any DgsError."""
     job, began = work.loaded(), process.now()
     with (
-        closing(Inputs(job, task.tags, task.keeps, work.point)) as inputs,
+        closing(Inputs(job, task.tags, task.keeps, work.point, task.rows)) as inputs,
         TaskOutputs(job, work.point, task.number) as outputs,
     ):
         figures: dict[str, dict[str, int]] = {}
         for made in _made(job, task, inputs, figures):
-            if isinstance(made, OutputBatch):
-                new = outputs.write(made)
-                if work.collects and len(new):
-                    yield Row(OUTPUTS, codec.encode(new, keeps_order=True))
-            elif isinstance(made, Skipped):
-                if outputs.leave_out(made):
-                    yield Row(LETTER, codec.encode(made.letter, keeps_order=True))
-            else:
+            if isinstance(made, Row):
                 yield made
+            else:
+                yield from written(made, outputs, collects=work.collects)
         staged = outputs.stage()
-        yield Row(
-            REPORT,
-            codec.encode(
-                Report(
-                    staged.files,
-                    staged.unaccepted,
-                    inputs.events,
-                    outputs.count,
-                    inputs.drops(),
-                    inputs.described(),
-                    figures,
-                    began,
-                    process.now(),
-                    outputs.first,
-                )
-            ),
+        report = Report(
+            staged.files,
+            staged.unaccepted,
+            inputs.events,
+            outputs.count,
+            inputs.drops(),
+            inputs.described(),
+            figures,
+            began,
+            process.now(),
+            outputs.first,
+            0 if work.collects else outputs.skipped,
+            inputs.edges,
         )
+        yield Row(REPORT, codec.encode(report))
+
+
+def written(made: OutputBatch | Skipped, outputs: TaskOutputs, *, collects: bool) -> Iterator[Row]:
+    """Write outputs, or the dead letter of a skipped event; yield the row for the caller if it collects them."""
+    if isinstance(made, OutputBatch):
+        new = outputs.write(made)
+        if collects and len(new):
+            yield Row(OUTPUTS, codec.encode(new, keeps_order=True))
+    elif outputs.leave_out(made) and collects:
+        yield Row(LETTER, codec.encode(made.letter, keeps_order=True))
 
 
 def _made(
@@ -198,7 +264,7 @@ def _made(
     if task.plan is not None:
         yield from _unit(job, task.plan, task, inputs, figures)
     elif task.node is not None:
-        yield from _windows(job.program, task.node, task, inputs)
+        yield from _windows(job.program, task, inputs)
         figures[task.node.id] = {"host": task.number, "events": inputs.events, "synchronisations": 0}
 
 
@@ -237,23 +303,25 @@ def _unit(
         figures[worker.id] = {"host": task.number, **counts}
 
 
-def _windows(program: Program, node: PlanNode, task: Task, inputs: Inputs) -> Iterator[OutputBatch | Row]:
-    """Fold accumulating events into partial states: one per window; the last window lies after all keys."""
-    keys: EventBatch | None = None if task.keys is None else codec.decode(task.keys)
-    count = 0 if keys is None else len(keys)
+def _windows(program: Program, task: Task, inputs: Inputs) -> Iterator[OutputBatch | Row]:
+    """Fold accumulating events into partial states, stream by stream, and yield the windows that a stream has passed."""
+    if task.node is None or task.root is None:
+        raise InternalError(problem=f"task {task.number} has no windows")
     types = {state_type.name: state_type for state_type in program.states()}
-    folder = Folder(program, types[node.state_type], node.id)
-    before: list[Any] = [NOTHING] * count
-    last: list[Any] = [NOTHING]
-    for batch in inputs.batches():
-        below = 0 if keys is None else batch.position_of(keys.key(count - 1))
-        if below:
-            yield from folder.fold_windows(before, batch.cut(0, below), keys)
-        if below < len(batch):
-            yield from folder.fold_windows(last, batch.cut(below, len(batch)), None)
-    filled = ((i, state) for i, state in enumerate([*before, *last]) if state is not NOTHING)
-    for chunk, data in chunks(filled):
-        yield Row(WINDOWS, data, chunk)
+    folder = Folder(program, types[task.node.state_type], task.node.id)
+    keys = task.root.keys()
+    for name in inputs.streams:
+        windows, passed = OpenWindows(folder, keys), list[Window]()
+        frontier = BEGIN
+        while frontier != END:
+            reading = inputs.read(name)
+            frontier = reading.frontier
+            for batch in reading.batches:
+                yield from windows.fold(batch)
+            passed += windows.closed(frontier)
+            if frontier == END or len(passed) >= WINDOWS_A_CHUNK:
+                yield from (Row(WINDOWS, data, chunk) for chunk, data in chunks(passed))
+                passed = []
 
 
 codec.register(Report, name="dgs.spark.Report")

@@ -1,13 +1,14 @@
-"""The second step of a batch run in windows: tasks join the partial states of all leaves below a unit, chunk by chunk.
+"""The second step of a batch run in windows with many folds: tasks join the partial states of all folds of a unit, chunk by chunk.
 
-So the driver gets one state per window, whatever the number of leaves, and computes no joins. A task gets the rows of its chunks in
-the order of the leaves, and passes all other rows on unchanged.
+So the task that replays a unit gets one state per window, whatever the number of folds: the joins are a tree of depth two. A task gets
+the rows of its chunks in the order of the folds, and passes all other rows on unchanged.
 
 Law: `join(s, join(p, q)) == join(join(s, p), q)` for partial states p, q of kinds that accumulate, as at a worker inside a plan.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import chain, groupby
@@ -18,28 +19,26 @@ from dgs import codec
 from dgs.errors import DgsError
 from dgs.model.program import State
 from dgs.spark_bridge.batch.task_errors import error_row
-from dgs.spark_bridge.batch.tasks import ERROR, NO_CHUNK, SCHEMA, Answer, Work
+from dgs.spark_bridge.batch.tasks import ERROR, NO_CHUNK, Answer, Work, in_arrow, read_answers
 from dgs.spark_bridge.batch.window_states import encoded, joined
 from dgs.workers.protocol.forking import Forking
 
 Batches = Iterator[pa.RecordBatch]
 
 
+MOST_FOLDS = 16
+"""Most tasks that fold for one unit without a step that joins."""
+
+
 def are_needed(work: Work) -> bool:
-    """Return whether several tasks fold for one unit."""
-    folding = [task.unit for task in work.tasks if task.node is not None]
-    return len(folding) > len(set(folding))
+    """Return whether more tasks fold for one unit than its replay should join alone."""
+    folds = Counter(task.unit for task in work.tasks if task.node is not None)
+    return max(folds.values(), default=0) > MOST_FOLDS
 
 
 def joining(work: Work) -> Callable[[Batches], Batches]:
     """Return the function for `mapInArrow` over answers of tasks, which come chunk by chunk and in order."""
-
-    def run(batches: Batches) -> Batches:
-        rows = (Answer(**row) for batch in batches for row in batch.to_pylist())
-        for answer in joined_answers(work, rows):
-            yield pa.RecordBatch.from_pylist([answer._asdict()], schema=SCHEMA)
-
-    return run
+    return lambda batches: in_arrow(joined_answers(work, read_answers(batches)))
 
 
 def joined_answers(work: Work, answers: Iterable[Answer]) -> Iterator[Answer]:
@@ -54,10 +53,10 @@ def joined_answers(work: Work, answers: Iterable[Answer]) -> Iterator[Answer]:
         try:
             states = joined(parts, join)
         except DgsError as error:
-            yield first._replace(what=ERROR, data=error_row(error))
+            yield first._replace(what=ERROR, chunk=NO_CHUNK, data=error_row(error))
             return
-        for data in encoded(list(states.items())):
-            yield first._replace(data=data)
+        for number, data in enumerate(encoded(list(states.items()))):
+            yield first._replace(number=number, data=data)
 
 
 def _join(work: Work) -> Callable[[State, State], State]:

@@ -29,6 +29,7 @@ from dgs.workers.sources.live.waiting import Live, LiveTime
 from dgs.workers.sources.pipeline import PipelineSource, within
 from dgs.workers.sources.readers.choosing import FILES, raw_rows, read
 from dgs.workers.sources.readers.custom_rows import CustomReader
+from dgs.workers.sources.row_groups import up_to
 from dgs.workers.sources.rows import Arrivals, Place, RawRows
 from dgs.workers.sources.shaping.disorder import ordering
 from dgs.workers.sources.shaping.mapping import Mapping
@@ -75,13 +76,15 @@ def open_source(
     until: OrderKey | None = None,
     streams: Collection[str] | None = None,
     time: LiveTime | None = None,
+    rows: range | None = None,
 ) -> EventSource:
     """Open the source of a declared stream.
 
     `rank`: the position of the stream in plan.yaml. `until`: leave out events at or above this key, and end there. `streams`:
     the wanted implementation streams (others are read and left out), None for all. `batch_rows`: the number of rows to read at
     a time, None for the default of the kind of source. `time`: the clocks of live sources. Without them there are no paces and
-    heartbeats, a log ends at its current end, and there is only the last tick, for callers that only want the events.
+    heartbeats, a log ends at its current end, and there is only the last tick, for callers that only want the events. `rows`: whole row groups
+    of a stream that has them (see `row_groups`); None for all rows.
 
     Raises MissingInputError, PlanFileError, ProgramImportError, ResourceError, UsageError at once. `read` raises errors in the
     rows.
@@ -97,6 +100,9 @@ def open_source(
     front = front_of(config, context)
     _, arrivals, origin = _arrivals(config, context, ahead, follow=follow, listen=listen)
     arrivals, origin = _live(arrivals, origin, config, context, time, batch_rows=batch_rows, streams=streams)
+    if rows is not None and origin.skip_to is not None:
+        origin.skip_to(rows.start)
+        arrivals = up_to(arrivals, rows.stop)
     source = PipelineSource(
         arrivals,
         order,

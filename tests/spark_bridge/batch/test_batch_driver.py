@@ -7,7 +7,7 @@ import json
 import os
 import random
 from collections import Counter
-from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,12 +15,15 @@ import pytest
 
 import dgs
 from dgs import codec
+from dgs.api.preparing import Launch, from_file, prepare
+from dgs.api.running import run_job
 from dgs.errors import OutOfOrderError, UnownedTagError, UsageError, UserCodeError, WorkerLostError
+from dgs.job.run_directory import RunDirectory
 from dgs.model.impl_tags import ImplTagSet
 from dgs.semantics import sequential
-from dgs.spark_bridge.batch import batch_driver, replay, window_joins, window_states
+from dgs.spark_bridge.batch import batch_driver, replays, root_events, tasks, window_joins, window_states
 from dgs.spark_bridge.batch.task_errors import error_of
-from dgs.spark_bridge.batch.tasks import ERROR, WINDOWS, Task, guarded
+from dgs.spark_bridge.batch.tasks import ERROR, LETTER, OUTPUTS, Task
 from tests.programs import BARRIER, VALUE, EventWindow
 from tests.strategies import random_workload
 
@@ -31,23 +34,6 @@ WINDOW = {
     "a": [(VALUE(0), ts, ts) for ts in range(1, 25)],
     "b": [(VALUE(1), ts, 100) for ts in (5, 10, 15)],
 }
-
-
-@pytest.fixture
-def here(monkeypatch):
-    """Run tasks in this process; return the work of each run."""
-    seen = []
-
-    def rows_of(_spark, work):
-        seen.append(work)
-        answers = sorted(answer for task in work.tasks for answer in guarded(work, task))
-        if window_joins.are_needed(work):
-            answers = window_joins.joined_answers(work, answers)
-        return [(answer.task, answer.what, answer.data) for answer in answers]
-
-    monkeypatch.setattr(batch_driver, "rows_of", rows_of)
-    monkeypatch.setattr(batch_driver, "spark_session", lambda *_, **__: nullcontext())
-    return seen
 
 
 def outputs_of(run):
@@ -78,7 +64,7 @@ def test_tasks_are_independent_keys(here):
         ROOT / "experiments/page_view_join/plan.yaml", runtime="spark", max_events=3000, verify=True
     )
     assert run.verified, run.differences
-    assert len(here[0].tasks) == 2
+    assert len(here[0].work.tasks) == 2
 
 
 class Failing(EventWindow):
@@ -104,6 +90,42 @@ def test_events_that_raise_are_skipped_on_request(here):
         dgs.run(Failing(), streams=WINDOW, runtime="local", settings=settings)
     )
     assert run.report["skipped"] == 2
+    assert {letter.ts for letter in run.dead_letters} == {15}
+
+
+def test_dead_letters_do_not_come_to_a_caller_that_collects_nothing(here, tmp_path):
+    path = plan_file(tmp_path, on_error="skip", sinks=[{"jsonl": {"path": "out"}}])
+    (tmp_path / "own.py").write_text(FAILING_AT_SEVEN)
+    plan = json.loads(path.read_text()) | {"program": {"ref": "own.py:Failing"}}
+    path.write_text(json.dumps(plan))
+    launch = Launch(prepare(from_file(path, {})), RunDirectory(tmp_path / "run"))
+    job = launch.job
+    job = replace(job, runtime=job.runtime.model_copy(update={"kind": "spark"}))
+    result = run_job(job)
+    answers = [answer.what for answer in replays.replayed(here[0].work, here[0].answers)]
+    assert not {OUTPUTS, LETTER} & set(answers)
+    assert (result.figures.events_in, result.figures.skipped) == (21, 2)
+    assert lines_in(tmp_path / "out") == [SUMS[0], SUMS[1] - 7 - 7]
+    letters = [
+        line
+        for file in (tmp_path / "run").rglob("dead-letter-*.jsonl")
+        for line in file.read_text().splitlines()
+    ]
+    assert [json.loads(line)["ts"] for line in letters] == [7, 7]
+
+
+FAILING_AT_SEVEN = """
+import dgs
+from experiments.event_window.program import EventWindow
+
+class Failing(EventWindow):
+    update_batch, update_windows = dgs.Program.update_batch, dgs.Program.update_windows
+
+    def update(self, state, event, emit):
+        if event.ts == 7:
+            raise ValueError("seven")
+        return super().update(state, event, emit)
+"""
 
 
 def test_disorder_reaches_the_caller_unchanged(here):
@@ -157,48 +179,49 @@ def test_outputs_are_committed_to_files_once(here, tmp_path):
 def test_accumulating_events_are_folded_by_a_task_for_each_leaf(here, tmp_path):
     run = dgs.run(plan_file(tmp_path), runtime="spark")
     assert sorted(run.outputs) == SUMS
-    assert [task.plan for task in here[0].tasks] == [None, None]
+    assert [task.plan for task in here[0].work.tasks] == [None, None]
     assert run.report["events_in"] == 21
     assert sum(one["events"] for one in run.report["per_worker"].values()) == 21
 
 
-def folds(work):
-    """Return what the tasks of a run have folded, as it would come to the step that joins."""
-    return sorted(answer for task in work.tasks for answer in guarded(work, task) if answer.what == WINDOWS)
-
-
-def test_driver_gets_one_partial_state_for_each_window(here, tmp_path):
+def test_each_window_is_joined_to_one_partial_state(here, tmp_path):
     dgs.run(plan_file(tmp_path), runtime="spark")
-    before = folds(here[0])
-    after = list(window_joins.joined_answers(here[0], before))
+    work, before = here[0].work, here[0].folds
+    after = list(window_joins.joined_answers(work, before))
     assert [one.task for one in before] == [0, 1]
     assert [codec.decode(one.data) for one in after] == [[(0, SUMS[0]), (1, SUMS[1]), (2, 9 + 9 + 10 + 11)]]
 
 
-@pytest.mark.parametrize(("windows_a_chunk", "largest_row"), [(1, 2**20), (2, 1), (1024, 1)])
-def test_windows_are_joined_in_chunks_of_any_size(here, tmp_path, monkeypatch, windows_a_chunk, largest_row):
-    monkeypatch.setattr(window_states, "WINDOWS_A_CHUNK", windows_a_chunk)
+@pytest.mark.parametrize(
+    ("windows_a_chunk", "largest_row", "most_folds"), [(1, 99, 1), (2, 1, 16), (1024, 1, 1)]
+)
+def test_windows_are_joined_in_chunks_of_any_size(  # noqa: PLR0917 - three sizes
+    here, tmp_path, monkeypatch, windows_a_chunk, largest_row, most_folds
+):
+    for module in (window_states, tasks, replays):
+        monkeypatch.setattr(module, "WINDOWS_A_CHUNK", windows_a_chunk)
     monkeypatch.setattr(window_states, "LARGEST_ROW", largest_row)
     monkeypatch.setattr(window_states, "FIRST", 1)
+    monkeypatch.setattr(window_joins, "MOST_FOLDS", most_folds)
     run = dgs.run(plan_file(tmp_path), runtime="spark", verify=True)
     assert run.verified
-    assert len(folds(here[0])) == 6
+    assert len(here[0].folds) == 6
+
+
+def test_events_of_a_root_that_cannot_be_written_are_read_again(here, tmp_path, monkeypatch):
+    monkeypatch.setattr(root_events, "_is_put", lambda _batch, _file: False)
+    run = dgs.run(plan_file(tmp_path), runtime="spark")
+    assert [replay.root.has_events for replay in here[0].work.replays] == [False]
+    assert sorted(run.outputs) == SUMS
 
 
 def test_join_that_raises_ends_the_run(here, tmp_path):
     dgs.run(plan_file(tmp_path), runtime="spark")
-    one, other = folds(here[0])
+    work, (one, other) = here[0].work, here[0].folds
     other = other._replace(data=codec.encode([(0, "no number")]))
-    [answer] = window_joins.joined_answers(here[0], [one, other])
+    [answer] = window_joins.joined_answers(work, [one, other])
     assert answer.what == ERROR
     assert "join of program EventWindow raised TypeError" in str(error_of(answer.data))
-
-
-def test_too_many_windows_are_left_to_one_task(here, tmp_path, monkeypatch):
-    monkeypatch.setattr(replay, "MOST_WINDOWS", 1)
-    run = dgs.run(plan_file(tmp_path), runtime="spark")
-    assert sorted(run.outputs) == SUMS
-    assert [task.node for task in here[0].tasks] == [None]
 
 
 def test_run_that_fails_commits_nothing(here, tmp_path):
@@ -268,4 +291,4 @@ def test_task_that_spark_loses_is_a_lost_worker(spark, monkeypatch):
 
     monkeypatch.setattr(batch_driver, "batches_of", lambda _work: dies)
     with pytest.raises(WorkerLostError):
-        list(batch_driver.rows_of(spark, SimpleNamespace(tasks=(Task(0, ImplTagSet.of({})),))))
+        list(batch_driver.rows_of(spark, SimpleNamespace(tasks=(Task(0, ImplTagSet.of({})),), replays=())))
