@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 from dgs import codec
@@ -24,7 +25,7 @@ LEAST_ROWS = 250_000
 """A part of a stream has at least about so many rows, or its task would mostly start and end."""
 
 PARTS_A_CORE = 2
-"""Parts of a stream for each core, so that a slow one holds up less."""
+"""Parts of a stream for each core, over all units in windows, so that a slow one holds up less."""
 
 
 class Schedule:
@@ -90,16 +91,26 @@ class Schedule:
                 yield Task(0, tags, node=owners[i % len(owners)], root=replay.root, rows={name: rows})
 
     def _parts_of(self, unit: Unit) -> dict[str, list[range]]:
-        """Return the parts of the streams that several tasks read. After a resume and up to a cut, streams are read as a whole."""
+        """Return the parts of the streams that several tasks read for a unit."""
+        folded = {declared(stream)[0] for node in unit.folds for stream, _ in node.tags}
+        return {name: ranges for name, ranges in self._parts.items() if name in folded}
+
+    @cached_property
+    def _parts(self) -> dict[str, list[range]]:
+        """The parts of each stream that has several. After a resume and up to a cut, streams are read as a whole.
+
+        With many units there are fewer parts, since each unit reads all parts of a stream that they share.
+        """
         if self._point.epoch or self._job.until is not None:
             return {}
-        folded = {declared(stream)[0] for node in unit.folds for stream, _ in node.tags}
+        in_windows = sum(bool(unit.folds) for unit in self._division.units)
+        most = max(1, PARTS_A_CORE * self._cores // max(in_windows, 1))
         found: dict[str, list[range]] = {}
-        for config in self._job.streams:
-            if config.id in folded:
-                groups = row_groups(config, self._job.source_context)
-                found[config.id] = parts(groups, least=LEAST_ROWS, most=PARTS_A_CORE * self._cores)
-        return {name: ranges for name, ranges in found.items() if len(ranges) > 1}
+        for config in self._job.streams if most > 1 else ():
+            ranges = parts(row_groups(config, self._job.source_context), least=LEAST_ROWS, most=most)
+            if len(ranges) > 1:
+                found[config.id] = ranges
+        return found
 
     def _replay(self, unit: Unit) -> Replay:
         """Read the events of a unit's root, and keep its stream unless tasks read it, too."""
