@@ -92,7 +92,7 @@ def _file(where: Path, name: str, text: str) -> Path:
 def _written(where: Path, name: str, text: str) -> Path:
     path = where / f"{name}.py"
     if not path.exists():
-        where.mkdir(parents=True, exist_ok=True)
+        where.mkdir(mode=0o700, parents=True, exist_ok=True)
         part = path.with_suffix(f".{os.getpid()}.part")
         part.write_text(text, encoding="utf-8")
         part.replace(path)
