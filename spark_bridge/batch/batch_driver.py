@@ -51,6 +51,7 @@ from dgs.spark_bridge.batch.tasks import (
     read_answers,
 )
 from dgs.spark_bridge.session.java_errors import first_line
+from dgs.spark_bridge.session.session import check_python
 from dgs.spark_bridge.session.session import session as spark_session
 from dgs.workers.event_log import failure, summary
 from dgs.workers.recovery.checkpoint import ResumePoint
@@ -92,6 +93,7 @@ def drive(deployment: Deployment, session: Session) -> Ended:
     answers = Answers(session.caller_outputs, point.epoch + 1)
     work_dir, notify = job.output_dir.absolute() / "spark", session.caller.notify
     with spark_session(job.spark, work_dir, notify=notify) as spark, _directory(work_dir) as directory:
+        check_python()
         state = _first_state(job.program, point)
         schedule = Schedule(job, point, state, directory=directory, cores=cores_of(spark))
         for sentence in schedule.notices():

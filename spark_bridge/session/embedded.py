@@ -20,6 +20,7 @@ from dgs.errors import SparkUnavailableError
 from dgs.errors.hidden_values import all_hidden, masked
 from dgs.job import private_files
 from dgs.spark_bridge.session.java_errors import is_of_lost_java, sentence
+from dgs.spark_bridge.session.reachability import is_on_this_machine
 from dgs.workers.storage.whole_files import make_directory
 
 STOPS_WITHIN = 10.0
@@ -60,9 +61,10 @@ class Embedded:
             conf.set(name, value)
             if masked(value) == value:  # the command line of a process is for everybody to read
                 shown.set(name, value)
-        with _environment(_here() | home_of_links(master, work_dir)), masked_log(log) as output:
+        here = _here(master, settings) | home_of_links(master, work_dir)
+        with _environment(here), masked_log(log) as output:
             launch: Any = launch_gateway
-            self._gateway = launch(shown, {"stdout": output, "stderr": output})
+            self._gateway = launch(shown, {"stdout": output, "stderr": output, **_umask()})
             try:
                 self._context = SparkContext(conf=conf, gateway=self._gateway)
                 end_quietly(self._context._accumulatorServer)  # noqa: SLF001 - it has no public name
@@ -163,16 +165,30 @@ def _copy_masked(out: int, log: Path) -> None:
             output.write(masked(line.decode(errors="replace")).encode())
 
 
-def _here() -> dict[str, str]:
-    """Return Spark's environment variables: this interpreter, its import path, and the loopback interface."""
+def _here(master: str, settings: Mapping[str, str]) -> dict[str, str]:
+    """Return Spark's environment variables: this interpreter and its import path; on this machine the loopback interface, too.
+
+    The executors of a cluster have the Python of PYSPARK_PYTHON or of the setting, where there is one.
+    """
     root = str(Path(dgs.__file__).parents[1])
     known = os.environ.get("PYTHONPATH", "")
-    return {
+    python = settings.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
+    on_cluster = {"PYSPARK_PYTHON": python or sys.executable}
+    on_this_machine = {
         "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", "127.0.0.1"),
+    }
+    return {
+        **(on_this_machine if is_on_this_machine(master) else on_cluster),
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(part for part in (root, known) if part),
     }
+
+
+def _umask() -> dict[str, int]:
+    """Return the mask of files that Spark makes, as an option of its process: the plan file's, where that lets the group in."""
+    mask = private_files.mask()
+    return {} if mask == private_files.OWNER_ONLY else {"umask": int(mask, 8)}
 
 
 def home_of_links(master: str, work_dir: Path) -> dict[str, str]:

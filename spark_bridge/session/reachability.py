@@ -40,6 +40,15 @@ def check_answers(config: SparkConfig) -> None:
         raise SparkUnreachableError(address=address, setting=setting, problem=said)
 
 
+def is_on_this_machine(master: str) -> bool:
+    """Whether all of Spark runs on this machine: executors of a cluster must reach its driver from elsewhere.
+
+    >>> is_on_this_machine("local[2]"), is_on_this_machine("local-cluster[2,1,1024]"), is_on_this_machine("spark://one:7077")
+    (True, True, False)
+    """
+    return master.startswith("local")
+
+
 def hosts(address: str) -> list[tuple[str, int]]:
     """Return the hosts and ports in an address; none for an address of another kind or behind a proxy, which only Spark can try."""
     scheme, _, rest = address.partition("://")

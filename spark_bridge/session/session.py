@@ -24,10 +24,11 @@ from dgs.errors import DgsError, MissingPackageError, SparkUnavailableError, Usa
 from dgs.job.schema import SparkConfig
 from dgs.spark_bridge.session.any_thread import activate, adapt_writers
 from dgs.spark_bridge.session.embedded import Embedded, end_of, why_java_ended
+from dgs.spark_bridge.session.executors import ExecutorPythonError, await_executor, python_problem
 from dgs.spark_bridge.session.java import find_java
 from dgs.spark_bridge.session.java_errors import first_line, is_of_lost_java
 from dgs.spark_bridge.session.logging_noise import silence_loggers
-from dgs.spark_bridge.session.reachability import check_answers
+from dgs.spark_bridge.session.reachability import check_answers, is_on_this_machine
 from dgs.spark_bridge.session.settings_advice import (
     check_settings,
     ignored_settings,
@@ -38,6 +39,7 @@ from dgs.spark_bridge.session.spark_home import check_home
 
 LOOPBACK = "127.0.0.1"
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+PARTITIONS = "spark.sql.shuffle.partitions"
 
 CONNECT_PACKAGES = {
     "grpc": "grpcio",
@@ -56,13 +58,17 @@ def _unheard(_sentence: str) -> None:
 
 @dataclass
 class _Current:
-    """The session of this process. `users`: open blocks of `session(...)`; `embedded`: the JVM, if it is ours."""
+    """The session of this process. `users`: open blocks of `session(...)`; `embedded`: the JVM, if it is ours.
+
+    `python_problem`: why the executors of a cluster cannot run our Python code.
+    """
 
     spark: Any
     config: SparkConfig
     users: int
     embedded: Embedded | None
     is_ours: bool
+    python_problem: str | None = None
 
 
 _lock = threading.RLock()
@@ -116,19 +122,21 @@ def is_given() -> bool:
 
 
 def settings(config: SparkConfig, work_dir: Path) -> dict[str, str]:
-    """Return the settings of an embedded session: ours, overridden by the plan file's."""
-    cores = os.cpu_count() or 1
-    ours = {
-        "spark.app.name": "dgs",
+    """Return the settings of an embedded session: ours, overridden by the plan file's. A cluster has directories and cores of its own."""
+    on_this_machine = {
         "spark.driver.host": LOOPBACK,
         "spark.driver.bindAddress": LOOPBACK,
+        "spark.local.dir": str(work_dir / "temporary"),
+        PARTITIONS: str(max(2, os.cpu_count() or 1)),
+    }
+    ours = {
+        **(on_this_machine if is_on_this_machine(config.master) else {}),
+        "spark.app.name": "dgs",
         "spark.driver.memory": "1g",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.local.dir": str(work_dir / "temporary"),
         "spark.sql.warehouse.dir": str(work_dir / "warehouse"),
         "spark.sql.session.timeZone": "UTC",  # as everywhere in dgs: times without a zone are UTC
-        "spark.sql.shuffle.partitions": str(max(2, cores)),
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.sql.streaming.metricsEnabled": "false",
     }
@@ -150,6 +158,8 @@ def _entered(config: SparkConfig, work_dir: Path, *, notify: Notify) -> _Current
             _current = _started(config, work_dir)
             looks = unknown_settings if _current.is_ours else ignored_settings
             _tell(notify, looks(_current.spark, config))
+            if _current.python_problem is not None:
+                notify(f"{ExecutorPythonError(problem=_current.python_problem)} Rows are read without it.")
         elif (_current.config.master, _current.config.remote) != (config.master, config.remote):
             message = f"Spark runs in this process already, with other settings than these: {config}"
             raise UsageError(message=message)
@@ -199,11 +209,36 @@ def _started(config: SparkConfig, work_dir: Path) -> _Current:
 def _found(config: SparkConfig, work_dir: Path, log: Path) -> _Current:
     """Return the session for these settings, started unless it runs."""
     if config.remote is not None:
-        return _Current(_remote(config, config.remote, work_dir), config, 0, None, is_ours=True)
+        current = _Current(_remote(config, config.remote, work_dir), config, 0, None, is_ours=True)
+        if not _starts_server(config.remote):
+            current.python_problem = python_problem(current.spark, work_dir)
+        return current
     if (running := _running()) is not None:
         return _Current(running, config, 0, None, is_ours=False)
     embedded = Embedded(config.master, settings(config, work_dir), work_dir, log=log)
-    return _Current(embedded.spark, config, 0, embedded, is_ours=True)
+    current = _Current(embedded.spark, config, 0, embedded, is_ours=True)
+    if not is_on_this_machine(config.master):
+        try:
+            _begin_on_cluster(current, work_dir)
+        except BaseException:
+            embedded.stop()
+            raise
+    return current
+
+
+def _begin_on_cluster(current: _Current, work_dir: Path) -> None:
+    """Wait for the executors, send them our code where they lack it, and take their number of cores for shuffles."""
+    spark = current.spark
+    await_executor(spark)
+    current.python_problem = python_problem(spark, work_dir)
+    if PARTITIONS not in current.config.conf:
+        spark.conf.set(PARTITIONS, str(max(2, spark.sparkContext.defaultParallelism)))
+
+
+def check_python() -> None:
+    """Raise ExecutorPythonError if the executors of this process's session cannot run our Python code."""
+    if _current is not None and _current.python_problem is not None:
+        raise ExecutorPythonError(problem=_current.python_problem)
 
 
 def _stop(current: _Current) -> None:
