@@ -36,6 +36,7 @@ from dgs.errors.at_run_time import (
     SparkQueryError,
     StalledError,
     UnownedTagError,
+    UnrepeatableLogError,
     WorkerLostError,
 )
 from dgs.errors.families import (
@@ -139,6 +140,7 @@ __all__ = [
     "UnfinishedRunError",
     "UnknownColumnError",
     "UnownedTagError",
+    "UnrepeatableLogError",
     "UsageError",
     "UserCodeError",
     "WorkerLostError",

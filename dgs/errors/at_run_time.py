@@ -86,6 +86,17 @@ class ReplayMismatchError(RunError):
     fix = "A repeated batch must have the same rows: read the same input again, or use a new log"
 
 
+class UnrepeatableLogError(RunError):
+    """A query of Spark lost its checkpoint directory, and rows that a new one would have to repeat were deleted from the log."""
+
+    code = "DGS544"
+    template = (
+        "event log {path}, stream {stream!r}: the Spark checkpoint directory of its query is gone, and a new query cannot be "
+        "compared with the log: {problem}"
+    )
+    fix = "Restore that directory (`.spark` in the log) from a copy, or begin a new log"
+
+
 class ClosedLogError(RunError):
     """Rows were to be appended to a closed stream of an event log."""
 

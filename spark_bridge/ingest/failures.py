@@ -11,7 +11,7 @@ from dgs.errors import DgsError, MalformedRowError, SparkQueryError, UsageError
 from dgs.spark_bridge.ingest.queries import FILES, Query, quoted, resolved, told
 from dgs.spark_bridge.ingest.text_files import TEXT
 from dgs.spark_bridge.session.format_packages import absent
-from dgs.spark_bridge.session.java_errors import LOST, is_of_lost_java, sentence
+from dgs.spark_bridge.session.java_errors import LOST, is_of_lost_java, sentence, text_of
 
 LONGEST = 60
 """An error shows at most so many characters of a record."""
@@ -35,7 +35,7 @@ def explained(
         return error
     if is_of_lost_java(error):
         return SparkQueryError(stream=stream, problem=LOST)
-    text = str(error) or type(error).__name__
+    text = text_of(error)
     said = absent(text) or sentence(text)
     if _WRONG_INPUT.search(said):
         record = _wrong_record(query, spark, base_dir)

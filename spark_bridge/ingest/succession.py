@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dgs.errors import ReplayMismatchError
+from dgs.errors import ReplayMismatchError, UnrepeatableLogError
 from dgs.job.run_directory import read_object
 from dgs.spark_bridge.data_source.log_options import LogOptions
 from dgs.spark_bridge.data_source.query_owner import Query, standing
@@ -94,7 +94,7 @@ class Succession:
         return Staging(self.options.log, f"{self.query.id} repeats").directory
 
     def _logged(self, batch: int) -> Iterator[tuple[Path, Segment]]:
-        """Yield the segments of the query before, each with its directory."""
+        """Yield the segments of the query before, each with its directory. Raises UnrepeatableLogError."""
         end = self.number(batch) if self._note else None
         for stream in self.options.streams:
             row = 0
@@ -102,9 +102,12 @@ class Succession:
                 if end is not None and isinstance(segment.batch, int) and segment.batch >= end:
                     break
                 if segment.first != row or (segment.rows and not segment.files):
-                    raise self._mismatch(
-                        batch, f"rows of {stream!r} were deleted, or written by an earlier version"
+                    problem = (
+                        "its first rows were deleted"
+                        if segment.first > row == 0
+                        else "an earlier version wrote it"
                     )
+                    raise UnrepeatableLogError(path=self.options.log, stream=stream, problem=problem)
                 row = segment.stop
                 yield self.options.log / stream, segment
 

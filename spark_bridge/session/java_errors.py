@@ -17,7 +17,7 @@ LOST = (
     "its Java process is gone: it was killed, or had too little memory (`spark: {conf: {spark.driver.memory: ...}}`); its log "
     "is spark/spark.log in the directory of the run, which can be resumed"
 )
-_WRAPPINGS = ("Job aborted", "Writing job aborted", "FAILED_EXECUTE", "PYTHON_DATA_SOURCE_ERROR")
+_WRAPPINGS = ("TASK_WRITE_FAILED", "Job aborted", "Writing job aborted", "FAILED_EXECUTE", "PYTHON_DATA_SOURCE_ERROR")
 _STATE = re.compile(r"\s*SQLSTATE: \w+.*$")
 _CLASS = re.compile(r"^(?:[a-z]\w*\.)+(\w+: )")
 _TRACEBACK = "Traceback (most recent call last):"
@@ -33,6 +33,15 @@ def is_of_lost_java(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
+
+
+def text_of(error: BaseException) -> str:
+    """Return the message of an error, and below it those of the causes that Spark keeps for it; its type if there is none."""
+    found = [str(error)]
+    while (cause := getattr(error, "_cause", None)) is not None:
+        error = cause
+        found.append(str(error))
+    return "\n".join(filter(None, found)) or type(error).__name__
 
 
 def sentence(text: str) -> str:

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from dgs.errors import OwnedLogError, ReplayMismatchError
+from dgs.errors import OwnedLogError, ReplayMismatchError, UnrepeatableLogError
 from dgs.spark_bridge.data_source.log_delivery import Delivery
 from dgs.spark_bridge.ingest import micro_batches
 from dgs.workers.event_log import owner
+from dgs.workers.event_log.truncation import truncate
 from tests.spark_bridge.writing import batches_in, error_of, put, put_file, rows_in, write
 
 ROOT = Path(__file__).parents[2]
@@ -113,6 +114,23 @@ def test_query_that_lost_its_checkpoint_directory_continues_after_the_rows_of_th
     put_file(files, 4, [(30, 0)])
     put(spark, files, log, checkpoint)
     assert rows_in(log) == [*before, (5, 7), (20, 2), (30, 0)]
+
+
+def test_batch_that_spark_repeats_outlives_a_truncation_and_a_lost_checkpoint_directory_does_not(
+    spark, places
+):
+    files, log, checkpoint = places
+    put(spark, files, log, checkpoint)
+    assert truncate(log / "s", below=100) == 1
+    forget_last_commit(checkpoint)
+    put_file(files, 2, [(20, 2)])
+    put(spark, files, log, checkpoint)
+    assert batches_in(log) == [(1, 2), (2, 1)]
+    shutil.rmtree(checkpoint)
+    error = failing(spark, files, log, checkpoint, put)
+    assert isinstance(error, UnrepeatableLogError)
+    assert "its first rows were deleted" in str(error)
+    assert batches_in(log) == [(1, 2), (2, 1)]
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Kills of hosts and drivers of a run that Spark feeds: outputs are those of a plain loop, each once.
+"""Kills of hosts, drivers and the Java of a run that Spark feeds: outputs are those of a plain loop, each once.
 
 The input comes in several micro-batches, so that both sides are at work when the kill comes.
 """
@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -130,7 +131,7 @@ def expected():
 
 
 def committed(folder):
-    files = sorted((folder / "out").iterdir())
+    files = sorted(path for path in (folder / "out").iterdir() if not path.name.startswith("."))
     assert {file.suffix for file in files} == {".jsonl"}
     return Counter(json.dumps(json.loads(line)) for file in files for line in file.read_text().splitlines())
 
@@ -193,3 +194,29 @@ def test_killed_driver_takes_its_spark_with_it_and_the_run_resumes(spark, tmp_pa
     assert process.returncode == 0, told
     assert committed(tmp_path) == expected()
     assert rows_in_log(run_dir) == {"left": len(VALUES), "right": len(VALUES)}
+
+
+def java_of(process):
+    return [child for child in psutil.Process(process.pid).children(recursive=True) if child.name() == "java"]
+
+
+@pytest.mark.slow
+def test_killed_java_ends_the_run_in_the_middle_of_a_batch_and_it_resumes(spark, tmp_path):
+    write_project(tmp_path, runtime="local", args={"waits_at": FALLS_AT})
+    waits = tmp_path / "waits"
+    waits.touch()
+    logs = tmp_path / "there" / "logs"
+    process = started(tmp_path, "run", "plan.yaml", "--run-dir", "there")
+    waited_for(lambda: list((logs / "left").glob("0*/*.dgs")), process)
+    waited_for(lambda: list(logs.glob(".staged/*/batch-*/_temporary")), process)
+    [java] = java_of(process)
+    java.kill()
+    waits.unlink()
+    _, told = process.communicate(timeout=600)
+    assert process.returncode == 5
+    assert "its Java process is gone" in told
+    process = started(tmp_path, "resume", "there")
+    _, told = process.communicate(timeout=600)
+    assert process.returncode == 0, told
+    assert committed(tmp_path) == expected()
+    assert rows_in_log(tmp_path / "there") == {"left": len(VALUES), "right": len(VALUES)}

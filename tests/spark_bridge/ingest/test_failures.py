@@ -67,6 +67,18 @@ def test_missing_schema_advises_a_file_at_the_path_or_columns(path, place):
     assert f"a file into {place} that has the columns, or name them under `columns:`" in said
 
 
+def test_failed_task_is_reported_with_its_cause():
+    """Spark keeps the cause as an error of its own."""
+    error = RuntimeError("[TASK_WRITE_FAILED] Task failed while writing rows to file:/log. SQLSTATE: 58030")
+    error._cause = RuntimeError(
+        "Job aborted due to stage failure: Task 0 failed 4 times\n\tat org.apache.X\n"
+        "Caused by: java.io.IOException: Mkdirs failed to create file:/log/part"
+    )
+    stream = StreamConfig(id="s", tags={"kind": "n"}, source={"spark": SparkSource(format="csv", path="in")})
+    [query] = queries_of([stream], unit="ms")
+    assert "failed: Mkdirs failed to create file:/log/part" in str(explained(error, "s", query))
+
+
 def test_lost_java_is_reported():
     stream = StreamConfig(id="s", tags={"kind": "n"}, source={"spark": SparkSource(format="csv", path="in")})
     [query] = queries_of([stream], unit="ms")
