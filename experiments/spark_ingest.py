@@ -1,18 +1,24 @@
-"""The speed of Spark ingestion: Parquet files -> Spark -> event log -> windows of `event_window`, checked against NumPy.
+"""Spark ingestion as one table: its time beside that of Spark alone, its memory, and the faults that its tests put it through.
 
-    python -m experiments.spark_ingest --events 10000000
+    python -m experiments.spark_ingest --events 10000000 --events 100000000 --faults
 
-The time runs from the start of the query to the last output; the start of the session is measured separately. Memory is the
-peak of this process, which runs the workers.
+Parquet files go through Spark and an event log into windows of `event_window`, which are checked against NumPy. The time runs from
+the start of the query to the last output, without the start of the session. Spark alone reads the same stream and writes Parquet, or
+nothing (`noop`). Both do so in turn, in one session; the first query is that of a session of its own.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import shutil
+import statistics
+import subprocess
+import sys
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,10 +33,13 @@ from dgs.api.running import run_job
 from dgs.job.run_directory import RunDirectory
 from dgs.spark_bridge.ingest.ingest import feeding
 from dgs.spark_bridge.session.session import session
-from dgs.workers.runtime.job import JobResult
 
 HERE = Path(__file__).parent
+TESTS = HERE.parent / "tests" / "spark_bridge"
 WINDOW = 10_000
+FILES = 10
+BATCHES, BATCH_ROWS = 60, 100
+AT_MOST_PARQUET, AT_MOST_NOOP = 1.5, 1.4
 
 PLAN = """
 version: 1
@@ -49,83 +58,146 @@ runtime: {{kind: local}}
 """
 
 
-def main(
-    events: Annotated[int, typer.Option(min=10_000, help="Events in all.")] = 10_000_000,
-    files: Annotated[int, typer.Option(min=1, help="Parquet files.")] = 10,
-    at_once: Annotated[int, typer.Option(min=0, help="Files per micro-batch; 0 for all.")] = 0,
-    shuffled: Annotated[bool, typer.Option(help="Put the rows of each file in random order.")] = False,
-    repeat: Annotated[int, typer.Option(min=1, help="Runs.")] = 3,
-) -> None:
-    """Measure, and print one JSON object per run."""
-    with tempfile.TemporaryDirectory() as place:
-        directory = Path(place)
-        expected = _written(directory, events, files, shuffled=shuffled)
-        options = f"{{maxFilesPerTrigger: {at_once}}}" if at_once else "{}"
-        plan = directory / "plan.yaml"
-        plan.write_text(PLAN.format(program=HERE / "event_window" / "program.py", options=options))
-        prepared = prepare(from_file(plan, {}))
+@dataclass(frozen=True)
+class Input:
+    """Files of values and barriers in a directory, and the sums of the windows. `at_once`: files per micro-batch, 0 for all."""
+
+    directory: Path
+    sums: list[int]
+    at_once: int = 0
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The options of Spark's reader."""
+        return {"maxFilesPerTrigger": str(self.at_once)} if self.at_once else {}
+
+    @property
+    def prepared(self) -> Prepared:
+        """The job."""
+        plan = self.directory / "plan.yaml"
+        plan.write_text(PLAN.format(program=HERE / "event_window" / "program.py", options=self.options))
+        return prepare(from_file(plan, {}))
+
+    def through_the_log(self, _spark: Any) -> float:
+        """Run the job; return its seconds."""
+        prepared = self.prepared
+        job = Launch(prepared, RunDirectory.beside(self.directory), Options(collect=True)).job
         began = time.perf_counter()
-        with session(prepared.config.spark, directory / "spark") as spark:
-            spark.range(1).count()
-            started = time.perf_counter() - began
-            for _ in range(repeat):
-                print(
-                    json.dumps({"events": events, "session_s": round(started, 2), **_run(prepared, expected)})
-                )
+        with feeding(job, prepared.config.spark):
+            result = run_job(job)
+        seconds = time.perf_counter() - began
+        if [value for batch in result.outputs for value in batch.to_list()] != self.sums:
+            raise SystemExit("the outputs are wrong")
+        shutil.rmtree(self.directory / ".dgs")
+        return seconds
+
+    def alone(self, spark: Any, form: str) -> float:
+        """Let Spark write the values in a form; return its seconds."""
+        place = self.directory / "alone"
+        began = time.perf_counter()
+        rows = spark.readStream.schema("ts bigint, payload bigint").options(**self.options)
+        writer = rows.parquet(str(self.directory / "values")).writeStream.format(form)
+        writer = writer.option("checkpointLocation", str(place / "checkpoint")).trigger(availableNow=True)
+        writer.start(*([str(place / "out")] if form == "parquet" else [])).awaitTermination()
+        seconds = time.perf_counter() - began
+        shutil.rmtree(place)
+        return seconds
 
 
-def _run(prepared: Prepared, expected: list[int]) -> dict[str, Any]:
-    job = Launch(prepared, RunDirectory.beside(prepared.request.base_dir), Options(collect=True)).job
-    Path("/proc/self/clear_refs").write_text("5")  # reset the peak before the run
-    began, cpu = time.perf_counter(), _cpu_seconds()
-    with feeding(job, prepared.config.spark):
-        result = run_job(job)
-    seconds = time.perf_counter() - began
-    return {
-        "seconds": round(seconds, 2),
-        "events_per_s": round(result.figures.events_in / seconds),
-        "cpu_s": round(_cpu_seconds() - cpu, 2),
-        "load": round(os.getloadavg()[0], 1),
-        "equal": _outputs(result) == expected,
-        "driver_peak_mib": _peak_mib(),
-    }
+def main(
+    events: Annotated[list[int] | None, typer.Option(min=10_000, help="Events in all. Repeatable.")] = None,
+    repeat: Annotated[int, typer.Option(min=1, help="Pairs of runs.")] = 3,
+    faults: Annotated[
+        bool, typer.Option("--faults", help="Run the tests of faults as well: some minutes.")
+    ] = False,
+) -> None:
+    """Measure, and print a line for each figure: what it is, its value, and the most that it may be."""
+    sizes = events or [10_000_000]
+    with tempfile.TemporaryDirectory() as place:
+        for size in sizes:
+            data = _written(Path(place) / str(size), size, FILES)
+            name = f"{size:,} events, to Parquet"
+            _first(data, name)
+            _warm(data, name, "parquet", AT_MOST_PARQUET, repeat)
+            shutil.rmtree(data.directory)
+        small = _written(Path(place) / "small", BATCHES * BATCH_ROWS, BATCHES, at_once=1)
+        _warm(small, f"{BATCHES} micro-batches of {BATCH_ROWS}, to noop", "noop", AT_MOST_NOOP, repeat)
+    if faults:
+        _tell_faults()
 
 
-def _outputs(result: JobResult) -> list[int]:
-    return [value for batch in result.outputs for value in batch.to_list()]
+@contextmanager
+def _started(data: Input) -> Iterator[Any]:
+    with session(data.prepared.config.spark, data.directory / "spark") as spark:
+        spark.range(1).count()
+        yield spark
 
 
-def _written(directory: Path, events: int, files: int, *, shuffled: bool) -> list[int]:
-    """Write the input and return the sums of its windows."""
-    random = np.random.default_rng(1)
-    values = random.integers(0, 1000, events)
-    ts = np.arange(events, dtype=np.int64)
-    ends = np.arange(WINDOW, events + WINDOW, WINDOW, dtype=np.int64)
-    pq.write_table(pa.table({"ts": ends, "payload": np.arange(len(ends))}), directory / "barriers.parquet")
-    (directory / "values").mkdir()
-    for number, part in enumerate(np.array_split(np.arange(events), files)):
-        rows = random.permutation(part) if shuffled else part
-        path = directory / "values" / f"{number:04d}.parquet"
-        pq.write_table(pa.table({"ts": ts[rows], "payload": values[rows]}), path)
-        os.utime(path, (1_000_000 + number,) * 2)
-    windows = np.add.reduceat(values, np.arange(0, events, WINDOW))
-    return [int(value) for value in windows]
+def _first(data: Input, name: str) -> None:
+    """Run each way as the first query of a session, and print the ratio."""
+    with _started(data) as spark:
+        ours = data.through_the_log(spark)
+    with _started(data) as spark:
+        _tell(f"{name}, first query", ours / data.alone(spark, "parquet"), AT_MOST_PARQUET)
 
 
-def _cpu_seconds() -> float:
-    """Return the CPU seconds of this process, its living descendants, and their children that have ended."""
-    seconds = 0.0
-    for process in (psutil.Process(), *psutil.Process().children(recursive=True)):
+def _warm(data: Input, name: str, form: str, most: float, repeat: int) -> None:
+    """Run both ways in turn in one session; print the middle ratio, and the greatest memory of Spark and of this process."""
+    with _started(data) as spark:
+        data.alone(spark, form)
+        data.through_the_log(spark)
+        for process in _processes().values():
+            Path(f"/proc/{process}/clear_refs").write_text("5")  # reset the peak
+        ratios = [data.through_the_log(spark) / data.alone(spark, form) for _ in range(repeat)]
+        _tell(name, statistics.median(ratios), most)
+        for what, process in _processes().items():
+            _tell(f"{name}, memory of {what} in MiB", _peak_mib(process))
+
+
+def _processes() -> dict[str, int]:
+    """Return the processes: this one, which has the workers, and Spark's Java."""
+    found = {"driver and workers": os.getpid()}
+    for process in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):
-            times = process.cpu_times()
-            seconds += times.user + times.system + times.children_user + times.children_system
-    return seconds
+            if process.name() == "java":
+                found["Spark"] = process.pid
+    return found
 
 
-def _peak_mib() -> int:
-    """Return the largest memory of this process since the peak was cleared."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM:"))
+def _peak_mib(process: int) -> float:
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
+
+
+def _tell_faults() -> None:
+    """Run the tests of faults; print how many failed or were skipped."""
+    files = [str(TESTS / f"test_{name}.py") for name in ("faults", "task_faults", "kills", "cluster")]
+    more = [str(TESTS / "ingest" / f"test_{name}.py") for name in ("left_out", "changed_queries")]
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "not ray", *files, *more]
+    done = subprocess.run(command, cwd=HERE.parent, capture_output=True, text=True, check=False)  # noqa: S603
+    print(f"{'faults, by their tests':58}", done.stdout.splitlines()[-1])
+
+
+def _tell(what: str, value: float, most: float | None = None) -> None:
+    bound = "" if most is None else f"  at most {most}: {'yes' if value <= most else 'NO'}"
+    print(f"{what:58} {value:8.2f}{bound}", flush=True)
+
+
+def _written(directory: Path, events: int, files: int, *, at_once: int = 0) -> Input:
+    """Write the input, file by file."""
+    random = np.random.default_rng(1)
+    ends = np.arange(WINDOW, events + WINDOW, WINDOW, dtype=np.int64)
+    sums = np.zeros(len(ends), dtype=np.int64)
+    (directory / "values").mkdir(parents=True)
+    pq.write_table(pa.table({"ts": ends, "payload": np.arange(len(ends))}), directory / "barriers.parquet")
+    for number in range(files):
+        ts = np.arange(events * number // files, events * (number + 1) // files, dtype=np.int64)
+        values = random.integers(0, 1000, len(ts))
+        np.add.at(sums, ts // WINDOW, values)
+        path = directory / "values" / f"{number:04d}.parquet"
+        pq.write_table(pa.table({"ts": ts, "payload": values}), path)
+        os.utime(path, (1_000_000 + number,) * 2)  # by which Spark knows their order
+    return Input(directory, sums.tolist(), at_once)
 
 
 if __name__ == "__main__":

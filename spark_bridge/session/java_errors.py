@@ -17,7 +17,13 @@ LOST = (
     "its Java process is gone: it was killed, or had too little memory (`spark: {conf: {spark.driver.memory: ...}}`); its log "
     "is spark/spark.log in the directory of the run, which can be resumed"
 )
-_WRAPPINGS = ("TASK_WRITE_FAILED", "Job aborted", "Writing job aborted", "FAILED_EXECUTE", "PYTHON_DATA_SOURCE_ERROR")
+_WRAPPINGS = (
+    "TASK_WRITE_FAILED",
+    "Job aborted",
+    "Writing job aborted",
+    "FAILED_EXECUTE",
+    "PYTHON_DATA_SOURCE_ERROR",
+)
 _STATE = re.compile(r"\s*SQLSTATE: \w+.*$")
 _CLASS = re.compile(r"^(?:[a-z]\w*\.)+(\w+: )")
 _TRACEBACK = "Traceback (most recent call last):"
