@@ -23,6 +23,9 @@ from dgs.spark_bridge.session.java_errors import is_of_lost_java, sentence
 from dgs.spark_bridge.session.reachability import is_on_this_machine
 from dgs.workers.storage.whole_files import make_directory
 
+UMASK = "spark.hadoop.fs.permissions.umask-mode"
+"""Hadoop's own mask: it gives files and directories their modes whatever the mask of the process."""
+
 STOPS_WITHIN = 10.0
 """Seconds that the JVM has to end before it is killed."""
 
@@ -57,14 +60,14 @@ class Embedded:
 
         make_directory(work_dir / "temporary")
         conf, shown = (SparkConf(loadDefaults=False).setMaster(master) for _ in range(2))
-        for name, value in _with_logging(settings, work_dir).items():
+        for name, value in _with_logging(_with_umask(settings), work_dir).items():
             conf.set(name, value)
             if masked(value) == value:  # the command line of a process is for everybody to read
                 shown.set(name, value)
         here = _here(master, settings) | home_of_links(master, work_dir)
         with _environment(here), masked_log(log) as output:
             launch: Any = launch_gateway
-            self._gateway = launch(shown, {"stdout": output, "stderr": output, **_umask()})
+            self._gateway = launch(shown, {"stdout": output, "stderr": output})
             try:
                 self._context = SparkContext(conf=conf, gateway=self._gateway)
                 end_quietly(self._context._accumulatorServer)  # noqa: SLF001 - it has no public name
@@ -185,10 +188,10 @@ def _here(master: str, settings: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _umask() -> dict[str, int]:
-    """Return the mask of files that Spark makes, as an option of its process: the plan file's, where that lets the group in."""
+def _with_umask(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings with the mask of files that Spark's tasks make: the plan file's, where that lets the group in."""
     mask = private_files.mask()
-    return {} if mask == private_files.OWNER_ONLY else {"umask": int(mask, 8)}
+    return {**({} if mask == private_files.OWNER_ONLY else {UMASK: mask}), **settings}
 
 
 def home_of_links(master: str, work_dir: Path) -> dict[str, str]:

@@ -11,7 +11,7 @@ import pytest
 from dgs.job import private_files
 from dgs.job.schema import SparkConfig
 from dgs.spark_bridge.session import executors
-from dgs.spark_bridge.session.embedded import _here, _umask
+from dgs.spark_bridge.session.embedded import UMASK, _here, _with_umask
 from dgs.spark_bridge.session.executors import NoExecutorError, await_executor, packed, python_problem
 from dgs.spark_bridge.session.session import PARTITIONS, settings
 
@@ -48,9 +48,10 @@ def test_executors_of_a_cluster_have_the_python_that_the_user_names(monkeypatch,
 
 def test_spark_makes_files_for_the_group_only_where_the_plan_file_does():
     try:
-        assert _umask() == {}
+        assert _with_umask({}) == {}
         private_files.allow("007")
-        assert _umask() == {"umask": 0o007}
+        assert _with_umask({}) == {UMASK: "007"}
+        assert _with_umask({UMASK: "022"}) == {UMASK: "022"}
     finally:
         private_files.allow(private_files.OWNER_ONLY)
 
