@@ -171,7 +171,7 @@ def _peak_mib(process: int) -> float:
 
 def _tell_faults() -> None:
     """Run the tests of faults; print how many failed or were skipped."""
-    files = [str(TESTS / f"test_{name}.py") for name in ("faults", "task_faults", "kills", "cluster")]
+    files = [str(TESTS / f"test_{name}.py") for name in ("faults", "task_faults", "kills")]
     more = [str(TESTS / "ingest" / f"test_{name}.py") for name in ("left_out", "changed_queries")]
     command = [sys.executable, "-m", "pytest", "-q", "-m", "not ray", *files, *more]
     done = subprocess.run(command, cwd=HERE.parent, capture_output=True, text=True, check=False)  # noqa: S603

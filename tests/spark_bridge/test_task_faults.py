@@ -1,4 +1,4 @@
-"""Faults of Spark's tasks: one fails, stalls or loses its executor, and another attempt takes its place. The log has every row once.
+"""Faults of Spark's tasks: one fails or stalls, and another attempt takes its place. The log has every row once.
 
 Each Spark is a process of its own, since only some masters repeat tasks.
 """
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 FILES = 6
 
 FAULTS = """
-import json, os, signal, sys, time
+import json, os, sys, time
 from pathlib import Path
 
 from pyspark import TaskContext
@@ -44,11 +44,6 @@ def faulty(fault, mark):
         yield from batches
         if fault == "fails" and is_first(mark):
             raise RuntimeError("this attempt fails")
-        if fault == "loses its executor" and is_first(mark):
-            daemon = Path(f"/proc/{os.getppid()}/status").read_text()
-            executor = next(line.split()[1] for line in daemon.splitlines() if line.startswith("PPid:"))
-            os.kill(int(executor), signal.SIGKILL)
-            time.sleep(60)
         if fault == "stalls" and context.attemptNumber() == 0 and context.partitionId() == 0:
             patience = time.monotonic() + 60  # then it goes on beside the other attempt, as far as Spark lets it
             while not Path(mark).exists() and time.monotonic() < patience:
@@ -78,15 +73,8 @@ REPEATING = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("master", "conf", "faults"),
-    [
-        ("local[2,4]", {}, ["fails"]),
-        ("local-cluster[2,1,1024]", REPEATING, ["loses its executor"]),
-    ],
-)
-def test_rows_of_a_repeated_task_are_in_the_log_once(tmp_path, master, conf, faults):
-    check(tmp_path, master, conf, faults)
+def test_rows_of_a_task_that_fails_are_in_the_log_once(tmp_path):
+    check(tmp_path, "local[2,4]", {}, ["fails"])
 
 
 @pytest.mark.slow
