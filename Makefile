@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PLAN ?= experiments/page_view_join/plan_spark.yaml
 WITHOUT_SPARK := experiments/page_view_join/plan.yaml
 
-run: $(VENV)/.installed    ## run the main job: Spark reads page views, Ray joins them, tables keep outputs and checkpoints
+run: $(VENV)/.installed $(VENV)/.prepared    ## run the main job: Spark reads page views, Ray joins them, tables keep outputs and checkpoints
 	@test -d experiments/page_view_join/input || $(BIN)/python -m experiments.page_view_join.write_input
 	@$(BIN)/dgs run $(PLAN) --resume || { code=$$?; \
 		if [ $$code -eq 4 ] && [ $(PLAN) != $(WITHOUT_SPARK) ]; then \
@@ -39,6 +39,11 @@ clean:    ## remove all generated files
 $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 	@echo "installing dgs, Ray and Spark into $(VENV) (once; 600 MB, a few minutes)" >&2
 	@$(PIP) --editable '.[ray,spark]'
+	@touch $@
+
+$(VENV)/.prepared: $(VENV)/.installed    # without Java there is nothing to prepare
+	@echo "preparing Spark for quick starts (once; 200 MB in ~/.cache/dgs, half a minute)" >&2
+	@$(BIN)/dgs doctor --no-ray --prepare-spark >/dev/null 2>&1 || true
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python

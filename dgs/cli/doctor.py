@@ -24,7 +24,7 @@ from typing import Annotated, Literal
 import typer
 
 from dgs.cli.options import AsJson, Debug
-from dgs.cli.reporting import print_json, reporting
+from dgs.cli.reporting import print_json, reporting, say
 from dgs.errors import JavaMissingError
 
 CORE = ("numpy", "pyarrow", "networkx", "msgpack", "pydantic", "typer", "rich", "ruamel.yaml")
@@ -52,14 +52,32 @@ class Check:
     advice: str = ""
 
 
+PrepareSpark = Annotated[
+    bool,
+    typer.Option(
+        "--prepare-spark",
+        help="First let Java keep Spark's classes in an archive, so that Spark starts in half the time (20 s, 190 MB in ~/.cache/dgs).",
+    ),
+]
 Ray = Annotated[bool, typer.Option("--ray/--no-ray", help="Also see whether Ray starts (takes seconds).")]
 
 
-def doctor(ray: Ray = True, as_json: AsJson = False, debug: Debug = False) -> None:
+def doctor(
+    ray: Ray = True, prepare_spark: PrepareSpark = False, as_json: AsJson = False, debug: Debug = False
+) -> None:
     """Check Python, packages, Ray, Java, shared memory, ports and the working directory."""
     with reporting(as_json=as_json, debug=debug):
         from dgs.spark_bridge.session.java import describe_java
 
+        if prepare_spark:
+            from dgs.spark_bridge.ingest.training import prepare
+
+            made = prepare()
+            say(
+                f"dgs: Spark's classes are in {made}"
+                if made
+                else "dgs: this Java keeps no archive of classes"
+            )
         checks = list(examine(find_java=describe_java, start_ray=ray))
         broken = any(check.status == "broken" for check in checks)
         if as_json:

@@ -19,6 +19,7 @@ import dgs
 from dgs.errors import SparkUnavailableError
 from dgs.errors.hidden_values import all_hidden, masked
 from dgs.job import private_files
+from dgs.spark_bridge.session import class_archive
 from dgs.spark_bridge.session.java_errors import is_of_lost_java, sentence
 from dgs.spark_bridge.session.reachability import is_on_this_machine
 from dgs.workers.storage.whole_files import make_directory
@@ -28,6 +29,9 @@ UMASK = "spark.hadoop.fs.permissions.umask-mode"
 
 STOPS_WITHIN = 10.0
 """Seconds that the JVM has to end before it is killed."""
+
+WRITES_WITHIN = 300.0
+"""Seconds to end of a JVM that writes an archive of its classes."""
 
 LOGGING = """\
 rootLogger.level = warn
@@ -59,6 +63,9 @@ class Embedded:
         from pyspark.sql import SparkSession
 
         make_directory(work_dir / "temporary")
+        self._ends_within = (
+            WRITES_WITHIN if any(class_archive.WRITES in text for text in settings.values()) else STOPS_WITHIN
+        )
         conf, shown = (SparkConf(loadDefaults=False).setMaster(master) for _ in range(2))
         for name, value in _with_logging(_with_umask(settings), work_dir).items():
             conf.set(name, value)
@@ -105,7 +112,7 @@ class Embedded:
             if self.process.stdin is not None:
                 self.process.stdin.close()  # the JVM ends when its standard input does
         try:
-            self.process.wait(STOPS_WITHIN)
+            self.process.wait(self._ends_within)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -144,7 +151,7 @@ def _with_logging(settings: Mapping[str, str], work_dir: Path) -> dict[str, str]
     properties = work_dir / "log4j2.properties"
     private_files.write(properties, LOGGING)
     name = "spark.driver.extraJavaOptions"
-    own = f'-Dlog4j2.configurationFile={properties.as_uri()} "-Djava.io.tmpdir={work_dir / "temporary"}" -XX:-UsePerfData {COMPILING}'
+    own = f'-Dlog4j2.configurationFile={properties.as_uri()} "-Djava.io.tmpdir={work_dir / "temporary"}" -XX:-UsePerfData {COMPILING} {class_archive.option()}'
     return {**settings, name: f"{own} {settings.get(name, '')}".strip()}
 
 
@@ -203,9 +210,9 @@ def home_of_links(master: str, work_dir: Path) -> dict[str, str]:
 
     if "SPARK_HOME" in os.environ or not master.startswith("local"):
         return {}
-    home = work_dir / "home"
-    make_directory(home)
+    home = (class_archive.prepared() or work_dir) / "home"
     try:
+        make_directory(home)
         for name in ("bin", "jars"):
             _link(home / name, Path(pyspark.__file__).parent / name)
     except OSError:  # a file system without links: Spark finds its own home

@@ -105,6 +105,13 @@ def test_java_that_hangs_up_is_no_error_but_other_failures_are(error, is_told):
     assert told == ([("request", "client")] if is_told else [])
 
 
+@pytest.fixture
+def without_archive(tmp_path, monkeypatch):
+    """Hide the archive of Spark's classes of this machine, if there is one."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.mark.usefixtures("without_archive")
 def test_home_links_to_the_pyspark_of_this_interpreter_and_replaces_older_links(tmp_path, monkeypatch):
     monkeypatch.delenv("SPARK_HOME", raising=False)
     (tmp_path / "other").mkdir()
@@ -118,6 +125,7 @@ def test_home_links_to_the_pyspark_of_this_interpreter_and_replaces_older_links(
     assert found == {"bin": pyspark / "bin", "jars": pyspark / "jars"}
 
 
+@pytest.mark.usefixtures("without_archive")
 def test_spark_finds_its_own_home_if_links_are_impossible(tmp_path, monkeypatch):
     def refuse(*_):
         raise PermissionError(errno.EPERM, "no links here")
