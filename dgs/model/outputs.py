@@ -190,34 +190,32 @@ class Stamps:
 class BatchEmitter:
     """The `emit_batch` that `update_batch` gets with a batch: it appends to `outputs`.
 
-    It may be called several times; each call numbers the outputs of an event from where the one before stopped.
+    It may be called several times. Call `finish` at the end: sinks that know outputs by their ids need them in order.
     """
 
     def __init__(self, batch: EventBatch, outputs: list[OutputBatch]) -> None:
-        self._batch = batch
-        self._outputs = outputs
-        self._given: list[columns.Indices | None] = []
+        self._batch, self._outputs, self._first = batch, outputs, len(outputs)
+        self._rows: list[columns.Indices] = []
         self._last = -1
+        self._is_in_order = True
 
     def __call__(self, values: Column, rows: columns.Indices | None = None) -> None:
         """Take a column of outputs: see `OutputBatch.of_rows`. Raises ProgramError."""
         if not columns.length(values):
             return
-        made = OutputBatch.of_rows(self._batch, values, rows)
-        first, last = (0, len(self._batch) - 1) if rows is None else (int(rows[0]), int(rows[-1]))
-        if first <= self._last:
-            so_far = self._counts()
-            made = replace(made, index=made.index + (so_far if rows is None else so_far[np.asarray(rows)]))
-        self._last = max(self._last, last)
-        self._given.append(rows)
-        self._outputs.append(made)
+        self._outputs.append(OutputBatch.of_rows(self._batch, values, rows))
+        self._rows.append(np.arange(len(self._batch)) if rows is None else np.asarray(rows))
+        self._is_in_order &= int(self._rows[-1][0]) > self._last
+        self._last = max(self._last, int(self._rows[-1][-1]))
 
-    def _counts(self) -> Int64s:
-        """Return the number of outputs of each event so far."""
-        found = np.zeros(len(self._batch), np.int64)
-        for rows in self._given:
-            found += 1 if rows is None else np.bincount(rows, minlength=len(found))
-        return found
+    def finish(self) -> None:
+        """Put the outputs in the order of their events. Those of an event stay in the order of the calls."""
+        if self._is_in_order:
+            return
+        rows = np.concatenate(self._rows)
+        order = np.argsort(rows, kind="stable")
+        values = columns.take(columns.concat([made.values for made in self._outputs[self._first :]]), order)
+        self._outputs[self._first :] = [OutputBatch.of_rows(self._batch, values, rows[order])]
 
 
 codec.register(Stamped, name="dgs.Stamped")

@@ -181,7 +181,9 @@ def run_in_columns(made, inputs, ticks, r):
 
     def fold(batch):
         nonlocal state
-        state = program.update_batch(state, batch, BatchEmitter(batch, found))
+        emit = BatchEmitter(batch, found)
+        state = program.update_batch(state, batch, emit)
+        emit.finish()
 
     streams = [batch for (batch,) in batches(made, inputs, ticks)]
     closing = [batch for batch in streams if batch.tags[0].kind == "tick"]

@@ -33,6 +33,13 @@ def test_numbering_of_an_events_outputs_continues_across_calls(calls):
         values = [(number, row, i) for i, row in enumerate(places)]
         emit_batch(values, None if rows is None else np.array(rows, dtype=np.intp))
         emitted += values
+    emit_batch.finish()
+    ids = [
+        (seq, index)
+        for batch in made
+        for seq, index in zip(batch.seq.tolist(), batch.index.tolist(), strict=True)
+    ]
+    assert ids == sorted(set(ids))
     found = {}
     for batch in made:
         for seq, index, value in zip(batch.seq.tolist(), batch.index.tolist(), batch.to_list(), strict=True):

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dgs
 from dgs.errors import FencedError, InternalError, OutputUnwritableError
 from dgs.job.schema import SinkConfig
 from dgs.model.outputs import OutputBatch
@@ -294,3 +295,31 @@ def test_killed_host_leaves_whole_transactions_and_no_lock(tmp_path):
     again.write(batch(*range(5)), 1)
     again.close()
     assert table(tmp_path) == [0, 1, 2, 3, 4]
+
+
+class TwoPasses(dgs.Program):
+    """Each event emits twice, also by an `update_batch` that goes over a batch twice."""
+
+    kinds = (dgs.kind("value"),)
+
+    def init(self):
+        return None
+
+    def update(self, state, event, emit):
+        emit(event.payload)
+        emit(-event.payload)
+
+    def update_batch(self, state, batch, emit_batch):
+        emit_batch(batch.payload)
+        emit_batch(-batch.payload)
+
+
+@pytest.mark.parametrize("checkpoint", [{}, {"checkpoint": {"every": "1ms"}}])
+def test_outputs_of_two_passes_over_a_batch_are_all_written(tmp_path, checkpoint):
+    payload = np.arange(1, 201)
+    settings = {"sinks": [{"sqlite": {"path": str(tmp_path / "out.db"), "table": "t"}}], **checkpoint}
+    dgs.run(
+        TwoPasses, streams={"s": [{"ts": payload, "payload": payload}]}, runtime="local", settings=settings
+    )
+    found = [json.loads(value) for (_, value) in table(tmp_path, "rowid, value", of="t")]
+    assert found == [sign * value for value in payload.tolist() for sign in (1, -1)]

@@ -133,6 +133,7 @@ class _Columns:
         """Return the state after a batch; add its outputs."""
         emit = BatchEmitter(batch, outputs)
         new = self._code.call("update_batch", self._update_batch, state, batch.seen(), emit, at=batch)
+        emit.finish()
         if new is None and state is not None:
             self._code.call("update_batch", self._states.check_none, at=batch)
         return new
