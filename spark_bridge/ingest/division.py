@@ -128,29 +128,29 @@ class Division:
         return sql.col(quoted(self.options.key)).cast("string") == stream
 
 
-def in_order(rows: Any, options: LogOptions, *first: str) -> Any:
-    """Return the rows in the order of the log within each task: by the columns `first`, time, `order_by`, then all other columns."""
+def in_order(rows: Any, options: LogOptions, types: Mapping[str, str], *first: str) -> Any:
+    """Return the rows in the order of the log within each task: by the columns `first`, time, `order_by`, then all others of `types`."""
     from pyspark.sql import functions as sql
 
-    types = dict(rows.dtypes)
-    names = [name for name in dict.fromkeys([options.ts, *options.order_by, *types]) if is_of_rows(name)]
+    names = dict.fromkeys([options.ts, *options.order_by, *types])
     sortable = [name for name in names if types[name] in ATOMIC or types[name].startswith("decimal")]
     return rows.sortWithinPartitions(*first, *(sql.col(quoted(name)).asc_nulls_last() for name in sortable))
 
 
-def digested(rows: Any, options: LogOptions) -> tuple[Any, Any]:
-    """Return the rows, and an observation: how many there are, how many of them are events, and the sum of hashes of the events."""
+def digested(rows: Any, options: LogOptions, types: Mapping[str, str]) -> tuple[Any, Any]:
+    """Return the rows, and an observation: how many there are, how many of them are events, and the sum of hashes of the events.
+
+    `types`: the columns of an event, with Spark's types.
+    """
     from pyspark.sql import Observation
     from pyspark.sql import functions as sql
 
     columns = []
-    for number, (name, kind) in enumerate(rows.dtypes):
+    for number, (name, kind) in enumerate(types.items()):
         column = sql.col(quoted(name))
         has_hash = not any(part in kind for part in ("map<", "variant", "interval"))
         # A null leaves no trace in the hash, so the numbers between the columns tell which one is null.
-        columns += (
-            [column if has_hash else column.cast("string"), sql.lit(number)] if is_of_rows(name) else []
-        )
+        columns += [column if has_hash else column.cast("string"), sql.lit(number)]
     is_event = sql.col(PART) < len(options.streams)
     found = sql.xxhash64(*columns)
     observation = Observation()

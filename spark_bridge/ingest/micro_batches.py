@@ -45,10 +45,11 @@ CONF = {
 WRITERS = "spark.sql.maxConcurrentOutputFileWriters"
 """The setting of how many files a task may write at once."""
 
-MOST_WRITERS = 64
-"""A task writes so many files at once at most, since each has buffers. For more parts it writes one file after the other."""
+MOST_WRITERS = 32
+"""A task writes so many files at once at most. For more parts it writes one file after the other."""
 
-OPTIONS = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false", "parquet.block.size": str(32 << 20)}
+BUFFERED = 32 << 20
+"""The bytes of rows that a task holds for its files, all together."""
 
 
 @dataclass(frozen=True)
@@ -179,22 +180,36 @@ def written(rows: Any, place: Path, division: Division, floors: Mapping[str, int
     """Let Spark write the rows below a directory, divided and sorted. Raises errors of Spark."""
     options = division.options
     columns = pa.schema([column for column in columns_of(rows.schema) if is_of_rows(column.name)])
-    kept = rows.drop(*(field.name for field in columns if pa.types.is_null(field.type)))
+    types = dict(rows.dtypes)
+    nulls = [field.name for field in columns if pa.types.is_null(field.type)]
+    kept = rows.drop(*nulls) if nulls else rows  # each step costs milliseconds, as many as a small batch
+    of_rows = {name: kind for name, kind in types.items() if is_of_rows(name) and name not in nulls}
     folder = place / f"batch-{secrets.token_hex(6)}"
     make_directory(place)
-    observed, observation = digested(division.numbered(kept, floors), options)
-    shown = [name for name in kept.columns if not name.startswith(HIDDEN)]
+    observed, observation = digested(division.numbered(kept, floors), options, of_rows)
     # Spark compares the first column of an order much faster than the others: the time, if rows need not come part by part.
     at_once = division.parts + 1 if division.parts < MOST_WRITERS else 0
-    ordered = in_order(observed, options, *([] if at_once else [PART])).select(*map(quoted, shown), PART)
+    ordered = in_order(observed, options, of_rows, *([] if at_once else [PART]))
+    hidden = [name for name in types if name.startswith(HIDDEN)]
+    ordered = ordered.drop(*hidden) if hidden else ordered
     with _conf(rows.sparkSession, {WRITERS: str(at_once)}):
         # No URI escapes: Hadoop takes the path literally, per cent signs included.
-        ordered.write.partitionBy(PART).options(**OPTIONS).parquet(f"file://{folder}")
+        ordered.write.partitionBy(PART).options(**_options(len(options.streams) if at_once else 1)).parquet(
+            f"file://{folder}"
+        )
     sums = observation.get
     found = {int(path.name.rpartition("=")[2]): path for path in folder.glob(f"{PART}=*")}
     total = ((sums["high"] or 0) << 32) + (sums["low"] or 0)
-    types = hashlib.blake2b(str(columns).encode(), digest_size=8).hexdigest()
-    return Written(found, columns, sums["read"], sums["rows"], f"{sums['rows']} {total:x} {types}")
+    form = hashlib.blake2b(str(columns).encode(), digest_size=8).hexdigest()
+    return Written(found, columns, sums["read"], sums["rows"], f"{sums['rows']} {total:x} {form}")
+
+
+def _options(files: int) -> dict[str, str]:
+    """Return the options of Parquet for tasks that write so many large files at once."""
+    return {
+        "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+        "parquet.block.size": str(BUFFERED // files),
+    }
 
 
 @contextmanager
