@@ -29,7 +29,7 @@ Loop = Callable[..., Any]
 MOST_DEVIATIONS = 8
 """After so many in one batch, the rest of it is interpreted."""
 UNTIL_IT_FITS = 64
-"""How many events are interpreted before it is tried again whether the state fits."""
+"""The number of events that are interpreted before the state is looked at again."""
 
 
 class CompiledUpdate:

@@ -33,14 +33,14 @@ from dgs.compiled.value_types import (
 from dgs.compiled.values import NOTHING, Value, as_type, constant, inner, of_texts, record_value, tuple_value
 
 Known = dict[str, Value]
-"""What is known of names where a condition holds."""
+"""The facts about names that hold with a condition."""
 Payload = Type | dict[str, Type] | None
 """The type of a column of payloads, types of named columns, or None without payloads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is known of all events of a kind in a lane. `has_key`: whether their tags have one."""
+    """The facts about all events of a kind in a lane. `has_key`: whether their tags have one."""
 
     kind: str
     stream: str

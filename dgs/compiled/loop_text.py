@@ -15,12 +15,12 @@ from dgs.compiled.statements import Lowering, Site, Sites, state_names
 from dgs.compiled.value_types import BOOL, NUMBERS, Refused, Type, joined, scalars_of
 
 MOST_ROUNDS = 8
-"""How often a state may be widened."""
+"""The most times that a state is widened."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaneClass:
-    """What of a lane decides the text of its loop. `fields`: the types of named columns, else `payload` is that of the only one.
+    """The facts about a lane that decide the text of its loop. `fields`: the types of named columns, else `payload` is that of the only one.
 
     `has_codes`: whether its events have several tags. `stream`: None if the update does not look at it.
     """

@@ -78,7 +78,7 @@ def _codes_in(code: CodeType) -> Iterator[CodeType]:
 
 
 class Surroundings:
-    """What an update reads from outside: globals, closures, and attributes of the program and of modules.
+    """The values that an update reads from outside: globals, closures, and attributes of the program and of modules.
 
     Their values are known when the update is compiled. `have_changed` tells whether they still are what they were.
     """

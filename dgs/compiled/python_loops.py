@@ -46,7 +46,7 @@ OPERATIONS: dict[str, Any] = {
     "negated": lambda number: -number,
     "magnitude": abs,
 }
-"""What the text of a loop calls, by name."""
+"""The functions that the text of a loop calls, by name."""
 
 
 def python_loop(loop: LoopText) -> Callable[..., Any]:

@@ -20,7 +20,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why something is not compiled: a sentence, and the user's line that it is about, None if it is about no line."""
+    """The reason why something is not compiled: a sentence, and the user's line that it is about, None if it is about no line."""
 
     why: str
     line: int | None = None

@@ -1,4 +1,4 @@
-"""How much faster compiled updates fold than interpreted ones, than `update_batch`, and than NumPy by hand: ratios, in one process.
+"""The speed of compiled updates beside interpreted ones, `update_batch`, and NumPy by hand: ratios, in one process.
 
     python -m experiments.bench.compiled_ratios [EVENTS OF A STREAM]
 

@@ -31,7 +31,7 @@ _OPERATORS = {
     "IsNull": "null",
     "IsNotNull": "not null",
 }
-"""What is taken of Spark's filters, by the names of their classes, which PySpark has from version 4.1 on."""
+"""The filters of Spark that are taken, by the names of their classes, which PySpark has from version 4.1 on."""
 
 _COMPARES: dict[str, tuple[Callable[..., Any], Callable[[Any, Any, Any], bool]]] = {
     "=": (pc.equal, lambda value, low, high: value < low or value > high),

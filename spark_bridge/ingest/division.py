@@ -80,7 +80,7 @@ class Division:
 
     @property
     def parts(self) -> int:
-        """How many numbers rows may have."""
+        """The most numbers that rows have."""
         return len(self.options.streams) + len(self.reasons)
 
     def numbered(self, rows: Any, floors: Mapping[str, int]) -> Any:

@@ -1,4 +1,4 @@
-"""How far a query has come: the rows that Spark has read and written as files, and those of them that the log has.
+"""The progress of a query: the rows that Spark has read and written as files, and those of them that the log has.
 
 >>> counts = RowCounts()
 >>> counts.listener = lambda: print(counts.read, counts.committed)

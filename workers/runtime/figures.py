@@ -79,7 +79,7 @@ class CheckpointFigures:
 
 
 class StartUp:
-    """How long the parts of a run took to start. `began`: when the run did, in seconds since 1970. `seconds`: by part."""
+    """The seconds that the parts of a run took to start. `began`: when the run did, in seconds since 1970. `seconds`: by part."""
 
     def __init__(self, began: float) -> None:
         self.began = began

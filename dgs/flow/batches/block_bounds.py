@@ -22,11 +22,11 @@ FEWEST = 16
 """Fewer items than this are not looked at."""
 
 SAMPLE = 32
-"""How many items an estimate looks at."""
+"""The number of items that an estimate looks at."""
 
 
 class TooLargeError(Exception):
-    """What a step keeps of one key in one block does not fit. `key`, `block`: where joining states meets it."""
+    """A step keeps more of one key in one block than fits. `key`, `block`: where joining states meets it."""
 
     key: object = None
     block: int = 0

@@ -30,7 +30,7 @@ PAIR = 2
 
 
 class WrongColumnsError(Exception):
-    """What columns= gives has not the form of its step: what was expected, and what was found."""
+    """A function of `columns=` gives another form than its step takes: the expected one, and the found one."""
 
 
 Taken = Callable[[Items], Items]

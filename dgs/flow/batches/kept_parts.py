@@ -1,4 +1,4 @@
-"""What a state keeps of items until their block closes: the parts of keys, and the forms of keys that are not plain.
+"""The items that a state keeps until their block closes: the parts of keys, and the forms of keys that are not plain.
 
 The first of equal keys is the key of their part. Which form outputs show does not depend on that: a state notes every form that is
 not plain, and the end of the block gives each key the form that is shown.

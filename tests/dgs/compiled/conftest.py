@@ -5,7 +5,7 @@ import pytest
 
 @pytest.fixture
 def machine(monkeypatch, tmp_path_factory):
-    """What translates loops to machine code. Tests that use it are skipped where numba is not installed."""
+    """The translator of loops to machine code. Tests that use it are skipped where numba is not installed."""
     pytest.importorskip("numba", reason="numba is not installed: pip install 'dgs[compiled]'")
     from dgs.compiled.loop_files import machine_code
 

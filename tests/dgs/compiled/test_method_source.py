@@ -1,4 +1,4 @@
-"""What is lowered is the code that runs, with the values that it reads from outside."""
+"""The lowered code is the code that runs, with the values that it reads from outside."""
 
 import functools
 import linecache

@@ -1,4 +1,4 @@
-"""What a step keeps of one key in one block and does not fit into `buffer_bytes` is refused, with the period that would fit."""
+"""Items of one key in one block that do not fit into `buffer_bytes` are refused, with the period that would fit."""
 
 import os
 import re

@@ -41,7 +41,7 @@ def test_state_that_does_not_fit_the_type_of_the_newest_is_null(state, kind):
 
 
 class Counts(dgs.Program):
-    """How often each word came."""
+    """The count of each word."""
 
     kinds = (dgs.kind("n"),)
 
