@@ -20,8 +20,25 @@ if TYPE_CHECKING:
     from dgs.planner.plan import Plan
     from dgs.spark_bridge.ingest.left_out import RowsLeftOut
     from dgs.workers.protocol.story_words import StoryEntry
-    from dgs.workers.runtime.figures import RunFigures, StartUp
+    from dgs.workers.runtime.figures import RunFigures
     from dgs.workers.runtime.job import JobResult
+
+
+class StartUp:
+    """The seconds that the parts of a run took to start. `began`: when the run did, in seconds since 1970. `seconds`: by part."""
+
+    def __init__(self, began: float) -> None:
+        self.began = began
+        self.seconds: dict[str, float] = {}
+
+    def ready(self, part: str) -> None:
+        """Note that a part has started. Only its first start counts."""
+        self.seconds.setdefault(part, process.now() - self.began)
+
+    def of_work(self, seconds: float) -> float:
+        """Return how much of the time since the hosts were there was work, and no wait for Spark."""
+        hosts = self.seconds.get("Ray", 0.0)
+        return seconds - min(max(self.seconds.get("Spark", 0.0) - hosts, 0.0), seconds)
 
 
 def report_of(

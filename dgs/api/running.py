@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from dgs.api.known_runs import REFUSED, committed_in, held, later_than_all
 from dgs.api.outcome import Run
 from dgs.api.preparing import Launch
-from dgs.api.reports import failure, report_of
+from dgs.api.reports import StartUp, failure, report_of
 from dgs.api.steering import Moves
 from dgs.api.truncating import check_whole_logs, with_truncation
 from dgs.api.verifying import check_readable, differences, file_differences
@@ -35,8 +35,8 @@ from dgs.job.run_directory import RunDirectory
 from dgs.model.declarations import near_misses
 from dgs.workers.runtime import process
 from dgs.workers.runtime.control import deferred
-from dgs.workers.runtime.figures import StartUp
 from dgs.workers.runtime.job import Caller, Job, JobResult, Ports
+from dgs.workers.sources.live.logged import LOGGED
 
 if TYPE_CHECKING:
     from dgs.spark_bridge.ingest.left_out import RowsLeftOut
@@ -56,7 +56,7 @@ def execute(launch: Launch, caller: Caller = Caller()) -> Run:
         caller.notify(costs.warning)
     if options.verify and options.resumes:
         check_readable(launch.sinks)
-    if options.verify or not options.resumes:
+    if _has_logs(launch.job) and (options.verify or not options.resumes):
         check_whole_logs(launch.job, "`--verify`" if options.verify else "a run from the beginning")
     with nullcontext() if directory is None else held(directory.path):
         if directory is not None and not options.resumes:
@@ -232,10 +232,15 @@ def _is_busy(error: BaseException) -> bool:
 def run_job(job: Job, caller: Caller = Caller()) -> JobResult:
     """Run a job on `job.runtime.kind`: `local`, `ray` or `spark`. Raises any DgsError."""
     try:
-        ports = with_truncation(spark_ports(job, caller), job, caller.notify)
+        ports = spark_ports(job, caller)
+        ports = with_truncation(ports, job, caller.notify) if _has_logs(job) else ports
         return _run_on(job, replace(caller, ports=ports))
     except UserCodeError as error:
         raise with_file(error, job) from error.__cause__
+
+
+def _has_logs(job: Job) -> bool:
+    return any(stream.source.kind in LOGGED for stream in job.streams)
 
 
 def _run_on(job: Job, caller: Caller) -> JobResult:

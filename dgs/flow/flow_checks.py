@@ -5,7 +5,7 @@
 >>> builder = Builder("clicks", None)
 >>> edge = builder.source("events").key_by("user").key_by("page").apply(KeyedOrdered())
 >>> [mistake.code for mistake in checked(builder.finished(edge)).mistakes]
-['F02']
+['F01', 'F02']
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dgs.workers.recovery.checkpoint import Checkpoint
-from dgs.workers.runtime import process
 from dgs.workers.transport.network_load import Sent, Way
 
 
@@ -76,23 +75,6 @@ class CheckpointFigures:
     outputs: int = 0
     epoch: int = 0
     events: int = 0
-
-
-class StartUp:
-    """The seconds that the parts of a run took to start. `began`: when the run did, in seconds since 1970. `seconds`: by part."""
-
-    def __init__(self, began: float) -> None:
-        self.began = began
-        self.seconds: dict[str, float] = {}
-
-    def ready(self, part: str) -> None:
-        """Note that a part has started. Only its first start counts."""
-        self.seconds.setdefault(part, process.now() - self.began)
-
-    def of_work(self, seconds: float) -> float:
-        """Return how much of the time since the hosts were there was work, and no wait for Spark."""
-        hosts = self.seconds.get("Ray", 0.0)
-        return seconds - min(max(self.seconds.get("Spark", 0.0) - hosts, 0.0), seconds)
 
 
 @dataclass(frozen=True, slots=True)

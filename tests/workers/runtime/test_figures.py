@@ -6,7 +6,7 @@ import pytest
 
 from dgs.workers.recovery.checkpoint import Checkpoint
 from dgs.workers.recovery.positions import Positions
-from dgs.workers.runtime.figures import HostFigures, StartUp, WorkerFigures, run_figures
+from dgs.workers.runtime.figures import HostFigures, WorkerFigures, run_figures
 
 ROOT = HostFigures(
     events_in=3,
@@ -59,15 +59,3 @@ def test_time_ends_with_the_commit_of_the_end(last):
 def test_first_output_is_the_first_of_all_hosts():
     assert figures(ROOT, OTHER).first_output_seconds == pytest.approx(2.5)
     assert figures(OTHER).first_output_seconds is None
-
-
-def test_work_begins_when_hosts_and_spark_have_started(monkeypatch):
-    times = iter([103.0, 105.0, 109.0])
-    monkeypatch.setattr("dgs.workers.runtime.process.now", lambda: next(times))
-    start_up = StartUp(100.0)
-    for part in ("Ray", "Spark", "Ray"):  # a later generation starts its hosts again
-        start_up.ready(part)
-    assert start_up.seconds == {"Ray": 3.0, "Spark": 5.0}
-    assert start_up.of_work(4.0) == 2.0  # the hosts waited 2 s for Spark
-    assert start_up.of_work(1.0) == 0.0  # a log that had rows already
-    assert StartUp(100.0).of_work(4.0) == 4.0

@@ -24,7 +24,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,7 @@ class LogArrivals(Live):
     """Reads a log to its end or to its writer's error; with `follow` off, only up to the last segment now.
 
     `restores_floor`: times of deleted rows count for `on_disorder: drop`, so the same late rows are left out as before.
+    `heartbeats`: returns the heartbeats that were decided, each with the row it comes before.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class LogArrivals(Live):
         batch_rows: int,
         follow: bool = True,
         restores_floor: bool = False,
+        heartbeats: Callable[[], Iterable[tuple[int, int]]] = tuple,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._log = log
@@ -85,6 +87,7 @@ class LogArrivals(Live):
         self._batch_rows = batch_rows
         self._follow = follow
         self._restores_floor = restores_floor
+        self._heartbeats = heartbeats
         self._clock = clock
         self._needed_from = 0
         self._state_before = MIN_TS
@@ -115,19 +118,32 @@ class LogArrivals(Live):
         self._log.seek(self._row_by_time())
 
     def _row_by_time(self) -> int:
-        """Return the first row of the last segment before which all rows are in the state, by their times; 0 if that cannot be told."""
+        """Return the first row of the last segment before which all rows are in the state, by their times; 0 if that cannot be told.
+
+        A heartbeat may have brought the run to its base. Rows that come after it with earlier times are late, not in the state.
+        """
         directory = self._log.path / self._log.stream
         names = [name for name in all_names(directory) if name.batch != END_MARK]
 
         def is_too_late(name: SegmentName) -> bool:
             segment, table = read_segment(directory, name)
+            if segment.promised is not None and self._brings_to_base(
+                self._time(segment, segment.promised, table)
+            ):
+                return True
             return segment.first > 0 and not self._is_in_state(segment, table)
 
         try:
+            heard = min((row for row, ts in self._heartbeats() if self._brings_to_base(ts)), default=None)
             begin = bisect_left(names, True, key=is_too_late) - 1
-        except DgsError:  # it is reported when the damaged segment is read, if it is
+        except DgsError:  # it is reported when the damaged file is read, if it is
             return 0
+        while heard is not None and begin > 0 and names[begin].first > heard:
+            begin -= 1
         return names[begin].first if begin > 0 else 0
+
+    def _brings_to_base(self, heartbeat: int) -> bool:
+        return heartbeat + 1 >= self._state_before
 
     def wait(self) -> float:
         """Return the seconds until the next look for segments, 0 if there are rows now."""
@@ -195,9 +211,11 @@ class LogArrivals(Live):
 
     def _is_in_state(self, segment: Segment, table: pa.Table) -> bool:
         """Return whether all rows before a segment are in the state that a run resumes from."""
-        if segment.latest is None:
-            return False
-        return int(self._heard(segment.first, segment.latest, table).beats.ts[0]) < self._state_before
+        return segment.latest is not None and self._time(segment, segment.latest, table) < self._state_before
+
+    def _time(self, segment: Segment, ts: int, table: pa.Table) -> int:
+        """Return a time of a header as the times of events are."""
+        return int(self._heard(segment.first, ts, table).beats.ts[0])
 
     def _heard(self, row: int, ts: int, table: pa.Table) -> Arrivals:
         return self._mapping.arrivals(RawRows(row, 0, {}, self._where, Beats((0,), self._raw([ts], table))))

@@ -19,6 +19,7 @@ from dgs.workers.sources.live.decisions import HEARTBEATS
 from dgs.workers.sources.live.log import LogArrivals
 from dgs.workers.sources.live.socket_source import SocketArrivals
 from dgs.workers.sources.shaping.mapping import Mapping
+from dgs.workers.storage.record_file import RecordReader
 
 LOGGED = ("log", "socket", "spark")
 """Kinds of sources that are read from an event log."""
@@ -42,8 +43,14 @@ def logged(
     if config.source.kind == "log" and not path.is_dir():
         raise MissingInputError(stream=config.id, path=path)
     is_lenient = config.on_disorder == "drop"
-    log = LogReader(path, config.id)
-    reading = LogArrivals(log, mapping, batch_rows=batch_rows, follow=follow, restores_floor=is_lenient)
+    reading = LogArrivals(
+        LogReader(path, config.id),
+        mapping,
+        batch_rows=batch_rows,
+        follow=follow,
+        restores_floor=is_lenient,
+        heartbeats=lambda: _heartbeats(config, context),
+    )
     skip_to = reading.skip_to if config.on_disorder == "error" else reading.allow_deleted
     if not listen or not isinstance(details, SocketSource):
         return reading, Origin(reading.describe, skip_to)
@@ -60,6 +67,12 @@ def heartbeats_path(config: StreamConfig, context: SourceContext) -> Path | None
         log = log_path(config, base_dir=context.base_dir, log_dir=context.log_dir)
         return log / config.id / HEARTBEATS
     return None if context.log_dir is None else context.log_dir / config.id / HEARTBEATS
+
+
+def _heartbeats(config: StreamConfig, context: SourceContext) -> list[tuple[int, int]]:
+    """Return the heartbeats that have been decided so far, each with the row it comes before."""
+    path = heartbeats_path(config, context)
+    return [] if path is None else RecordReader(path, config.id).poll()
 
 
 def log_path(config: StreamConfig, *, base_dir: Path, log_dir: Path | None = None) -> Path:
