@@ -143,6 +143,10 @@ def plan_of(place: Path, address: str, *, runtime: str, python: str) -> Path:
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(packages),
     }
     plan |= {"umask": "007", "runtime": {"kind": runtime}, "spark": {"master": address, "conf": conf}}
+    outputs = place / f"outputs-{runtime}"
+    outputs.mkdir()
+    outputs.chmod(0o2775)  # the tasks of the batch runtime write there
+    plan["sinks"] = [{"spark": {"path": str(outputs)}}]
     file = place / f"{runtime}.yaml"
     file.write_text(yaml.safe_dump(plan))
     return file
