@@ -374,9 +374,7 @@ def _placed(request: Request) -> Iterator[None]:
     except (AmbiguousTagError, MissingInputError, UnknownColumnError) as error:
         settings = request.settings
         details = {config.id: config.source.details for config in settings.config.streams}.get(error.stream)
-        if (
-            details is None or not request.is_from_file
-        ):  # a generator of the user may name a stream of its own
+        if details is None or not request.is_from_file:  # a generator of the user may name its own stream
             raise
         text = error.facts.get("column") or error.facts.get("text") or getattr(details, "path", "")
         at = settings.named_at(error.stream, str(text))

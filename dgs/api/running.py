@@ -258,7 +258,7 @@ def _run_on(job: Job, caller: Caller) -> JobResult:
 
 
 def fed(job: Job, caller: Caller = Caller()) -> AbstractContextManager[Callable[[], list[RowsLeftOut]]]:
-    """Return a context that runs the Spark queries of a job's sources, and reports on them. It gives what tells the rows left out.
+    """Return a context that runs the Spark queries of a job's sources, and reports on them. It gives a function that returns the rows left out.
 
     Entering raises ResourceError, PlanFileError.
     """

@@ -25,16 +25,19 @@ _CHECKED = types.Tuple((types.int64, types.boolean))  # type: ignore[no-untyped-
 _TYPES = {"i8": types.int64, "i4": types.int32, "f8": types.float64, "?": types.boolean}
 
 
+def _ints(context: Any, builder: Any, signature: Any, arguments: Any) -> list[Any]:
+    """Return the arguments of an operation as 64-bit ints."""
+    pairs = zip(arguments, signature.args, strict=True)
+    return [context.cast(builder, argument, of, types.int64) for argument, of in pairs]
+
+
 def _with_overflow(name: str) -> Any:
     """Return an operation on two ints with LLVM's test for overflow."""
 
     @intrinsic
     def operation(_context: Any, one: Any, other: Any) -> Any:
         def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            a, b = (
-                context.cast(builder, x, t, types.int64)
-                for x, t in zip(arguments, signature.args, strict=True)
-            )
+            a, b = _ints(context, builder, signature, arguments)
             both = getattr(builder, f"{name}_with_overflow")(a, b)
             return context.make_tuple(builder, _CHECKED, [builder.extract_value(both, i) for i in (0, 1)])
 
@@ -49,10 +52,7 @@ def _dividing(result: str) -> Any:
     @intrinsic
     def operation(_context: Any, one: Any, other: Any) -> Any:
         def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            a, b = (
-                context.cast(builder, x, t, types.int64)
-                for x, t in zip(arguments, signature.args, strict=True)
-            )
+            a, b = _ints(context, builder, signature, arguments)
             zero, least = ir.Constant(a.type, 0), ir.Constant(a.type, -(2**63))
             overflows = builder.and_(
                 builder.icmp_signed("==", a, least), builder.icmp_signed("==", b, ir.Constant(a.type, -1))

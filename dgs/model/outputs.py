@@ -195,7 +195,7 @@ class BatchEmitter:
 
     def __init__(self, batch: EventBatch, outputs: list[OutputBatch]) -> None:
         self._batch, self._outputs, self._first = batch, outputs, len(outputs)
-        self._rows: list[columns.Indices] = []
+        self._rows: list[columns.Indices | None] = []
         self._last = -1
         self._is_in_order = True
 
@@ -204,15 +204,17 @@ class BatchEmitter:
         if not columns.length(values):
             return
         self._outputs.append(OutputBatch.of_rows(self._batch, values, rows))
-        self._rows.append(np.arange(len(self._batch)) if rows is None else np.asarray(rows))
-        self._is_in_order &= int(self._rows[-1][0]) > self._last
-        self._last = max(self._last, int(self._rows[-1][-1]))
+        self._rows.append(rows)
+        first, last = (0, len(self._batch) - 1) if rows is None else (int(rows[0]), int(rows[-1]))
+        self._is_in_order &= first > self._last
+        self._last = max(self._last, last)
 
     def finish(self) -> None:
         """Put the outputs in the order of their events. Those of an event stay in the order of the calls."""
         if self._is_in_order:
             return
-        rows = np.concatenate(self._rows)
+        every = np.arange(len(self._batch))
+        rows = np.concatenate([every if rows is None else rows for rows in self._rows])
         order = np.argsort(rows, kind="stable")
         values = columns.take(columns.concat([made.values for made in self._outputs[self._first :]]), order)
         self._outputs[self._first :] = [OutputBatch.of_rows(self._batch, values, rows[order])]
