@@ -28,6 +28,7 @@ def prepare() -> Path | None:
     check_installed(SparkConfig())
     archive = class_archive.place() / class_archive.ARCHIVE
     private_files.make_directory(archive.parent)
+    class_archive.remove_stale()
     archive.unlink(missing_ok=True)  # Java would use it, and write none
     with tempfile.TemporaryDirectory(dir=archive.parent) as name:
         directory = Path(name)

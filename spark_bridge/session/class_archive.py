@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from pathlib import Path
 
 from dgs.errors import DgsError
@@ -48,6 +49,14 @@ def prepared() -> Path | None:
         return directory if directory.stat().st_uid == os.geteuid() else None
     except (OSError, RuntimeError, DgsError):  # Spark starts without, or says why it does not
         return None
+
+
+def remove_stale() -> None:
+    """Remove the archives of this user whose PySpark is no longer installed."""
+    for home in place().parent.glob("*/home"):
+        jars = home / "jars"
+        if jars.is_symlink() and not jars.exists() and home.parent.stat().st_uid == os.geteuid():
+            shutil.rmtree(home.parent, ignore_errors=True)
 
 
 def option() -> str:

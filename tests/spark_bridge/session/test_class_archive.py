@@ -34,6 +34,17 @@ def test_archive_is_another_for_another_pyspark(monkeypatch):
     assert class_archive.place() != before
 
 
+def test_archives_of_removed_installations_go_and_others_stay(tmp_path):
+    folder = class_archive.place().parent
+    for name, installed in (("kept", tmp_path), ("stale", tmp_path / "gone")):
+        (folder / name / "home").mkdir(parents=True)
+        (folder / name / "home" / "jars").symlink_to(installed)
+        (folder / name / "classes.jsa").touch()
+    (folder / "begun").mkdir()
+    class_archive.remove_stale()
+    assert sorted(path.name for path in folder.iterdir()) == ["begun", "kept"]
+
+
 def test_session_without_java_has_no_archive(tmp_path, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert class_archive.prepared() is None
