@@ -29,6 +29,7 @@ FLOORS = [
     ("dgs/job",),
     ("planner",),
     ("workers/__init__.py",),
+    ("workers/observing",),
     ("workers/protocol", "workers/storage", "workers/trial"),
     ("workers/recovery", "workers/transport", "workers/event_log"),
     ("workers/sources", "workers/sinks", "workers/checkpoints"),

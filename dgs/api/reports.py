@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dgs.planner.plan import Plan
     from dgs.spark_bridge.ingest.left_out import RowsLeftOut
     from dgs.workers.protocol.story_words import StoryEntry
-    from dgs.workers.runtime.figures import RunFigures
+    from dgs.workers.runtime.figures_of_hosts import RunFigures
     from dgs.workers.runtime.job import JobResult
 
 

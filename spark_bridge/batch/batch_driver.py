@@ -59,7 +59,7 @@ from dgs.workers.recovery.epochs import HostReport, RootReport
 from dgs.workers.runtime import process
 from dgs.workers.runtime.caller_outputs import CallerOutputs
 from dgs.workers.runtime.deployment import Deployment
-from dgs.workers.runtime.figures import HostFigures, WorkerFigures, run_figures
+from dgs.workers.runtime.figures_of_hosts import HostFigures, WorkerFigures, run_figures
 from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.runtime.supervisor import Ended, Session, supervise
 from dgs.workers.sources.context import SourceContext

@@ -24,7 +24,7 @@ from dgs.workers.recovery.checkpoint import ResumePoint
 from dgs.workers.recovery.epochs import HostReport, RootReport
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.engine import Engine
-from dgs.workers.runtime.figures import HostFigures
+from dgs.workers.runtime.figures_of_hosts import HostFigures
 from dgs.workers.runtime.job import Job
 from dgs.workers.runtime.process import keep_freed_memory
 from dgs.workers.runtime.stall import Standing

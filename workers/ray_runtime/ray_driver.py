@@ -25,7 +25,7 @@ from dgs.workers.recovery.stop_request import ControlRequest, Stage
 from dgs.workers.runtime import process
 from dgs.workers.runtime.checkpointing import Checkpointing
 from dgs.workers.runtime.deployment import Deployment
-from dgs.workers.runtime.figures import HostFigures, RunFigures, run_figures
+from dgs.workers.runtime.figures_of_hosts import HostFigures, RunFigures, run_figures
 from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.runtime.stall import Watchdog, sentence
 from dgs.workers.runtime.supervisor import LOSSES, Ended, Session, supervise

@@ -17,7 +17,7 @@ from dgs.workers.recovery.stop_request import ControlRequest, StopRequest
 from dgs.workers.runtime.caller_outputs import CallerOutputs
 from dgs.workers.runtime.control import Control
 from dgs.workers.runtime.deployment import Deployment
-from dgs.workers.runtime.figures import CheckpointFigures
+from dgs.workers.runtime.figures_of_hosts import CheckpointFigures
 from dgs.workers.runtime.store_opening import RunStores
 
 MOST_FAILURES = 3

@@ -22,7 +22,7 @@ from dgs.workers.protocol.story_words import StoryEntry, entries_of
 from dgs.workers.recovery.epochs import HostReport, RootReport
 from dgs.workers.runtime import process
 from dgs.workers.runtime.deployment import Deployment
-from dgs.workers.runtime.figures import HostFigures, WorkerFigures
+from dgs.workers.runtime.figures_of_hosts import HostFigures, WorkerFigures
 from dgs.workers.runtime.host_outputs import HostOutputs
 from dgs.workers.runtime.host_sources import HostSources
 from dgs.workers.runtime.run_story import in_a_line

@@ -30,7 +30,7 @@ from dgs.planner.moving import Counts
 from dgs.planner.plan import Plan
 from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.recovery.checkpoint import CheckpointStore
-from dgs.workers.runtime.figures import RunFigures
+from dgs.workers.runtime.figures_of_hosts import RunFigures
 from dgs.workers.sources.context import SourceContext
 
 

@@ -8,7 +8,7 @@ from dgs.errors import StalledError
 from dgs.workers.runtime import process
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.engine import Engine
-from dgs.workers.runtime.figures import run_figures
+from dgs.workers.runtime.figures_of_hosts import run_figures
 from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.runtime.stall import Watchdog, sentence
 from dgs.workers.runtime.supervisor import Ended, Session, supervise

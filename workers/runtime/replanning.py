@@ -24,7 +24,7 @@ from dgs.planner.prediction.choice import rate
 from dgs.workers.recovery.stop_request import ControlRequest
 from dgs.workers.runtime.control import post
 from dgs.workers.runtime.deployment import Deployment
-from dgs.workers.runtime.figures import Move
+from dgs.workers.runtime.figures_of_hosts import Move
 from dgs.workers.runtime.job import Caller, Comparison, Job
 from dgs.workers.runtime.run_story import in_a_line
 from dgs.workers.sources.live.waiting import SECOND

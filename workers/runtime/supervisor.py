@@ -21,7 +21,7 @@ from dgs.workers.runtime.caller_outputs import CallerOutputs
 from dgs.workers.runtime.checkpointing import Checkpointing
 from dgs.workers.runtime.control import Control
 from dgs.workers.runtime.deployment import Deployment
-from dgs.workers.runtime.figures import CheckpointFigures, RunFigures, run_figures
+from dgs.workers.runtime.figures_of_hosts import CheckpointFigures, RunFigures, run_figures
 from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.runtime.replanning import Replanning
 from dgs.workers.runtime.run_story import RunStory, in_a_line

@@ -18,7 +18,7 @@ from dgs.planner.topology import Machine, Stream, Topology
 from dgs.workers.protocol.messages import Frame, JoinAnswer, Message, Prepared
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.engine import Engine
-from dgs.workers.runtime.figures import run_figures
+from dgs.workers.runtime.figures_of_hosts import run_figures
 from dgs.workers.runtime.job import Job
 from dgs.workers.simulated.network import Network
 from dgs.workers.simulated.simulation import simulate

@@ -6,7 +6,7 @@ import pytest
 
 from dgs.workers.recovery.checkpoint import Checkpoint
 from dgs.workers.recovery.positions import Positions
-from dgs.workers.runtime.figures import HostFigures, WorkerFigures, run_figures
+from dgs.workers.runtime.figures_of_hosts import HostFigures, WorkerFigures, run_figures
 
 ROOT = HostFigures(
     events_in=3,

@@ -1,0 +1,46 @@
+"""Observing runs: what their directories tell of them, live, finished, failed or killed.
+
+- `figures_of_runs`: the figures of a run, over time.
+"""
+
+from dgs.observe.figures_of_runs import (
+    NoFiguresError,
+    OtherFiguresError,
+    Tail,
+    follow,
+    history,
+    newest,
+)
+from dgs.workers.observing.figures import (
+    CheckpointFigures,
+    Generation,
+    HostSummary,
+    Move,
+    PairFigures,
+    Phase,
+    RunFigures,
+    SinkFigures,
+    StreamFigures,
+    Wait,
+    WorkerFigures,
+)
+
+__all__ = [
+    "CheckpointFigures",
+    "Generation",
+    "HostSummary",
+    "Move",
+    "NoFiguresError",
+    "OtherFiguresError",
+    "PairFigures",
+    "Phase",
+    "RunFigures",
+    "SinkFigures",
+    "StreamFigures",
+    "Tail",
+    "Wait",
+    "WorkerFigures",
+    "follow",
+    "history",
+    "newest",
+]

@@ -1,0 +1,7 @@
+"""Observing a run: what hosts measure, what a run knows of itself, and the file that keeps it. Read in this order.
+
+- `figures`: the data model, from one worker to the whole run. Everything that shows a run is drawn from it.
+- `figure_lines`: figures as lines of text, and back. `figures_file`: the bounded file in the run directory.
+
+Law: observing never changes a run. What cannot be measured or written is left out.
+"""

@@ -1,0 +1,152 @@
+"""Figures as lines of text, and back: one JSON object a line, after a first line with the version and the names of the columns.
+
+A worker, stream, sink or pair is an array, in the order of the columns. Later versions may add columns and keys: an unknown one is left
+out, a missing one has its default.
+
+>>> head = read_head(head_line())
+>>> figures = RunFigures(t=12.5, workers={"w0": WorkerFigures(0, events=3, waits_for=Wait("stream", "rules", 7, 11.0))})
+>>> read_line(line_of(figures), head) == figures
+True
+>>> read_line('{"t": 12.5, "workers": {"w0": [0, 3', head) is None     # torn
+True
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import cache
+from typing import Any
+
+from dgs.workers.observing.figures import (
+    VERSION,
+    CheckpointFigures,
+    Generation,
+    HostSummary,
+    Move,
+    PairFigures,
+    RunFigures,
+    SinkFigures,
+    StreamFigures,
+    Wait,
+    WorkerFigures,
+)
+
+KIND = "dgs figures"
+
+ROWS: Mapping[str, type] = {
+    "hosts": HostSummary,
+    "workers": WorkerFigures,
+    "streams": StreamFigures,
+    "sinks": SinkFigures,
+    "pairs": PairFigures,
+}
+"""The tables of a line: one row for each host, worker and so on."""
+
+LISTS: Mapping[str, type] = {"generations": Generation, "moves": Move}
+"""The lists of a line."""
+
+PARTS: Mapping[str, type] = {"checkpoints": CheckpointFigures}
+"""The objects of a line."""
+
+Head = Mapping[str, Any]
+"""The first line of a file."""
+
+
+@cache
+def columns_of(kind: type) -> tuple[str, ...]:
+    """Return the names of the columns of a kind of row."""
+    return tuple(field.name for field in fields(kind))
+
+
+def head_line() -> str:
+    """Return the first line of a file of figures."""
+    columns = {name: columns_of(kind) for name, kind in {**ROWS, **LISTS, "waits_for": Wait}.items()}
+    return _text({"kind": KIND, "version": VERSION, "columns": columns})
+
+
+def line_of(figures: RunFigures) -> str:
+    """Return figures as one line, without its end. What has its default is left out."""
+    empty = RunFigures()
+    found: dict[str, Any] = {}
+    for name in columns_of(RunFigures):
+        value = getattr(figures, name)
+        if name == "t" or value != getattr(empty, name):
+            found[name] = _plain(name, value)
+    return _text(found)
+
+
+def _plain(name: str, value: Any) -> Any:
+    if name in ROWS:
+        return {str(key): _row(row) for key, row in value.items()}
+    if name in LISTS:
+        return [_row(row) for row in value]
+    if name in PARTS:
+        return dict(zip(columns_of(PARTS[name]), _row(value), strict=True))
+    return _rounded(value)
+
+
+def _row(value: Any) -> list[Any]:
+    """Return the values of a row in the order of its columns."""
+    return [
+        _row(one) if isinstance(one, Wait) else _rounded(one)
+        for one in (getattr(value, field.name) for field in fields(value))
+    ]
+
+
+def _rounded(value: Any) -> Any:
+    return round(value, 4) if isinstance(value, float) else value
+
+
+def _text(data: Mapping[str, Any]) -> str:
+    return json.dumps(data, separators=(",", ":"))
+
+
+def read_head(line: str) -> Head | None:
+    """Return the first line of a file of figures, of any version; None if it is none."""
+    found = _object(line)
+    return found if found is not None and found.get("kind") == KIND else None
+
+
+def read_line(line: str, head: Head) -> RunFigures | None:
+    """Return the figures of a line, None if it is torn or is none."""
+    found = _object(line)
+    if found is None or "t" not in found:
+        return None
+    try:
+        return RunFigures(**{name: _read(name, found[name], head) for name in _known(found)})
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _known(found: Mapping[str, Any]) -> list[str]:
+    return [name for name in columns_of(RunFigures) if name in found]
+
+
+def _read(name: str, value: Any, head: Head) -> Any:
+    if name in ROWS:
+        keys = int if name == "hosts" else str
+        columns = head["columns"][name]
+        return {keys(key): _read_row(ROWS[name], row, columns, head) for key, row in value.items()}
+    if name in LISTS:
+        return tuple(_read_row(LISTS[name], row, head["columns"][name], head) for row in value)
+    if name in PARTS:
+        return PARTS[name](**{one: value[one] for one in columns_of(PARTS[name]) if one in value})
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _read_row(kind: type, row: list[Any], columns: list[str], head: Head) -> Any:
+    known = columns_of(kind)
+    values = {name: value for name, value in zip(columns, row, strict=False) if name in known}
+    if values.get("waits_for") is not None:
+        values["waits_for"] = _read_row(Wait, values["waits_for"], head["columns"]["waits_for"], head)
+    return kind(**values)
+
+
+def _object(line: str) -> dict[str, Any] | None:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None

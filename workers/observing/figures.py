@@ -1,0 +1,230 @@
+"""Figures: what a run measures of itself, by worker, stream, sink and pair of hosts. Everything that shows a run is drawn from them.
+
+A host makes `HostFigures`, and the process that drives the run adds them up to `RunFigures`, at most once a second. Counts grow over
+one generation, so a lost report loses nothing; `RunFigures.events` and `outputs` go on over generations. Times of clocks are seconds
+since 1970; keys are times of events, in the unit of the plan file.
+
+>>> figures = RunFigures(t=12.0, name="sums", streams={"a": StreamFigures(frontier=5), "b": StreamFigures(frontier=3)})
+>>> figures.is_over, min(figures.streams, key=lambda name: figures.streams[name].frontier)
+(False, 'b')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dgs.job.units import TimeUnit
+
+VERSION = 1
+"""The version of the figures, in the first line of their file. It changes when a field gets another meaning or is gone."""
+
+WaitKind = Literal["stream", "parent", "child"]
+Phase = Literal["starting", "running", "stopping", "restarting", "done", "stopped", "failed"]
+Way = Literal["down", "up", "input", "news"]
+
+OVER: tuple[Phase, ...] = ("done", "stopped", "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The reason why a worker goes no further: it waits for a stream to pass `key`, for its parent's state, or for a child's answer.
+
+    `on`: the stream or the worker. `key`: None if it waits for a state and not for a time. `since`: when it was first seen waiting.
+    """
+
+    kind: WaitKind
+    on: str
+    key: int | None
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFigures:
+    """Figures of a worker: its host, the events that it processed, and the synchronisations that it took part in.
+
+    `update_seconds`, `fork_seconds`, `join_seconds`: in the program's functions and what is done around them. `idle_seconds`: the rest.
+    `held_events`, `held_bytes`: those that wait here. `is_compiled`: whether machine code folds its events, None if it is not to.
+    """
+
+    host: int
+    events: int = 0
+    synchronisations: int = 0
+    outputs: int = 0
+    update_seconds: float = 0.0
+    fork_seconds: float = 0.0
+    join_seconds: float = 0.0
+    idle_seconds: float = 0.0
+    waits_for: Wait | None = None
+    held_events: int = 0
+    held_bytes: int = 0
+    is_compiled: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFigures:
+    """Figures of a declared stream.
+
+    `rows`: read from the source. `events`: of these, given to workers. `frontier`: everything before it has been read; None before the
+    first row. `newest`: the time of the newest event. `lag_seconds`: how far the frontier is behind the clock, for times that are dates.
+    `behind`: how far it is behind the newest event of all streams. `heard`: when it last brought something. `held`: events that wait
+    to be put in order. `share`: how much of its input is read, 0 to 1, where that is known.
+    """
+
+    rows: int = 0
+    events: int = 0
+    frontier: int | None = None
+    newest: int | None = None
+    has_ended: bool = False
+    lag_seconds: float | None = None
+    behind: int | None = None
+    heard: float | None = None
+    held: int = 0
+    dropped: int = 0
+    dead_lettered: int = 0
+    share: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SinkFigures:
+    """Figures of a sink. `seconds`: spent in it. `epoch`: the last one that is committed. `bytes`: of files, 0 for others."""
+
+    outputs: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PairFigures:
+    """What one host has sent to another."""
+
+    frames: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HostFigures:
+    """Figures of a host. Workers and streams are those on it; a stream may be read by several hosts, in splits.
+
+    `began`, `ended`, `first_output`: None if that has not happened; only the root's host knows the end. `starved_reads`: reads while a
+    buffer was full, from the source that was furthest behind (R11). `sent`: bytes by the child of an edge and the way on it. `pairs`: by
+    the host to which it sends.
+    """
+
+    host: int = 0
+    t: float = 0.0
+    process: int = 0
+    events_in: int = 0
+    outputs: int = 0
+    began: float | None = None
+    ended: float | None = None
+    first_output: float | None = None
+    starved_reads: int = 0
+    memory_bytes: int = 0
+    held_bytes: int = 0
+    workers: Mapping[str, WorkerFigures] = field(default_factory=dict)
+    streams: Mapping[str, StreamFigures] = field(default_factory=dict)
+    sinks: Mapping[str, SinkFigures] = field(default_factory=dict)
+    pairs: Mapping[int, PairFigures] = field(default_factory=dict)
+    sent: Mapping[tuple[str, Way], int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class HostSummary:
+    """What is left of a host's figures in those of its run. `heard`: when its last report came."""
+
+    process: int = 0
+    heard: float = 0.0
+    memory_bytes: int = 0
+    held_bytes: int = 0
+    starved_reads: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A move to a plan that the run itself proposed: its workers, the predicted gain, and events per second before and after.
+
+    `after`: None if the run ended before it could be measured.
+    """
+
+    workers: int
+    predicted: float
+    before: float
+    after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFigures:
+    """The checkpoints of a run: commits, failures, seconds in commits, bytes of the last state.
+
+    `outputs`: committed since the process began. `epoch`: the newest committed one, also from an earlier process. `events`: in
+    its state, if this process committed it. `last_seconds`, `at`: how long the last commit took, and when it was.
+    """
+
+    committed: int = 0
+    failed: int = 0
+    seconds: float = 0.0
+    state_bytes: int = 0
+    outputs: int = 0
+    epoch: int = 0
+    events: int = 0
+    last_seconds: float = 0.0
+    at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """A generation of a run, under one plan on some hosts. `why`: the reason why it ended, empty while it goes on."""
+
+    number: int
+    began: float
+    workers: int = 0
+    hosts: int = 0
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFigures:
+    """Figures of a run at a time `t`: everything that its page, progress, metrics and report show.
+
+    `events`: read, with those in the state from which the run went on, `events_before`. `outputs`: made by this process. `began`: when
+    this process began the run. `seconds`: of work in it. `pairs`: by "0>1", what host 0 has sent to host 1. `restarts`: generations that
+    were lost. `moves`: to other plans, by `replan: auto`. `skipped`: events that `on_error: skip` left out. `waited`: the watchdog's
+    sentences, None without a watchdog. `generations`: the latest ones.
+    """
+
+    t: float = 0.0
+    name: str = ""
+    unit: TimeUnit = "none"
+    phase: Phase = "starting"
+    began: float = 0.0
+    generation: int = 0
+    events: int = 0
+    events_before: int = 0
+    outputs: int = 0
+    seconds: float = 0.0
+    first_output_seconds: float | None = None
+    skipped: int = 0
+    restarts: int = 0
+    hosts: Mapping[int, HostSummary] = field(default_factory=dict)
+    workers: Mapping[str, WorkerFigures] = field(default_factory=dict)
+    streams: Mapping[str, StreamFigures] = field(default_factory=dict)
+    sinks: Mapping[str, SinkFigures] = field(default_factory=dict)
+    pairs: Mapping[str, PairFigures] = field(default_factory=dict)
+    sent: Mapping[str, int] = field(default_factory=dict)
+    checkpoints: CheckpointFigures = field(default_factory=CheckpointFigures)
+    generations: tuple[Generation, ...] = ()
+    moves: tuple[Move, ...] = ()
+    waited: tuple[str, ...] | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run had come to an end."""
+        return self.phase in OVER
+
+    @property
+    def held_events(self) -> int:
+        """The events that wait at workers."""
+        return sum(worker.held_events for worker in self.workers.values())
