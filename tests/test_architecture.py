@@ -78,6 +78,9 @@ HOMES = {
     "pyspark": re.compile(r"spark_bridge/"),
     "py4j": re.compile(r"spark_bridge/"),
     "hypothesis": re.compile(r"dgs/(check|testing)/"),
+    "duckdb": re.compile(r"dgs/query/duck\.py"),
+    "lark": re.compile(r"dgs/query/"),
+    "sqlglot": re.compile(r"dgs/query/"),
     "numba": re.compile(r"dgs/compiled/machine\.py"),
     "llvmlite": re.compile(r"dgs/compiled/machine\.py"),
     "fcntl": re.compile(r"workers/(storage/|transport/shared_memory\.py)"),
@@ -94,7 +97,7 @@ WIDE = {
 }
 """Folders that may have more than 16 modules, how many, and why."""
 
-SAME_NAME = frozenset({"__init__", "__main__", "contract", "opening", "program"})
+SAME_NAME = frozenset({"__init__", "__main__", "contract", "opening", "program", "relation"})
 """Names that modules of several folders have; any other name occurs once, outside of these folders:"""
 
 NAMED_AFTER_OTHERS = {

@@ -1,0 +1,8 @@
+"""Queries: one algebra for SQL, MRQL and Pig Latin, with a reference interpreter, as programs that keep their answers (papers/mrql, papers/piglet).
+
+Needs `pip install 'dgs[query]'`. `import dgs` imports none of this.
+
+- `relation`: the ten nodes and `Script`; `types`: schemas and values; `errors`: `QueryError` and `Span`.
+- `scalar`: expressions over a row, `functions` and `meanings`: the table of functions; `aggregates`: those of groups.
+- `evaluate`: the reference interpreter.
+"""

@@ -1,0 +1,364 @@
+"""The table of scalar functions: for each its types, its treatment of nulls, its meaning in Python, and its text for DuckDB and Spark.
+
+A scalar is a tree of sqlglot expressions. A node stands for the function that `name_of` gives: its class's name, through `ALIASES`, or
+the name of an `exp.Anonymous`. To add a function, add a line to the table.
+
+>>> from sqlglot import exp
+>>> name_of(exp.Add(this=exp.Literal.number(1), expression=exp.Literal.number(2)))
+'add'
+>>> FUNCTIONS["add"].duckdb
+'({0} + {1})'
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp
+
+from dgs.query import meanings as m
+from dgs.query.errors import QueryError
+from dgs.query.types import BOOL, FLOAT, INT, TEXT, TIME, Type, bag, list_of, unified
+
+TypeRule = Callable[[Sequence[Type]], Type]
+"""From the types of the arguments to the type of the result. Raises QueryError Q204."""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One function. `duckdb` and `spark` are texts with `{0}`, `{1}` for arguments and `{all}` for all of them with commas.
+
+    `least` and `most`: the number of arguments. `sees_nulls`: it is called with nulls too; else the result is null if an argument is.
+    `unifies`: integers become floats where another argument is a float.
+    """
+
+    name: str
+    python: Callable[..., Any]
+    type: TypeRule
+    duckdb: str
+    spark: str
+    least: int
+    most: int
+    sees_nulls: bool = False
+    unifies: bool = False
+
+
+FUNCTIONS: dict[str, Function] = {}
+MANY = 1000
+
+ALIASES = {
+    "paren": "same",
+    "dpipe": "concat_strict",
+    "nullsafeeq": "same_value",
+    "nullsafeneq": "not_same_value",
+    "pow": "power",
+    "ceiling": "ceil",
+    "regexplike": "matches",
+    "arraylength": "array_size",
+    "arraysize": "array_size",
+    "arraycontains": "list_contains",
+    "arrayconcat": "list_concat",
+    "strposition": "position_of",
+    "startswith": "starts_with",
+    "endswith": "ends_with",
+    "list_size": "array_size",
+    "len": "array_size",
+    "tstodatetime": "to_time",
+}
+"""Other names of functions, of sqlglot's classes and of anonymous functions."""
+
+
+def name_of(node: exp.Expression) -> str:
+    """Return the name of the function that a node stands for."""
+    name = str(node.this).lower() if isinstance(node, exp.Anonymous) else node.key
+    return ALIASES.get(name, name)
+
+
+def arguments_of(node: exp.Expression) -> list[exp.Expression]:
+    """Return the arguments of a node that stands for a function, in order."""
+    if isinstance(node, exp.Anonymous):
+        return list(node.expressions)
+    found: list[exp.Expression] = []
+    for name in node.arg_types:
+        part = node.args.get(name)
+        found += [
+            one for one in (part if isinstance(part, list) else [part]) if isinstance(one, exp.Expression)
+        ]
+    return found
+
+
+def function_of(node: exp.Expression) -> Function:
+    """Return the function of a node. Raises QueryError Q205 for an unknown one, Q206 for a wrong number of arguments."""
+    name = name_of(node)
+    found = FUNCTIONS.get(name)
+    if found is None:
+        from dgs.errors.nearest import did_you_mean
+
+        raise QueryError.of("Q205", f"no function {name!r}{did_you_mean(name, FUNCTIONS)}", name=name)
+    count = len(arguments_of(node))
+    if not found.least <= count <= found.most:
+        wanted = str(found.least) if found.least == found.most else f"{found.least} to {found.most}"
+        raise QueryError.of("Q206", f"{name} takes {wanted} arguments, not {count}", name=name)
+    return found
+
+
+def always(result: Type, *wanted: str) -> TypeRule:
+    """Return the rule of a function with one type of result, and kinds of arguments separated by `|`."""
+
+    def rule(types: Sequence[Type]) -> Type:
+        for place, one in enumerate(types):
+            kinds = wanted[min(place, len(wanted) - 1)].split("|") if wanted else ["any"]
+            if one.kind not in (*kinds, "null") and "any" not in kinds:
+                raise QueryError.of(
+                    "Q204", f"argument {place + 1} is {one}, where {' or '.join(kinds)} is needed"
+                )
+        return result
+
+    return rule
+
+
+NUMBER = "int64|float64"
+
+
+def numeric(types: Sequence[Type]) -> Type:
+    """Return the type of arithmetic: integers give integers, else floats. Raises QueryError Q204."""
+    always(FLOAT, NUMBER)(types)
+    return unified([*types]) if any(one.kind != "null" for one in types) else INT
+
+
+def compared(types: Sequence[Type]) -> Type:
+    """Return bool for values that have a type in common. Raises QueryError Q204."""
+    unified(types)
+    return BOOL
+
+
+def item_of(types: Sequence[Type]) -> Type:
+    """Return the type of the items of the first argument. Raises QueryError Q204."""
+    if types[0].of is None:
+        raise QueryError.of("Q204", f"{types[0]} is no list or bag")
+    return types[0].of
+
+
+def same_list(types: Sequence[Type]) -> Type:
+    """Return the type of a list of the items of the first argument."""
+    return list_of(item_of(types))
+
+
+def _define(
+    name: str,
+    python: Callable[..., Any],
+    type_: TypeRule,
+    duckdb: str,
+    *count: int,
+    spark: str | None = None,
+    sees_nulls: bool = False,
+    unifies: bool = False,
+) -> None:
+    FUNCTIONS[name] = Function(
+        name, python, type_, duckdb, spark or duckdb, count[0], count[-1], sees_nulls, unifies
+    )
+
+
+def _arithmetic() -> None:
+    _define("add", lambda a, b: m.number(a + b), numeric, "({0} + {1})", 2, unifies=True)
+    _define("sub", lambda a, b: m.number(a - b), numeric, "({0} - {1})", 2, unifies=True)
+    _define("mul", lambda a, b: m.number(a * b), numeric, "({0} * {1})", 2, unifies=True)
+    divided = "(CAST({0} AS DOUBLE) / CAST({1} AS DOUBLE))"
+    _define("div", lambda a, b: m.divided(float(a), float(b)), always(FLOAT, NUMBER), divided, 2)
+    _define("intdiv", m.truncated, always(INT, "int64"), "({0} // {1})", 2, spark="({0} DIV {1})")
+    _define("mod", m.remainder, numeric, "({0} % {1})", 2, unifies=True)
+    _define("neg", lambda a: m.number(-a), numeric, "(-{0})", 1)
+    _define("abs", lambda a: m.number(abs(a)), numeric, "abs({0})", 1)
+    _define("sign", m.sign, always(INT, NUMBER), "CAST(sign({0}) AS BIGINT)", 1)
+    _define("round", m.rounded, lambda types: numeric(types[:1]), "round({all})", 1, 2)
+    _define("floor", m.whole(math.floor), numeric, "floor({0})", 1)
+    _define("ceil", m.whole(math.ceil), numeric, "ceil({0})", 1)
+    for name, python in (("sqrt", m.root), ("ln", m.logarithm), ("exp", m.exponential)):
+        _define(name, python, always(FLOAT, NUMBER), name + "(CAST({0} AS DOUBLE))", 1)
+    powered = "power(CAST({0} AS DOUBLE), CAST({1} AS DOUBLE))"
+    _define("power", m.power, always(FLOAT, NUMBER), powered, 2)
+
+
+def _logic() -> None:
+    comparisons: list[tuple[str, Callable[[Any, Any], bool], str]] = [
+        ("eq", m.equal, "="),
+        ("neq", lambda a, b: not m.equal(a, b), "<>"),
+        ("lt", m.less, "<"),
+        ("lte", lambda a, b: not m.less(b, a), "<="),
+        ("gt", lambda a, b: m.less(b, a), ">"),
+        ("gte", lambda a, b: not m.less(a, b), ">="),
+    ]
+    for name, python, sign in comparisons:
+        _define(name, python, compared, f"({{0}} {sign} {{1}})", 2, unifies=True)
+    same = "({0} IS NOT DISTINCT FROM {1})"
+    _define("same_value", m.equal, compared, same, 2, spark="({0} <=> {1})", sees_nulls=True, unifies=True)
+    differ = "({0} IS DISTINCT FROM {1})"
+    _define(
+        "not_same_value",
+        lambda a, b: not m.equal(a, b),
+        compared,
+        differ,
+        2,
+        spark="(NOT ({0} <=> {1}))",
+        sees_nulls=True,
+        unifies=True,
+    )
+    truth = always(BOOL, "bool")
+    _define("not", lambda a: not a, truth, "(NOT {0})", 1)
+    _define("same", lambda a: a, lambda types: types[0], "({0})", 1, sees_nulls=True)
+    _define(
+        "coalesce",
+        lambda *a: next((x for x in a if x is not None), None),
+        unified,
+        "coalesce({all})",
+        1,
+        MANY,
+        sees_nulls=True,
+        unifies=True,
+    )
+    nulled = lambda a, b: None if b is not None and a is not None and m.equal(a, b) else a  # noqa: E731
+    _define("nullif", nulled, unified, "nullif({0}, {1})", 2, sees_nulls=True, unifies=True)
+    _define(
+        "greatest",
+        lambda *a: m.greatest_of(a),
+        unified,
+        "greatest({all})",
+        1,
+        MANY,
+        sees_nulls=True,
+        unifies=True,
+    )
+    _define(
+        "least", lambda *a: m.least_of(a), unified, "least({all})", 1, MANY, sees_nulls=True, unifies=True
+    )
+
+
+def _texts() -> None:
+    text = always(TEXT, "text")
+    for name, python in (("lower", str.lower), ("upper", str.upper)):
+        _define(name, python, text, name + "({0})", 1)
+    _define("trim", lambda a: a.strip(" "), text, "trim({0})", 1)
+    _define("ltrim", lambda a: a.lstrip(" "), text, "ltrim({0})", 1)
+    _define("rtrim", lambda a: a.rstrip(" "), text, "rtrim({0})", 1)
+    _define("reverse", lambda a: a[::-1], text, "reverse({0})", 1)
+    _define("length", len, always(INT, "text"), "length({0})", 1)
+    _define("substring", m.substring, always(TEXT, "text", "int64"), "substring({all})", 2, 3)
+    _define("left", lambda a, n: a[:n], always(TEXT, "text", "int64"), "left({0}, {1})", 2)
+    _define(
+        "right",
+        lambda a, n: a[-n:] if n > 0 else a[-n:] if n else "",
+        always(TEXT, "text", "int64"),
+        "right({0}, {1})",
+        2,
+    )
+    _define("replace", lambda a, b, c: a.replace(b, c) if b else a, text, "replace({all})", 3)
+    _define("concat_strict", lambda a, b: a + b, text, "({0} || {1})", 2)
+    _define(
+        "concat", lambda *a: "".join(m.present(a)), text, "concat({all})", 1, MANY, sees_nulls=True,
+        spark="concat_ws('', {all})",
+    )  # fmt: skip
+    truth = always(BOOL, "text")
+    _define("like", m.like, truth, "({0} LIKE {1})", 2)
+    _define("starts_with", str.startswith, truth, "starts_with({0}, {1})", 2, spark="startswith({0}, {1})")
+    _define("ends_with", str.endswith, truth, "ends_with({0}, {1})", 2, spark="endswith({0}, {1})")
+    _define("contains", lambda a, b: b in a, truth, "contains({0}, {1})", 2)
+    place = "strpos({0}, {1})"
+    _define("position_of", lambda a, b: a.find(b) + 1, always(INT, "text"), place, 2, spark="instr({0}, {1})")
+    parts = always(list_of(TEXT), "text")
+    _define(
+        "split",
+        m.split_text,
+        parts,
+        "string_split({0}, {1})",
+        2,
+        spark="split({0}, concat('\\\\Q', {1}, '\\\\E'))",
+    )
+    _define("split_part", m.split_part, always(TEXT, "text", "text", "int64"), "split_part({all})", 3)
+    words = "list_filter(string_split_regex({0}, '[ \\t\\n\\r\\f\\v\",()*]+'), lambda x: x <> '')"
+    spark_words = "filter(split({0}, '[ \\\\t\\\\n\\\\r\\\\f\\\\v\",()*]+'), x -> x <> '')"
+    _define("tokenize", m.tokens, always(bag(TEXT), "text"), words, 1, spark=spark_words)
+
+
+def _lists() -> None:
+    some = always(INT, "list|bag|text")
+    _define("array_size", len, some, "len({0})", 1, spark="size({0})")
+    _define(
+        "array",
+        lambda *a: a,
+        lambda types: list_of(unified(types)),
+        "[{all}]",
+        0,
+        MANY,
+        spark="array({all})",
+        sees_nulls=True,
+        unifies=True,
+    )
+    _define("list_sum", m.total, item_of, "list_sum({0})", 1)
+    _define("list_avg", m.mean, always(FLOAT, "list|bag"), "list_avg({0})", 1)
+    _define("list_min", m.least_of, item_of, "list_min({0})", 1, spark="array_min({0})")
+    _define("list_max", m.greatest_of, item_of, "list_max({0})", 1, spark="array_max({0})")
+    counted = "len(list_filter({0}, lambda x: x IS NOT NULL))"
+    _define(
+        "list_count",
+        lambda a: len(m.present(a)),
+        some,
+        counted,
+        1,
+        spark="size(filter({0}, x -> x IS NOT NULL))",
+    )
+    _define(
+        "list_distinct",
+        m.distinct,
+        lambda types: types[0],
+        "list_sort(list_distinct({0}))",
+        1,
+        spark="array_sort(filter(array_distinct({0}), x -> x IS NOT NULL))",
+    )
+    _define(
+        "list_contains",
+        lambda a, b: b in a,
+        always(BOOL),
+        "list_contains({0}, {1})",
+        2,
+        spark="array_contains({0}, {1})",
+    )
+    _define(
+        "list_position",
+        m.position,
+        always(INT),
+        "list_position({0}, {1})",
+        2,
+        spark="nullif(array_position({0}, {1}), 0)",
+    )
+    _define("list_extract", m.item_at, item_of, "list_extract({0}, {1})", 2, spark="try_element_at({0}, {1})")
+    _define(
+        "list_concat", lambda a, b: a + b, same_list, "list_concat({0}, {1})", 2, spark="concat({0}, {1})"
+    )
+    counts = "range(CAST({0} AS BIGINT))"
+    _define(
+        "range",
+        lambda n: tuple(range(n)),
+        always(list_of(INT), "int64"),
+        counts,
+        1,
+        spark="(CASE WHEN {0} > 0 THEN sequence(0, {0} - 1) ELSE array() END)",
+    )
+
+
+def _times() -> None:
+    for name in ("year", "month", "day", "hour", "minute", "second"):
+        _define(
+            name,
+            lambda a, part=name: getattr(a, part),
+            always(INT, "time"),
+            f"CAST({name}({{0}}) AS BIGINT)",
+            1,
+        )
+    _define("to_time", m.time_of, always(TIME, "text"), "CAST({0} AS TIMESTAMP)", 1)
+
+
+for _part in (_arithmetic, _logic, _texts, _lists, _times):
+    _part()

@@ -1,0 +1,251 @@
+"""What scalar functions mean, in plain Python over canonical values. `functions` has the table of them.
+
+Arguments are never null, unless the table says that a function sees nulls. Comparisons know one NaN, greater than all numbers.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+from dgs.query.errors import QueryError
+from dgs.query.types import fitting, one_float, order_key
+
+
+def failed(function: str, problem: str) -> QueryError:
+    """Return the error of a function that fails on its values."""
+    return QueryError.of("Q704", f"{function}: {problem}", function=function)
+
+
+def number(value: Any) -> Any:
+    """Return a number in its canonical form. Raises QueryError Q701 beyond 64 bits."""
+    return fitting(value) if isinstance(value, int) else one_float(value)
+
+
+def divided(left: float, right: float) -> float:
+    """Return a quotient of floats, by IEEE: infinite or NaN for a divisor of 0."""
+    if right != 0:
+        return one_float(left / right)
+    if left == 0 or left != left:  # noqa: PLR0124 - NaN
+        return math.nan
+    return math.copysign(math.inf, left) * math.copysign(1.0, right)
+
+
+def truncated(left: int, right: int) -> int:
+    """Return the quotient of integers without its fraction: -7 by 2 is -3."""
+    if right == 0:
+        raise failed("integer division", f"{left} by 0")
+    quotient = abs(left) // abs(right)
+    return fitting(quotient if (left < 0) == (right < 0) else -quotient)
+
+
+def remainder(left: Any, right: Any) -> Any:
+    """Return the remainder, with the sign of the dividend: -7 by 3 is -1."""
+    if isinstance(left, float) or isinstance(right, float):
+        return math.nan if right == 0 or math.isinf(left) else one_float(math.fmod(left, right))
+    return left - right * truncated(left, right) if right != -1 else 0
+
+
+def equal(left: Any, right: Any) -> bool:
+    """Whether two values are equal; NaN equals NaN."""
+    return bool(left == right or (left != left and right != right))  # noqa: PLR0124
+
+
+def less(left: Any, right: Any) -> bool:
+    """Whether one value comes before another; NaN after all numbers."""
+    if isinstance(left, (float, tuple)) or isinstance(right, float):
+        return bool(order_key(left) < order_key(right))
+    return bool(left < right)
+
+
+def like(text: str, pattern: str) -> bool:
+    """Whether a text matches a pattern of `%` for any text and `_` for any character."""
+    parts = (".*" if one == "%" else "." if one == "_" else re.escape(one) for one in pattern)
+    return re.fullmatch("".join(parts), text, re.DOTALL) is not None
+
+
+def rounded(value: Any, digits: int = 0) -> Any:
+    """Round half away from zero."""
+    if isinstance(value, int):
+        return value if digits >= 0 else int(_rounded(Decimal(value), digits))
+    if not math.isfinite(value):
+        return value
+    scale = 10.0 ** abs(digits)
+    scaled = value * scale if digits >= 0 else value / scale
+    whole = math.copysign(math.floor(abs(scaled) + 0.5), scaled)
+    if abs(scaled) >= 2.0**52:
+        return value
+    return one_float(whole / scale if digits >= 0 else whole * scale)
+
+
+def _rounded(value: Decimal, digits: int) -> Decimal:
+    unit = Decimal(1).scaleb(-digits)
+    return (value / unit).quantize(Decimal(1), ROUND_HALF_UP) * unit
+
+
+def whole(function: Any) -> Any:
+    """Return a rounding function that leaves integers and infinite values alone, and gives floats."""
+    return lambda value: (
+        value if isinstance(value, int) or not math.isfinite(value) else one_float(float(function(value)))
+    )
+
+
+def root(value: float) -> float:
+    """Return the square root, NaN of a negative number."""
+    return math.sqrt(value) if value >= 0 else math.nan
+
+
+def logarithm(value: float) -> float:
+    """Return the natural logarithm: negative infinity of 0, NaN below."""
+    return math.log(value) if value > 0 else -math.inf if value == 0 else math.nan
+
+
+def exponential(value: float) -> float:
+    """Return e to a power, infinity beyond the floats."""
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return math.inf
+
+
+def power(base: float, exponent: float) -> float:
+    """Return a power as a float."""
+    try:
+        found = float(base) ** float(exponent)
+    except OverflowError:
+        return math.inf
+    except ZeroDivisionError:
+        return math.inf
+    return math.nan if isinstance(found, complex) else one_float(found)
+
+
+def sign(value: Any) -> int:
+    """Return -1, 0 or 1."""
+    return int(value > 0) - int(value < 0)
+
+
+def substring(text: str, start: int, length: int | None = None) -> str:
+    """Return a part of a text; characters count from 1, from the end if `start` is negative."""
+    first = start - 1 if start > 0 else len(text) + start if start < 0 else -1
+    stop = len(text) if length is None else first + length
+    if length is not None and length < 0:
+        first, stop = stop, first
+    return text[max(first, 0) : max(stop, 0)]
+
+
+def tokens(text: str) -> tuple[str, ...]:
+    """Return the words of a text, without empty ones."""
+    return tuple(one for one in re.split(r"[ \t\n\r\f\v\",()*]+", text) if one)
+
+
+def split_text(text: str, separator: str) -> tuple[str, ...]:
+    """Return the parts of a text between separators."""
+    return tuple(text.split(separator)) if separator else tuple(text)
+
+
+def split_part(text: str, separator: str, position: int) -> str:
+    """Return one part of a text, from 1; empty if there is none."""
+    parts = split_text(text, separator)
+    place = position - 1 if position > 0 else len(parts) + position
+    return parts[place] if 0 <= place < len(parts) and position else ""
+
+
+def present(items: Sequence[Any]) -> list[Any]:
+    """Return the items that are not null."""
+    return [item for item in items if item is not None]
+
+
+def total(items: Sequence[Any]) -> Any:
+    """Return the sum of the items that are not null; null if there are none."""
+    some = present(items)
+    return number(math.fsum(some) if isinstance(some[0], float) else sum(some)) if some else None
+
+
+def mean(items: Sequence[Any]) -> Any:
+    """Return the mean of the items that are not null; null if there are none."""
+    some = present(items)
+    return divided(float(sum(some)), float(len(some))) if some else None
+
+
+def least_of(items: Sequence[Any]) -> Any:
+    """Return the least item that is not null; null if there are none."""
+    return min(present(items), key=order_key, default=None)
+
+
+def greatest_of(items: Sequence[Any]) -> Any:
+    """Return the greatest item that is not null; null if there are none."""
+    return max(present(items), key=order_key, default=None)
+
+
+def position(items: Sequence[Any], wanted: Any) -> int | None:
+    """Return the place of an item in a list, from 1; null if it is not there."""
+    return next((place for place, item in enumerate(items, 1) if item == wanted), None)
+
+
+def item_at(items: Sequence[Any], place: int) -> Any:
+    """Return the item at a place from 1, from the end if negative; null outside."""
+    index = place - 1 if place > 0 else len(items) + place
+    return items[index] if place and 0 <= index < len(items) else None
+
+
+def distinct(items: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the different items that are not null, in order."""
+    return tuple(sorted(set(present(items)), key=order_key))
+
+
+def time_of(text: str) -> dt.datetime:
+    """Return the time that a text writes as in ISO 8601."""
+    try:
+        value = dt.datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise failed("cast", f"{text!r} is no time") from None
+    return value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
+
+
+def cast(value: Any, kind: str) -> Any:
+    """Return a value as another type. Raises QueryError Q704 if it has no such form, Q701 beyond 64 bits."""
+    try:
+        return _CASTS[kind](value)
+    except (ValueError, TypeError, OverflowError):
+        raise failed("cast", f"{value!r} cannot be {kind}") from None
+
+
+def _to_int(value: Any) -> int:
+    if isinstance(value, str):
+        text = value.strip()
+        return fitting(int(text) if re.fullmatch(r"[+-]?\d+", text) else int(_rounded(Decimal(text), 0)))
+    return fitting(round(value) if isinstance(value, float) else int(value))
+
+
+def _to_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"inf": "inf", "-inf": "-inf"}.get(str(value), "nan")
+    return str(value)
+
+
+def _to_bool(value: Any) -> bool:
+    if isinstance(value, str):
+        texts = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
+        if value.strip().lower() not in texts:
+            raise ValueError
+        return texts[value.strip().lower()]
+    return bool(value)
+
+
+def _to_time(value: Any) -> dt.datetime:
+    return time_of(value) if isinstance(value, str) else value
+
+
+_CASTS: dict[str, Any] = {
+    "int64": _to_int,
+    "float64": lambda value: one_float(float(value)),
+    "text": _to_text,
+    "bool": _to_bool,
+    "time": _to_time,
+}
