@@ -66,10 +66,10 @@ class Span:
 class QueryError(InvalidError):
     """A query is wrong, or its data are. Facts: `code`, `problem`, `remedy`, `span` or None, and what the raiser adds.
 
-    `code` and `exit_code` are those of the single error, by `CODES`.
+    `code` and `exit_code` of the error are those of `CODES`; DGS311 is the code of them all.
     """
 
-    code = "Q101"
+    code = "DGS311"
     template = "{problem}"
 
     def __init__(self, **facts: Any) -> None:
