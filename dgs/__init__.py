@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # the table below as type checkers read it
     from dgs.api.state_files import read_state
     from dgs.check import check
     from dgs.errors import DgsError
+    from dgs.frames.frame_stream import stream
     from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
     from dgs.model.events import Event, EventBatch
     from dgs.model.order import Heartbeat, OrderKey
@@ -52,6 +53,7 @@ _HOME = {
     "resume": "dgs.api",
     "run": "dgs.api",
     "stop": "dgs.api",
+    "stream": "dgs.frames.frame_stream",
 }
 
 __all__ = [
@@ -81,6 +83,7 @@ __all__ = [
     "resume",
     "run",
     "stop",
+    "stream",
 ]
 __version__ = "0.1.0"
 

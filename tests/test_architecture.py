@@ -22,7 +22,7 @@ FLOORS = [
     ("dgs/errors",),
     ("dgs/codec",),
     ("dgs/model",),
-    ("dgs/vectorised.py",),
+    ("dgs/vectorised.py", "dgs/frames"),
     ("dgs/semantics", "dgs/keyed.py", "dgs/monoids", "dgs/compiled"),
     ("dgs/flow",),
     ("dgs/query", "dgs/pico"),
@@ -70,6 +70,7 @@ WALL_CLOCK = {
 """Modules that ask for the time of day, with what for. All others measure intervals, by `time.monotonic` or `process.now`."""
 
 HOMES = {
+    "narwhals": re.compile(r"dgs/frames/"),
     "networkx": re.compile(r"planner/"),
     "ray": re.compile(r"workers/ray_runtime/"),
     "zmq": re.compile(r"workers/transport/zeromq\.py"),
@@ -165,6 +166,7 @@ PUBLIC = [
     "resume",
     "run",
     "stop",
+    "stream",
 ]
 
 

@@ -176,11 +176,13 @@ def _requested(
     given: Mapping[str, Given],
 ) -> Request:
     from dgs.api import preparing
+    from dgs.frames.frame_stream import streams_by_name
 
     if isinstance(job, (str, os.PathLike)):
         return preparing.from_file(job, given, memory=streams)
     if streams is None:
         raise UsageError(message="dgs.run(program) needs streams={...}")
+    streams = streams_by_name(streams)
     if not isinstance(job, (Program, type)):
         if not hasattr(job, "check_streams"):
             advice = "; call its run()" if hasattr(job, "run") else ""

@@ -8,7 +8,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +24,7 @@ from dgs.model.program import OwnOutput, OwnState, Typed
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
 
     from dgs.planner.plan import Plan
     from dgs.semantics.skipped_events import DeadLetter
@@ -55,7 +57,7 @@ class Run(Typed[OwnState, OwnOutput]):
         self.run_dir = run_dir
         self.differences = list(differences)
         self.dead_letters = list(dead_letters)
-        self._batches = batches
+        self._batches = list(batches)
 
     @property
     def verified(self) -> bool | None:
@@ -69,7 +71,10 @@ class Run(Typed[OwnState, OwnOutput]):
         return [values[i] for i in self._order.tolist()]
 
     def to_arrow(self) -> Any:
-        """Return the outputs as an Arrow table: ts, stream, kind, key, and the value (or its fields, if all are records).
+        """Return the outputs as an Arrow table: ts, stream, kind, key, and the value.
+
+        If all values are records (dictionaries, named tuples, dataclasses), their fields are columns; if they are tuples of several
+        types, their places are, as `value_0`, `value_1`, ....
 
         Raises UsageError if the values have no common Arrow type.
         """
@@ -93,6 +98,29 @@ class Run(Typed[OwnState, OwnOutput]):
             raise MissingPackageError(feature="run.to_pandas()", package="pandas")
         return self.to_arrow().to_pandas()
 
+    def to_polars(self) -> pl.DataFrame:
+        """Return the outputs as a Polars data frame, with the columns of `to_arrow`."""
+        if find_spec("polars") is None:
+            raise MissingPackageError(feature="run.to_polars()", package="polars")
+        import polars as pl
+
+        return pl.DataFrame(self.to_arrow())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Give the outputs to any library that reads Arrow: `pl.DataFrame(run)`, `duckdb.sql("from run")`."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def __iter__(self) -> Iterator[OwnOutput]:
+        """Iterate over the outputs."""
+        return iter(self.outputs)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._batches))
+
+    def __bool__(self) -> bool:
+        """Return true, also for a run without outputs."""
+        return True
+
     @cached_property
     def _order(self) -> columns.Indices:
         parts = [(one.rank, one.index, one.seq, one.ts) for one in self._batches]
@@ -103,7 +131,7 @@ class Run(Typed[OwnState, OwnOutput]):
         return np.lexsort((index, seq, rank, ts))
 
     def __repr__(self) -> str:
-        return f"<Run {self.name}: {summary(self.report, sum(map(len, self._batches)))}>"
+        return f"<Run {self.name}: {summary(self.report, len(self))}>"
 
 
 def summary(report: dict[str, Any], outputs: int | None = None) -> str:
@@ -159,14 +187,38 @@ def _arrow_keys(keys: list[Any]) -> Any:
 
 
 def _arrow_values(values: list[Any], taken: set[str]) -> dict[str, Any]:
+    """Return the columns of values: the fields of records, the places of tuples of several types, else one column `value`."""
     import pyarrow as pa
 
-    names = list(dict.fromkeys(k for value in values if isinstance(value, dict) for k in value))
-    are_records = values and all(isinstance(v, dict) for v in values) and all(type(k) is str for k in names)
+    records = [found for value in values if (found := _fields(value)) is not None]
+    names = list(dict.fromkeys(name for record in records for name in record))
+    are_records = values and len(records) == len(values) and all(type(name) is str for name in names)
     try:
         if are_records and not taken & set(names):
-            return {name: pa.array([value.get(name) for value in values]) for name in names}
-        return {"value": pa.array(values)}
+            return {name: pa.array([record.get(name) for record in records]) for name in names}
+        return _arrow_column(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         message = f"the outputs have no common Arrow type ({error}): use run.outputs"
         raise UsageError(message=message) from None
+
+
+def _arrow_column(values: list[Any]) -> dict[str, Any]:
+    import pyarrow as pa
+
+    try:
+        return {"value": pa.array(values)}
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        lengths = {len(value) if isinstance(value, (list, tuple)) else -1 for value in values}
+        if len(lengths) != 1 or min(lengths) < 1:
+            raise
+    return {f"value_{place}": pa.array(column) for place, column in enumerate(zip(*values, strict=True))}
+
+
+def _fields(value: Any) -> Mapping[Any, Any] | None:
+    """Return the fields of a record: a dictionary, a named tuple or a dataclass; None for any other value."""
+    if isinstance(value, dict):
+        return value
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    named: Mapping[Any, Any] | None = value._asdict() if hasattr(value, "_asdict") else None
+    return named

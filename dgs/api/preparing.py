@@ -212,7 +212,7 @@ def from_file(
     path: str | os.PathLike[str],
     given: Mapping[str, Given],
     *,
-    memory: Mapping[str, Iterable[Any]] | None = None,
+    memory: Mapping[str, Iterable[Any]] | Iterable[Any] | None = None,
     environ: Mapping[str, str] | None = None,
     base_dir: Path | None = None,
 ) -> Request:
@@ -222,7 +222,6 @@ def from_file(
     the directory of the file; relative paths in the file are rewritten. Raises PlanFileError, UsageError.
     """
     from dgs.job.document import read
-    from dgs.job.python_streams import gathered
 
     environ = os.environ if environ is None else environ
     document, plan_file = read(path, environ), Path(path).resolve()
@@ -238,13 +237,17 @@ def from_file(
     wants_new_plan = any(name.split(".")[0] == "optimizer" for name in given)
     if wants_new_plan and "plan" in given:
         raise UsageError(message="give a plan or an optimizer to make one, not both")
-    at = base_dir or plan_file.parent
+    at, data = base_dir or plan_file.parent, dict[str, Any]()
+    if settings.declared.flow is not None:
+        settings = replace(settings, bound=with_flow(settings.declared, at))
+    if memory:
+        from dgs.job.python_streams import with_memory
+
+        settings, data = with_memory(settings, memory)
     return Request(
-        settings
-        if settings.declared.flow is None
-        else replace(settings, bound=with_flow(settings.declared, at)),
+        settings,
         at,
-        memory=gathered(memory) if memory else {},
+        memory=data,
         keeps_plan=not wants_new_plan,
         plan_file=plan_file,
         plan_digest=digest,
@@ -260,13 +263,13 @@ def from_program(
 ) -> Request:
     """Return the request of a program over streams from Python. `kinds`: those of each stream, if its items are rows for a front."""
     from dgs.job.document import Document
-    from dgs.job.python_streams import described, gathered
+    from dgs.job.python_streams import described, gathered, readable
 
-    memory = gathered(streams)
-    document = Document("dgs.run", described(program, memory, kinds), {}, {})
+    data = gathered(streams)
+    document = Document("dgs.run", described(program, data, kinds), {}, {})
     settings = resolve(document, given, {})
     private_files.allow(settings.config.umask)
-    return Request(settings, Path.cwd(), program=program, memory=memory)
+    return Request(settings, Path.cwd(), program=program, memory=readable(data))
 
 
 def load(request: Request) -> Program:

@@ -97,7 +97,11 @@ class Compiled:
 
 
 def _are_tables(elements: Any) -> bool:
-    return isinstance(elements, list) and bool(elements) and isinstance(elements[0], dict)
+    from dgs.frames.frame_stream import Stream  # here, because it loads NumPy
+
+    return isinstance(elements, Stream) or (
+        isinstance(elements, list) and bool(elements) and isinstance(elements[0], dict)
+    )
 
 
 def compiled(checked: Checked, classes: int) -> Compiled:

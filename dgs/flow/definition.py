@@ -145,6 +145,10 @@ class Flow:
 
     def readable(self, name: str, given: Any) -> Any:
         """Return a stream as a run reads it: tables as columns, else its elements. Raises FlowError for what is neither."""
+        from dgs.frames.frame_stream import Stream  # here, because it loads NumPy
+
+        if isinstance(given, Stream):
+            return given
         tables = self._tables(name, given)
         return self.elements(name, given) if tables is None else tables
 
@@ -171,12 +175,16 @@ class Flow:
 
     def _tables(self, name: str, given: Any) -> list[dict[str, Any]] | None:
         """Return the columns of a table, or of each in a list; None for what is none. Raises FlowError for one without times."""
-        from dgs.model import columns  # here, because it loads NumPy
+        from dgs.frames.frame_stream import Stream  # here, because it loads NumPy
+        from dgs.frames.tables import is_table, of_table
+        from dgs.model import columns
 
+        if isinstance(given, Stream):
+            return [given.elements]
         several = given if isinstance(given, (list, tuple)) else [given]
-        if not several or not all(map(columns.is_table, several)):
+        if not several or not all(map(is_table, several)):
             return None
-        tables = [columns.of_table(one) for one in several]
+        tables = [of_table(one) for one in several]
         for table in tables:
             lengths = {column: columns.length(values) for column, values in table.items()}
             if "ts" not in table or len(set(lengths.values())) > 1:

@@ -8,46 +8,116 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
+from dgs.frames.frame_errors import FrameKindError, MixedTimesError
+from dgs.frames.frame_stream import UNITS, Stream, streams_by_name
+from dgs.frames.tables import is_table, of_table
 from dgs.model.events import EventBatch
 from dgs.model.order import Heartbeat
 from dgs.model.program import Program
 from dgs.model.tags import Tag
 
+if TYPE_CHECKING:
+    from dgs.job.schema import StreamConfig
+    from dgs.job.settings import Settings
+
 ITEM_LENGTH = 3
 
 
-def gathered(streams: Mapping[str, Iterable[Any]]) -> dict[str, Any]:
-    """Return the items of every stream in a form that can be read more than once."""
-    return {
-        name: items if isinstance(items, (list, tuple, EventBatch)) or not _is_once(items) else list(items)
-        for name, items in streams.items()
-    }
+def gathered(streams: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
+    """Return every stream by its name in a form that can be read more than once; data frames as `Stream`."""
+    return {name: _again(items) for name, items in streams_by_name(streams).items()}
+
+
+def _again(items: Any) -> Any:
+    if isinstance(items, (list, tuple, Stream, EventBatch)):
+        return items
+    if is_table(items):
+        return Stream(of_table(items))
+    return items if isinstance(items, Mapping) else list(items)
 
 
 def described(
     program: Program, streams: Mapping[str, Any], kinds: Mapping[str, list[str]] | None = None
 ) -> dict[str, Any]:
-    """Return the plan file's data for a program over streams from Python. `kinds`: those of each stream (default: of its items)."""
+    """Return the plan file's data for a program over streams from Python. `kinds`: those of each stream (default: of its items).
+
+    Raises FrameKindError, MixedTimesError.
+    """
+    unit = _unit(streams)
     return {
         "version": 1,
         "name": program.name.strip("_") or "program",
+        **({} if unit is None else {"time": {"unit": unit}}),
         "program": {"ref": f"{type(program).__module__}:{type(program).__qualname__}"},
         "streams": [
-            {
-                "id": name,
-                "tags": _kinds(program, items) if kinds is None else kinds[name],
-                "source": {"memory": name},
-            }
+            {"id": name, **_section(name, items, program, None if kinds is None else kinds[name])}
             for name, items in streams.items()
         ],
         "runtime": {"kind": "local"},
     }
 
 
-def _is_once(items: Any) -> bool:
-    return not isinstance(items, (dict, Mapping)) and not hasattr(items, "__arrow_c_stream__")
+def with_memory(
+    settings: Settings, memory: Mapping[str, Any] | Iterable[Any]
+) -> tuple[Settings, dict[str, Any]]:
+    """Return the settings of a plan file, and the data of its `memory` streams as sources read it.
+
+    What a frame says about its columns replaces what the file says.
+    """
+    data, config = gathered(memory), settings.config
+    bound = config.model_copy(update={"streams": [_with_frame(stream, data) for stream in config.streams]})
+    return replace(settings, bound=bound), readable(data)
+
+
+def _with_frame(config: StreamConfig, memory: Mapping[str, Any]) -> StreamConfig:
+    from dgs.job.schema import StreamConfig, TagConfig
+    from dgs.job.schema_sources import memory_name
+
+    frame = memory.get(memory_name(config.source))
+    if config.source.kind != "memory" or not isinstance(frame, Stream):
+        return config
+    written = config.model_dump(exclude_unset=True)
+    tags = written["tags"] if isinstance(config.tags, TagConfig) else {}
+    said = {"tags": {**tags, **frame.tags}} if frame.tags else {}
+    return StreamConfig.model_validate({**written, **frame.read(memory_name(config.source)), **said})
+
+
+def readable(streams: Mapping[str, Any]) -> dict[str, Any]:
+    """Return streams as `memory` sources read them: those of frames as one table of columns."""
+    return {
+        name: [dict(items.table)] if isinstance(items, Stream) else items for name, items in streams.items()
+    }
+
+
+def _section(name: str, items: Any, program: Program, kinds: list[str] | None) -> dict[str, Any]:
+    if isinstance(items, Stream) and kinds is None:
+        return {"tags": items.tags_in(name, program), **items.read(name)}
+    if isinstance(items, Stream):
+        if items.tags:
+            problem, advice = "a flow gives its elements no kinds and keys", "Leave out `kind` and `key`"
+            raise FrameKindError(stream=name, problem=problem, advice=advice)
+        return {"tags": kinds, **items.read(name)}
+    return {"tags": _kinds(program, items) if kinds is None else kinds, "source": {"memory": name}}
+
+
+def _unit(streams: Mapping[str, Any]) -> str | None:
+    """Return the unit of a run over frames: nanoseconds for times of the calendar, else the finest unit given, None without any.
+
+    Raises MixedTimesError if one stream has times of the calendar and another bare numbers.
+    """
+    frames = {name: one for name, one in streams.items() if isinstance(one, Stream) and len(one)}
+    calendar = {name: one for name, one in frames.items() if one.is_calendar}
+    bare = [name for name in frames if name not in calendar]
+    if calendar and bare:
+        column = frames[bare[0]].ts
+        raise MixedTimesError(calendar=next(iter(calendar)), bare=bare[0], column=column)
+    units = [one.unit or "ns" for one in calendar.values()]
+    if all(one.unit is None for one in calendar.values()):
+        return None
+    return max(units, key=UNITS.index)
 
 
 def _kinds(program: Program, items: Any) -> list[str]:

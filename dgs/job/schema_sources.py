@@ -161,6 +161,13 @@ class CustomSource(Section):
     ts: Ts = TimeColumn(column="ts")
 
 
+class MemorySource(Section):
+    """Data given from Python under a name, with the column that has the event time."""
+
+    name: str
+    ts: Ts = TimeColumn(column="ts")
+
+
 def _period(value: int | str) -> int | str:
     if (value if isinstance(value, int) else parse_duration(value)) < 1:
         raise ValueError(f"a period is at least 1, got {value!r}")
@@ -182,7 +189,7 @@ class TicksSource(Section):
 
 
 class SourceConfig(Choice):
-    """A source of events: exactly one of these. `memory` names data given from Python."""
+    """A source of events: exactly one of these. `memory` names data given from Python: a table, or items."""
 
     csv: CsvSource | None = None
     jsonl: JsonlSource | None = None
@@ -193,4 +200,10 @@ class SourceConfig(Choice):
     spark: SparkSource | None = None
     custom: CustomSource | None = None
     ticks: TicksSource | None = None
-    memory: str | None = None
+    memory: str | MemorySource | None = None
+
+
+def memory_name(source: SourceConfig) -> str:
+    """Return the name of the data that a `memory` source reads."""
+    found = source.memory
+    return found.name if isinstance(found, MemorySource) else str(found)

@@ -65,11 +65,12 @@ def length(column: Column) -> int:
 
 
 def cut(column: Column, start: int, stop: int) -> Column:
-    """Return rows `start` to `stop` as a view (a list is copied)."""
+    """Return rows `start` to `stop` as a view (a list is copied, and so are rows that lie in several chunks)."""
     if isinstance(column, dict):
         return {name: cut(part, start, stop) for name, part in column.items()}
     if isinstance(column, (pa.Array, pa.ChunkedArray)):
-        return column.slice(start, stop - start)
+        part = column.slice(start, stop - start)
+        return part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part
     return column[start:stop]
 
 
@@ -204,41 +205,3 @@ def nbytes(column: Column) -> int:
     if isinstance(column, list):
         return 64 * len(column)
     return int(column.nbytes)
-
-
-def is_table(given: Any) -> bool:
-    """Return whether a value is a table: a dictionary of columns, or what Arrow takes as one, such as a data frame.
-
-    >>> is_table({"ts": [1, 2]}), is_table(pa.table({"ts": [1]})), is_table({"ts": 1}), is_table([(1, "a")])
-    (True, True, False, False)
-    """
-    if isinstance(given, dict):
-        return all(map(is_column, given.values()))
-    return hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__")
-
-
-def is_column(given: Any) -> bool:
-    """Return whether a value can be the column of a table: it has a length and an order, and is no single value.
-
-    >>> [is_column(one) for one in ([1], range(2), {"x": [1]}, 5, "ab", {1, 2}, np.array(5), {"x": 1})]
-    [True, True, True, False, False, False, False, False]
-    """
-    if isinstance(given, dict):
-        return all(map(is_column, given.values()))
-    is_single = isinstance(given, (str, bytes, bytearray, set, frozenset)) or getattr(given, "ndim", 1) == 0
-    return hasattr(given, "__len__") and not is_single
-
-
-def of_table(given: Any) -> dict[str, Column]:
-    """Return the columns of a table by name.
-
-    >>> of_table({"ts": (1, 2)})
-    {'ts': [1, 2]}
-    """
-    if isinstance(given, dict):
-        kept = (list, np.ndarray, pa.Array, pa.ChunkedArray, dict)
-        return {
-            str(name): column if isinstance(column, kept) else list(column) for name, column in given.items()
-        }
-    table = pa.table(given)
-    return {name: table.column(name).combine_chunks() for name in table.column_names}

@@ -19,6 +19,7 @@ from dgs.errors import MissingInputError, UsageError
 from dgs.errors.hidden_values import masked_data
 from dgs.job.loading import load_function
 from dgs.job.schema import ColumnRef, StreamConfig, TagConfig
+from dgs.job.schema_sources import memory_name
 from dgs.model import columns
 from dgs.model.events import EventBatch
 from dgs.model.program import Program
@@ -66,7 +67,7 @@ def raw_rows(
 def _from_memory(
     config: StreamConfig, mapping: Mapping, memory: AnyMapping[str, Any], batch_rows: int
 ) -> tuple[Rows, Origin]:
-    name = str(config.source.details)
+    name = memory_name(config.source)
     items = _items(memory, name, config.id)
     reader = ItemsReader(mapping, items, where=f"memory {name!r}", batch_rows=batch_rows)
     skip_to = reader.skip_to if config.on_disorder == "error" else None
@@ -109,9 +110,11 @@ def _length(items: Sequence[Any]) -> int:
 
 def _rows_of(item: Any) -> int:
     """Return the number of events of a batch or of rows of a table; anything else is one row."""
-    if isinstance(item, dict) and columns.is_table(item):
+    from dgs.frames.tables import is_table  # here, because runs over files need none of it
+
+    if isinstance(item, dict) and is_table(item):
         return columns.length(item)
-    return len(item) if isinstance(item, EventBatch) or columns.is_table(item) else 1
+    return len(item) if isinstance(item, EventBatch) or is_table(item) else 1
 
 
 def _items(memory: AnyMapping[str, Any], name: str, stream: str) -> Sequence[Any]:

@@ -90,7 +90,9 @@ class ItemsReader:
             raise self._malformed(0, f"the columns of {self._where} differ in length: {lengths}")
         count = next(iter(lengths.values()), 0)
         skipped = self._skipped(count)
-        if skipped:
+        if (
+            skipped or count <= self._batch_rows
+        ):  # rows that lie in several chunks come together as they are cut
             named = {name: columns.cut(column, skipped, count) for name, column in named.items()}
         if skipped < count or not skipped:
             yield RawRows(self._row, count - skipped, named, self._where)
@@ -103,8 +105,10 @@ class ItemsReader:
         return skipped
 
     def _columns(self, item: Any) -> dict[str, Any]:
-        if columns.is_table(item):
-            return columns.of_table(item)
+        from dgs.frames.tables import is_table, of_table  # here, because runs over files need none of it
+
+        if is_table(item):
+            return of_table(item)
         if isinstance(item, dict):
             raise self._malformed(0, self._no_columns(item))
         problem = (
@@ -114,7 +118,9 @@ class ItemsReader:
         raise self._malformed(0, problem)
 
     def _no_columns(self, item: dict[Any, Any]) -> str:
-        name, value = next(one for one in item.items() if not columns.is_column(one[1]))
+        from dgs.frames.tables import is_column
+
+        name, value = next(one for one in item.items() if not is_column(one[1]))
         return (
             f"{self._where} holds a dictionary whose {name!r} is {reprlib.repr(value)}, which is no column: a dictionary has "
             "a list or an array for each column; a single event is a tuple (tag, ts, payload)"

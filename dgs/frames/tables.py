@@ -1,0 +1,152 @@
+"""Tables of any library as columns: data frames, Arrow tables, query results, dictionaries of columns.
+
+All come in by the Arrow PyCapsule interface, so columns that Arrow holds are not copied. Frames that are only computed on demand,
+such as lazy frames of Polars, go through narwhals.
+
+>>> of_table(pa.table({"ts": [1, 2], "page": ["home", "shop"]}))["ts"].to_pylist()
+[1, 2]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dgs.errors import MissingPackageError
+from dgs.frames.frame_errors import FrameError
+from dgs.model.columns import Column
+
+_DIGITS_OF_INT64 = 18
+
+
+def is_table(given: Any) -> bool:
+    """Return whether a value is a table: a dictionary of columns, or a data frame of any library.
+
+    >>> is_table({"ts": [1, 2]}), is_table(pa.table({"ts": [1]})), is_table({"ts": 1}), is_table([(1, "a")])
+    (True, True, False, False)
+    """
+    if isinstance(given, dict):
+        return all(map(is_column, given.values()))
+    return hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__") or _is_lazy(given)
+
+
+def is_column(given: Any) -> bool:
+    """Return whether a value can be the column of a table: it has a length and an order, and is no single value.
+
+    >>> [is_column(one) for one in ([1], range(2), {"x": [1]}, 5, "ab", {1, 2}, np.array(5), {"x": 1})]
+    [True, True, True, False, False, False, False, False]
+    """
+    if isinstance(given, dict):
+        return all(map(is_column, given.values()))
+    is_single = isinstance(given, (str, bytes, bytearray, set, frozenset)) or getattr(given, "ndim", 1) == 0
+    return hasattr(given, "__len__") and not is_single
+
+
+def of_table(given: Any) -> dict[str, Column]:
+    """Return the columns of a table by name. The index of a pandas frame is no column.
+
+    Raises FrameError for what is no table, MissingPackageError for a lazy frame without narwhals.
+
+    >>> of_table({"ts": (1, 2)})
+    {'ts': [1, 2]}
+    """
+    if isinstance(given, dict):
+        return {str(name): _column(column) for name, column in given.items()}
+    table = _arrow_table(given)
+    names = table.column_names
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise FrameError(problem=f"the frame has two columns {twice[0]!r}", advice="Rename one of them")
+    return {name: _plain(_whole(table.column(name))) for name in names}
+
+
+def of_records(records: Sequence[Any]) -> dict[str, Column]:
+    """Return a list of dictionaries as columns; what a record leaves out is null. Raises FrameError for what is no dictionary.
+
+    >>> of_records([{"ts": 1, "page": "home"}, {"ts": 2}])
+    {'ts': [1, 2], 'page': ['home', None]}
+    """
+    for row, record in enumerate(records):
+        if not isinstance(record, Mapping):
+            problem = f"row {row} of the list is a {type(record).__name__}"
+            raise FrameError(problem=problem, advice='A record is a dictionary: {"ts": 1, "value": 2}')
+    names = dict.fromkeys(str(name) for record in records for name in record)
+    return {name: [record.get(name) for record in records] for name in names}
+
+
+def _arrow_table(given: Any) -> Any:
+    if isinstance(given, pa.Table):
+        return given
+    if _module(given) == "pandas":
+        return pa.Table.from_pandas(given, preserve_index=False)
+    if getattr(given, "isStreaming", False):
+        problem, advice = (
+            "a streaming frame of Spark has no end",
+            "Name its query in plan.yaml: source: {spark: {format: ..., path: ...}}",
+        )
+        raise FrameError(problem=problem, advice=advice)
+    if hasattr(given, "toArrow"):
+        return given.toArrow()
+    if not hasattr(given, "__arrow_c_stream__") and _is_lazy(given):
+        given = _collected(given)
+    if not is_table(given):
+        problem = f"a {type(given).__name__} is no table"
+        advice = "Give a data frame, an Arrow table, a dictionary of columns, or a list of dictionaries"
+        raise FrameError(problem=problem, advice=advice)
+    return pa.table(given)
+
+
+def _collected(lazy: Any) -> Any:
+    if find_spec("narwhals") is None:
+        raise MissingPackageError(feature=f"a {type(lazy).__name__}", package="narwhals", extra="frames")
+    import narwhals
+
+    return narwhals.from_native(lazy).lazy().collect("pyarrow").to_native()
+
+
+def _is_lazy(given: Any) -> bool:
+    """Return whether a value is a frame that is computed on demand: the lazy ones of Polars, Dask, Spark have these two."""
+    is_lazy = hasattr(given, "collect_schema") and hasattr(given, "collect")
+    return is_lazy or hasattr(given, "toArrow") or (_module(given) == "dask" and hasattr(given, "compute"))
+
+
+def _module(given: Any) -> str:
+    return type(given).__module__.partition(".")[0]
+
+
+def _column(given: Any) -> Column:
+    """Return a column of a dictionary in one of the forms that columns have."""
+    if isinstance(given, (list, dict)):
+        return given
+    if hasattr(given, "__arrow_array__") or hasattr(given, "__arrow_c_stream__"):
+        given = pa.array(given) if hasattr(given, "__arrow_array__") else pa.chunked_array(given)
+    elif isinstance(given, np.ndarray) and given.dtype.kind == "M":
+        given = pa.array(given)
+    if isinstance(given, (pa.Array, pa.ChunkedArray)):
+        return _plain(_whole(given))
+    return given if isinstance(given, np.ndarray) else list(given)
+
+
+def _whole(column: Any) -> Any:
+    """Return a column of one chunk as it is; the chunks of others are joined as rows are read."""
+    return column.chunk(0) if isinstance(column, pa.ChunkedArray) and column.num_chunks == 1 else column
+
+
+def _plain(column: Any) -> Any:
+    """Return text that is in views as text, and whole numbers that are decimals (sums of DuckDB) as integers."""
+    kind = column.type
+    if pa.types.is_dictionary(kind) and kind.value_type == pa.string_view():
+        return column.cast(pa.dictionary(kind.index_type, pa.large_string()))
+    if kind == pa.string_view():
+        return column.cast(pa.large_string())
+    if kind == pa.binary_view():
+        return column.cast(pa.large_binary())
+    if pa.types.is_decimal(kind) and kind.scale == 0:
+        try:
+            return column.cast(pa.int64())
+        except pa.ArrowInvalid:
+            return column
+    return column
