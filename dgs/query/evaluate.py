@@ -202,6 +202,9 @@ class Evaluation:
             ([bound(one, of, each.span) for one in each.arguments], _bound_or_none(each.where, of), each)
             for _, each in node.aggregates
         ]
+        are_floats = [
+            one.type(of).kind == "float64" for _, one in node.aggregates
+        ]  # a sum of nothing may be the integer 0
         groups: dict[Row, list[tuple[Row, int]]] = {} if keys else {(): []}
         for row, weight in self.of(node.input).items():
             groups.setdefault(tuple([one(row) for one in keys]), []).append((row, weight))
@@ -214,6 +217,10 @@ class Evaluation:
                 kept = rows if where is None else [(row, weight) for row, weight in rows if where(row)]
                 given = [(tuple([one(row) for one in arguments]), weight) for row, weight in kept]
                 results.append(each.over(given))
+            results = [
+                float(one) if is_float and one is not None else one
+                for one, is_float in zip(results, are_floats, strict=True)
+            ]
             found[key + tuple(results)] = 1
         return found
 
