@@ -87,7 +87,7 @@ def support(bag: ZBag, name: str = "the input") -> ZBag:
 
 
 def answer(relation: Relation, tables: Tables) -> list[Row]:
-    """Return the rows of a relation: in its order if it is an `Order`, else sorted by all columns; a row of weight n comes n times.
+    """Return the rows of a relation: in its order if it has one, else sorted by all columns; a row of weight n comes n times.
 
     Raises QueryError Q702 if an input of it has a row of negative weight.
     """
@@ -130,6 +130,9 @@ class Evaluation:
         """Return the rows of a relation, in its order or sorted."""
         if isinstance(relation, Order):
             return self._ordered(relation)
+        if isinstance(relation, Map) and relation.is_ordered:
+            fields = _all_bound(relation.fields, relation.input.schema)
+            return [tuple([one(row) for one in fields]) for row in self.rows(relation.input)]
         return _listed(self.of(relation))
 
     def of(self, relation: Relation) -> ZBag:

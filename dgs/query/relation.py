@@ -103,6 +103,11 @@ class Map(Relation):
     def _schema(self) -> Schema:
         return Schema(tuple((name, type_of(one, self.input.schema)) for name, one in self.fields))
 
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the input is: columns that only sort it may be left out of a list."""
+        return self.input.is_ordered
+
 
 @dataclass(frozen=True)
 class Where(Relation):

@@ -253,3 +253,8 @@ def test_aggregates_count_a_row_by_its_weight(aggregate, expected):
     numbers = Source("numbers", Schema.of(x=INT))
     whole = Group(numbers, (), (("found", aggregate),))
     assert answer(whole, {"numbers": {(1,): 2, (4,): 1, (None,): 1}}) == [(expected,)]
+
+
+def test_a_list_keeps_its_order_without_the_column_that_sorts_it():
+    by = Order(PEOPLE, (Key(column("age"), nulls_first=True),))
+    assert answer(Map(by, (("name", column("name")),)), TABLES) == [(row[0],) for row in answer(by, TABLES)]

@@ -1,0 +1,135 @@
+"""Scripts of MRQL as scripts of the algebra.
+
+>>> script = translate("select (x, x * x) from x in {1, 2, 3} where x > 1;").script
+>>> answer(script.outputs[0][1], {})
+[(2, 4), (3, 9)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from dgs.query.errors import QueryError
+from dgs.query.evaluate import answer
+from dgs.query.mrql import mrql_tree as t
+from dgs.query.mrql.mrql_blocks import Block
+from dgs.query.mrql.mrql_parser import QueryText, parse_statement, statements_of
+from dgs.query.mrql.mrql_readers import Readers
+from dgs.query.mrql.mrql_terms import Fields, Names, One, Routine, Rows, Term, UserAggregation, Value, leaves
+from dgs.query.relation import Key, Map, Order, Relation, Script, Source
+from dgs.query.scalar import column
+
+__all__ = ["Translation", "answer", "translate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """A script, and the mistakes of the statements that were left out."""
+
+    script: Script
+    refused: tuple[QueryError, ...]
+
+
+def translate(text: str, *, file: str = "query.mrql", sources: Iterable[Source] = ()) -> Translation:
+    """Return the script of a text. `sources`: those with columns that the text does not give, by name.
+
+    What is outside of the subset (Q110), and what needs it, is refused statement by statement. Any other mistake is raised.
+    """
+    return _Script(QueryText(file, text), {one.name: one for one in sources}).translation()
+
+
+class _Script(Readers):
+    """Reads the statements of a script, in order."""
+
+    def __init__(self, text: QueryText, given: Mapping[str, Source]) -> None:
+        super().__init__(text, given)
+        self.names = Names({name: Rows(one, self.whole_row(one.columns)) for name, one in given.items()})
+        self.outputs: dict[str, Relation] = {}
+        self.refused: list[QueryError] = []
+        self.without: set[str] = set()
+
+    def translation(self) -> Translation:
+        """Return the outputs of all statements."""
+        for statement in statements_of(self.text.text):
+            try:
+                self._statement(parse_statement(self.text, statement))
+            except QueryError as error:
+                if not self._is_refused(error, statement):
+                    raise
+                self.refused.append(error)
+        return Translation(Script(tuple(self.outputs.items())), tuple(self.refused))
+
+    def _is_refused(self, error: QueryError, statement: str) -> bool:
+        """Whether an error is about what the subset leaves out, or about a name that such a statement would have made."""
+        is_outside = error.code == "Q110" or (
+            error.code == "Q201" and error.facts.get("name") in self.without
+        )
+        name, sign, _ = statement.strip().partition("=")
+        if is_outside and sign and name.strip().isidentifier():
+            self.without.add(name.strip())
+        return is_outside
+
+    def _statement(self, tree: t.Statement) -> None:
+        if isinstance(tree, t.Assign):
+            self._define(tree.name, self._whole(tree.value))
+        elif isinstance(tree, t.Function):
+            self._define(tree.name, Routine(tree, self.names))
+        elif isinstance(tree, t.Aggregation):
+            self._define(tree.name, UserAggregation(tree, self.names))
+        else:
+            self._output(tree)
+
+    def _define(self, name: str, term: Term) -> None:
+        self.names = self.names.with_({name: term})
+
+    def _whole(self, tree: t.Tree) -> Term:
+        """Return the value of an expression that stands alone: a relation, or one value."""
+        if isinstance(tree, t.RepeatOf) and not isinstance(tree.pattern, t.NamePattern):
+            items = tuple((f"_{place}", one) for place, one in enumerate(self.loop(tree, self.names)))
+            return Fields(items, is_tuple=True)
+        block = Block()
+        term = self.term(tree, self.names, block)
+        if self.is_collection(term) and not block.steps:
+            return self.rows(term, tree.at)
+        if isinstance(term, Fields) and all(isinstance(one, Rows) for _, one in term.items):
+            return term
+        if not block.steps and isinstance(term, Value):
+            return term
+        rows = self.finished(block, self.single(term, tree.at, block), None, head=tree)
+        return One(rows.node, rows.element)
+
+    def _output(self, tree: t.Output) -> None:
+        name = tree.value.name if isinstance(tree.value, t.Name) else "answer"
+        if tree.store is not None:
+            name = PurePosixPath(tree.store).name.split(".")[0]
+        term = self._whole(tree.value)
+        if isinstance(term, Fields) and all(isinstance(one, Rows) for _, one in term.items):
+            for place, (_, one) in enumerate(term.items):
+                self._put(f"{name}_{place}", self._relation(one))
+        else:
+            self._put(name, self._relation(term))
+
+    def _put(self, name: str, relation: Relation) -> None:
+        unique, number = name, 1
+        while unique in self.outputs:
+            number += 1
+            unique = f"{name}_{number}"
+        self.outputs[unique] = relation
+
+    def _relation(self, term: Term) -> Relation:
+        """Return the relation of an output, with the columns of its elements, in its order."""
+        if isinstance(term, One):
+            term = Rows(term.node, term.value)
+        if isinstance(term, Value | Fields):
+            term = self.finished(Block(), term, None)
+        if not isinstance(term, Rows):
+            raise TypeError(term)
+        node = term.node
+        if term.order and not isinstance(node, Order):
+            node = Order(node, tuple(Key(column(name)) for name in term.order))
+        names = list(dict.fromkeys(one.name for one in leaves(term.element)))
+        if tuple(names) == node.schema.names:
+            return node
+        return Map(node, tuple((name, column(name)) for name in names))
