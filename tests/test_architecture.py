@@ -40,6 +40,7 @@ FLOORS = [
     ("spark_bridge/ingest", "spark_bridge/batch", "spark_bridge/queries"),
     ("spark_bridge/tables",),
     ("spark_bridge",),
+    ("dgs/notebook.py",),
     ("dgs/api", "dgs/observe"),
     ("dgs/check", "dgs/bench", "dgs/connectors.py"),
     ("dgs/testing",),

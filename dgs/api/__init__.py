@@ -222,9 +222,10 @@ def _resumed(
 def _executed(launch: Launch) -> Run:
     """Run a launch. If a signal stops it, say how to go on, and raise what the signal normally does."""
     from dgs.api.running import execute
+    from dgs.notebook import caller_in_a_cell
 
     try:
-        run = execute(launch)
+        run = execute(launch, caller_in_a_cell(launch.prepared.config.name))
     except KeyboardInterrupt:
         say_how_to_go_on(launch)
         raise

@@ -8,17 +8,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from dgs.errors import MissingPackageError, UsageError
-from dgs.model import columns
+from dgs.frames.html_tables import link, paragraph
+from dgs.frames.output_list import Outputs
 from dgs.model.outputs import OutputBatch
 from dgs.model.program import OwnOutput, OwnState, Typed
 
@@ -65,50 +61,25 @@ class Run(Typed[OwnState, OwnOutput]):
         return self.report.get("verified")
 
     @cached_property
-    def outputs(self) -> list[OwnOutput]:
+    def outputs(self) -> Outputs[OwnOutput]:
         """The values that `update` emitted, in the total order of their events."""
-        values = [value for batch in self._batches for value in batch.to_list()]
-        return [values[i] for i in self._order.tolist()]
+        return Outputs(self._batches)
 
     def to_arrow(self) -> Any:
-        """Return the outputs as an Arrow table: ts, stream, kind, key, and the value.
-
-        If all values are records (dictionaries, named tuples, dataclasses), their fields are columns; if they are tuples of several
-        types, their places are, as `value_0`, `value_1`, ....
-
-        Raises UsageError if the values have no common Arrow type.
-        """
-        import pyarrow as pa
-
-        order = self._order.tolist()
-        tags = [tag for batch in self._batches for tag in batch.tag_list()]
-        ts = [t for batch in self._batches for t in batch.ts.tolist()]
-        streams = [batch.stream for batch in self._batches for _ in range(len(batch))]
-        table = {
-            "ts": pa.array([ts[i] for i in order], pa.int64()),
-            "stream": pa.array([streams[i] for i in order], pa.string()),
-            "kind": pa.array([tags[i].kind for i in order], pa.string()),
-            "key": _arrow_keys([tags[i].key for i in order]),
-        }
-        return pa.table({**table, **_arrow_values(self.outputs, set(table))})
+        """Return the outputs as an Arrow table: see `Outputs.to_arrow`."""
+        return self.outputs.to_arrow()
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the outputs as a pandas data frame, with the columns of `to_arrow`."""
-        if find_spec("pandas") is None:
-            raise MissingPackageError(feature="run.to_pandas()", package="pandas")
-        return self.to_arrow().to_pandas()
+        return self.outputs.to_pandas()
 
     def to_polars(self) -> pl.DataFrame:
         """Return the outputs as a Polars data frame, with the columns of `to_arrow`."""
-        if find_spec("polars") is None:
-            raise MissingPackageError(feature="run.to_polars()", package="polars")
-        import polars as pl
-
-        return pl.DataFrame(self.to_arrow())
+        return self.outputs.to_polars()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Give the outputs to any library that reads Arrow: `pl.DataFrame(run)`, `duckdb.sql("from run")`."""
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
+        return self.outputs.__arrow_c_stream__(requested_schema)
 
     def __iter__(self) -> Iterator[OwnOutput]:
         """Iterate over the outputs."""
@@ -121,17 +92,22 @@ class Run(Typed[OwnState, OwnOutput]):
         """Return true, also for a run without outputs."""
         return True
 
-    @cached_property
-    def _order(self) -> columns.Indices:
-        parts = [(one.rank, one.index, one.seq, one.ts) for one in self._batches]
-        if not parts:
-            return np.empty(0, dtype=np.intp)
-        rank = np.concatenate([np.full(len(ts), rank) for rank, _, _, ts in parts])
-        index, seq, ts = (np.concatenate([part[i] for part in parts]) for i in (1, 2, 3))
-        return np.lexsort((index, seq, rank, ts))
-
     def __repr__(self) -> str:
         return f"<Run {self.name}: {summary(self.report, len(self))}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the summary, the plan as a tree, the first outputs, a link to the report."""
+        from dgs.notebook import plan_html  # here, because programs that only read states need no planner
+
+        report = None if self.run_dir is None else self.run_dir / "report.html"
+        parts = [
+            paragraph(self.name, summary(self.report, len(self))),
+            plan_html(self.plan),
+            self.outputs._repr_html_(),
+        ]
+        if report is not None and report.exists():
+            parts.append(link(report, "the report of this run"))
+        return "".join(parts)
 
 
 def summary(report: dict[str, Any], outputs: int | None = None) -> str:
@@ -174,51 +150,3 @@ def _size(number: float) -> str:
             return f"{number:.3g} {unit}"
         number /= 1000
     return f"{number:,.3g} GB"
-
-
-def _arrow_keys(keys: list[Any]) -> Any:
-    """Return the keys unchanged if they have a common type, else as text."""
-    import pyarrow as pa
-
-    try:
-        return pa.array(keys)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        return pa.array([None if key is None else repr(key) for key in keys], pa.string())
-
-
-def _arrow_values(values: list[Any], taken: set[str]) -> dict[str, Any]:
-    """Return the columns of values: the fields of records, the places of tuples of several types, else one column `value`."""
-    import pyarrow as pa
-
-    records = [found for value in values if (found := _fields(value)) is not None]
-    names = list(dict.fromkeys(name for record in records for name in record))
-    are_records = values and len(records) == len(values) and all(type(name) is str for name in names)
-    try:
-        if are_records and not taken & set(names):
-            return {name: pa.array([record.get(name) for record in records]) for name in names}
-        return _arrow_column(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        message = f"the outputs have no common Arrow type ({error}): use run.outputs"
-        raise UsageError(message=message) from None
-
-
-def _arrow_column(values: list[Any]) -> dict[str, Any]:
-    import pyarrow as pa
-
-    try:
-        return {"value": pa.array(values)}
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        lengths = {len(value) if isinstance(value, (list, tuple)) else -1 for value in values}
-        if len(lengths) != 1 or min(lengths) < 1:
-            raise
-    return {f"value_{place}": pa.array(column) for place, column in enumerate(zip(*values, strict=True))}
-
-
-def _fields(value: Any) -> Mapping[Any, Any] | None:
-    """Return the fields of a record: a dictionary, a named tuple or a dataclass; None for any other value."""
-    if isinstance(value, dict):
-        return value
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
-    named: Mapping[Any, Any] | None = value._asdict() if hasattr(value, "_asdict") else None
-    return named

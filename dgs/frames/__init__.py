@@ -1,1 +1,1 @@
-"""Data frames of any library as streams: `dgs.stream`, and the columns of what Arrow takes as a table."""
+"""Data frames in and out: streams made of them (`dgs.stream`), and outputs as tables."""
