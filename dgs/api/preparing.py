@@ -200,6 +200,8 @@ class Launch:
             delivery=config.delivery,
             spark=config.spark,
             umask=config.umask,
+            name=config.name,
+            observe=None if config.observe.mode == "off" else config.observe,
         )
 
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from dgs.api.preparing import Launch, Prepared
     from dgs.planner.plan import Plan
     from dgs.spark_bridge.ingest.left_out import RowsLeftOut
+    from dgs.workers.observing.figures import RunFigures, WorkerFigures
     from dgs.workers.protocol.story_words import StoryEntry
-    from dgs.workers.runtime.figures_of_hosts import RunFigures
     from dgs.workers.runtime.job import JobResult
 
 
@@ -65,9 +65,9 @@ def report_of(
         "status": "done" if result.stopped_by is None else "stopped",
         **_about(launch.prepared, start_up.began),
         **_throughput(figures, events_before, start_up.of_work(figures.seconds)),
-        "hosts": figures.hosts,
-        "workers": figures.workers,
-        "drops": dict(figures.drops),
+        "hosts": len(figures.hosts),
+        "workers": len(figures.workers),
+        "drops": {name: stream.dropped for name, stream in figures.streams.items()},
         "skipped": figures.skipped + sum(one.rows - one.rows_before for one in left_out),
         "left_out": [_left_out(one) for one in left_out],
         "dead_letters": None if run_dir is None else _dead_letters(run_dir),
@@ -81,7 +81,7 @@ def report_of(
         "first_output_seconds": figures.first_output_seconds,
         "starved_reads": figures.starved_reads,
         "between_hosts": _between_hosts(launch.prepared.plan, figures),
-        "per_worker": {name: asdict(worker) for name, worker in figures.per_worker.items()},
+        "per_worker": {name: _worker(worker) for name, worker in figures.workers.items()},
         **({} if figures.waited is None else {"waited": list(figures.waited)}),
         "checkpoints": asdict(figures.checkpoints),
         "restarts": figures.restarts,
@@ -91,9 +91,9 @@ def report_of(
 
 def _throughput(figures: RunFigures, before: int, seconds: float) -> dict[str, Any]:
     """Return the events, outputs and seconds of a run. `before`: events before this process."""
-    events = max(figures.events_in - before, 0)
+    events = max(figures.events - before, 0)
     return {
-        "events_in": figures.events_in,
+        "events_in": figures.events,
         "events_before": before,
         "outputs": figures.outputs,
         "seconds": seconds,
@@ -105,15 +105,22 @@ def _between_hosts(plan: Plan, figures: RunFigures) -> dict[str, Any]:
     """Return the network load: what workers sent along the edges of the plan that cross hosts, and what readers sent to workers."""
     parents = {child.id: node.id for node in plan.nodes() for child in node.children}
     edges: dict[str, dict[str, Any]] = {}
-    for (worker, way), size in sorted(figures.sent.items()):
+    sent = [(edge.rpartition(":"), size) for edge, size in sorted(figures.sent.items())]
+    for (worker, _, way), size in sent:
         if way in ("down", "up"):
             edges.setdefault(worker, {"parent": parents.get(worker), "down": 0, "up": 0})[way] = size
     return {
         "bytes": sum(figures.sent.values()),
-        "frames": figures.frames,
+        "frames": sum(pair.frames for pair in figures.pairs.values()),
         "edges": edges,
-        "inputs": {worker: size for (worker, way), size in sorted(figures.sent.items()) if way == "input"},
+        "inputs": {worker: size for (worker, _, way), size in sent if way == "input"},
     }
+
+
+def _worker(worker: WorkerFigures) -> dict[str, Any]:
+    """Return the figures of a worker at the end, when nothing waits any more."""
+    passing = ("waits_for", "held_events", "held_bytes")
+    return {name: value for name, value in asdict(worker).items() if name not in passing}
 
 
 def _left_out(rows: RowsLeftOut) -> dict[str, Any]:

@@ -124,7 +124,7 @@ def _expected(
         [batches(prepared, rank, config, job.log_dir) for rank, config in configs],
         on_error=job.on_error,
     )
-    read = result.figures.events_in
+    read = result.figures.events
     lines = []
     has_ticks = any(config.source.kind == "ticks" for config in prepared.config.streams)
     if done.events != read and not has_ticks:  # how many ticks come is not part of the input

@@ -112,7 +112,7 @@ def runtime(
         found = [batch.values for batch in result.outputs] if collect else None
         done = result.figures
         more = {"first_output_seconds": done.first_output_seconds, "starved_reads": done.starved_reads}
-        return Measured(done.events_in, done.seconds, found, done.outputs, more)
+        return Measured(done.events, done.seconds, found, done.outputs, more)
 
     keeps = engine == "local" or expects.fingerprint.count * FEW <= expects.events
     check = None if keeps else (lambda: run(collect=True))

@@ -1,14 +1,7 @@
-"""The common part of `dgs run` and `dgs resume`: their flags, the run with its progress, and the closing line.
-
-Progress is a live line on a terminal, and a status line every ten seconds elsewhere.
-"""
+"""The common part of `dgs run` and `dgs resume`: their flags, the run with its progress, and the closing line."""
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,9 +23,6 @@ if TYPE_CHECKING:
     from dgs.api.outcome import Run
     from dgs.api.preparing import Launch, Options
     from dgs.job.settings import Given
-
-STATUS_EVERY = 10.0
-"""Seconds between two status lines without a terminal."""
 
 UNCOMMITTED = 5
 """The exit code of a run that `dgs stop` ended before it could commit anything."""
@@ -111,6 +101,7 @@ def run_and_finish(launch: Launch, state_file: Path | None, ending: Ending) -> N
 
 def _run(launch: Launch, ending: Ending) -> Run:
     from dgs.api.running import execute
+    from dgs.cli.progress import shown_progress
     from dgs.workers.runtime.job import Caller
     from dgs.workers.runtime.process import keep_freed_memory
     from dgs.workers.sinks.delivery import deliveries
@@ -132,69 +123,6 @@ def _run(launch: Launch, ending: Ending) -> Run:
             progress, notify=lambda text: say(f"dgs: {ending.name}: {text}"), rows=progress.take_rows
         )
         return execute(launch, caller)
-
-
-@contextmanager
-def shown_progress(name: str) -> Iterator[Progress]:
-    """Yield the progress callback for a runtime."""
-    if sys.stderr.isatty():
-        with _live(name) as shown:
-            yield Progress(name, shown)
-    else:
-        yield Progress(name)
-
-
-class Progress:
-    """The progress of a run, as a callback: it takes the numbers of events read and outputs written so far.
-
-    `show` gets each line; by default one is printed at most every STATUS_EVERY seconds.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        show: Callable[[str], None] | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._name = name
-        self._show = show
-        self._clock = clock
-        self._started = self._last = clock()
-        self._rows: tuple[int, int] | None = None
-
-    def take_rows(self, read: int, committed: int) -> None:
-        """Take the numbers of rows that Spark has read, and that are in the log."""
-        self._rows = (read, committed)
-
-    def __call__(self, events: int, outputs: int) -> None:
-        """Show a line, if it is time for one."""
-        now = self._clock()
-        if self._show is None and now - self._last < STATUS_EVERY:
-            return
-        self._last = now
-        rows = "Spark read {:,} rows, {:,} are in the log; ".format(*self._rows) if self._rows else ""
-        line = f"{self._name}: {rows}{_status(events, outputs, now - self._started)}"
-        if self._show is None:
-            say(f"dgs: {line}")
-        else:
-            self._show(line)
-
-
-@contextmanager
-def _live(name: str) -> Iterator[Callable[[str], None]]:
-    from rich.console import Console
-    from rich.progress import Progress as Bar
-    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(name)
-        yield lambda line: bar.update(task, description=line)
-
-
-def _status(events: int, outputs: int, seconds: float) -> str:
-    rate = f", {events / seconds:,.0f} events/s" if seconds > 0 else ""
-    return f"{events:,} events, {outputs:,} outputs{rate}"
 
 
 def _closing_line(done: Run, ending: Ending) -> str:

@@ -25,6 +25,7 @@ from dgs.job.schema_runtime import (
     CheckpointConfig,
     CustomSink,
     FileSink,
+    ObserveConfig,
     ReplanConfig,
     RestartsConfig,
     RuntimeConfig,
@@ -71,6 +72,7 @@ __all__ = [
     "LiteralValue",
     "LogSource",
     "MachineConfig",
+    "ObserveConfig",
     "OptimizerConfig",
     "ParquetSource",
     "PlanFile",
@@ -211,6 +213,7 @@ class PlanFile(Section):
     runtime: RuntimeConfig = RuntimeConfig()
     checkpoint: CheckpointConfig | None = None
     replan: ReplanConfig = ReplanConfig()
+    observe: ObserveConfig = ObserveConfig()
     spark: SparkConfig = SparkConfig()
     sinks: list[SinkConfig] = []
     on_error: Literal["stop", "skip"] = "stop"

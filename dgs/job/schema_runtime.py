@@ -156,8 +156,26 @@ class CheckpointConfig(Section):
 
 def _some_time(duration: int) -> int:
     if duration < SHORTEST_LOOK:
-        raise ValueError("rates are counted over at least 100ms")
+        raise ValueError("it takes at least 100ms")
     return duration
+
+
+class ObserveConfig(Section):
+    """The figures that a run takes of itself, every so often: for progress, `dgs top`, `dgs view`, reports and metrics. `off`: none."""
+
+    mode: Literal["on", "off"] = "on"
+    every: Annotated[Duration, AfterValidator(_some_time)] = 10**9
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: Any) -> Any:
+        return {"mode": value} if isinstance(value, str) else value
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"anyOf": [{"enum": ["on", "off"]}, handler(schema)]}
 
 
 class ReplanConfig(Section):

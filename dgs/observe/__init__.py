@@ -1,6 +1,7 @@
 """Observing runs: what their directories tell of them, live, finished, failed or killed.
 
 - `figures_of_runs`: the figures of a run, over time.
+- `progress_line`: the progress of a run as one line.
 """
 
 from dgs.observe.figures_of_runs import (
@@ -11,6 +12,7 @@ from dgs.observe.figures_of_runs import (
     history,
     newest,
 )
+from dgs.workers.observing.blame import Blame, blame
 from dgs.workers.observing.figures import (
     CheckpointFigures,
     Generation,
@@ -26,6 +28,7 @@ from dgs.workers.observing.figures import (
 )
 
 __all__ = [
+    "Blame",
     "CheckpointFigures",
     "Generation",
     "HostSummary",
@@ -40,6 +43,7 @@ __all__ = [
     "Tail",
     "Wait",
     "WorkerFigures",
+    "blame",
     "follow",
     "history",
     "newest",

@@ -54,7 +54,7 @@ def running(app: str, engine: str, program: dgs.Program, streams: Streams, expec
         started = time.process_time()
         done = run_job(job)
         seconds = time.process_time() - started
-        return Measured(done.figures.events_in, seconds, [batch.values for batch in done.outputs])
+        return Measured(done.figures.events, seconds, [batch.values for batch in done.outputs])
 
     return Contestant(app, engine, "flow", expected=expected, run=run)
 

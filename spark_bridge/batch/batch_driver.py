@@ -54,12 +54,12 @@ from dgs.spark_bridge.session.java_errors import first_line
 from dgs.spark_bridge.session.session import check_python
 from dgs.spark_bridge.session.session import session as spark_session
 from dgs.workers.event_log import failure, summary
+from dgs.workers.observing.figures import HostFigures, StreamFigures, WorkerFigures
 from dgs.workers.recovery.checkpoint import ResumePoint
 from dgs.workers.recovery.epochs import HostReport, RootReport
 from dgs.workers.runtime import process
 from dgs.workers.runtime.caller_outputs import CallerOutputs
 from dgs.workers.runtime.deployment import Deployment
-from dgs.workers.runtime.figures_of_hosts import HostFigures, WorkerFigures, run_figures
 from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.runtime.supervisor import Ended, Session, supervise
 from dgs.workers.sources.context import SourceContext
@@ -102,11 +102,13 @@ def drive(deployment: Deployment, session: Session) -> Ended:
         answers.take(spark, Work.of(job, point, schedule.tasks, schedule.replays, collects=collects))
     reports = answers.reports
     state, sources = schedule.joined(answers.states), _sources(reports)
-    session.caller.progress(sum(one.events for one in reports), sum(one.outputs for one in reports))
     checkpoints.take_reports(_as_of_one_host(deployment, state, reports, sources))
     session.caller_outputs.skipped += sum(report.skipped for report in reports)
     seconds = process.now() - started
-    return Ended(state, run_figures(_figures(reports), checkpoints.last, seconds=seconds, started=started))
+    figures = session.observer.generation(
+        _figures(reports, sources), checkpoints.last, seconds=seconds, started=started
+    )
+    return Ended(state, figures)
 
 
 @contextmanager
@@ -228,23 +230,35 @@ def _sources(reports: Iterable[Report]) -> dict[str, Mapping[str, Any]]:
     return found
 
 
-def _figures(reports: Sequence[Report]) -> list[HostFigures]:
-    """Return the figures of the tasks; a worker of which several tasks have done a part has the sum, and one of their numbers."""
+def _figures(reports: Sequence[Report], sources: Mapping[str, Mapping[str, Any]]) -> list[HostFigures]:
+    """Return the figures of the tasks; a worker of which several tasks have done a part has the sum, and one of their numbers.
+
+    What a task has read of a stream is not known, so the streams are those of the first, with what `sources` says.
+    """
     workers: dict[str, dict[str, int]] = {}
     for name, worker in (one for report in reports for one in report.per_worker.items()):
         known = workers.setdefault(name, {**worker, "events": 0, "synchronisations": 0})
         for count in ("events", "synchronisations"):
             known[count] += worker[count]
-    total = {name: WorkerFigures(**worker) for name, worker in workers.items()}
+    total = {
+        name: WorkerFigures(one["host"], one["events"], one["synchronisations"])
+        for name, one in workers.items()
+    }
+    drops = {name: max(report.drops.get(name, 0) for report in reports) for name in sources}
+    streams = {
+        name: StreamFigures(rows=about["rows"], has_ended=True, dropped=drops[name], share=1.0)
+        for name, about in sources.items()
+    }
     return [
         HostFigures(
-            report.events,
-            report.outputs,
-            report.drops,
-            report.began,
-            report.ended,
-            report.first_output,
-            per_worker=total if i == 0 else {},
+            host=i,
+            events_in=report.events,
+            outputs=report.outputs,
+            began=report.began,
+            ended=report.ended,
+            first_output=report.first_output,
+            workers=total if i == 0 else {},
+            streams=streams if i == 0 else {},
         )
         for i, report in enumerate(reports)
     ]

@@ -225,6 +225,11 @@ class RunFigures:
         return self.phase in OVER
 
     @property
+    def starved_reads(self) -> int:
+        """The reads of all hosts while a buffer was full."""
+        return sum(host.starved_reads for host in self.hosts.values())
+
+    @property
     def held_events(self) -> int:
         """The events that wait at workers."""
         return sum(worker.held_events for worker in self.workers.values())

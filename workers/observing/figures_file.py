@@ -21,6 +21,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from dgs.errors.hidden_values import masked
 from dgs.job import private_files
 from dgs.workers.observing.figure_lines import head_line, line_of
 from dgs.workers.observing.figures import RunFigures
@@ -73,7 +74,7 @@ class FiguresFile:
         if self._size > MOST_BYTES or (self._size and figures.t - self._began > MOST_SECONDS):
             _thin(self._directory)
             self._size = 0
-        text = f"{line_of(figures)}\n"
+        text = f"{masked(line_of(figures))}\n"
         if self._size == 0:
             text, self._began = f"{head_line()}\n{text}", figures.t
         with open(path, "a", encoding="utf-8", opener=private_files.opener) as file:

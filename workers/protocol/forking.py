@@ -13,6 +13,7 @@ from dgs.model.program import Program, State
 from dgs.model.tag_sets import TagSet, union
 from dgs.model.user_code import UserCode
 from dgs.planner.plan import ForkStep, PlanNode
+from dgs.workers.observing.meter import FORK, JOIN, NO_METER, NoMeter
 
 
 class Forking:
@@ -22,7 +23,10 @@ class Forking:
     partial states are joined last.
     """
 
-    def __init__(self, program: Program, node: PlanNode, takers: Sequence[int]) -> None:
+    def __init__(
+        self, program: Program, node: PlanNode, takers: Sequence[int], meter: NoMeter = NO_METER
+    ) -> None:
+        self._meter = meter
         self._code = UserCode(program, node.id)
         self._functions = {pair.name: pair for pair in program.fork_joins()}
         self._tree = None if node.fork_tree is None else _contracted(node.fork_tree, frozenset(takers))
@@ -35,6 +39,7 @@ class Forking:
 
     def fork(self, state: State) -> list[tuple[int, State]]:
         """Return the parts of a state, each with the position of its taker. The state is not used again (R9)."""
+        before = self._meter.enter(FORK)
         parts: list[tuple[int, State]] = []
         pending: list[tuple[int | ForkStep | None, State]] = [(self._tree, state)]
         while pending:
@@ -44,6 +49,7 @@ class Forking:
                 pending += [(step.right, right), (step.left, left)]
             elif step is not None:
                 parts.append((step, whole))
+        self._meter.enter(before)
         return parts
 
     def join(self, states: Sequence[State]) -> State:
@@ -56,13 +62,21 @@ class Forking:
 
         if self._tree is None:
             raise InternalError(problem=f"no child of worker {self._code.worker} has a state to join")
+        before = self._meter.enter(JOIN)
         whole = joined(self._tree)
         for position in self._others:
-            whole = self.joined_with(whole, states[position])
+            whole = self._joined(whole, states[position])
+        self._meter.enter(before)
         return whole
 
     def joined_with(self, state: State, partial: State) -> State:
         """Return a state joined with the partial state of an accumulating subtree."""
+        before = self._meter.enter(JOIN)
+        whole = self._joined(state, partial)
+        self._meter.enter(before)
+        return whole
+
+    def _joined(self, state: State, partial: State) -> State:
         return self._call("join", next(iter(self._functions)), state, partial)
 
     def _call(self, function: str, pair: str, *args: Any) -> Any:

@@ -14,6 +14,7 @@ from dgs.errors import InternalError
 from dgs.model.events import EventBatch
 from dgs.model.order import END, OrderKey
 from dgs.model.outputs import OutputBatch
+from dgs.workers.observing.meter import NO_METER, NoMeter
 from dgs.workers.protocol.bounds import BOUNDS, Bounds
 from dgs.workers.protocol.edges import Edges, Peer, TickReader
 from dgs.workers.protocol.inner import ForkingInner
@@ -44,7 +45,8 @@ class Host:
     """The workers of one process. There are `hosts` processes in all.
 
     `home`: the host of every worker of the plan. `sources`: the local sources with their streams. `story`: takes notes of what
-    happens here (default: a story of this host alone). `ticks`: the host that reads ticks, if there are any.
+    happens here (default: a story of this host alone). `ticks`: the host that reads ticks, if there are any. `meter`: where the
+    time of its workers goes.
     """
 
     def __init__(
@@ -61,10 +63,12 @@ class Host:
         story: Story | None = None,
         bounds: Bounds = BOUNDS,
         ticks: TickReader | None = None,
+        meter: NoMeter = NO_METER,
     ) -> None:
         self.index = index
         self.story = Story(index, lanes, generation=generation) if story is None else story
         self.workers = {worker.id: worker for worker in workers}
+        self.meter = meter
         self._lanes = lanes
         self._router = Router(lanes, bounds)
         self._home = home
@@ -149,12 +153,14 @@ class Host:
                 return
             worker = self.workers[next(iter(self._awake))]
             del self._awake[worker.id]
+            self.meter.turn(worker.id)
             for effect in worker.work():
                 if isinstance(effect, Send):
                     self._send(effect.target, effect.message)
                 else:
                     self.story.gives(worker.id, effect)
                     yield worker.id, effect
+            self.meter.rest()
             if worker.has_more:
                 self._behind[worker.id] = None
 

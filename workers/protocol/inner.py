@@ -20,6 +20,7 @@ from typing import Any, Unpack
 from dgs.model.order import BEGIN, OrderKey
 from dgs.model.program import Program
 from dgs.planner.plan import PlanNode, is_accumulating
+from dgs.workers.observing.meter import JOIN
 from dgs.workers.protocol.bounds import Window
 from dgs.workers.protocol.folding.fold import NOTHING
 from dgs.workers.protocol.forking import Forking
@@ -36,7 +37,7 @@ from dgs.workers.protocol.messages import (
 )
 from dgs.workers.protocol.pending import OwnEvents, ParentRequests, Pending, Preparations, Synchronisation
 from dgs.workers.protocol.releases import Release
-from dgs.workers.protocol.worker import Options, Worker
+from dgs.workers.protocol.worker import Awaited, Options, Worker
 
 
 class Inner(Worker):
@@ -49,7 +50,7 @@ class Inner(Worker):
         super().__init__(node, program, lanes, **options)
         self._window = Window(self._clock, self._bounds)
         self.children = tuple(child.id for child in node.children)
-        self._forking = Forking(program, node, takers(node, program))
+        self._forking = Forking(program, node, takers(node, program), self._meter)
         self._held: deque[OwnEvents] = deque()  # released, and not announced yet
         self._pending = Pending(self.children)
         self._preparations = Preparations(self.children)
@@ -160,6 +161,18 @@ class Inner(Worker):
     @property
     def _is_done(self) -> bool:
         return super()._is_done and not self._held and self._preparations.is_met(EVERYTHING)
+
+    @property
+    def held(self) -> int:
+        """The events that wait here."""
+        return self.mailbox.held + sum(map(len, self._held)) + self._pending.own_events
+
+    @property
+    def awaited(self) -> Awaited | None:
+        """What holds back the first thing that waits here."""
+        if self._pending.in_flight:
+            return Awaited("child", self._pending.slowest, self._pending.first_key)
+        return super().awaited
 
     def _announce(self, entry: Synchronisation) -> Iterator[Effect]:
         """Put a synchronisation in flight, and ask the children for the states that it needs."""
@@ -320,7 +333,11 @@ class KeepingInner(Inner):
 
     def _process(self, own: OwnEvents, parts: list[list[Any]]) -> Iterator[Effect]:
         if own.needs_children:
+            before = self._meter.enter(
+                JOIN
+            )  # each event is folded right after the states of its window are joined
             self._state, outputs = self._folder.fold_joined(self._state, own.batch, parts)
+            self._meter.enter(before)
         else:
             self._state, outputs = self._folder.fold(self._state, Release((own.lane,), [own.batch]))
         yield from outputs

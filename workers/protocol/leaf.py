@@ -87,6 +87,11 @@ class Leaf(Worker):
     def _is_done(self) -> bool:
         return super()._is_done and not self._held
 
+    @property
+    def held(self) -> int:
+        """The events that wait here."""
+        return self.mailbox.held + sum(map(len, self._held))
+
     def _answer_windows(self, request: JoinRequest) -> Iterator[Effect]:
         """Answer each request with a partial state: the events since the request before it, folded from the identity."""
         states = [self._state, *[NOTHING] * (len(request) - 1)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dgs.model.program import Program
+from dgs.workers.observing.meter import NO_METER, NoMeter
 from dgs.workers.protocol.bounds import BOUNDS, Bounds, Clock, no_time
 from dgs.workers.protocol.inner import ForkingInner, KeepingInner, takers
 from dgs.workers.protocol.lanes import Lanes
@@ -19,10 +20,11 @@ def make_worker(
     compiles: CompileMode = "off",
     clock: Clock = no_time,
     bounds: Bounds = BOUNDS,
+    meter: NoMeter = NO_METER,
 ) -> Worker:
     """Return the worker of a node: a leaf, or one of the two kinds with children.
 
-    `skips`: it leaves out events that raise. `compiles`: whether its `update` is compiled. `clock`, `bounds`: for what is done at once and what is in flight.
+    `skips`: it leaves out events that raise. `compiles`: whether its `update` is compiled. `clock`, `bounds`: for what is done at once and what is in flight. `meter`: where the time goes.
     """
     node = lanes.plan.node(node_id)
     with_children = ForkingInner if takers(node, program) else KeepingInner
@@ -34,4 +36,5 @@ def make_worker(
         compiles=compiles,
         clock=clock,
         bounds=bounds,
+        meter=meter,
     )

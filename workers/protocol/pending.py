@@ -153,6 +153,24 @@ class Pending:
         return bool(self._queue) and isinstance(self._queue[-1], ParentRequests)
 
     @property
+    def own_events(self) -> int:
+        """The number of own events that are released but not complete."""
+        return sum(len(entry) for entry in self if isinstance(entry, OwnEvents))
+
+    @property
+    def slowest(self) -> str:
+        """The child that has answered the fewest requests."""
+        return min(self._answered, key=self._answered.__getitem__)
+
+    @property
+    def first_key(self) -> OrderKey | None:
+        """The key of the first event that is not complete, here or, of a request, at the parent; None for a request without one."""
+        first = next((entry for entry in self if entry.needs_children), None)
+        if isinstance(first, ParentRequests):
+            return None if first.requests.keys is None else first.requests.keys.key(0)
+        return None if first is None else first.batch.key(0)
+
+    @property
     def in_flight(self) -> int:
         """The number of requests that are announced but not complete."""
         return self._asked - self._used

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 from dgs.errors import InternalError
 from dgs.model.order import OrderKey
 from dgs.model.program import Program
 from dgs.model.user_code import UserCode
 from dgs.planner.plan import PlanNode, is_accumulating
+from dgs.workers.observing.meter import NO_METER, NoMeter
 from dgs.workers.protocol.bounds import BOUNDS, Bounds, Clock, no_time
 from dgs.workers.protocol.folding.fold import NOTHING, Folder, ToCompile
 from dgs.workers.protocol.folding.skipping import Skipping
@@ -43,13 +44,22 @@ class Options(TypedDict, total=False):
     """The options of every worker.
 
     `skips`: events whose `update` raises are left out (`on_error: skip`). `compiles`: whether `update` is compiled.
-    `clock` and `bounds`: what is done at once and what is in flight.
+    `clock` and `bounds`: what is done at once and what is in flight. `meter`: where the time goes.
     """
 
     skips: bool
     compiles: CompileMode
     clock: Clock
     bounds: Bounds
+    meter: NoMeter
+
+
+class Awaited(NamedTuple):
+    """What a worker waits for: a lane or another worker, and the key up to which it needs it, if there is one."""
+
+    kind: Literal["lane", "parent", "child"]
+    on: int | str
+    key: OrderKey | None
 
 
 class Worker(ABC):
@@ -65,6 +75,7 @@ class Worker(ABC):
         compiles: CompileMode = "off",
         clock: Clock = no_time,
         bounds: Bounds = BOUNDS,
+        meter: NoMeter = NO_METER,
     ) -> None:
         parent = lanes.plan.parent(node.id)
         self.id = node.id
@@ -74,7 +85,7 @@ class Worker(ABC):
         self.synchronisations = 0
         types = {state_type.name: state_type for state_type in program.states()}
         folding: type[Folder | Skipping] = Skipping if skips else Folder
-        self._bounds, self._clock = bounds, clock
+        self._bounds, self._clock, self._meter = bounds, clock, meter
         state_type = types[node.state_type]
         compiled = ToCompile(state_type.update, compiles == "require", bounds.worth_compiling)
         self._folder = folding(program, state_type, node.id, bounds, None if compiles == "off" else compiled)
@@ -215,6 +226,26 @@ class Worker(ABC):
     def load(self) -> int:
         """The bytes of the events that wait here."""
         return self.mailbox.nbytes
+
+    @property
+    def held(self) -> int:
+        """The events that wait here."""
+        return self.mailbox.held
+
+    @property
+    def is_compiled(self) -> bool | None:
+        """Whether machine code folds its events by now, None if it is not to."""
+        return self._folder.is_compiled
+
+    @property
+    def awaited(self) -> Awaited | None:
+        """What holds back the first thing that waits here: a lane, the parent, which has the state, or a child. None if nothing does."""
+        missing = self.mailbox.missing()
+        if missing is not None:
+            return Awaited("lane", *missing)
+        if self.parent is not None and not self.has_state and self.held:
+            return Awaited("parent", self.parent, None)
+        return None
 
     @property
     def _is_asked_for_checkpoint(self) -> bool:

@@ -19,12 +19,12 @@ from dgs.model.outputs import OutputBatch
 from dgs.model.user_code import shown
 from dgs.planner.moving import Counts
 from dgs.semantics.skipped_events import DeadLetter
+from dgs.workers.observing.figures import HostFigures
 from dgs.workers.protocol.story_words import StoryEntry
 from dgs.workers.recovery.checkpoint import ResumePoint
 from dgs.workers.recovery.epochs import HostReport, RootReport
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.engine import Engine
-from dgs.workers.runtime.figures_of_hosts import HostFigures
 from dgs.workers.runtime.job import Job
 from dgs.workers.runtime.process import keep_freed_memory
 from dgs.workers.runtime.stall import Standing
@@ -98,6 +98,7 @@ class HostActor:
         """Have no part of any generation."""
         self._ready: list[tuple[int, bytes]] = []
         self._reports: list[HostReport | RootReport] = []
+        self._figures: HostFigures | None = None  # the newest that the driver has not got
         self._wanted: list[bool] = []  # snapshots that the driver asked for; True: save the state in any case
         self._stopping = False
         self._asking: SimpleQueue[Standing] | None = None
@@ -188,8 +189,9 @@ class HostActor:
                 engine.request_snapshot(always=self._wanted.pop())
             busy = engine.step()
             self._answer(engine)
+            self._figures = engine.figures_if_due() or self._figures
             for target, frame in engine.take_frames():
-                engine.load.note(frame, transport.send(target, frame))
+                engine.load.note(target, frame, transport.send(target, frame))
             outputs, reports = engine.take_outputs(), engine.take_reports()
             if outputs or reports:
                 encoded = [(epoch, _encoded(made)) for epoch, made in outputs]
@@ -215,13 +217,14 @@ class HostActor:
 
     @ray.method(concurrency_group="control")
     def poll(self) -> Any:
-        """Return the numbers of events read and outputs made, the new outputs for the driver, and the new reports."""
+        """Return the numbers of events read and outputs made, the new outputs for the driver, new reports, and new figures."""
         with self._lock:
             ready, self._ready = self._ready, []
             reports, self._reports = self._reports, []
+            figures, self._figures = self._figures, None
             self._polled.set()
         counts = self._running().counts
-        return self._guarded(lambda: (*counts, ready, codec.encode(reports, keeps_order=True)))
+        return self._guarded(lambda: (*counts, ready, codec.encode(reports, keeps_order=True), figures))
 
     @ray.method(concurrency_group="control")
     def request_snapshot(self, always: bool) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dgs import codec
 from dgs.errors import InternalError, MissingPackageError
+from dgs.workers.observing.figures import HostFigures, RunFigures
 from dgs.workers.ray_runtime.cluster import cluster
 from dgs.workers.ray_runtime.hosts import START_SECONDS, RayHosts
 from dgs.workers.ray_runtime.nodes import answers, cpus_of
@@ -25,7 +26,6 @@ from dgs.workers.recovery.stop_request import ControlRequest, Stage
 from dgs.workers.runtime import process
 from dgs.workers.runtime.checkpointing import Checkpointing
 from dgs.workers.runtime.deployment import Deployment
-from dgs.workers.runtime.figures_of_hosts import HostFigures, RunFigures, run_figures
 from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.runtime.stall import Watchdog, sentence
 from dgs.workers.runtime.supervisor import LOSSES, Ended, Session, supervise
@@ -203,7 +203,7 @@ class _Driver:
 
     def _is_time_to_refill(self) -> bool:
         """Return whether the run is long enough for a host in reserve, or goes on after a loss."""
-        has_progressed = self._session.figures.events > self._deployment.point.events
+        has_progressed = self._session.commits.figures.events > self._deployment.point.events
         return process.now() - self._started > REFILL_SECONDS or (
             self._session.restarted > 0 and has_progressed
         )
@@ -224,7 +224,7 @@ class _Driver:
         return Ended(None, self._figures([]), self._request)
 
     def _figures(self, hosts: Sequence[HostFigures]) -> RunFigures:
-        return run_figures(
+        return self._session.observer.generation(
             hosts,
             self._checkpoints.last,
             seconds=process.now() - self._started,
@@ -248,12 +248,14 @@ class _Driver:
         """Collect outputs, reports and counts of all hosts; commit complete checkpoints."""
         events = outputs = 0
         reports: list[HostReport | RootReport] = []
-        for read, written, batches, new in self._hosts.ask(lambda actor: actor.poll.remote()):
+        for read, written, batches, new, figures in self._hosts.ask(lambda actor: actor.poll.remote()):
+            if figures is not None:
+                self._session.observer.take(figures)
             events, outputs = events + read, outputs + written
             self._session.caller_outputs.write((epoch, codec.decode(batch)) for epoch, batch in batches)
             reports += codec.decode(new)
         checkpoints.take_reports(reports)
-        self._session.caller.progress(events, outputs)
+        self._session.observer.show_if_due(is_stopping=checkpoints.is_stopping)
         self._session.replanning.look(lambda: self._hosts.ask(lambda actor: actor.take_counts.remote()))
         if self._watchdog.is_due(events + outputs, now=time.monotonic()):
             standings = [s for s in self._hosts.ask(lambda actor: actor.standing.remote()) if s is not None]

@@ -7,6 +7,6 @@
 - `control`: requests to stop or to move, from signals and files. `recovery.stop_request` follows such a request.
 - `supervisor`: a run as generations, each from the last commit. `store_opening`: the stores that it commits to.
 - `local`: the driver of one generation in this process. `ray_runtime` has the one for Ray.
-- `figures_of_hosts`: counts, from the workers to the report. `stall`: the reason why a run makes no progress.
+- `observed`: figures, from the workers to the report. `stall`: the reason why a run makes no progress.
 - `run_story`: the latest events of a run, written into the run directory when it fails.
 """

@@ -8,20 +8,39 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
 from dgs.errors import CheckpointFailedError
+from dgs.workers.observing.figures import CheckpointFigures
 from dgs.workers.recovery.checkpoint import Checkpoint
 from dgs.workers.recovery.coordinator import Coordinator
 from dgs.workers.recovery.epochs import HostReport, RootReport
 from dgs.workers.recovery.stop_request import ControlRequest, StopRequest
+from dgs.workers.runtime import process
 from dgs.workers.runtime.caller_outputs import CallerOutputs
 from dgs.workers.runtime.control import Control
 from dgs.workers.runtime.deployment import Deployment
-from dgs.workers.runtime.figures_of_hosts import CheckpointFigures
 from dgs.workers.runtime.store_opening import RunStores
 
 MOST_FAILURES = 3
 """The run ends after this many failed commits in a row: by then the disk will hardly recover."""
+
+
+class Commits:
+    """The checkpoints of a run, counted as it goes on over its generations. `figures`: so far."""
+
+    def __init__(self) -> None:
+        self.figures = CheckpointFigures()
+
+    def add(self, **more: float) -> None:
+        """Count more of something."""
+        self.note(**{name: getattr(self.figures, name) + count for name, count in more.items()})
+
+    def note(self, **known: Any) -> None:
+        """Note the newest value of something."""
+        self.figures = replace(self.figures, **known)
+
 
 Ask = Callable[[bool], None]
 """Asks the root for a snapshot; with True, its state is saved whatever `checkpoint.when` says."""
@@ -39,7 +58,7 @@ class Checkpointing:
         deployment: Deployment,
         stores: RunStores,
         caller_outputs: CallerOutputs,
-        figures: CheckpointFigures,
+        commits: Commits,
         *,
         control: Control,
         stop: StopRequest,
@@ -55,7 +74,7 @@ class Checkpointing:
         self._next = None if self._every is None else clock() + self._every
         self._is_underway = False  # whether the root has been asked for a snapshot
         self._events, self._had_outbox = deployment.point.events, bool(deployment.point.outbox)
-        self.figures = figures
+        self.commits = commits
         self.last: Checkpoint | None = None
 
     @property
@@ -105,7 +124,7 @@ class Checkpointing:
                 self._coordinator.carry(checkpoint)
                 self._stop.not_saved()
             now = self._clock()
-            self.figures.seconds += now - started
+            self.commits.add(seconds=now - started)
             self._is_underway = False
             self._next = None if self._every is None else now + self._every
 
@@ -116,11 +135,12 @@ class Checkpointing:
         return bool(has_outputs) or checkpoint.events != self._events or self._stop.is_asked
 
     def _commit(self, checkpoint: Checkpoint) -> None:
+        started = self._clock()
         try:
             self._store.commit(checkpoint)
         except CheckpointFailedError as error:
             self._says(f"cannot commit epoch {checkpoint.epoch}: {error.problem}")
-            self.figures.failed += 1
+            self.commits.add(failed=1)
             self._coordinator.failed(checkpoint)
             self._stop.not_saved()
             if checkpoint.is_final or self._coordinator.failures >= MOST_FAILURES:
@@ -129,9 +149,13 @@ class Checkpointing:
         self._says(f"commits epoch {checkpoint.epoch}, with {checkpoint.events:,} events in its state")
         self.last = checkpoint
         self._events, self._had_outbox = checkpoint.events, bool(checkpoint.outbox)
-        self.figures.epoch, self.figures.events = checkpoint.epoch, checkpoint.events
         self._stop.committed(checkpoint.epoch)
         self._caller_outputs.commit(checkpoint.epoch)
-        self.figures.outputs += self._coordinator.committed()
-        self.figures.committed += 1
-        self.figures.state_bytes = len(checkpoint.state or b"")
+        self.commits.add(committed=1, outputs=self._coordinator.committed())
+        self.commits.note(
+            epoch=checkpoint.epoch,
+            events=checkpoint.events,
+            state_bytes=len(checkpoint.state or b""),
+            at=process.now(),
+            last_seconds=self._clock() - started,
+        )

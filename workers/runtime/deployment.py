@@ -13,6 +13,7 @@ from dgs.model.order import OrderKey
 from dgs.model.outputs import OutputBatch
 from dgs.planner.placement import assign_hosts
 from dgs.planner.plan import Plan
+from dgs.workers.observing.meter import NO_METER, Meter
 from dgs.workers.protocol.edges import TickReader
 from dgs.workers.protocol.host import Host
 from dgs.workers.protocol.lanes import Lanes, Router
@@ -138,6 +139,7 @@ class Deployment:
         """Return the state machine of one host with its workers, positioned at the point."""
         mine = (node.id for node in self.plan.nodes() if self.home[node.id] == index)
         skips, compiles = self.job.on_error == "skip", self.job.runtime.compile
+        meter = NO_METER if self.job.observe is None else Meter(time.monotonic)
         host = Host(
             index,
             [
@@ -148,6 +150,7 @@ class Deployment:
                     skips=skips,
                     compiles=compiles,
                     clock=time.monotonic,
+                    meter=meter,
                 )
                 for node_id in mine
             ],
@@ -158,6 +161,7 @@ class Deployment:
             buffer_bytes=self.job.runtime.buffer_bytes,
             generation=self.point.generation,
             ticks=self._ticks,
+            meter=meter,
         )
         if self.point.epoch:
             for worker in host.workers.values():

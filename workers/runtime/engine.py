@@ -6,6 +6,7 @@ are left in `outbox`, and the driver of the engine carries them and notes them i
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -17,16 +18,20 @@ from dgs.model.outputs import OutputBatch
 from dgs.model.user_code import UserCode
 from dgs.planner.moving import Counts
 from dgs.semantics.skipped_events import DeadLetter
+from dgs.workers.observing.blame import shown_time
+from dgs.workers.observing.figures import HostFigures
+from dgs.workers.observing.meter import SINK
 from dgs.workers.protocol.messages import EpochClosed, Frame, Skipped, Snapshot
 from dgs.workers.protocol.story_words import StoryEntry, entries_of
 from dgs.workers.recovery.epochs import HostReport, RootReport
 from dgs.workers.runtime import process
 from dgs.workers.runtime.deployment import Deployment
-from dgs.workers.runtime.figures_of_hosts import HostFigures, WorkerFigures
 from dgs.workers.runtime.host_outputs import HostOutputs
 from dgs.workers.runtime.host_sources import HostSources
+from dgs.workers.runtime.observed.host_figures import HostObserver
 from dgs.workers.runtime.run_story import in_a_line
-from dgs.workers.runtime.stall import Standing, shown_time, waits_of
+from dgs.workers.runtime.stall import Standing, waits_of
+from dgs.workers.sources.live.waiting import SECOND
 from dgs.workers.sources.tag_counts import TagCounts
 from dgs.workers.transport.network_load import NetworkLoad
 
@@ -59,6 +64,8 @@ class Engine:
         when = None if job.checkpoint is None else job.checkpoint.when
         self._when = None if when is None else load_function(when, job.base_dir)
         self._tag_counts = None if job.replan is None else TagCounts()
+        self._every = None if job.observe is None else job.observe.every / SECOND
+        self._next_figures = time.monotonic() + (self._every or 0.0)
         self._saves_next = False
         self._saves_final = job.is_kept
         self._root = deployment.plan.root.id if deployment.root_host == index else None
@@ -67,6 +74,7 @@ class Engine:
             opened.callback(self._outputs.close, complete=False)
             self._sources = HostSources(deployment, index, in_flight)
             opened.callback(self._sources.close)
+            self._observer = HostObserver(self.host, self._lanes, self._sources, self._outputs, self.load)
             self._say_beginning()
             if self._root is not None:
                 self.host.workers[self._root].start(self._first_state(), self._point.epoch)
@@ -119,7 +127,9 @@ class Engine:
         for worker, effect in self.host.pump(until_awaited=True):
             busy = True
             if isinstance(effect, OutputBatch):
+                before = self.host.meter.enter(SINK)
                 self._outputs.write(worker, effect)
+                self.host.meter.enter(before)
             elif isinstance(effect, EpochClosed):
                 self._close_epoch(worker, effect.epoch)
             elif isinstance(effect, Skipped):
@@ -196,22 +206,16 @@ class Engine:
         self._outputs.close(complete=complete)
 
     def figures(self) -> HostFigures:
-        """Return the figures of this host for the report."""
-        return HostFigures(
-            self.events,
-            self._outputs.count,
-            self._sources.drops,
-            self.began,
-            self.ended,
-            self._outputs.first,
-            self.host.starved_reads,
-            {
-                worker.id: WorkerFigures(self.index, worker.events, worker.synchronisations)
-                for worker in self.host.workers.values()
-            },
-            self.load.frames,
-            dict(self.load.sent),
-        )
+        """Return the figures of this host. Only the thread that calls `step` may call this."""
+        return self._observer.figures(events=self.events, began=self.began, ended=self.ended)
+
+    def figures_if_due(self) -> HostFigures | None:
+        """Return the figures if the last ones are `observe.every` old, else None."""
+        now = time.monotonic()
+        if self._every is None or now < self._next_figures:
+            return None
+        self._next_figures = now + self._every
+        return self.figures()
 
     def story(self) -> list[StoryEntry]:
         """Return the latest notes of this host. Another thread may call this."""

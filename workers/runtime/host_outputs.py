@@ -14,6 +14,7 @@ from typing import Any
 
 from dgs.model.outputs import OutputBatch, Stamps
 from dgs.semantics.skipped_events import DeadLetter
+from dgs.workers.observing.figures import SinkFigures
 from dgs.workers.protocol.messages import Skipped
 from dgs.workers.protocol.worker import Worker
 from dgs.workers.recovery.epochs import Epochs, HostReport
@@ -21,7 +22,8 @@ from dgs.workers.recovery.positions import declared
 from dgs.workers.runtime import process
 from dgs.workers.runtime.caller_outputs import CallerOutputs
 from dgs.workers.runtime.deployment import Deployment
-from dgs.workers.sinks import HostSink, is_central, open_sink
+from dgs.workers.runtime.observed.measured_sink import MeasuredSink, named_sinks
+from dgs.workers.sinks import is_central, open_sink
 from dgs.workers.sinks.dead_letters import DeadLetters, dead_letters
 from dgs.workers.sinks.files.places import TRANSACTIONAL
 
@@ -44,7 +46,9 @@ class HostOutputs:
         self._keeps_outputs = CallerOutputs.is_needed(job)
         self._keeps_payloads = job.collect
         self._seen: list[tuple[int, OutputBatch | DeadLetter]] = []
-        self._sinks: list[tuple[HostSink, bool]] = []
+        self._sinks: list[MeasuredSink] = []
+        self.by_worker: Counter[str] = Counter()
+        self.dead_lettered: Counter[str] = Counter()
         self._letters: DeadLetters | None = None
         self.count = 0
         self.first: float | None = None
@@ -56,7 +60,7 @@ class HostOutputs:
     def _open(self, deployment: Deployment) -> None:
         job = deployment.job
         generation = self._point.generation
-        for config in job.sinks:
+        for name, config in named_sinks(job.sinks):
             if not is_central(config):
                 sink = open_sink(
                     config,
@@ -72,14 +76,14 @@ class HostOutputs:
                     program=job.program.name,
                     job=job.owner,
                 )
-                self._sinks.append((sink, config.kind in TRANSACTIONAL))
+                self._sinks.append(MeasuredSink(name, sink, config.kind in TRANSACTIONAL))
         if job.dead_letter_dir is not None:
             self._letters = dead_letters(
                 job.dead_letter_dir, host=self._index, generation=generation, by_epoch=self._by_epoch
             )
         for batch in deployment.outbox(self._index):
-            for sink, is_transactional in self._sinks:
-                if not is_transactional:
+            for sink in self._sinks:
+                if not sink.is_transactional:
                     sink.write(batch, self._point.epoch)
 
     def write(self, worker: str, batch: OutputBatch) -> None:
@@ -94,9 +98,10 @@ class HostOutputs:
             splits = self._splits[declared(batch.stream)[0]]
             new = self._point.committed.outputs_above(batch, splits, put=put)
         self.count += len(new)
+        self.by_worker[worker] += len(new)
         self._of_epoch[epoch] += len(new)
-        for sink, is_transactional in self._sinks:
-            sink.write(new if is_transactional else put, epoch)
+        for sink in self._sinks:
+            sink.write(new if sink.is_transactional else put, epoch)
         if self._keeps_outputs:
             self._seen.append((epoch, new))
 
@@ -107,6 +112,7 @@ class HostOutputs:
             return
         if not len(self._point.committed.above(skipped.event, self._splits[letter.stream])):
             return
+        self.dead_lettered[letter.stream] += 1
         if self._letters is not None:
             self._letters.write(letter, epoch)
         self._seen.append((epoch, letter if self._keeps_payloads else replace(letter, payload=None)))
@@ -133,8 +139,12 @@ class HostOutputs:
             outputs=self._of_epoch.pop(epoch, 0),
         )
 
-    def _all(self) -> Iterator[HostSink | DeadLetters]:
-        yield from (sink for sink, _ in self._sinks)
+    def figures(self) -> dict[str, SinkFigures]:
+        """Return the figures of each sink on this host."""
+        return {sink.name: sink.figures for sink in self._sinks}
+
+    def _all(self) -> Iterator[MeasuredSink | DeadLetters]:
+        yield from self._sinks
         if self._letters is not None:
             yield self._letters
 

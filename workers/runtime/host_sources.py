@@ -6,17 +6,18 @@ After a resume, events that are already in the restored state are left out.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
 from dgs.model.events import EventBatch
 from dgs.model.order import BEGIN, END, MIN_TS, OrderKey
+from dgs.workers.observing.figures import StreamFigures
+from dgs.workers.runtime import process
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.sources import EventSource, open_source
 from dgs.workers.sources.live.waiting import LiveTime, Stopwatch
-from dgs.workers.sources.ticks import Ticks
+from dgs.workers.sources.ticks import LAST, Ticks
 
 
 class HostSources:
@@ -55,7 +56,9 @@ class HostSources:
                 time=clock,
             )
         self._ticks = [source for source in self._sources.values() if isinstance(source, Ticks)]
-        self._heard = dict.fromkeys(self._sources, time.monotonic())
+        self._heard = dict.fromkeys(self._sources, process.now())
+        self._events = dict.fromkeys(self._sources, 0)
+        self._newest: dict[str, int] = {}
         if self._point.epoch:
             for name, source in self._sources.items():
                 self._resume(name, source)
@@ -96,26 +99,51 @@ class HostSources:
         """Read on; return the events that are not in the restored state, and the frontier. `known`: the frontier so far."""
         reading = self._sources[name].read()
         if reading.batches or reading.frontier > known:
-            self._heard[name] = time.monotonic()
+            self._heard[name] = process.now()
         batches = list(reading.batches)
+        if times := [int(batch.ts[-1]) for batch in batches if len(batch)]:
+            self._newest[name] = max(self._newest.get(name, MIN_TS), *times)
         if self._ticks and not isinstance(self._sources[name], Ticks):
-            self._latest = max([self._latest, *(int(batch.ts[-1]) for batch in batches if len(batch))])
+            self._latest = max(self._latest, self._newest.get(name, MIN_TS))
         if self._point.epoch:
             batches = [self._point.positions.above(batch, self._splits[name]) for batch in batches]
+        self._events[name] += sum(map(len, batches))
         return batches, reading.frontier
 
     def describe(self) -> dict[str, Mapping[str, Any]]:
         """Return the description of each source and how far it has been read, for a checkpoint."""
         return {name: source.description for name, source in self._sources.items()}
 
-    @property
-    def drops(self) -> dict[str, int]:
-        """The number of late events that each source has dropped."""
-        return {name: source.drops for name, source in self._sources.items()}
+    def figures(
+        self, frontiers: Mapping[str, OrderKey], dead_lettered: Mapping[str, int]
+    ) -> dict[str, StreamFigures]:
+        """Return the figures of the streams that are read here. `frontiers`, `dead_lettered`: by stream."""
+        return {
+            name: self._figures(name, source, frontiers[name], dead_lettered.get(name, 0))
+            for name, source in self._sources.items()
+        }
+
+    def _figures(self, name: str, source: EventSource, frontier: OrderKey, letters: int) -> StreamFigures:
+        counted, newest = source.counted, self._newest.get(name)
+        is_told = (
+            frontier > BEGIN and frontier.ts < LAST
+        )  # beyond it there are only the last ticks, and the end
+        return StreamFigures(
+            rows=counted.rows,
+            events=self._events[name],
+            frontier=frontier.ts if is_told else newest,
+            newest=newest,
+            has_ended=frontier >= END,
+            heard=self._heard[name],
+            held=counted.held,
+            dropped=source.drops,
+            dead_lettered=letters,
+            share=counted.share,
+        )
 
     def ages(self) -> dict[str, float]:
         """Return how many seconds ago each source last brought something."""
-        now = time.monotonic()
+        now = process.now()
         return {source: now - heard for source, heard in self._heard.items()}
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ from dgs.job import private_files
 from dgs.job.run_directory import STORY
 from dgs.job.schema import (
     CheckpointConfig,
+    ObserveConfig,
     ProgramConfig,
     ReplanConfig,
     RuntimeConfig,
@@ -29,8 +30,8 @@ from dgs.model.tags import Tag
 from dgs.planner.moving import Counts
 from dgs.planner.plan import Plan
 from dgs.semantics.skipped_events import DeadLetter
+from dgs.workers.observing.figures import RunFigures
 from dgs.workers.recovery.checkpoint import CheckpointStore
-from dgs.workers.runtime.figures_of_hosts import RunFigures
 from dgs.workers.sources.context import SourceContext
 
 
@@ -47,7 +48,8 @@ class Job:
     `checkpoint`: when checkpoints are taken, None for never. `checkpoint_dir`: their directory, also for that of a clean stop
     (None: the run cannot be resumed). `keeps_logs`: event logs in the run directory are not truncated. `replan`: whether the run looks for a better plan (None: it does not). `resumes`: go on from the newest checkpoint there; with `accepts_duplicates` even if the
     record is lost. `run_id`: identifies a run over all its generations and resumes (the supervisor sets it). `control_dir`:
-    where `dgs stop` and `dgs replan` post requests. `umask`: of the run's own files.
+    where `dgs stop` and `dgs replan` post requests. `umask`: of the run's own files. `name`: of the plan file, for its figures.
+    `observe`: how often figures are taken, None for never.
     """
 
     program: Program
@@ -76,6 +78,8 @@ class Job:
     delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
     spark: SparkConfig = field(default_factory=SparkConfig)
     umask: str = private_files.OWNER_ONLY
+    name: str = ""
+    observe: ObserveConfig | None = field(default_factory=ObserveConfig)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for another process, with the values of environment variables that no text there may show."""
@@ -114,6 +118,11 @@ class Job:
     def story_path(self) -> Path | None:
         """The file for the story of a failed run: in the run directory, None without one."""
         return None if self.control_dir is None else self.output_dir / STORY
+
+    @property
+    def figures_dir(self) -> Path | None:
+        """The directory of the figures: that of the run, None without one."""
+        return None if self.control_dir is None else self.output_dir
 
     @property
     def ray_log(self) -> Path | None:
@@ -184,13 +193,13 @@ class Comparison:
 class Caller:
     """The callbacks of a run. By default, notices go to stderr.
 
-    `progress` is called now and then with the numbers of events read and outputs written so far, `notify` with a notice in one
+    `progress` is called with the figures of the run, at most every `observe.every`, `notify` with a notice in one
     sentence, `ready` with the name of what has started, such as Ray. `rows` is called with the numbers of rows that Spark has read, and
     that are in the log. `replanned` returns the job under the plan of another plan file, or raises InvalidError. `compared` compares the plan
     with the best one, given the host of each worker and events per second; another thread calls it.
     """
 
-    progress: Callable[[int, int], None] = _silent
+    progress: Callable[[RunFigures], None] = _silent
     notify: Callable[[str], None] = _on_stderr
     ready: Callable[[str], None] = _silent
     rows: Callable[[int, int], None] = _silent

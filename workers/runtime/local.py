@@ -8,14 +8,13 @@ from dgs.errors import StalledError
 from dgs.workers.runtime import process
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.engine import Engine
-from dgs.workers.runtime.figures_of_hosts import run_figures
 from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.runtime.stall import Watchdog, sentence
 from dgs.workers.runtime.supervisor import Ended, Session, supervise
 from dgs.workers.sources.live.waiting import SECOND
 
 PROGRESS_EVERY = 0.2
-"""Seconds between two calls of the progress callback."""
+"""Seconds between two looks at the time, for figures and the watchdog."""
 
 
 def run_local(job: Job, caller: Caller = Caller()) -> JobResult:
@@ -45,7 +44,9 @@ def drive(deployment: Deployment, session: Session) -> Ended:
             if process.now() - reported > PROGRESS_EVERY:
                 reported = process.now()
                 events, outputs = engine.counts
-                session.caller.progress(events, outputs)
+                if (news := engine.figures_if_due()) is not None:
+                    session.observer.take(news)
+                session.observer.show_if_due(is_stopping=checkpoints.is_stopping)
                 session.replanning.look(lambda: [engine.take_counts()])
                 if watchdog.is_due(events + outputs, now=time.monotonic()):
                     watchdog.say(sentence([engine.standing()], unit=job.unit))
@@ -53,7 +54,7 @@ def drive(deployment: Deployment, session: Session) -> Ended:
         seconds = process.now() - started
     finally:
         engine.close(complete=checkpoints.is_over)
-    figures = run_figures(
+    figures = session.observer.generation(
         [engine.figures()],
         checkpoints.last,
         seconds=seconds,

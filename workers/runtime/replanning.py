@@ -21,10 +21,10 @@ from dgs.model.tags import Tag
 from dgs.planner.moving import Counts, Moving
 from dgs.planner.plan_data import to_data
 from dgs.planner.prediction.choice import rate
+from dgs.workers.observing.figures import Move
 from dgs.workers.recovery.stop_request import ControlRequest
 from dgs.workers.runtime.control import post
 from dgs.workers.runtime.deployment import Deployment
-from dgs.workers.runtime.figures_of_hosts import Move
 from dgs.workers.runtime.job import Caller, Comparison, Job
 from dgs.workers.runtime.run_story import in_a_line
 from dgs.workers.sources.live.waiting import SECOND

@@ -22,17 +22,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 
-from dgs.job.units import NANOSECONDS, TimeUnit
+from dgs.job.units import TimeUnit
 from dgs.model.order import BEGIN, END, OrderKey
+from dgs.workers.observing.blame import shown_time
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.worker import Worker
 from dgs.workers.recovery.positions import declared
-
-CALENDAR = 10 * 365 * 86_400 * 10**9
-"""Times from 1980 on are shown as dates."""
-
 
 LONGEST_SILENCE = 300.0
 """The longest time in seconds between two messages about missing progress, unless even the first comes later."""
@@ -125,23 +121,6 @@ def _about_streams(running: Sequence[str], whole: Standing) -> str:
         for stream in running
     ]
     return f"all events are processed; {'; '.join(ages)}"
-
-
-def shown_time(ts: int, unit: TimeUnit) -> str:
-    """Return a time of events as text: a date, or a number with its unit.
-
-    >>> shown_time(1_700_000_000, "s"), shown_time(1_700_000_000, "none"), shown_time(1_500, "ms")
-    ('2023-11-14 22:13:20', '1700000000', '1500 ms')
-    """
-    if unit == "none":
-        return str(ts)
-    nanoseconds = ts * NANOSECONDS[unit]
-    if nanoseconds < CALENDAR:
-        return f"{ts} {unit}"
-    try:
-        return f"{datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=nanoseconds // 1000):%Y-%m-%d %H:%M:%S}"
-    except OverflowError:
-        return f"{ts} {unit}"
 
 
 class Watchdog:

@@ -13,16 +13,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dgs.errors import DgsError, FrameGapError, WorkerLostError
+from dgs.workers.observing.figures import RunFigures
 from dgs.workers.recovery.checkpoint import ResumePoint
 from dgs.workers.recovery.outbox import dealt_otherwise
 from dgs.workers.recovery.positions import declared
 from dgs.workers.recovery.stop_request import ControlRequest, StopRequest
 from dgs.workers.runtime.caller_outputs import CallerOutputs
-from dgs.workers.runtime.checkpointing import Checkpointing
+from dgs.workers.runtime.checkpointing import Checkpointing, Commits
 from dgs.workers.runtime.control import Control
 from dgs.workers.runtime.deployment import Deployment
-from dgs.workers.runtime.figures_of_hosts import CheckpointFigures, RunFigures, run_figures
 from dgs.workers.runtime.job import Caller, Job, JobResult
+from dgs.workers.runtime.observed.run_observer import RunObserver
 from dgs.workers.runtime.replanning import Replanning
 from dgs.workers.runtime.run_story import RunStory, in_a_line
 from dgs.workers.runtime.store_opening import (
@@ -80,7 +81,8 @@ class Session:
     caller: Caller
     story: RunStory
     replanning: Replanning
-    figures: CheckpointFigures = field(default_factory=CheckpointFigures)
+    commits: Commits
+    observer: RunObserver
     restarts: list[str] = field(default_factory=list)
     restarted: int = 0
     has_begun: bool = False
@@ -91,7 +93,7 @@ class Session:
             deployment,
             self.stores,
             self.caller_outputs,
-            self.figures,
+            self.commits,
             control=self.control,
             stop=self.stop,
             says=self.story.says,
@@ -99,7 +101,7 @@ class Session:
 
     def may_restart(self, point: ResumePoint) -> bool:
         """Return whether another generation may follow a lost one that began at `point`."""
-        lost = 0 if self.figures.events > point.events else len(self.restarts)
+        lost = 0 if self.commits.figures.events > point.events else len(self.restarts)
         return lost < self.job.runtime.restarts.max and self.caller_outputs.can_discard
 
     def keep(self) -> None:
@@ -133,8 +135,19 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
         stack.callback(stores.close)
         stop = StopRequest(job.runtime.stop_timeout / SECOND)
         story = RunStory(job.story_path)
+        commits = Commits()
         session = Session(
-            job, CallerOutputs(job), publisher, control, stop, stores, caller, story, Replanning(job, caller)
+            job,
+            CallerOutputs(job),
+            publisher,
+            control,
+            stop,
+            stores,
+            caller,
+            story,
+            Replanning(job, caller),
+            commits,
+            RunObserver(job, caller, commits),
         )
         complete = False
         try:
@@ -145,6 +158,7 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
             elif complete:
                 settle_rows(job)
         except BaseException as error:
+            session.observer.end("failed", why=in_a_line(error))
             story.says(f"the run fails: {in_a_line(error)}")
             story.write()
             with suppress(DgsError):  # then the next run does it, and this error matters more
@@ -163,11 +177,12 @@ def _generations(session: Session, drive: Drive, hosts: Callable[[Job], int]) ->
         try:
             deployment = Deployment(job, hosts(job), point)
             session.replanning.begin(deployment)
+            session.observer.begin(deployment)
             ended = drive(deployment, session)
         except LOSSES as error:
             session.story.says(f"has lost generation {point.generation}: {in_a_line(error)}")
             session.stop.generation_lost()
-            if session.figures.events > point.events:
+            if session.commits.figures.events > point.events:
                 session.restarts.clear()
             if not session.control.is_signalled:
                 _pause(session, error, point)
@@ -179,6 +194,7 @@ def _generations(session: Session, drive: Drive, hosts: Callable[[Job], int]) ->
             session.caller_outputs.discard()
             session.keep()
             job = session.job = _replanned(session, request.plan or "")
+            session.observer.moved(f"{request.by} moves it to another plan", session.replanning.moves)
             continue
         if driven > 1:  # events are those of all generations, so the time must be, too
             ended = replace(ended, figures=replace(ended.figures, seconds=time.monotonic() - began))
@@ -188,7 +204,7 @@ def _generations(session: Session, drive: Drive, hosts: Callable[[Job], int]) ->
 def _begun(session: Session, job: Job) -> ResumePoint:
     """Return the point where a generation begins, after removing uncommitted outputs of earlier generations."""
     point = session.stores.store.begin()
-    session.figures.epoch = point.epoch
+    session.commits.note(epoch=point.epoch)
     session.story.begin(point.generation)
     session.story.says(f"begins generation {point.generation} from epoch {point.epoch}")
     if job.resumes and not session.has_begun:
@@ -204,8 +220,8 @@ def _given_up(session: Session, error: DgsError) -> Ended:
     """Return the end of a run that a signal stops and whose hosts are lost. The same signal may have ended them."""
     session.caller.notify(f"{error}: the run does not start again, since a signal stops it")
     session.caller_outputs.discard()
-    figures = run_figures([], None, seconds=0.0, started=0.0)
-    return Ended(None, replace(figures, events_in=session.figures.events), session.control.pending())
+    figures = session.observer.generation([], None, seconds=0.0, started=0.0)
+    return Ended(None, replace(figures, events=session.commits.figures.events), session.control.pending())
 
 
 def _result(session: Session, ended: Ended, epoch: int | None) -> JobResult:
@@ -213,13 +229,16 @@ def _result(session: Session, ended: Ended, epoch: int | None) -> JobResult:
     made = session.caller_outputs
     figures = replace(
         ended.figures,
-        outputs=session.figures.outputs,
+        outputs=session.commits.figures.outputs,
         skipped=made.skipped,
-        checkpoints=session.figures,
+        checkpoints=session.commits.figures,
         restarts=session.restarted,
         moves=tuple(session.replanning.moves),
     )
     by, at = (None, None) if ended.request is None else (ended.request.by, epoch)
+    session.observer.end(
+        "done" if by is None else "stopped", figures, why="" if by is None else f"stopped by {by}"
+    )
     if by is not None and at is None:
         session.story.says("stops without a checkpoint")
         session.story.write()
@@ -278,8 +297,9 @@ def _pause(session: Session, error: DgsError, point: ResumePoint) -> None:
     seconds = min(limits.backoff / SECOND * 2 ** (before - 1), LONGEST_BACKOFF) if before else 0.0
     session.restarts.append(str(error))
     session.restarted += 1
+    session.observer.lost(str(error))
     session.caller_outputs.discard()
-    origin = "from its last checkpoint" if session.figures.epoch else "from the beginning"
+    origin = "from its last checkpoint" if session.commits.figures.epoch else "from the beginning"
     at = f"in {seconds:g} s" if seconds else "now"
     session.caller.notify(f"{error}: the run starts again {origin}, {at}")
     until = time.monotonic() + seconds

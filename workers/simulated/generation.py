@@ -217,7 +217,7 @@ class Generation:
                 self._snapshot(host.index, effect)
         for target, frame in host.frames():
             data, sizes = encoded_with_sizes(frame)
-            self.load.note(frame, sizes)
+            self.load.note(target, frame, sizes)
             self.network.send((host.index, target), data)
         if host.is_behind:
             self._stale[host.index] = None

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from dgs.model.events import EventBatch
 from dgs.model.order import END, OrderKey
 
-__all__ = ["END", "EventSource", "Reading"]
+__all__ = ["END", "Counted", "EventSource", "Reading"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,14 @@ class Reading:
     frontier: OrderKey
 
 
+class Counted(NamedTuple):
+    """What a source has read. `rows`: raw rows. `held`: events that wait to be put in order. `share`: of its input, 0 to 1, None if unknown."""
+
+    rows: int = 0
+    held: int = 0
+    share: float | None = None
+
+
 class EventSource(Protocol):
     """A declared input stream, opened: it gives batches of events.
 
@@ -39,6 +47,10 @@ class EventSource(Protocol):
     @property
     def drops(self) -> int:
         """The number of events that `on_disorder: drop` has left out so far."""
+
+    @property
+    def counted(self) -> Counted:
+        """What it has read so far. It is cheap to ask, and asked once a second."""
 
     @property
     def wait(self) -> float:

@@ -48,6 +48,10 @@ def _none() -> int:
     return 0
 
 
+def _unknown_share(_rows: int) -> None:
+    return None
+
+
 def _as_before(_before: Mapping[str, Any]) -> None:
     return None
 
@@ -60,6 +64,7 @@ def _nothing() -> None:
 class Origin:
     """The callbacks of an origin. `describe` returns plain data that the codec carries; it changes as reading goes on.
 
+    `share` takes the raw rows read, and returns how much of the input they are, 0 to 1; None if that is not known.
     `skip_to` is called before the first read with the first raw row that is needed; None if all rows must be read. `refused`
     returns the number of bad lines that were left out.
 
@@ -74,6 +79,7 @@ class Origin:
     resume: Callable[[Mapping[str, Any]], str | None] = _as_before
     seek: Callable[[OrderKey], int] | None = None
     close: Callable[[], None] = _nothing
+    share: Callable[[int], float | None] = _unknown_share
 
 
 class FilesRead:

@@ -21,7 +21,7 @@ from dgs.model.tags import Tag
 from dgs.model.user_code import RAISED, Row, is_interrupt, row_error
 from dgs.semantics.skipped_events import UnreadableRow
 from dgs.workers.recovery.dealing import dealt
-from dgs.workers.sources.contract import Reading
+from dgs.workers.sources.contract import Counted, Reading
 from dgs.workers.sources.pipeline import PipelineSource
 
 MOST = 2**20
@@ -110,6 +110,11 @@ class FrontedSource:
     def wait(self) -> float:
         """Seconds until there may be rows."""
         return 0.0 if self._ended else self._source.wait
+
+    @property
+    def counted(self) -> Counted:
+        """What has been read of its rows so far."""
+        return self._source.counted
 
     @property
     def description(self) -> Mapping[str, Any]:

@@ -22,7 +22,7 @@ from dgs.errors import InternalError, OutOfOrderError, SourceChangedError
 from dgs.model.events import EventBatch
 from dgs.model.order import BEGIN, END, MIN_TS, OrderKey, after_heartbeat
 from dgs.workers.recovery.dealing import dealt
-from dgs.workers.sources.contract import Reading
+from dgs.workers.sources.contract import Counted, Reading
 from dgs.workers.sources.description import Origin, check
 from dgs.workers.sources.live.waiting import Live
 from dgs.workers.sources.rows import Arrivals
@@ -78,6 +78,11 @@ class PipelineSource:
     def drops(self) -> int:
         """The number of late events and bad lines that were left out."""
         return self._order.drops + self._origin.refused()
+
+    @property
+    def counted(self) -> Counted:
+        """What it has read so far."""
+        return Counted(self._rows, self._order.held, 1.0 if self._ended else self._origin.share(self._rows))
 
     @property
     def description(self) -> Mapping[str, Any]:

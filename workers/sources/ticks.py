@@ -35,7 +35,7 @@ from dgs.model.tags import Tag
 from dgs.workers.protocol.edges import Period
 from dgs.workers.recovery.positions import Positions
 from dgs.workers.sources.context import SourceContext
-from dgs.workers.sources.contract import Reading
+from dgs.workers.sources.contract import Counted, Reading
 from dgs.workers.sources.description import check
 from dgs.workers.sources.rows import Arrivals
 
@@ -78,6 +78,11 @@ class Ticks:
     def wait(self) -> float:
         """0 if there is a tick or news of the frontier, else infinity: only other streams bring a tick."""
         return 0.0 if self._is_due() else math.inf
+
+    @property
+    def counted(self) -> Counted:
+        """What it has read so far."""
+        return Counted(self._rows, share=1.0)  # they follow the other streams
 
     @property
     def description(self) -> Mapping[str, Any]:

@@ -9,39 +9,47 @@ child's own lanes, from the host that reads their stream. Frames without message
 >>> from dgs.planner.plan import Plan, PlanNode
 >>> from dgs.workers.protocol.messages import ForkedState
 >>> load = NetworkLoad(Lanes(Plan(PlanNode("w0", ImplTagSet(), children=(PlanNode("w1", ImplTagSet()),))), Dependence()))
->>> load.note(Frame(0, 0, 1, (("w1", ForkedState(7)),), BEGIN, 0), [21])
->>> load.note(Frame(0, 0, 2, (), BEGIN, 0), [18])
->>> load.frames, load.sent
-(2, {('w1', 'down'): 21, ('', 'news'): 18})
+>>> load.note(1, Frame(0, 0, 1, (("w1", ForkedState(7)),), BEGIN, 0), [21])
+>>> load.note(1, Frame(0, 0, 2, (), BEGIN, 0), [18])
+>>> load.pairs, load.sent
+({1: PairFigures(frames=2, bytes=39)}, {('w1', 'down'): 21, ('', 'news'): 18})
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
+from dgs.workers.observing.figures import PairFigures, Way
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.messages import Events, Frame, Frontiers, JoinAnswer, Message, Prepared
 
-Way = Literal["down", "up", "input", "news"]
 Sent = Mapping[tuple[str, Way], int]
 """Bytes by the child of an edge and the way on it."""
 
 
 class NetworkLoad:
-    """Counts the frames that one host sends, and their bytes: those of the frames, without what sockets add."""
+    """Counts the frames that one host sends, and their bytes: those of the frames, without what sockets add.
+
+    `pairs`: by the host that gets them. `sent`: by edge and way.
+    """
 
     def __init__(self, lanes: Lanes) -> None:
         self._lanes = lanes
-        self.frames = 0
+        self.pairs: dict[int, PairFigures] = {}
         self.sent: dict[tuple[str, Way], int] = {}
 
-    def note(self, frame: Frame, sizes: Sequence[int]) -> None:
-        """Count a frame. `sizes`: see `dgs.workers.transport.frames.encoded_with_sizes`."""
-        self.frames += 1
+    def note(self, target: int, frame: Frame, sizes: Sequence[int]) -> None:
+        """Count a frame for another host. `sizes`: see `dgs.workers.transport.frames.encoded_with_sizes`."""
+        pair = self.pairs.get(target, PairFigures())
+        self.pairs[target] = PairFigures(pair.frames + 1, pair.bytes + sum(sizes))
         edges = [self._edge(*message) for message in frame.messages] or [("", "news")]
         for edge, size in zip(edges, sizes, strict=True):
             self.sent[edge] = self.sent.get(edge, 0) + size
+
+    @property
+    def frames(self) -> int:
+        """The frames to all hosts."""
+        return sum(pair.frames for pair in self.pairs.values())
 
     def _edge(self, target: str, message: Message) -> tuple[str, Way]:
         if isinstance(message, JoinAnswer | Prepared):

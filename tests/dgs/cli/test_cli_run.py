@@ -97,9 +97,9 @@ def test_results_have_these_fields_in_this_order(project, dgs):
         ),
     ]
     for worker in report["per_worker"].values():
-        assert list(worker) == ["host", "events", "synchronisations"]
+        assert list(worker)[:3] == ["host", "events", "synchronisations"]
     counts = ["committed", "failed", "seconds", "state_bytes", "outputs", "epoch", "events"]
-    assert list(report["checkpoints"]) == counts
+    assert list(report["checkpoints"])[: len(counts)] == counts
 
 
 def test_json_is_the_last_line_after_a_stdout_sink(project, dgs):
@@ -273,34 +273,6 @@ def test_bug_in_dgs_exits_70_and_leaves_the_traceback(project, dgs, monkeypatch,
     assert "Traceback" not in done.err
     assert "KeyError: 'lost'" in (run_dirs()[0] / "traceback.txt").read_text()
     assert "Traceback" in dgs("run plan.yaml --debug").err
-
-
-def test_status_lines_come_every_ten_seconds_without_a_terminal(capsys):
-    from dgs.cli.finishing import Progress
-
-    times = iter([0.0, 4.0, 11.0, 12.0, 22.0])
-    progress = Progress("sums", clock=lambda: next(times))
-    for events in (100, 1100, 1200, 2200):
-        progress(events, 5)
-        progress.take_rows(4000, 3000)
-    assert capsys.readouterr().err == (
-        "dgs: sums: Spark read 4,000 rows, 3,000 are in the log; 1,100 events, 5 outputs, 100 events/s\n"
-        "dgs: sums: Spark read 4,000 rows, 3,000 are in the log; 2,200 events, 5 outputs, 100 events/s\n"
-    )
-
-
-def test_live_line_shows_the_rows_of_spark_once_there_are_some():
-    from dgs.cli.finishing import Progress
-
-    lines, times = [], iter([0.0, 1.0, 2.0])
-    progress = Progress("sums", lines.append, clock=lambda: next(times))
-    progress(100, 5)
-    progress.take_rows(4000, 3000)
-    progress(200, 5)
-    assert lines == [
-        "sums: 100 events, 5 outputs, 100 events/s",
-        "sums: Spark read 4,000 rows, 3,000 are in the log; 200 events, 5 outputs, 100 events/s",
-    ]
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def test_dead_letters_do_not_come_to_a_caller_that_collects_nothing(here, tmp_pa
     result = run_job(job)
     answers = [answer.what for answer in replays.replayed(here[0].work, here[0].answers)]
     assert not {OUTPUTS, LETTER} & set(answers)
-    assert (result.figures.events_in, result.figures.skipped) == (21, 2)
+    assert (result.figures.events, result.figures.skipped) == (21, 2)
     assert lines_in(tmp_path / "out") == [SUMS[0], SUMS[1] - 7 - 7]
     letters = [
         line

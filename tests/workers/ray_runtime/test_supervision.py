@@ -246,7 +246,7 @@ def test_a_killed_host_is_noticed_at_once_and_the_run_goes_on_from_its_last_chec
     assert run.notices == ["the run starts again from its last checkpoint, now"]
     assert run.told[0][0] - run.fallen[0] < PATIENCE
     assert figures.restarts == 1
-    assert figures.events_in == sum(map(len, STREAMS.values()))
+    assert figures.events == sum(map(len, STREAMS.values()))
     assert figures.outputs == expected().total()
 
 

@@ -15,11 +15,12 @@ from dgs.planner.plan import Plan, PlanNode
 from dgs.planner.prediction.costs import Costs
 from dgs.planner.prediction.model import Predictor
 from dgs.planner.topology import Machine, Stream, Topology
+from dgs.workers.observing.figures import RunFigures
 from dgs.workers.protocol.messages import Frame, JoinAnswer, Message, Prepared
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.engine import Engine
-from dgs.workers.runtime.figures_of_hosts import run_figures
 from dgs.workers.runtime.job import Job
+from dgs.workers.runtime.observed.gathering import gathered
 from dgs.workers.simulated.network import Network
 from dgs.workers.simulated.simulation import simulate
 from dgs.workers.sources import open_source
@@ -77,7 +78,7 @@ def worked(job: Job) -> tuple[list[Engine], list[Frame]]:
             for target, frame in engine.take_frames():
                 frames.append(frame)
                 data, sizes = encoded_with_sizes(frame)
-                engine.load.note(frame, sizes)
+                engine.load.note(target, frame, sizes)
                 engines[target].take(decoded(data, engine.index))
     for engine in engines:
         engine.close(complete=True)
@@ -93,10 +94,10 @@ def edge_of(target: str, message: Message) -> tuple[str, str]:
 
 def test_bytes_between_hosts_are_those_of_the_frames_by_edge(job):
     engines, frames = worked(job)
-    figures = run_figures([engine.figures() for engine in engines], None, seconds=1.0, started=0.0)
+    figures = gathered([engine.figures() for engine in engines], RunFigures())
     home = Deployment(job, hosts=2).home
     assert home["left"] == home["root"] != home["right"]
-    assert figures.frames == len(frames)
+    assert sum(pair.frames for pair in figures.pairs.values()) == len(frames)
     assert sum(figures.sent.values()) == sum(len(encoded(frame)) for frame in frames)
     alone: Counter[tuple[str, str]] = (
         Counter()
@@ -107,10 +108,10 @@ def test_bytes_between_hosts_are_those_of_the_frames_by_edge(job):
         around += empty
         for message in frame.messages:
             alone[edge_of(*message)] += len(encoded(replace(frame, messages=(message,)))) - empty
-    assert set(figures.sent) - {("", "news")} == set(alone)
+    assert set(figures.sent) - {":news"} == {":".join(edge) for edge in alone}
     assert len(alone) == 3
     for edge, size in alone.items():
-        assert size <= figures.sent[edge] <= size + around
+        assert size <= figures.sent[":".join(edge)] <= size + around
 
 
 def test_predicted_bytes_between_hosts_are_near_those_of_a_run(job):

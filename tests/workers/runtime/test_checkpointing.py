@@ -12,7 +12,7 @@ from dgs.workers.checkpoints.memory_store import MemoryStore
 from dgs.workers.recovery.checkpoint import Checkpoint, ResumePoint, StagedFile
 from dgs.workers.recovery.epochs import HostReport, RootReport
 from dgs.workers.recovery.stop_request import ControlRequest, Stage, StopRequest
-from dgs.workers.runtime.checkpointing import CheckpointFigures, Checkpointing
+from dgs.workers.runtime.checkpointing import Checkpointing, Commits
 from dgs.workers.runtime.control import Control
 from dgs.workers.runtime.store_opening import RunStores
 
@@ -62,7 +62,7 @@ class Generation:
             deployment,
             RunStores(job, self.store, lambda _staged: None),
             caller_outputs,
-            CheckpointFigures(),
+            Commits(),
             control=self.control,
             stop=self.stop,
             clock=lambda: self.now,

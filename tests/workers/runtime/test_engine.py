@@ -26,6 +26,7 @@ from dgs.workers.runtime.engine import Engine
 from dgs.workers.runtime.job import Job
 from dgs.workers.runtime.local import PROGRESS_EVERY, run_local
 from dgs.workers.sources import EventSource, Reading
+from dgs.workers.sources.contract import Counted
 from tests.programs import BARRIER, VALUE, EventWindow
 
 RANKS = {"b": 0, "v": 1}
@@ -35,6 +36,7 @@ class Scripted:
     """A source that follows a script: how long it has nothing, then what it brings. `wait` never elapses by itself."""
 
     drops = 0
+    counted = Counted()
 
     def __init__(self, stream: str, *script: float | Reading) -> None:
         self.stream = stream

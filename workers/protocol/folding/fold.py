@@ -75,6 +75,11 @@ class Folder:
             self._windows = _Windows(code, state_type.update_windows, self._joined)
         self._compiled = None if compiled is None else _compiled_update(compiled, self._loop)
 
+    @property
+    def is_compiled(self) -> bool | None:
+        """Whether machine code folds events by now, None if none is to."""
+        return None if self._compiled is None else self._compiled.events > 0
+
     def fold(self, state: State, release: Release) -> tuple[State, list[OutputBatch]]:
         """Return the state after the release and the outputs."""
         outputs: list[OutputBatch] = []

@@ -65,6 +65,11 @@ class Skipping:
         singly = replace(state_type, update_batch=None, update_windows=None)
         self._singly = Folder(program, singly, worker, bounds)
 
+    @property
+    def is_compiled(self) -> bool | None:
+        """Whether machine code folds events by now, None if none is to."""
+        return self._whole.is_compiled
+
     def fold(self, state: State, release: Release) -> tuple[State, Made]:
         """Return the state after the release, the outputs and the events that were left out. Raises StateNotSavedError."""
         return self._fold(state, release, self._whole)

@@ -32,7 +32,7 @@ class Ordered:
 
 
 class Ordering(Protocol):
-    """A policy. `drops` counts the events left out so far; `floor` is the least timestamp that may still come.
+    """A policy. `drops` counts the events left out so far; `held` those that wait; `floor` is the least timestamp that may still come.
 
     Law: the batches of successive calls are in the order of their keys, and each is at or above the frontier of the call
     before it.
@@ -40,6 +40,7 @@ class Ordering(Protocol):
 
     rank: int
     drops: int
+    held: int
     floor: int
 
     def accept(self, arrivals: Arrivals) -> Ordered:
@@ -84,7 +85,7 @@ class _Checked:
 
     def __init__(self, stream: str, rank: int, *, delay: int) -> None:
         self.stream, self.rank, self.delay = stream, rank, delay
-        self.drops = 0
+        self.drops = self.held = 0
         self.floor = MIN_TS
         self._latest = MIN_TS
 
@@ -179,8 +180,11 @@ class SortWithin(_Checked):
             self.drops += len(late)
             batch = batch.take(np.delete(np.arange(len(batch)), late))
         self._waiting.add(batch)
-        return Ordered(self._waiting.below(self.floor), below(self.floor, self.rank))
+        ready = self._waiting.below(self.floor)
+        self.held += len(batch) - len(ready)
+        return Ordered(ready, below(self.floor, self.rank))
 
     def finish(self) -> Ordered:
         """Return all events that still wait."""
+        self.held = 0
         return Ordered(self._waiting.rest(), END)

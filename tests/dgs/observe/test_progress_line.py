@@ -1,0 +1,89 @@
+"""The progress line: what it holds, and what it loses on a narrow terminal."""
+
+import re
+
+import pytest
+
+from dgs.observe import RunFigures, StreamFigures, Wait, WorkerFigures
+from dgs.observe.progress_line import Progressing
+
+START = 1_700_000_000
+
+
+def waiting(t):
+    """A run whose worker waits for a mute stream, 9 s at t = 109."""
+    wait = Wait("stream", "rules", START + 500, 100.0)
+    return RunFigures(
+        t=float(t),
+        name="fraud",
+        unit="s",
+        phase="running",
+        events=1000 * (t - 99),
+        outputs=7,
+        workers={"w0": WorkerFigures(0, 100, waits_for=wait, held_events=900)},
+        streams={
+            "rules": StreamFigures(rows=1, events=1, frontier=START, heard=100.0, lag_seconds=3700.0),
+            "payments": StreamFigures(
+                rows=9, events=9, frontier=START + 900, heard=float(t), lag_seconds=2.0
+            ),
+        },
+    )
+
+
+@pytest.fixture
+def progressing():
+    shown = Progressing()
+    for t in range(100, 110):
+        shown.add(waiting(t))
+    return shown
+
+
+def numbers(line):
+    return re.findall(r"\d[\d,:.-]*", line)
+
+
+def test_a_run_without_an_end_shows_its_lag_and_what_it_waits_for(progressing):
+    assert progressing.line() == (
+        "fraud: 10,000 events, 7 outputs, 1,000 events/s (1,000 on average), 1 h 1 min behind, event time 2023-11-14 22:13:20, "
+        "worker w0 waits for stream 'rules' to pass 2023-11-14 22:21:40; last heard 9 s ago; 900 events held"
+    )
+
+
+def test_a_narrow_terminal_loses_words_and_keeps_numbers(progressing):
+    assert progressing.line(width=100) == (
+        "fraud 10,000 ev 7 out 1,000/s (1,000) -1 h 1 min at 2023-11-14 22:13:20 w0 waits for rules"
+    )
+    narrowest = progressing.line(width=1)
+    assert numbers(narrowest) == numbers(progressing.line(width=90).removesuffix(" w0 waits for rules"))
+    assert {"10,000", "7", "1,000"} <= set(numbers(narrowest))
+
+
+def test_short_waits_are_not_shown():
+    shown = Progressing()
+    shown.add(waiting(101))
+    assert "waits" not in shown.line()
+
+
+def test_percent_and_what_is_left_count_what_is_processed():
+    shown = Progressing()
+    for t in range(6):
+        done = 100 * t
+        workers = {"w0": WorkerFigures(0, done)}
+        streams = {"s": StreamFigures(rows=2 * done, events=2 * done, share=min(1.0, 2 * done / 1000))}
+        shown.add(RunFigures(t=float(t), name="sums", events=2 * done, workers=workers, streams=streams))
+    assert "50 %" in shown.line()
+    assert "5 s to go" in shown.line()
+
+
+def test_one_stream_without_a_known_end_leaves_out_the_percentage():
+    shown = Progressing()
+    streams = {"s": StreamFigures(rows=5, events=5, share=0.5), "live": StreamFigures(rows=5, events=5)}
+    shown.add(RunFigures(t=1.0, streams=streams, workers={"w0": WorkerFigures(0, 5)}))
+    assert "%" not in shown.line()
+
+
+def test_after_a_restart_the_rate_is_that_of_the_new_generation():
+    shown = Progressing()
+    for t, events, generation in ((0, 0, 1), (1, 900, 1), (2, 100, 2), (3, 150, 2)):
+        shown.add(RunFigures(t=float(t), events=events, generation=generation))
+    assert "50 events/s (50 on average)" in shown.line()
