@@ -1,0 +1,1 @@
+"""The text of a Pig script: statements with their places, read by a grammar of lark."""
