@@ -50,11 +50,13 @@ WRONG = {
     b = FOREACH a GENERATE n AS (x, y);
                                  ^
     Name each of them.""",
-    A + "b = FOREACH a GENERATE FLATTEN(raw);": """Q204 t.pig:2:24: FLATTEN of bytearray: give it a type where it is loaded
+    A
+    + "b = FOREACH a GENERATE FLATTEN(raw);": """Q204 t.pig:2:24: FLATTEN of bytearray: give it a type where it is loaded
     b = FOREACH a GENERATE FLATTEN(raw);
                            ^
     It takes a bag or a tuple.""",
-    A + "b = FOREACH a GENERATE n; c = UNION a, b;": """Q208 t.pig:2:27: a union of relations with 3 and 1 fields
+    A
+    + "b = FOREACH a GENERATE n; c = UNION a, b;": """Q208 t.pig:2:27: a union of relations with 3 and 1 fields
     b = FOREACH a GENERATE n; c = UNION a, b;
                               ^
     Use UNION ONSCHEMA.""",
@@ -106,7 +108,9 @@ WRONG = {
     "IMPORT 'other.pig';": """Q201 t.pig:1:1: no file 'other.pig' to import
     IMPORT 'other.pig';
     ^""",
-    "DEFINE m(x) RETURNS y { $y = DISTINCT $x; };\n" + A + "b, c = m(a);": """Q206 t.pig:3:1: m has 1 result, not 2
+    "DEFINE m(x) RETURNS y { $y = DISTINCT $x; };\n"
+    + A
+    + "b, c = m(a);": """Q206 t.pig:3:1: m has 1 result, not 2
     b, c = m(a);
     ^""",
     A + "b = SAMPLE a 2;": """Q204 t.pig:2:14: a share from 0 to 1 is needed here, not 2
@@ -115,7 +119,8 @@ WRONG = {
     A + "b = LIMIT a -1;": """Q204 t.pig:2:13: a whole number from 0 is needed here, not -1
     b = LIMIT a -1;
                 ^""",
-    A + "b = GROUP a BY n; c = SAMPLE b 0.5;": """Q110 t.pig:2:19: SAMPLE of rows that are no longer those of a stream
+    A
+    + "b = GROUP a BY n; c = SAMPLE b 0.5;": """Q110 t.pig:2:19: SAMPLE of rows that are no longer those of a stream
     b = GROUP a BY n; c = SAMPLE b 0.5;
                       ^
     Put it before GROUP, JOIN and DISTINCT.""",
@@ -129,7 +134,9 @@ def test_the_text_of_a_mistake(text: str) -> None:
 
 def test_what_a_wrong_statement_does_not_touch_goes_on() -> None:
     program = Translator(Path("/nowhere")).read(
-        read_script(A + "b = STREAM a THROUGH `x`; c = FILTER b BY n > 1; DUMP c; d = DISTINCT a; DUMP d;", "t.pig")
+        read_script(
+            A + "b = STREAM a THROUGH `x`; c = FILTER b BY n > 1; DUMP c; d = DISTINCT a; DUMP d;", "t.pig"
+        )
     )
     assert [error.code for error in program.problems] == ["Q110"]
     assert [output.name for output in program.outputs] == ["d"]
