@@ -26,6 +26,7 @@ CODES = {
     "Q204": ("a type does not fit", 3),
     "Q205": ("an unknown function", 3),
     "Q206": ("a wrong number of arguments", 3),
+    "Q207": ("a column that is neither grouped nor aggregated", 3),
     "Q208": ("a union of different schemas", 3),
     "Q301": ("the state is of a worse class than required", 3),
     "Q302": ("two streams without an equality between them", 3),

@@ -210,7 +210,7 @@ def cast(value: Any, kind: str) -> Any:
     """Return a value as another type. Raises QueryError Q704 if it has no such form, Q701 beyond 64 bits."""
     try:
         return _CASTS[kind](value)
-    except (ValueError, TypeError, OverflowError):
+    except (ValueError, TypeError, ArithmeticError):
         raise failed("cast", f"{value!r} cannot be {kind}") from None
 
 

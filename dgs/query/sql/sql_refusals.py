@@ -1,0 +1,96 @@
+"""SQL that is known and not supported, by name: each is refused as Q110, with what to write in its place.
+
+>>> import sqlglot
+>>> tree = sqlglot.parse_one("select sum(x) over () from t", dialect="duckdb")
+>>> [refusal.name for _, refusal in refused(tree)]
+['window functions (`over`)']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A construct that is refused. `word`: the word of the text to point at. `instead`: what to write."""
+
+    name: str
+    word: str
+    instead: str = ""
+
+
+REFUSED: dict[type[exp.Expr], Refusal] = {
+    exp.Window: Refusal("window functions (`over`)", "over", "Group by what you partition by, and join."),
+    exp.Qualify: Refusal("`qualify`", "qualify", "Use a derived table and `where`."),
+    exp.GroupingSets: Refusal(
+        "grouping sets", "grouping", "Write one query for each grouping, and `union all`."
+    ),
+    exp.Rollup: Refusal("`rollup`", "rollup", "Write one query for each grouping, and `union all`."),
+    exp.Cube: Refusal("`cube`", "cube", "Write one query for each grouping, and `union all`."),
+    exp.Lateral: Refusal("`lateral`", "lateral", "Use a correlated subquery, or a join."),
+    exp.TableSample: Refusal("sampling (`tablesample`)", "tablesample|using|sample"),
+    exp.Pivot: Refusal("`pivot`", "pivot|unpivot", "Use `filter (where ...)`."),
+    exp.Intersect: Refusal("`intersect`", "intersect", "Use `where exists`."),
+    exp.Except: Refusal("`except`", "except", "Use `where not exists`."),
+    exp.Any: Refusal("a comparison with `any`", "any|some", "Use `in` or `exists`."),
+    exp.All: Refusal("a comparison with `all`", "all", "Use `not exists`."),
+    exp.Lambda: Refusal("a lambda", "lambda|->"),
+    exp.Values: Refusal("`values`", "values", "Put the rows into a file, and read it as a table."),
+}
+STATEMENTS: dict[type[exp.Expr], str] = {
+    exp.Insert: "insert",
+    exp.Delete: "delete",
+    exp.Update: "update",
+    exp.Merge: "merge",
+    exp.Create: "create",
+    exp.Drop: "drop",
+    exp.Alter: "alter",
+    exp.Copy: "copy",
+    exp.Attach: "attach",
+    exp.Pragma: "pragma",
+    exp.Set: "set",
+    exp.Use: "use",
+    exp.Describe: "describe",
+    exp.Summarize: "summarize",
+    exp.Command: "[a-z]+",
+}
+RECURSIVE = Refusal("`with recursive`", "recursive", "Use `repeat` of MRQL.")
+DISTINCT_ON = Refusal("`distinct on`", "on", "Use `group by` with `arg_min` or `arg_max`.")
+NATURAL = Refusal("a natural join", "natural", "Say `using (...)`.")
+SIDEWAYS = Refusal("this kind of join", "asof|positional|semi|anti")
+PERCENT = Refusal("`limit` of a percentage", "limit", "Give a number of rows.")
+TIES = Refusal("`limit ... with ties`", "limit", "Give a number of rows.")
+RENAME = Refusal("`* rename`", "rename", "Name the columns.")
+
+_WHERE: tuple[tuple[Callable[[exp.Expr], bool], Refusal], ...] = (
+    (lambda node: isinstance(node, exp.With) and bool(node.args.get("recursive")), RECURSIVE),
+    (lambda node: isinstance(node, exp.Distinct) and bool(node.args.get("on")), DISTINCT_ON),
+    (lambda node: isinstance(node, exp.Join) and node.args.get("method") == "NATURAL", NATURAL),
+    (
+        lambda node: (
+            isinstance(node, exp.Join)
+            and (bool(node.args.get("method")) or node.args.get("kind") in ("SEMI", "ANTI", "STRAIGHT"))
+        ),
+        SIDEWAYS,
+    ),
+    (lambda node: isinstance(node, exp.LimitOptions) and bool(node.args.get("percent")), PERCENT),
+    (lambda node: isinstance(node, exp.LimitOptions) and bool(node.args.get("with_ties")), TIES),
+    (lambda node: isinstance(node, exp.Star) and bool(node.args.get("rename")), RENAME),
+)
+
+
+def statement(tree: exp.Expr) -> str | None:
+    """Return the word of a statement that is no query, None for a query."""
+    return next((word for kind, word in STATEMENTS.items() if isinstance(tree, kind)), None)
+
+
+def refused(tree: exp.Expr) -> Iterator[tuple[exp.Expr, Refusal]]:
+    """Yield the parts of a tree that are refused, with why."""
+    for node in tree.walk():
+        found = REFUSED.get(type(node)) or next((refusal for holds, refusal in _WHERE if holds(node)), None)
+        if found is not None:
+            yield node, found

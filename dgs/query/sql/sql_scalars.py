@@ -1,0 +1,198 @@
+"""Expressions of SQL as scalars of the algebra: names become fields, and each function is a call of the table of functions.
+
+>>> text = SqlText("q.sql", "select x between 1 and $most from t")
+>>> lowering = Lowering(text, {"most": 3}, lambda _: column("x"))
+>>> lowering.of(text.tree().expressions[0]).sql()
+'"x" BETWEEN 1 AND 3'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from sqlglot import exp
+
+from dgs.errors.nearest import did_you_mean
+from dgs.query.functions import FUNCTIONS, arguments_of, name_of
+from dgs.query.scalar import Scalar, call, column, literal
+from dgs.query.sql.sql_syntax import SqlText
+
+__all__ = ["AGGREGATE_NAMES", "Lowering", "column", "is_aggregate"]
+
+AGGREGATE_NAMES: dict[str, str] = {
+    "count": "count",
+    "sum": "sum",
+    "avg": "avg",
+    "min": "min",
+    "max": "max",
+    "stddev": "stddev_samp",
+    "stddevsamp": "stddev_samp",
+    "stddevpop": "stddev_pop",
+    "variance": "var_samp",
+    "variancepop": "var_pop",
+    "argmin": "arg_min",
+    "argmax": "arg_max",
+    "logicalor": "some",
+    "logicaland": "all",
+    "median": "median",
+    "arrayagg": "collect",
+    "countif": "count",
+}
+"""The aggregates of the algebra by the names of sqlglot's classes. Any other aggregate is refused."""
+
+KEPT = (
+    exp.And,
+    exp.Or,
+    exp.Is,
+    exp.Case,
+    exp.If,
+    exp.In,
+    exp.Between,
+    exp.Cast,
+    exp.Struct,
+    exp.Dot,
+    exp.PropertyEQ,
+)
+"""Nodes that are scalars of the algebra as they are, once their parts are."""
+
+CONSTANTS = (exp.Literal, exp.Null, exp.Boolean, exp.DataType, exp.Identifier)
+PARTS_OF_TIME = ("year", "month", "day", "hour", "minute", "second")
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Return whether a node is an aggregate, with or without its filter."""
+    if isinstance(node, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
+        return is_aggregate(node.this)
+    return isinstance(node, exp.AggFunc)
+
+
+class Lowering:
+    """Makes scalars of trees. `name`: the scalar of a column; `nested`: that of a nested query or of an aggregate, None to refuse them."""
+
+    def __init__(
+        self,
+        text: SqlText,
+        params: Mapping[str, Any],
+        name: Callable[[exp.Column], Scalar],
+        nested: Callable[[exp.Expr], Scalar | None] = lambda _: None,
+    ) -> None:
+        self._text, self._params, self._name, self._nested = text, params, name, nested
+
+    def of(self, tree: exp.Expr) -> Scalar:
+        """Return the scalar of a tree, each part with its place. Raises QueryError Q110, Q120, Q201, Q202, Q205, Q206."""
+        found = self._nested(tree) or self._of(tree)
+        if "span" not in found.meta:
+            found.meta["span"] = self._text.span(tree)
+        return found
+
+    def _of(self, tree: exp.Expr) -> Scalar:
+        if isinstance(tree, (exp.Paren, exp.Alias)):
+            return self.of(tree.this)
+        if isinstance(tree, (exp.Select, exp.SetOperation, exp.Subquery)) or is_aggregate(tree):
+            what = "an aggregate" if is_aggregate(tree) else "a nested query"
+            raise self._text.error("Q110", tree, f"not supported: {what} here")
+        if isinstance(tree, exp.Star):
+            raise self._text.error("Q101", tree, "`*` stands only in a `select`, and in `count(*)`")
+        return self._leaf(tree) or (self._with_parts(tree) if isinstance(tree, KEPT) else self._call(tree))
+
+    def _leaf(self, tree: exp.Expr) -> Scalar | None:
+        """Return a column, a parameter or a constant; None for anything else."""
+        if isinstance(tree, exp.Column):
+            return self._name(tree)
+        if isinstance(tree, (exp.Placeholder, exp.Parameter)):
+            return self._parameter(tree)
+        is_negative = (
+            isinstance(tree, exp.Neg) and isinstance(tree.this, exp.Literal) and not tree.this.is_string
+        )
+        return cast("Scalar", tree.copy()) if isinstance(tree, CONSTANTS) or is_negative else None
+
+    def _with_parts(self, tree: exp.Expr) -> Scalar:
+        """Return a node with its parts as scalars."""
+        if isinstance(tree, exp.In) and tree.args.get("unnest"):
+            raise self._text.error("Q110", tree, "not supported: `in` over a list", "Use `list_contains`.")
+        if isinstance(tree, exp.Cast):
+            return exp.Cast(this=self.of(tree.this), to=tree.args["to"].copy())
+        if isinstance(tree, exp.Is):
+            return self._is(tree)
+        found = tree.copy()
+        for name, value in tree.args.items():
+            if isinstance(value, list):
+                found.set(name, [self._part(tree, name, one) for one in value])
+            elif isinstance(value, exp.Expr):
+                found.set(name, self._part(tree, name, value))
+        return cast("Scalar", found)
+
+    def _part(self, tree: exp.Expr, name: str, part: Any) -> Any:
+        if not isinstance(part, exp.Expr):
+            return part
+        is_name = (isinstance(tree, exp.Dot) and name == "expression") or (
+            isinstance(tree, exp.PropertyEQ) and name == "this"
+        )
+        return part.copy() if is_name else self.of(part)
+
+    def _is(self, tree: exp.Is) -> Scalar:
+        if isinstance(tree.expression, (exp.Null, exp.Boolean)):
+            return exp.Is(this=self.of(tree.this), expression=tree.expression.copy())
+        return call("same_value", self.of(tree.this), self.of(tree.expression))
+
+    def _call(self, tree: exp.Expr) -> Scalar:
+        """Return the call of the function that a node stands for."""
+        if isinstance(tree, exp.Extract):
+            part = tree.this.name.lower()
+            if part in PARTS_OF_TIME:
+                return call(part, self.of(tree.expression))
+            raise self._text.error(
+                "Q110", tree, f"not supported: `extract` of {part}", f"There are {', '.join(PARTS_OF_TIME)}."
+            )
+        if isinstance(tree, exp.ILike):
+            return call("like", call("lower", self.of(tree.this)), call("lower", self.of(tree.expression)))
+        if isinstance(tree, exp.Bracket):
+            return call("list_extract", self.of(tree.this), self._position(tree))
+        name = name_of(cast("Scalar", tree))
+        if name not in FUNCTIONS:
+            raise self._unknown(tree, name)
+        return call(name, *map(self.of, arguments_of(cast("Scalar", tree))))
+
+    def _position(self, tree: exp.Bracket) -> Scalar:
+        (place,) = tree.expressions
+        found = self.of(place)
+        is_number = isinstance(found, exp.Literal) and not found.is_string
+        return (
+            literal(int(found.this) + 1) if is_number else call("add", found, literal(1))
+        )  # sqlglot counts from 0
+
+    def _unknown(self, tree: exp.Expr, name: str) -> Exception:
+        if isinstance(tree, exp.Interval):
+            return self._text.error(
+                "Q110",
+                tree,
+                "not supported: an interval here",
+                "Give `tumble` and `hop` a text, such as '1 hour'.",
+            )
+        written = (
+            name
+            if isinstance(tree, exp.Anonymous)
+            else (tree.sql_name().lower() if isinstance(tree, exp.Func) else name)
+        )
+        hint = did_you_mean(written, [*FUNCTIONS, *AGGREGATE_NAMES.values()])
+        return self._text.error("Q205", tree, f"no function {written!r}{hint}", name=written)
+
+    def _parameter(self, tree: exp.Expr) -> Scalar:
+        name = tree.name
+        if not name:
+            raise self._text.error(
+                "Q120", tree, "a parameter without a name", "Write `$name`, and give it a value."
+            )
+        if name not in self._params:
+            hint = did_you_mean(name, self._params)
+            raise self._text.error(
+                "Q120",
+                tree,
+                f"no value for the parameter {name!r}{hint}",
+                f"Give one: `params: {{{name}: ...}}`, or `-p {name}=...`.",
+            )
+        value = self._params[name]
+        if isinstance(value, (list, tuple)):
+            return exp.Array(expressions=[literal(one) for one in value])
+        return literal(value)

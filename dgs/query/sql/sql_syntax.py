@@ -1,0 +1,132 @@
+r"""The text of a SQL query: its tree, the place of each part of it, and the errors in its syntax.
+
+>>> text = SqlText("q.sql", "select a\nfrom b where a > 1")
+>>> str(text.span(text.tree().find(exp.Where)))
+'q.sql:2:14'
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+
+from dgs.query.errors import QueryError, Span
+from dgs.query.sql.sql_refusals import refused, statement
+
+
+@dataclass(frozen=True, slots=True)
+class SqlText:
+    """A text of SQL. `name`: that of its file, for errors."""
+
+    name: str
+    text: str
+
+    def tree(self) -> exp.Expr:
+        """Return the tree of the only query. Raises QueryError Q101, and Q110 for SQL that is known and not supported."""
+        try:
+            found = [tree for tree in sqlglot.parse(self.text, dialect="duckdb") if tree is not None]
+        except TokenError:
+            raise self._open_quote() from None
+        except ParseError as error:
+            raise self._unexpected(error.errors[0]) from None
+        if not found:
+            raise self.error_at("Q101", 0, "there is no query here")
+        if len(found) > 1:
+            raise self.error_at("Q101", self.start(found[1]), "a second query: there must be only one")
+        (tree,) = found
+        self._check(tree)
+        return tree
+
+    def _check(self, tree: exp.Expr) -> None:
+        """Refuse what is known and not supported."""
+        if (word := statement(tree)) is not None:
+            at = self._word(word, 0)
+            written = re.match(r"\w+", self.text[at:])
+            name = written[0].lower() if written else word
+            raise self.error_at(
+                "Q110",
+                at,
+                f"not supported: `{name}`",
+                "A query is a `select`: it reads, and changes nothing.",
+            )
+        for node, refusal in refused(tree):
+            at = self._word(refusal.word, self.start(node))
+            raise self.error_at("Q110", at, f"not supported: {refusal.name}", refusal.instead)
+
+    def start(self, node: exp.Expr) -> int:
+        """Return the offset of the first part of a node that the parser has placed; of the text if it has placed none."""
+        return min(_placed(node), default=0)
+
+    def span(self, node: exp.Expr) -> Span:
+        """Return the place of a node."""
+        return self.span_at(self.start(node))
+
+    def span_at(self, at: int) -> Span:
+        """Return the place of an offset."""
+        before = self.text[:at]
+        begin = before.rfind("\n") + 1
+        end = self.text.find("\n", at)
+        line = self.text[begin : len(self.text) if end < 0 else end].replace("\t", " ")
+        return Span(self.name, before.count("\n") + 1, at - begin + 1, line)
+
+    def error(self, code: str, node: exp.Expr, problem: str, remedy: str = "", **facts: Any) -> QueryError:
+        """Return an error at a node."""
+        return QueryError.of(code, problem, remedy, self.span(node), **facts)
+
+    def place_error(self, code: str, scalar: exp.Expr, problem: str, remedy: str = "") -> QueryError:
+        """Return an error at the place that a scalar has kept."""
+        return QueryError.of(code, problem, remedy, scalar.meta.get("span"))
+
+    def error_at(self, code: str, at: int, problem: str, remedy: str = "") -> QueryError:
+        """Return an error at an offset."""
+        return QueryError.of(code, problem, remedy, self.span_at(at))
+
+    def _word(self, pattern: str, start: int) -> int:
+        """Return the offset of a word at or behind an offset, else anywhere, else the offset itself."""
+        word = re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE)
+        found = word.search(self.text, start) or word.search(self.text)
+        return found.start() if found else start
+
+    def _unexpected(self, error: Any) -> QueryError:
+        """Return the error for the first token that does not fit."""
+        before = error["start_context"] or ""
+        token = error["highlight"] or ""
+        at = self._offset(error["line"], error["col"]) - len(token)
+        if at < 0 or not self.text.startswith(token, at):
+            at = max(0, self.text.find(before + token) + len(before))
+        rest = self.text[at + len(token) :].strip()
+        if not token or (not rest and "Unexpected" not in error["description"]):
+            return self.error_at("Q101", len(self.text.rstrip()), "the query ends too early")
+        return self.error_at("Q101", at, f"{token!r} is not expected here")
+
+    def _offset(self, line: int, column: int) -> int:
+        """Return the offset behind a line and column, both from 1."""
+        begin = sum(len(one) + 1 for one in self.text.split("\n")[: line - 1])
+        return begin + column
+
+    def _open_quote(self) -> QueryError:
+        """Return the error for a quote or comment that is never closed."""
+        at, quote = next(_open(self.text), (0, "a quote"))
+        return self.error_at("Q101", at, f"{quote} is never closed")
+
+
+def _placed(node: exp.Expr) -> Iterator[int]:
+    for one in node.walk():
+        start = one.meta.get("start")
+        if start is not None:
+            yield start
+
+
+def _open(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the place of the quote or comment that is open at the end of a text."""
+    token = re.compile(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$\$.*?\$\$", re.DOTALL)
+    rest = token.sub(lambda found: " " * len(found[0]), text)
+    for opener, name in (("/*", "the comment"), ("'", "the quote"), ('"', "the quote"), ("$$", "the quote")):
+        if (at := rest.find(opener)) >= 0:
+            yield at, name
