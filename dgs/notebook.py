@@ -13,14 +13,12 @@ from base64 import b64encode
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dgs.workers.runtime import process
+from dgs.workers.observing.figures import RunFigures
+from dgs.workers.observing.progress_line import Progressing
 from dgs.workers.runtime.job import Caller
 
 if TYPE_CHECKING:
     from dgs.planner.plan import Plan
-
-BETWEEN = 0.5
-"""Seconds between two updates of the progress of a cell."""
 
 
 def plan_html(plan: Plan) -> str:
@@ -35,31 +33,26 @@ def plan_html(plan: Plan) -> str:
     return f'<div style="overflow: auto; max-height: 30em">{picture}</div>'
 
 
-def caller_in_a_cell(name: str) -> Caller:
+def caller_in_a_cell() -> Caller:
     """Return what a run tells its caller: in a cell of a notebook its progress, in one line that stays in place."""
     shell = _kernel()
     if shell is None:
         return Caller()
     formatter = shell.display_formatter.formatters["text/html"]
     formatter.for_type_by_name("dgs.planner.plan", "Plan", plan_html)
-    return Caller(progress=_progress(name))
+    return Caller(progress=_progress())
 
 
-def _progress(name: str) -> Callable[[int, int], None]:
+def _progress() -> Callable[[RunFigures], None]:
     from IPython.display import display
 
-    started = last = process.now()
+    progressing = Progressing()
     handle: Any = None
 
-    def show(events: int, outputs: int) -> None:
-        nonlocal last, handle
-        now = process.now()
-        if now - last < BETWEEN:
-            return
-        last = now
-        took = now - started
-        line = f"{name}: {events:,} events, {outputs:,} outputs, {events / took:,.0f} events/s, {took:.0f} s"
-        shown = {"text/plain": line}
+    def show(figures: RunFigures) -> None:
+        nonlocal handle
+        progressing.add(figures)
+        shown = {"text/plain": progressing.line()}
         if handle is None:
             handle = display(shown, raw=True, display_id=True)  # type: ignore[no-untyped-call]  # IPython's
         else:

@@ -225,7 +225,7 @@ def _executed(launch: Launch) -> Run:
     from dgs.notebook import caller_in_a_cell
 
     try:
-        run = execute(launch, caller_in_a_cell(launch.prepared.config.name))
+        run = execute(launch, caller_in_a_cell())
     except KeyboardInterrupt:
         say_how_to_go_on(launch)
         raise

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from dgs.cli.reporting import say
-from dgs.observe import RunFigures
-from dgs.observe.progress_line import Progressing
+from dgs.workers.observing.figures import RunFigures
+from dgs.workers.observing.progress_line import Progressing
 
 STATUS_EVERY = 10.0
 """Seconds between two status lines without a terminal."""

@@ -1,7 +1,6 @@
 """Observing runs: what their directories tell of them, live, finished, failed or killed.
 
 - `figures_of_runs`: the figures of a run, over time.
-- `progress_line`: the progress of a run as one line.
 """
 
 from dgs.observe.figures_of_runs import (

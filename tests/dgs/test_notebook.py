@@ -13,6 +13,7 @@ from dgs.frames.html_tables import table_html
 from dgs.model.impl_tags import ImplTagSet
 from dgs.notebook import caller_in_a_cell, plan_html
 from dgs.planner.plan import Plan, PlanNode
+from dgs.workers.observing.figures import RunFigures
 from dgs.workers.runtime.job import Caller
 
 VALUE = dgs.kind("value")
@@ -160,7 +161,7 @@ def test_nothing_that_a_user_gives_becomes_markup(text):
 
 
 def test_progress_of_a_cell_stays_in_one_line(monkeypatch):
-    shown, times = [], iter([0.0, 0.1, 2.0, 4.0])
+    shown = []
 
     class Handle:
         def update(self, data, *, raw):
@@ -176,17 +177,17 @@ def test_progress_of_a_cell_stays_in_one_line(monkeypatch):
     )
     shell = SimpleNamespace(display_formatter=SimpleNamespace(formatters={"text/html": formatter}))
     monkeypatch.setattr("dgs.notebook._kernel", lambda: shell)
-    monkeypatch.setattr("dgs.notebook.process.now", lambda: next(times))
     monkeypatch.setattr("IPython.display.display", display)
-    progress = caller_in_a_cell("window").progress
-    for events in (1, 1000, 4000):
-        progress(events, 2)
+    progress = caller_in_a_cell().progress
+    for t, events in ((0.0, 0), (2.0, 1000), (4.0, 4000)):
+        progress(RunFigures(t=t, name="window", events=events, outputs=2))
     assert shown == [
-        ("first", "window: 1,000 events, 2 outputs, 500 events/s, 2 s"),
-        ("again", "window: 4,000 events, 2 outputs, 1,000 events/s, 4 s"),
+        ("first", "window: 0 events, 2 outputs"),
+        ("again", "window: 1,000 events, 2 outputs, 500 events/s (500 on average)"),
+        ("again", "window: 4,000 events, 2 outputs, 1,000 events/s (1,000 on average)"),
     ]
     assert drawn == {"plan": ("dgs.planner.plan", "Plan", plan_html)}
 
 
 def test_outside_of_a_notebook_nothing_is_shown():
-    assert caller_in_a_cell("window") == Caller()
+    assert caller_in_a_cell() == Caller()

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from dgs.observe import RunFigures, StreamFigures, Wait, WorkerFigures
-from dgs.observe.progress_line import Progressing
+from dgs.workers.observing.figures import RunFigures, StreamFigures, Wait, WorkerFigures
+from dgs.workers.observing.progress_line import Progressing
 
 START = 1_700_000_000
 

@@ -2,7 +2,7 @@
 
 On a narrow terminal the line loses words, then the names of what waits, and never numbers.
 
->>> from dgs.observe import StreamFigures, WorkerFigures
+>>> from dgs.workers.observing.figures import StreamFigures, WorkerFigures
 >>> shown = Progressing()
 >>> for t in range(3):
 ...     shown.add(RunFigures(t=100.0 + t, name="sums", events=500 * t, outputs=t, workers={"w": WorkerFigures(0, 500 * t)},
