@@ -22,7 +22,7 @@ from dgs.model.columns import Column, Indices
 from dgs.model.events import Codes, Event, EventBatch
 from dgs.model.program import Emit, EmitBatch
 
-__all__ = ["Emit", "EmitBatch", "by_kind", "by_tag", "one_by_one"]
+__all__ = ["Emit", "EmitBatch", "by_kind", "by_tag", "one_by_one", "spread"]
 
 State = TypeVar("State")
 
@@ -88,22 +88,22 @@ def by_tag(batch: EventBatch, values: Sequence[Any], *, as_codes: bool = False) 
     """
     codes = batch.codes
     if codes is None or len(values) == 1:
-        return _spread(list(values[:1]), None, len(batch))
+        return spread(list(values[:1]), None, len(batch))
     if as_codes:
         if len(codes) and int(codes.view(np.uint32).max()) >= len(values):
             raise IndexError(f"codes of {len(values)} tags are from {codes.min()} to {codes.max()}")
-        return _spread(list(values), pa.array(codes), len(batch))
+        return spread(list(values), pa.array(codes), len(batch))
     if (codes == codes[:1]).all():
-        return _spread([values[int(codes[0])]] if len(codes) else list(values[:1]), None, len(batch))
-    return _spread(list(values), codes, len(batch))
+        return spread([values[int(codes[0])]] if len(codes) else list(values[:1]), None, len(batch))
+    return spread(list(values), codes, len(batch))
 
 
-def _spread(values: list[Any], codes: Codes | Indices | pa.Array | None, count: int) -> Column:
+def spread(values: list[Any], codes: Codes | Indices | pa.Array | None, count: int) -> Column:
     """Return a column with value `codes[i]` in row i; without codes, of the one value `count` times."""
     types = set(map(type, values))
     if names := _shared_names(values) if types == {dict} else None:
         indices = codes.astype(np.intp, copy=False) if isinstance(codes, np.ndarray) else codes
-        return {name: _spread([value[name] for value in values], indices, count) for name in names}
+        return {name: spread([value[name] for value in values], indices, count) for name in names}
     array = _as_array(values, types)
     if codes is None:
         return _repeated(values, array, count)

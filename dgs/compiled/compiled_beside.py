@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from dgs.compiled import loop_files
-from dgs.compiled.loop_text import LoopText
-from dgs.compiled.value_types import Refused
+from dgs.compiled.lowering.loop_text import LoopText
+from dgs.compiled.lowering.value_types import Refused
 
 FAILED = ".failed"
 """The ending of a file that says why a loop was not compiled."""

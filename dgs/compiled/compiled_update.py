@@ -5,29 +5,27 @@ Law: for every batch, the state and every event's outputs are those of the inter
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from dgs.compiled.lanes_as_columns import Array, columns_of, lane_class
 from dgs.compiled.loop_files import machine_code
-from dgs.compiled.loop_text import LaneClass, LoopText, loop_text
-from dgs.compiled.method_source import Surroundings, function_of
-from dgs.compiled.python_values import to_python, to_scalars, type_of
-from dgs.compiled.value_types import DoesNotFit, NotYet, Refusal, Refused, Type, joined
+from dgs.compiled.lowering.loop_text import LaneClass, LoopText, loop_text
+from dgs.compiled.lowering.merged_lanes import merged_text
+from dgs.compiled.lowering.method_source import Surroundings, function_of
+from dgs.compiled.lowering.value_types import DoesNotFit, NotYet, Refusal, Refused, Type, joined
+from dgs.compiled.merged_run import Interpreter, Loop, MergedRun, Rest
+from dgs.compiled.states_as_arrays import ScalarState, form_of, state_type
 from dgs.compiled.written_outputs import Written
 from dgs.errors.resources import CompileError
 from dgs.model.events import EventBatch
 from dgs.model.outputs import OutputBatch
 from dgs.model.program import State, Update
 
-Interpreter = Callable[[State, EventBatch, list[OutputBatch]], State]
-"""Folds a batch with the user's own update, and adds the outputs."""
-
-Loop = Callable[..., Any]
-"""A loop: rows to start and stop at, columns, scalars of a state -> the row it has come to, whether that deviates, scalars."""
+Ordered = tuple[tuple[int, tuple[int, ...]], ...]
+"""For each lane, those that it depends on."""
 
 MOST_DEVIATIONS = 8
-"""After so many in one batch, the rest of it is interpreted."""
+"""After so many in one batch, or one run of several lanes, the rest of it is interpreted."""
 UNTIL_IT_FITS = 64
 """The number of events that are interpreted before the state is looked at again."""
 
@@ -52,8 +50,11 @@ class CompiledUpdate:
     ) -> None:
         self._update, self._interpret, self._is_required = update, interpret, is_required
         self._translate, self._least = translate, least
-        self._loops: dict[tuple[LaneClass, Type], tuple[LoopText, Loop | None] | Refusal] = {}
-        self._widest: dict[LaneClass, Type] = {}
+        self._loops: dict[
+            tuple[tuple[LaneClass, ...], Ordered, Type],
+            tuple[LoopText, Loop | None, Sequence[LoopText]] | Refusal,
+        ] = {}
+        self._widest: dict[tuple[LaneClass, ...], Type] = {}
         self._surroundings: Surroundings | None = None
         self.refusals: dict[tuple[str, ...], Refusal] = {}
         self.events = self.deviations = self.interpreted = 0
@@ -66,14 +67,47 @@ class CompiledUpdate:
             self._refuse(batch, refused)
             self.interpreted += len(batch)
             return self._interpret(state, batch, outputs)
-        written = Written(batch, text.sites)
+        form = form_of(text.state, [batch])
+        written = Written(batch, text.sites, form.objects)
         before = self.interpreted
-        state = self._folded(text.state, loop, state, arrays, written)
+        state = self._folded(form, loop, state, [*arrays, *form.of_batch(batch)], written)
         self.events += len(batch) - (self.interpreted - before)
         found = written.outputs()
         if found is not None:
             outputs.append(found)
         return state
+
+    def merged(
+        self, state: State, lanes: Sequence[Sequence[EventBatch]], ordered: Ordered
+    ) -> MergedRun | None:
+        """Return a run of a loop over several lanes, in the order of their ranks; None if they are folded in another way.
+
+        `ordered`: for each lane, those that it depends on.
+        """
+        try:
+            batches = [batch for lane in lanes for batch in lane]
+            of_lanes = [{self._lane_class(batch): None for batch in lane} for lane in lanes]
+            if any(len(classes) > 1 for classes in of_lanes):
+                raise NotYet("the batches of a lane differ in their columns")
+            classes = tuple(next(iter(one)) for one in of_lanes)
+            text, loop, texts = self._loops_of(classes, ordered, state_type(state, batches))
+            return MergedRun(text.state, loop, lanes, classes, texts)
+        except Refused:
+            return None  # stretches of single lanes say why, if they are refused, too
+
+    def fold_merged(self, run: MergedRun, state: State, rest: Rest, outputs: list[OutputBatch]) -> State:
+        """Return the state after a run of several lanes; add the outputs. `rest`: interprets what is left of all lanes."""
+        state = run.fold(state, self._interpret, rest, outputs, MOST_DEVIATIONS)
+        self.events += run.count - run.interpreted
+        self.interpreted += run.interpreted
+        self.deviations += run.deviations
+        return state
+
+    def _lane_class(self, batch: EventBatch) -> LaneClass:
+        """Return the class of the lane of a batch. Raises Refused."""
+        if self.interpreted < self._least:
+            raise NotYet("there were few events so far")
+        return lane_class(batch, reads_stream="stream" in function_of(self._update).__code__.co_names)
 
     def text(self, state: State, batch: EventBatch) -> LoopText | Refusal:
         """Return the text of the loop for a batch like this one, or why it is interpreted."""
@@ -84,11 +118,9 @@ class CompiledUpdate:
 
     def _prepared(self, state: State, batch: EventBatch) -> tuple[LoopText, Loop, list[Array]]:
         """Return the loop for a batch, and its columns. Raises Refused."""
-        if self.interpreted < self._least:
-            raise NotYet("there were few events so far")
-        lane = lane_class(batch, reads_stream="stream" in function_of(self._update).__code__.co_names)
-        text, loop = self._loop(lane, type_of(state))
-        return text, loop, columns_of(batch, lane)
+        lane = self._lane_class(batch)
+        text, loop = self._loop(lane, state_type(state, [batch]))
+        return text, loop, columns_of(batch, lane, has_entries=text.state.name == "dict")
 
     def _refuse(self, batch: EventBatch, refused: Refused) -> None:
         """Note why a batch is interpreted. Values that do not fit are no fault of the program."""
@@ -100,15 +132,17 @@ class CompiledUpdate:
             program = type(getattr(self._update, "__self__", self._update)).__name__
             raise CompileError(program=program, kind=", ".join(kinds), problem=str(refused.refusal))
 
-    def _folded(self, of: Type, loop: Loop, state: State, arrays: list[Array], written: Written) -> State:
+    def _folded(
+        self, form: ScalarState, loop: Loop, state: State, arrays: list[Array], written: Written
+    ) -> State:
         """Return the state after a batch. The loop goes on after each event that it leaves to the interpreter."""
         count, at = len(written.batch), 0
         arguments = (*arrays, *written.arguments)
         for _ in range(MOST_DEVIATIONS):
             step = UNTIL_IT_FITS
-            if _is_of(state, of):
-                at, deviates, *scalars = loop(at, count, *arguments, *to_scalars(state, of))
-                state = to_python(iter(scalars), of)
+            if form.fits(state):
+                at, deviates, *returned = loop(at, count, *arguments, *form.given(state))
+                state = form.taken(state, returned)
                 if not deviates:
                     return state
                 self.deviations += 1
@@ -127,41 +161,47 @@ class CompiledUpdate:
 
     def _loop(self, lane: LaneClass, state: Type) -> tuple[LoopText, Loop]:
         """Return the loop for a class of lanes and a type of state. Raises Refused."""
+        text, loop, _ = self._loops_of((lane,), (), state)
+        return text, loop
+
+    def _loops_of(
+        self, lanes: tuple[LaneClass, ...], ordered: Ordered, state: Type
+    ) -> tuple[LoopText, Loop, Sequence[LoopText]]:
+        """Return the loop for lanes of some classes and a type of state, and the texts for each lane. Raises Refused."""
         function = function_of(self._update)
         if self._surroundings is not None and self._surroundings.have_changed():
             self._surroundings = None
             self._loops.clear()
         if self._surroundings is None:
             self._surroundings = Surroundings(function, self._update.__self__)  # type: ignore[attr-defined]
-        state = self._widened(lane, state)
-        found = self._loops.get((lane, state))
+        state = self._widened(lanes, state)
+        key = (lanes, ordered, state)
+        found = self._loops.get(key)
         if found is None:
             try:
-                found = loop_text(function, self._surroundings, lane, state), None
+                if len(lanes) == 1:
+                    text = loop_text(function, self._surroundings, lanes[0], state)
+                    found = text, None, (text,)
+                else:
+                    depends = dict(ordered)
+                    text, each = merged_text(function, self._surroundings, lanes, depends, state)
+                    found = text, None, each
             except Refused as refused:
                 found = refused.refusal
-            self._loops[lane, state] = found
+            self._loops[key] = found
         if isinstance(found, Refusal):
             raise Refused.of(found)
-        text, loop = found
-        self._widest[lane] = text.state
+        text, loop, of_lanes = found
+        self._widest[lanes] = text.state
         loop = loop or self._translate(text)
         if loop is None:
             raise NotYet("it is being compiled")
-        self._loops[lane, state] = text, loop
-        return text, loop
+        self._loops[key] = text, loop, of_lanes
+        return text, loop, of_lanes
 
-    def _widened(self, lane: LaneClass, state: Type) -> Type:
+    def _widened(self, lanes: tuple[LaneClass, ...], state: Type) -> Type:
         """Return the widest type of a state so far, if the state fits into it."""
         try:
-            return joined(self._widest.get(lane, state), state)
+            return joined(self._widest.get(lanes, state), state)
         except Refused:
             return state
-
-
-def _is_of(state: State, of: Type) -> bool:
-    """Whether a state can be one of a type."""
-    try:
-        return joined(of, type_of(state)) == of
-    except Refused:
-        return False

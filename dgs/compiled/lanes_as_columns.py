@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dgs.compiled.expressions import Payload
-from dgs.compiled.loop_text import LaneClass
-from dgs.compiled.value_types import BOOL, FLOAT, INT, NUMBERS, OBJECT, DoesNotFit, Refused, Type
+from dgs.compiled.lowering.expressions import Payload
+from dgs.compiled.lowering.loop_text import LaneClass
+from dgs.compiled.lowering.value_types import BOOL, FLOAT, INT, NUMBERS, OBJECT, DoesNotFit, Refused, Type
 from dgs.model.events import EventBatch, declared_stream
 
 Array = npt.NDArray[Any]
@@ -71,12 +71,16 @@ def _type_of_column(column: Any) -> Type:
     return OBJECT
 
 
-def columns_of(batch: EventBatch, lane: LaneClass) -> list[Array]:
-    """Return the columns that the loop of a lane class reads. Raises Refused for ints that do not fit into 64 bits."""
+def columns_of(batch: EventBatch, lane: LaneClass, *, has_entries: bool) -> list[Array]:
+    """Return the columns that the loop of a lane class reads. Raises Refused for ints that do not fit into 64 bits.
+
+    `has_entries`: the state is a dict, whose entries are found by the tags of the events.
+    """
     found: list[Array] = [_read_only(batch.ts, np.int64)]
-    if len(lane.kinds) > 1:
+    if len(lane.kinds) > 1 or (has_entries and lane.has_codes):
         codes = np.zeros(len(batch), np.int32) if batch.codes is None else batch.codes
-        found += [_read_only(codes, np.int32)]
+        found.append(_read_only(codes, np.int32))
+    if len(lane.kinds) > 1:
         found += [_read_only(np.array([lane.kinds.index(tag.kind) for tag in batch.tags]), np.int64)]
     parts: Sequence[tuple[Type | None, Any]]
     if lane.fields is None:

@@ -17,8 +17,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from dgs.compiled.loop_text import LoopText
-from dgs.compiled.value_types import scalars_of
+from dgs.compiled.lowering.loop_text import LoopText
+from dgs.compiled.lowering.value_types import scalars_of
 
 HEADER = "from dgs.compiled.machine import *\nfrom dgs.compiled.machine import INFINITY, i64, u64\n\n"
 WHOLE = "\n\nloop = compiled(loop, {arguments!r}, {states!r})\n"

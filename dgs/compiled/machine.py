@@ -15,7 +15,7 @@ from numba import njit, types
 from numba.core.errors import NumbaError
 from numba.extending import intrinsic
 
-from dgs.compiled.value_types import Refused
+from dgs.compiled.lowering.value_types import Refused
 
 INFINITY = float("inf")
 _MOST, _LEAST = 2**53, -(2**53)
@@ -111,17 +111,41 @@ def magnitude(number):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     return abs(number)
 
 
+inner = njit(error_model="numpy")
+"""Makes the loop of a lane a function that another loop calls."""
+
+
+@inner
+def first_from(times, start, stop, bound):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Return the first row from `start` on, up to `stop`, whose time is not below a bound: in steps that double, then by halves."""
+    low, step = start, 1
+    while low + step < stop and times[u64(low + step)] < bound:
+        low += step
+        step += step
+    high = min(low + step, stop)
+    while low < high:
+        middle = (low + high) >> 1
+        if times[u64(middle)] < bound:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 def compiled(
     function: Callable[..., Any], arguments: Sequence[str], states: Sequence[str]
 ) -> Callable[..., Any]:
-    """Return a loop as machine code. `arguments`: the types of its columns, with `in:` if it only reads them. `states`: of scalars.
+    """Return a loop as machine code. `arguments`: the types of its columns and ints, with `in:` if it only reads them, `io:` if it reads and writes them. `states`: of scalars.
 
     Raises Refused if numba refuses it.
     """
     columns = [
-        types.Array(_TYPES[of.removeprefix("in:")], 1, "C", readonly=of.startswith("in:")) for of in arguments
+        types.int64
+        if of == "int"
+        else types.Array(_TYPES[of.rpartition(":")[2]], 1, "C", readonly=of.startswith("in:"))
+        for of in arguments
     ]
-    signature = (types.int64, types.int64, *columns, *(_TYPES[of] for of in states))
+    signature = (*columns, *(_TYPES[of] for of in states))
     try:
         return njit(signature, cache=True, error_model="numpy")(function)
     except NumbaError as error:

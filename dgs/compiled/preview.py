@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from dgs.compiled.compiled_update import CompiledUpdate
 from dgs.compiled.loop_files import is_available
+from dgs.compiled.lowering.value_types import Refusal
 from dgs.compiled.python_loops import python_loop
-from dgs.compiled.value_types import Refusal
 from dgs.errors import MissingPackageError
 from dgs.errors.resources import CompileError
 from dgs.model.events import EventBatch, declared_stream

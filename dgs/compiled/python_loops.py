@@ -5,13 +5,14 @@ The checked operations are written out here with Python's ints, as the definitio
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from dgs.compiled.loop_text import LoopText
-from dgs.compiled.python_values import LEAST, fits
+from dgs.compiled.lowering.loop_text import LoopText
+from dgs.compiled.lowering.python_values import LEAST, fits
 
 EXACT = 2**53
 """Up to here every int is a float."""
@@ -45,6 +46,8 @@ OPERATIONS: dict[str, Any] = {
     "divide_checked": lambda one, other: (one / (other or 1.0), other == 0.0),
     "negated": lambda number: -number,
     "magnitude": abs,
+    "inner": lambda function: function,
+    "first_from": lambda times, start, stop, bound: bisect_left(times, bound, start, stop),
 }
 """The functions that the text of a loop calls, by name."""
 
@@ -53,12 +56,16 @@ def python_loop(loop: LoopText) -> Callable[..., Any]:
     """Return a loop as a function of Python."""
     space = dict(OPERATIONS)
     exec(loop.text, space)  # noqa: S102 - a text that follows from a lowered update, never from data
-    written = [not of.startswith("in:") for of in loop.arguments]
+    ways = [of.rpartition(":")[0] for of in loop.arguments]
 
-    def call(start: int, stop: int, *given: Any) -> Any:
-        columns, scalars = given[: len(written)], given[len(written) :]
-        as_python = [one if is_out else one.tolist() for one, is_out in zip(columns, written, strict=True)]
+    def call(*given: Any) -> Any:
+        columns, scalars = given[: len(ways)], given[len(ways) :]
+        as_python = [one.tolist() if way else one for one, way in zip(columns, ways, strict=True)]
         with np.errstate(all="ignore"):
-            return space["loop"](start, stop, *as_python, *scalars)
+            found = space["loop"](*as_python, *scalars)
+        for one, now, way in zip(columns, as_python, ways, strict=True):
+            if way == "io":
+                one[:] = now
+        return found
 
     return call

@@ -5,20 +5,21 @@ What came in unchanged goes out as the column that it came in. Only what was com
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dgs.compiled.statements import Site
-from dgs.compiled.value_types import NONE, NUMBERS, Type
-from dgs.compiled.values import Value
+from dgs.compiled.lowering.statements import Site
+from dgs.compiled.lowering.value_types import KEPT, NONE, NUMBERS, Type
+from dgs.compiled.lowering.values import Value
 from dgs.model import columns
 from dgs.model.columns import Column
 from dgs.model.events import EventBatch
 from dgs.model.outputs import OutputBatch
+from dgs.vectorised import by_tag
 
 Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.intp]
@@ -27,8 +28,8 @@ Rows = npt.NDArray[np.intp]
 class Written:
     """The outputs of a batch: arrays for the loop to write to, and outputs of the events that the interpreter processed."""
 
-    def __init__(self, batch: EventBatch, sites: Sequence[Site]) -> None:
-        self.batch, self._sites = batch, sites
+    def __init__(self, batch: EventBatch, sites: Sequence[Site], objects: Callable[[Array], Column]) -> None:
+        self.batch, self._sites, self._objects = batch, sites, objects
         count = len(batch)
         self._counts = np.zeros(max(1, len(sites)), np.int64)
         self._columns = [[np.empty(count, np.dtype(of)) for of in site.columns] for site in sites]
@@ -89,7 +90,7 @@ class Written:
             lists = [columns.to_list(self._column(part, written, rows)) for part in value.parts]
             found = zip(*lists, strict=True) if lists else iter([()] * count)
             return list(found) if value.type.of is None else [value.type.of(*one) for one in found]
-        return _of_arrays(value.type, written, count)
+        return self._of_arrays(value.type, written, count)
 
     def _column_of(self, origin: tuple[str, ...]) -> Column:
         """Return a column as it came in."""
@@ -98,20 +99,25 @@ class Written:
             return batch.payload
         if origin[0] == "field":
             return batch.payload[origin[1]]
-        return batch.ts if origin[0] == "ts" else [tag.key for tag in batch.tag_list()]
+        return (
+            batch.ts if origin[0] == "ts" else by_tag(batch, [tag.key for tag in batch.tags], as_codes=True)
+        )
 
-
-def _of_arrays(of: Type, written: Iterator[Array], count: int) -> Column:
-    """Return a column of a type, of the arrays that its scalars were written to."""
-    if of == NONE:
-        return [None] * count
-    if of in NUMBERS:
-        return next(written)
-    if of.is_optional:
-        is_there = next(written)
-        column = _of_arrays(of.parts[0], written, count)
-        if of.parts[0] in NUMBERS:
-            return column if is_there.all() else pa.array(column, mask=~is_there)
-        return [one if known else None for one, known in zip(columns.to_list(column), is_there, strict=True)]
-    lists = [columns.to_list(_of_arrays(part, written, count)) for part in of.parts]
-    return [of.of(*one) if of.of else one for one in zip(*lists, strict=True)]
+    def _of_arrays(self, of: Type, written: Iterator[Array], count: int) -> Column:
+        """Return a column of a type, of the arrays that its scalars were written to."""
+        if of == NONE:
+            return [None] * count
+        if of in NUMBERS:
+            return next(written)
+        if of == KEPT:
+            return self._objects(next(written))
+        if of.is_optional:
+            is_there = next(written)
+            column = self._of_arrays(of.parts[0], written, count)
+            if of.parts[0] in NUMBERS:
+                return column if is_there.all() else pa.array(column, mask=~is_there)
+            return [
+                one if known else None for one, known in zip(columns.to_list(column), is_there, strict=True)
+            ]
+        lists = [columns.to_list(self._of_arrays(part, written, count)) for part in of.parts]
+        return [of.of(*one) if of.of else one for one in zip(*lists, strict=True)]

@@ -19,7 +19,7 @@ from dgs.workers.protocol.releases import Release
 from experiments.bench.applications import Application, application
 from experiments.bench.baselines import BY_HAND
 
-NAMES = ("event-window", "fraud", "fraud-cyclic")
+NAMES = ("event-window", "page-view", "fraud", "fraud-cyclic")
 EVENTS, FEW, REPETITIONS = 1_000_000, 20_000, 5
 
 

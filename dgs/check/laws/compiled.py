@@ -16,8 +16,8 @@ from dgs.check.scenarios.reachable import folded, reached
 from dgs.check.scenarios.scenario import Scenario
 from dgs.check.scenarios.world import World
 from dgs.compiled.compiled_update import CompiledUpdate
+from dgs.compiled.lowering.value_types import Refusal
 from dgs.compiled.python_loops import python_loop
-from dgs.compiled.value_types import Refusal
 from dgs.errors import DgsError
 from dgs.model.events import Event, EventBatch
 from dgs.model.outputs import BatchEmitter, OutputBatch

@@ -13,6 +13,7 @@ from dgs.errors.resources import CompileError
 from dgs.semantics.unvectorised import without_batches
 from experiments.event_window.program import BARRIER, VALUE, EventWindow
 from experiments.fraud_detection.program import RULE, TRANSACTION, CyclicFraudDetection, FraudDetection
+from experiments.page_view_join.program import UPDATE, VIEW, PageViewJoin
 from tests.dgs.compiled.both_ways import Compiled, batch_of, interpreted
 
 N = dgs.kind("n")
@@ -118,6 +119,26 @@ def test_applications_fold_in_machine_code_as_in_python(program, tags, machine):
     )
     assert compiled.update.events > 2000
     assert compiled.update.deviations > 0
+
+
+@pytest.mark.usefixtures("machine")
+@pytest.mark.parametrize("optimizer", ["sequential", "greedy"])
+def test_a_run_of_keyed_streams_that_alternate_is_compiled(optimizer):
+    rng = np.random.default_rng(8)
+    streams = {"updates": [(UPDATE(int(rng.integers(2))), 3 * n, n) for n in range(200)]}
+    for name in ("left", "right"):
+        streams[name] = [(VIEW(int(rng.integers(2))), n, 10 * n) for n in range(600)]
+    found = []
+    for mode in ("off", "require"):
+        done = dgs.run(
+            without_batches(PageViewJoin()),
+            streams=streams,
+            runtime="local",
+            optimizer=optimizer,
+            compile=mode,
+        )
+        found.append((done.state, list(done.outputs)))
+    assert found[0] == found[1]
 
 
 def test_compiling_beside_a_run_makes_the_worker_wait_for_nothing(machine, monkeypatch):

@@ -5,8 +5,8 @@ import linecache
 
 import pytest
 
-from dgs.compiled.method_source import definition, function_of
-from dgs.compiled.value_types import Refused
+from dgs.compiled.lowering.method_source import definition, function_of
+from dgs.compiled.lowering.value_types import Refused
 from tests.dgs.compiled.both_ways import Compiled, batch_of, interpreted, program_of
 
 TEXT = """

@@ -5,6 +5,8 @@ The choice depends on what is folded and on what the state type offers. In each 
     what is folded     if                                                               way
     ----------------   --------------------------------------------------------------   -----------------------
     a release          all lanes but one accumulate, and there is an `update_windows`   _Windows.fold
+                       it has several lanes, and `update` is compiled (if there is an
+                       `update_batch`, too, only where they alternate densely)          CompiledUpdate.fold_merged
                        its lanes alternate densely                                      ScalarLoop.fold_merged
                        else                                                             each stretch as a batch
     a batch            it has more than `few_events`, and there is an `update_batch`      _Columns.fold
@@ -21,6 +23,7 @@ Outputs come back as one OutputBatch per stream and stretch, each output with th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -85,12 +88,31 @@ class Folder:
         outputs: list[OutputBatch] = []
         if self._windows is not None and (split := self._windows.split(release)) is not None:
             state = self._windows.fold(state, *split, outputs)
+        elif (merged := self._merged(state, release)) is not None:
+            state = merged(state, outputs)
         elif release.is_dense(self._bounds.short_stretch):
             state = self._loop.fold_merged(state, release, outputs)
         else:
             for _, batch in release.stretches():
                 state = self._fold_batch(state, batch, outputs)
         return state, outputs
+
+    def _merged(self, state: State, release: Release) -> Callable[[State, list[OutputBatch]], State] | None:
+        """Return what folds a release of several lanes with one compiled loop; None if another way is taken."""
+        if self._compiled is None or len(release) <= self._bounds.few_events:
+            return None
+        if self._columns is not None and not release.is_dense(self._bounds.short_stretch):
+            return None
+        found = release.by_rank()
+        run = None if found is None else self._compiled.merged(state, *found)
+        if run is None:
+            return None
+
+        def rest(state: State, batches: list[EventBatch], outputs: list[OutputBatch]) -> State:
+            return self._loop.fold_merged(state, Release((0,) * len(batches), batches), outputs)
+
+        compiled = self._compiled
+        return lambda state, outputs: compiled.fold_merged(run, state, rest, outputs)
 
     def _fold_batch(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
         count = len(batch)

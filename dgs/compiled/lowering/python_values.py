@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dgs.compiled.value_types import (
+from dgs.compiled.lowering.value_types import (
     BOOL,
     FLOAT,
     INT,

@@ -10,7 +10,7 @@ from functools import lru_cache
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from dgs.compiled.value_types import Refused, is_named_tuple
+from dgs.compiled.lowering.value_types import Refused, is_named_tuple
 from dgs.model.tags import Kind
 
 PARAMETERS = 4

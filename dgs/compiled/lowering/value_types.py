@@ -70,6 +70,8 @@ class Type:
         if self.name == "record":
             pairs = zip(self.names, self.parts, strict=True)
             return f"{{{', '.join(f'{name}: {part!r}' for name, part in pairs)}}}"
+        if self.name == "dict":
+            return f"dict of {inner}"
         return self.name
 
     @property
@@ -83,11 +85,15 @@ TEXT = Type("text")
 """A text that is known when the program is compiled."""
 KEY, OBJECT = Type("key"), Type("object")
 """The key of a tag, and an object of a payload: they are only passed on."""
+KEPT = Type("kept object")
+"""An object that a dict keeps: a number stands for it."""
+UNSEEN = Type("nothing")
+"""The entries of a dict that has had none."""
 EVENT, TAG, PROGRAM, EMIT = Type("event"), Type("tag"), Type("program"), Type("emit")
 PYTHON = Type("python")
 """A module, a class or a function that is known when the program is compiled."""
 
-MACHINE = {"int": "i8", "float": "f8", "bool": "?"}
+MACHINE = {"int": "i8", "float": "f8", "bool": "?", "kept object": "i8"}
 """The scalar of each type that has one: the NumPy type of its columns."""
 NUMBERS = (INT, FLOAT, BOOL)
 COMPOSED = ("optional", "tuple", "record")
@@ -103,23 +109,34 @@ def tuple_of(*parts: Type, of: Any = None) -> Type:
     return Type("tuple", parts, () if of is None else tuple(of._fields), of)
 
 
+def dict_of(entries: Type) -> Type:
+    """Return the type of dicts, by the keys of tags, with entries of a type."""
+    return Type("dict", (entries,))
+
+
 def scalars_of(of: Type) -> tuple[str, ...]:
-    """Return the scalars that a value of a type consists of, as NumPy types."""
+    """Return the scalars that a value of a type consists of, as NumPy types. A dict has none: its entries are arrays."""
     if of.name in MACHINE:
         return (MACHINE[of.name],)
+    if of.name == "dict":
+        return ()
     presence = ("?",) if of.is_optional else ()
     return presence + tuple(scalar for part in of.parts for scalar in scalars_of(part))
 
 
 def has_form(of: Type) -> bool:
     """Whether values of a type consist of their scalars alone, so that they can be kept and written."""
-    return of in NUMBERS or of == NONE or (of.name in COMPOSED and all(map(has_form, of.parts)))
+    return of in (*NUMBERS, NONE, KEPT) or (of.name in COMPOSED and all(map(has_form, of.parts)))
 
 
 def joined(one: Type, other: Type, node: ast.AST | None = None, *, what: str = "a value") -> Type:
     """Return the type of what is sometimes of one type and sometimes of another. Raises Refused if there is none."""
     if one == other:
         return one
+    if UNSEEN in (one, other):
+        return other if one == UNSEEN else one
+    if KEPT in (one, other):
+        return KEPT
     if NONE in (one, other):
         return optional(other if one == NONE else one)
     if one.is_optional or other.is_optional:

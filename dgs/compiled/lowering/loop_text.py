@@ -9,13 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from types import FunctionType
 
-from dgs.compiled.expressions import Payload, Seen
-from dgs.compiled.method_source import Surroundings
-from dgs.compiled.statements import Lowering, Site, Sites, state_names
-from dgs.compiled.value_types import BOOL, NUMBERS, Refused, Type, joined, scalars_of
+from dgs.compiled.lowering.entries import NoEntries, entry_arrays
+from dgs.compiled.lowering.expressions import Payload, Seen
+from dgs.compiled.lowering.method_source import Surroundings
+from dgs.compiled.lowering.statements import Lowering, Site, Sites, state_names
+from dgs.compiled.lowering.value_types import BOOL, NUMBERS, Refused, Type, joined, scalars_of
 
 MOST_ROUNDS = 8
 """The most times that a state is widened."""
+
+ROWS = ("int", "int")
+"""The types of the first arguments of the loop of a lane: the rows where it starts and stops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,7 @@ class LaneClass:
 
 @dataclass(frozen=True, slots=True)
 class LoopText:
-    """The text of a loop. `arguments`: the types of its columns in order. `state`: the type of the states that it takes and returns."""
+    """The text of a loop. `arguments`: the types of its arguments in order, before the scalars of the state. `state`: the type of the states that it takes and returns."""
 
     text: str
     arguments: tuple[str, ...]
@@ -53,18 +57,23 @@ def loop_text(
 ) -> LoopText:
     """Return the loop for a class of lanes, from a state of a type that the state joins to. Raises Refused."""
     for _ in range(MOST_ROUNDS):
-        sites, bodies = Sites(are_some=len(lane.kinds) > 1), []
+        sites, bodies, after = Sites(are_some=len(lane.kinds) > 1), [], state
         for number, kind in enumerate(lane.kinds):
             seen = Seen(kind, lane.stream or "", lane.seen, lane.has_keys)
             depth, prefix = 2 + (len(lane.kinds) > 1), f"t{number}_"
-            bodies.append(Lowering(function, surroundings, seen, state, sites, depth=depth, prefix=prefix))
-        after = state
-        for body in bodies:
-            after = joined(after, body.returned, what="the state")
+            before = len(sites.found)
+            try:
+                body = Lowering(function, surroundings, seen, state, sites, depth=depth, prefix=prefix)
+            except NoEntries:
+                del sites.found[before:]
+                bodies.append(["    " * depth + line for line in ("deviates = True", "at = i", "break")])
+            else:
+                bodies.append(body.lines)
+                after = joined(after, body.returned, what="the state")
         if after.is_optional or after.name == "None":
             raise Refused("a state that is None is not compiled")
         if after == state:
-            return _assembled(name, lane, state, sites.found, [body.lines for body in bodies])
+            return _assembled(name, lane, state, sites.found, bodies)
         state = after
     raise Refused("the type of the state changes with every event")
 
@@ -72,11 +81,13 @@ def loop_text(
 def _assembled(
     name: str, lane: LaneClass, state: Type, sites: Sequence[Site], bodies: list[list[str]]
 ) -> LoopText:
-    inputs, loads = _inputs(lane)
+    entries = entry_arrays(state)
+    inputs, loads = _inputs(lane, has_entries=bool(entries))
     outputs = [(f"o{site.number}_{i}", of) for site in sites for i, of in enumerate(site.columns)]
     some = [site.number for site in sites if not site.is_always]
     columns = [*inputs, ("counts", "i8"), *outputs, *((f"r{number}", "i8") for number in some)]
     states = state_names(state)
+    columns += entries
     lines = [f"def {name}({', '.join(['start', 'stop', *(column for column, _ in columns), *states])}):"]
     lines += [
         "    at = stop",
@@ -99,16 +110,21 @@ def _assembled(
             ]
         lines += [f"    counts[{number}] = c{number}" for number in some]
     lines.append(f"    return {', '.join(['at', 'deviates', *states])}")
-    written = {column for column, _ in outputs} | {"counts", *(f"r{number}" for number in some)}
-    arguments = tuple(f"{'' if column in written else 'in:'}{of}" for column, of in columns)
-    return LoopText("\n".join(lines) + "\n", arguments, state, tuple(sites))
+    read = {column for column, _ in inputs}
+    changed = {column for column, _ in entries}
+    arguments = tuple(
+        f"{'in:' if column in read else 'io:' if column in changed else ''}{of}" for column, of in columns
+    )
+    return LoopText("\n".join(lines) + "\n", (*ROWS, *arguments), state, tuple(sites))
 
 
-def _inputs(lane: LaneClass) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return the columns that come in, and the lines that read them."""
+def _inputs(lane: LaneClass, *, has_entries: bool) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return the columns that come in, and the lines that read them. `has_entries`: those of a dict are read by the events' slots."""
     columns, loads = [("ts", "i8")], ["        ts_here = ts[u]"]
+    if len(lane.kinds) > 1 or (has_entries and lane.has_codes):
+        columns.append(("codes", "i4"))
     if len(lane.kinds) > 1:
-        columns += [("codes", "i4"), ("kinds", "i8")]
+        columns.append(("kinds", "i8"))
     fields = [("payload", lane.payload)] if lane.fields is None else [
         (f"field{number}", of) for number, (_, of) in enumerate(lane.fields)
     ]  # fmt: skip
@@ -117,4 +133,7 @@ def _inputs(lane: LaneClass) -> tuple[list[tuple[str, str]], list[str]]:
             scalar = "?" if of == BOOL else scalars_of(of)[0]
             columns.append((column, scalar))
             loads.append(f"        {column}_here = {column}[u]")
+    if has_entries:
+        columns += [("slots", "i8"), ("base", "i8")]
+        loads.append(f"        k = u64(slots[{'u64(codes[u])' if lane.has_codes else 'u64(0)'}])")
     return columns, loads

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
-from dgs.compiled.arithmetic import Arithmetic
-from dgs.compiled.method_source import MISSING, Surroundings, is_known
-from dgs.compiled.value_types import (
+from dgs.compiled.lowering.arithmetic import Arithmetic
+from dgs.compiled.lowering.method_source import MISSING, Surroundings, is_known
+from dgs.compiled.lowering.value_types import (
     BOOL,
     EVENT,
     FLOAT,
@@ -30,7 +30,16 @@ from dgs.compiled.value_types import (
     joined,
     scalars_of,
 )
-from dgs.compiled.values import NOTHING, Value, as_type, constant, inner, of_texts, record_value, tuple_value
+from dgs.compiled.lowering.values import (
+    NOTHING,
+    Value,
+    as_type,
+    constant,
+    inner,
+    of_texts,
+    record_value,
+    tuple_value,
+)
 
 Known = dict[str, Value]
 """The facts about names that hold with a condition."""

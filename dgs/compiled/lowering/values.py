@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from dgs.compiled.python_values import fits
-from dgs.compiled.value_types import (
+from dgs.compiled.lowering.python_values import fits
+from dgs.compiled.lowering.value_types import (
     BOOL,
     FLOAT,
     INT,
+    KEPT,
     NONE,
     PYTHON,
     TEXT,
@@ -27,6 +28,8 @@ from dgs.compiled.value_types import (
 
 UNKNOWN = object()
 """Stands where a constant would be: the value is not known when the program is compiled."""
+NO_OBJECT = "i64(-1)"
+"""Stands for None among kept objects."""
 ZEROS = {"i8": "i64(0)", "f8": "0.0", "?": "False"}
 
 
@@ -107,6 +110,10 @@ def as_type(value: Value, of: Type, node: ast.AST | None = None) -> tuple[str, .
         raise Refused(f"{value.type!r} is kept, and it can only be passed on", node)
     if value.type == of:
         return value.flat
+    if of == KEPT:
+        if value.type != NONE:
+            raise Refused(f"{value.type!r} where a kept object is expected", node)
+        return (NO_OBJECT,)
     if of.is_optional:
         if value.type == NONE:
             return tuple(ZEROS[scalar] for scalar in scalars_of(of))

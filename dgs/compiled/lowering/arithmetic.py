@@ -10,8 +10,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from dgs.compiled.value_types import BOOL, FLOAT, INT, NONE, NUMBERS, TEXT, Refused
-from dgs.compiled.values import Value, constant
+from dgs.compiled.lowering.value_types import BOOL, FLOAT, INT, NONE, NUMBERS, TEXT, Refused
+from dgs.compiled.lowering.values import Value, constant
 
 FOLDED: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,

@@ -10,10 +10,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import FunctionType
 
-from dgs.compiled.expressions import Expressions, Seen
-from dgs.compiled.method_source import Surroundings, definition
-from dgs.compiled.value_types import EMIT, EVENT, PROGRAM, Refused, Type, has_form, joined, scalars_of
-from dgs.compiled.values import NOTHING, Value, as_type, of_texts
+from dgs.compiled.lowering.entries import Entries
+from dgs.compiled.lowering.expressions import Seen
+from dgs.compiled.lowering.method_source import Surroundings, definition
+from dgs.compiled.lowering.value_types import (
+    EMIT,
+    EVENT,
+    PROGRAM,
+    Refused,
+    Type,
+    dict_of,
+    has_form,
+    joined,
+    scalars_of,
+)
+from dgs.compiled.lowering.values import NOTHING, Value, as_type, of_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +45,7 @@ class Sites:
     found: list[Site] = field(default_factory=list)
 
 
-class Lowering(Expressions):
+class Lowering(Entries):
     """Lowers an update for events of one kind. `returned`: the type of the state that it returns."""
 
     def __init__(
@@ -49,21 +60,27 @@ class Lowering(Expressions):
         prefix: str,
     ) -> None:
         code = function.__code__
-        super().__init__(seen, surroundings, frozenset((*code.co_varnames, *code.co_cellvars)), depth, prefix)
+        names = frozenset((*code.co_varnames, *code.co_cellvars))
+        super().__init__(seen, surroundings, names, state, depth=depth, prefix=prefix)
         self._state, self._sites, self.returned = state, sites, state
         self._is_certain = not sites.are_some  # whether every event of the lane comes here
         tree = definition(function)
         program, before, event, emit = (argument.arg for argument in tree.args.args)
         self._fixed = {program: Value(PROGRAM), event: Value(EVENT), emit: Value(EMIT)}
         self.names = {**self._fixed, before: of_texts(state, state_names(state))}
+        if state.name == "dict":
+            self._fixed[before] = self.names[before]
         if not self._block(tree.body):
             raise Refused("update does not return a state on every path", tree)
+        if state.name == "dict":
+            self.returned = joined(self.returned, dict_of(self.wider), tree, what="the state")
 
     def _block(self, body: list[ast.stmt]) -> bool:
         """Lower statements; return whether they always return."""
         return any(self._statement(node) for node in body)
 
     def _statement(self, node: ast.stmt) -> bool:
+        self.here = node
         if isinstance(node, ast.Return):
             self._return(node)
             return True
@@ -75,8 +92,8 @@ class Lowering(Expressions):
                 self._assign(target, value)
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
             self._assign(node.target, self._kept(self.expression(node.value)))
-        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-            before = self.expression(ast.copy_location(ast.Name(node.target.id, ast.Load()), node))
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, (ast.Name, ast.Subscript)):
+            before = self.expression(node.target)
             self._assign(node.target, self.binary(node, node.op, before, self.expression(node.value)))
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             self._emit(node.value)
@@ -99,6 +116,8 @@ class Lowering(Expressions):
     def _assign(self, target: ast.expr, value: Value) -> None:
         if isinstance(target, ast.Name) and target.id not in self._fixed:
             self.names[target.id] = value
+        elif isinstance(target, ast.Subscript) and self._is_state(target.value):
+            self.store(target, value)
         elif isinstance(target, (ast.Tuple, ast.List)) and len(target.elts) == len(value.parts):
             if value.type.name != "tuple" or any(isinstance(one, ast.Starred) for one in target.elts):
                 raise Refused(f"{value.type!r} is not taken apart", target)
@@ -115,14 +134,16 @@ class Lowering(Expressions):
             self.names |= yes if test.constant else no
             return self._block(node.body if test.constant else node.orelse)
         before, was_certain, self._is_certain = dict(self.names), self._is_certain, False
-        ends = []
+        ends, had_stored, have_stored = [], self.has_stored, self.has_stored
         for body, known in ((node.body, yes), (node.orelse, no)):
-            self.names = {**before, **known}
+            self.names, self.has_stored = {**before, **known}, had_stored
             with self.apart() as lines:
                 returns = self._block(body)
+            have_stored = have_stored or (self.has_stored and not returns)
             left = {n: before[n] if value is known.get(n) else value for n, value in self.names.items()}
             ends.append((returns, self.names if returns else left, lines, self.names))
         self._is_certain = was_certain and ends[0][0] == ends[1][0]
+        self.has_stored = have_stored
         branches = [lines for _, _, lines, _ in ends]
         if ends[0][0] or ends[1][0]:
             self.names = ends[1][3] if ends[0][0] else ends[0][3]
@@ -140,6 +161,9 @@ class Lowering(Expressions):
 
     def _return(self, node: ast.Return) -> None:
         value = NOTHING if node.value is None else self.expression(node.value)
+        if value.type.name == "dict":
+            self.put("continue")
+            return
         if not has_form(value.type):
             raise Refused(f"a state with {value.type!r} in it is not compiled", node)
         self.returned = joined(self.returned, value.type, node, what="the state")

@@ -1,0 +1,206 @@
+"""States as a loop takes and returns them: scalars, or the entries of a dict as arrays by slot.
+
+Only the entries that a run may touch are given to the loop: those of the keys of its events. The dict is changed as `update` would
+change it: the entries that were written are put into it, new keys in the order in which they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dgs.compiled.lanes_as_columns import payload_type
+from dgs.compiled.lowering.entries import FIRST, entry_arrays, origins_of
+from dgs.compiled.lowering.python_values import to_python, to_scalars, type_of
+from dgs.compiled.lowering.value_types import (
+    KEPT,
+    UNSEEN,
+    DoesNotFit,
+    Refused,
+    Type,
+    dict_of,
+    joined,
+    scalars_of,
+)
+from dgs.model import columns
+from dgs.model.columns import Column
+from dgs.model.events import EventBatch
+from dgs.model.program import State
+from dgs.vectorised import spread
+
+Array = npt.NDArray[Any]
+KEYS = frozenset([int, str, bool, bytes])
+"""The types of keys whose equal values are the same."""
+MISSING = object()
+
+
+def keys_of(batches: Iterable[EventBatch]) -> dict[Any, int]:
+    """Return the keys of the tags of batches, with a slot for each. Raises Refused if equal keys may differ."""
+    slots: dict[Any, int] = {}
+    for batch in batches:
+        for tag in batch.tags:
+            slots.setdefault(tag.key, len(slots))
+    types = set(map(type, slots))
+    if len(types) > 1 or not types <= KEYS:
+        raise Refused(
+            f"keys of type {' and '.join(sorted(of.__name__ for of in types))} are not compiled for a dict"
+        )
+    return slots
+
+
+def state_type(state: State, batches: Sequence[EventBatch]) -> Type:
+    """Return the type of a state; that of a dict is about the entries of the events' keys only. Raises Refused."""
+    return dict_of(_entries_type(state, keys_of(batches))) if type(state) is dict else type_of(state)
+
+
+def _entries_type(state: dict[Any, Any], keys: Iterable[Any]) -> Type:
+    found = UNSEEN
+    for key in keys:
+        entry = state.get(key, MISSING)
+        if entry is not MISSING:
+            try:
+                found = joined(found, type_of(entry))
+            except DoesNotFit:
+                raise
+            except Refused:
+                return KEPT
+    return found
+
+
+class ScalarState:
+    """A state as scalars."""
+
+    def __init__(self, of: Type) -> None:
+        self._of = of
+
+    def fits(self, state: State) -> bool:
+        """Whether a state can be one of the type."""
+        try:
+            return joined(self._of, type_of(state)) == self._of
+        except Refused:
+            return False
+
+    def given(self, state: State) -> Sequence[Any]:
+        """Return what the loop takes of a state."""
+        return to_scalars(state, self._of)
+
+    def taken(self, _before: State, returned: Sequence[Any]) -> State:
+        """Return the state that the loop has returned."""
+        return to_python(iter(returned), self._of)
+
+    def of_batch(self, _batch: EventBatch) -> list[Array]:
+        """Return what the loop needs of a batch to find entries."""
+        return []
+
+    def objects(self, _numbers: Array) -> Column:
+        """Return a column of kept objects. There are none."""
+        raise NotImplementedError
+
+
+class DictState(ScalarState):
+    """A state as the entries of a dict. Kept objects have numbers: from 0 on those that were there, from -2 down those of this run."""
+
+    def __init__(self, of: Type, batches: Sequence[EventBatch]) -> None:
+        super().__init__(of)
+        self._entry = of.parts[0]
+        self._slots = keys_of(batches)
+        self._keys = list(self._slots)
+        self._arrays: list[Array] = []
+        self._objects: list[Any] = []
+        self._made: dict[int, Any] = {-1: None}
+        self._batches: list[tuple[int, int, EventBatch, list[str | None]]] = []
+
+    def fits(self, state: State) -> bool:
+        """Whether the entries of the keys can be of the type."""
+        try:
+            return joined(self._entry, _entries_type(state, self._keys)) == self._entry
+        except Refused:
+            return False
+
+    def of_batch(self, batch: EventBatch) -> list[Array]:
+        """Return the slots of the batch's tags, and where the numbers of its objects begin."""
+        origins = origins_of(payload_type(batch.payload))
+        before = self._batches[-1][1] if self._batches else 0
+        self._batches.append((before, before + len(batch) * len(origins), batch, origins))
+        slots = np.array([self._slots[tag.key] for tag in batch.tags], np.int64)
+        base = np.array([before], np.int64)
+        for array in (slots, base):
+            array.flags.writeable = False
+        return [slots, base]
+
+    def given(self, state: State) -> Sequence[Any]:
+        """Return the arrays of the entries."""
+        found = [state.get(key, MISSING) for key in self._keys]
+        there = np.array([one is not MISSING for one in found], np.bool_)
+        scalars = () if self._entry == UNSEEN else scalars_of(self._entry)
+        of_entries = [np.zeros(len(found), np.dtype(of)) for of in scalars]
+        for slot in np.flatnonzero(there).tolist():
+            for array, scalar in zip(of_entries, self._scalars(found[slot]), strict=True):
+                array[slot] = scalar
+        fixed = [there, np.zeros(len(found), np.bool_), np.zeros(len(found), np.int64), np.zeros(1, np.int64)]
+        self._arrays = [*fixed, *of_entries]
+        return self._arrays
+
+    def _scalars(self, entry: Any) -> Sequence[Any]:
+        if self._entry != KEPT:
+            return to_scalars(entry, self._entry)
+        if entry is None:
+            return (-1,)
+        self._objects.append(entry)
+        self._made[len(self._objects) - 1] = entry
+        return (len(self._objects) - 1,)
+
+    def taken(self, before: State, _returned: Sequence[Any]) -> State:
+        """Put the entries that were written into the dict, and return it."""
+        _, dirty, stamps, _, *scalars = self._arrays
+        written = np.flatnonzero(dirty)
+        written = written[np.argsort(stamps[written], kind="stable")]
+        lists = [array[written].tolist() for array in scalars]
+        if self._entry == KEPT:
+            self._make(scalars[0][written])
+        for slot, *parts in zip(written.tolist(), *lists, strict=True):
+            before[self._keys[slot]] = (
+                self._made[parts[0]] if self._entry == KEPT else to_python(iter(parts), self._entry)
+            )
+        return before
+
+    def objects(self, numbers: Array) -> Column:
+        """Return a column of kept objects, given their numbers."""
+        if not len(numbers):
+            return []
+        least, most = int(numbers.min()), int(numbers.max())
+        used = np.zeros(most - least + 1, np.bool_)
+        used[numbers - least] = True
+        distinct = np.flatnonzero(used)
+        codes = np.empty(len(used), np.int32)
+        codes[distinct] = np.arange(len(distinct))
+        self._make(distinct + least)
+        values = [self._made[number] for number in (distinct + least).tolist()]
+        return spread(values, codes[numbers - least], len(numbers))
+
+    def _make(self, numbers: Array) -> None:
+        """Make the objects of these numbers: payloads as `event.payload` gives them."""
+        places = FIRST - numbers[numbers <= FIRST]
+        for start, stop, batch, origins in self._batches:
+            here = places[(places >= start) & (places < stop)]
+            for number, name in enumerate(origins):
+                rows, rest = np.divmod(here - start, len(origins))
+                mine = rest == number
+                column = batch.payload if name is None else batch.payload[name]
+                new = [
+                    row
+                    for row in rows[mine].tolist()
+                    if FIRST - (start + row * len(origins) + number) not in self._made
+                ]
+                if new:
+                    values = columns.to_list(columns.take(column, np.array(new, np.intp)))
+                    at = (FIRST - (start + row * len(origins) + number) for row in new)
+                    self._made.update(zip(at, values, strict=True))
+
+
+def form_of(of: Type, batches: Sequence[EventBatch]) -> ScalarState:
+    """Return the form of states of a type in a run of batches."""
+    return DictState(of, batches) if entry_arrays(of) else ScalarState(of)

@@ -1,0 +1,140 @@
+"""States that are dicts by key: compiled equals interpreted, in the entries, in their order, and in objects that are only kept."""
+
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dgs
+from dgs.compiled import states_as_arrays
+from dgs.model import columns
+from tests.dgs.compiled.both_ways import Compiled, batch_of, by_python, interpreted, program_of
+from tests.dgs.compiled.random_dict_programs import DictWriter
+
+
+def differs(seed, translate=by_python):
+    """Return whether a random program does something else when it is compiled, its text, and the compiled update."""
+    writer = DictWriter(seed)
+    text = writer.dict_program()
+    program = program_of(text)
+    compiled = Compiled(program, translate)
+    for _ in range(3):
+        batch, cuts = writer.dict_batch()
+        if compiled.fold(batch, program.init(), cuts) != interpreted(program, batch, program.init()):
+            return True, text, compiled.update
+    return False, text, compiled.update
+
+
+@given(st.integers(0, 2**32))
+def test_compiled_equals_interpreted(seed):
+    for one in range(seed, seed + 3):
+        is_wrong, text, _ = differs(one)
+        assert not is_wrong, text
+
+
+def test_random_programs_are_compiled():
+    """Else the interpreter was compared with itself."""
+    done = [differs(seed)[2] for seed in range(100)]
+    assert sum(update.events for update in done) > 2 * sum(update.interpreted for update in done)
+    assert sum(update.deviations for update in done) > 10
+
+
+def not_written(text):
+    return text.replace("d_dirty[k] = True", "pass")
+
+
+def order_of_keys_lost(text):
+    return text.replace("d_stamps[k] = d_clock[0]", "d_stamps[k] = 0")
+
+
+def absent_key_unnoticed(text):
+    return text.replace("if not d_there[k]:\n            deviates", "if False:\n            deviates")
+
+
+def one_entry_for_all_keys(text):
+    return re.sub(r"k = u64\(.*", "k = 0", text)
+
+
+@pytest.mark.parametrize(
+    "change", [not_written, order_of_keys_lost, absent_key_unnoticed, one_entry_for_all_keys]
+)
+def test_a_mutant_of_the_lowering_is_found(change):
+    assert any(differs(seed, lambda loop: by_python(loop, change))[0] for seed in range(400))
+
+
+def test_a_mutant_that_takes_the_object_of_another_row_is_found(monkeypatch):
+    other = SimpleNamespace(
+        take=lambda column, rows: columns.take(column, rows[::-1]), to_list=columns.to_list
+    )
+    monkeypatch.setattr(states_as_arrays, "columns", other)
+    assert any(differs(seed)[0] for seed in range(400))
+
+
+KEEPS_RECORDS = """
+class P(dgs.Program):
+    def init(self): return {}
+    def update(self, state, event, emit):
+        key = event.tag.key
+        if event.tag.kind == A:
+            emit({"now": event.payload, "before": state.get(key)})
+        else:
+            state[key] = event.payload
+        return state
+"""
+
+
+def test_records_are_kept_as_objects(machine):
+    rng = np.random.default_rng(5)
+    tags = [dgs.Tag(kind, key) for kind in "ab" for key in ("JFK", "EWR")]
+    payload = {
+        "temp": rng.random(500),
+        "wind": rng.integers(0, 9, 500),
+        "sky": [f"s{n % 3}" for n in range(500)],
+    }
+    batch = batch_of(payload, tags=tags, codes=rng.integers(0, 4, 500))
+    program = program_of(KEEPS_RECORDS)
+    compiled = Compiled(program, machine)
+    assert compiled.fold(batch, {}, [100, 350]) == interpreted(program, batch, {})
+    assert (compiled.update.events, compiled.update.interpreted) == (500, 0)
+
+
+def test_entries_of_other_keys_are_left_as_they_are():
+    program = program_of(KEEPS_RECORDS)
+    kept = {"odd": [object()], "p": "old"}
+    compiled = Compiled(program)
+    batch = batch_of([1, 2], tags=[dgs.Tag("b", "p")], codes=[0, 0])
+    made = []
+    state = compiled.update.fold(kept, batch, made)
+    assert state is kept
+    assert list(state) == ["odd", "p"]
+    assert state["p"] == 2
+
+
+CHANGES_FIRST = """
+class P(dgs.Program):
+    def init(self): return {}
+    def update(self, state, event, emit):
+        state[event.tag.key] = event.payload
+        emit(event.payload + 1)
+        return state
+"""
+
+
+def test_a_change_before_something_that_may_deviate_is_refused_with_its_line():
+    compiled = Compiled(program_of(CHANGES_FIRST))
+    compiled.fold(batch_of([1, 2], tags=[dgs.Tag("a", 1)], codes=[0, 0]), {})
+    (refusal,) = compiled.update.refusals.values()
+    assert refusal.line == 6
+    assert "compute first, change last" in refusal.why
+
+
+@pytest.mark.parametrize("keys", [(1, "1"), (1.5, 2.5), ((1, 2), (3, 4))])
+def test_keys_that_may_be_equal_and_differ_are_interpreted(keys):
+    program = program_of(KEEPS_RECORDS)
+    compiled = Compiled(program)
+    batch = batch_of([1, 2, 3], tags=[dgs.Tag("b", key) for key in keys], codes=[0, 1, 0])
+    assert compiled.fold(batch, {}) == interpreted(program, batch, {})
+    assert "are not compiled for a dict" in str(next(iter(compiled.update.refusals.values())))

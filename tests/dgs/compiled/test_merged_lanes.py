@@ -1,0 +1,185 @@
+"""Several lanes in one compiled loop: equal to `update`, event by event in OrderKey order, wherever lanes depend on each other."""
+
+import random
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dgs
+from dgs.compiled.compiled_update import CompiledUpdate
+from dgs.errors import UserCodeError
+from dgs.model.events import EventBatch
+from dgs.semantics.unvectorised import without_batches
+from dgs.workers.protocol.bounds import Bounds
+from dgs.workers.protocol.folding.fold import Folder
+from dgs.workers.protocol.releases import Release
+from experiments.bench.applications import application
+from tests.dgs.compiled.both_ways import by_python, exact, program_of
+from tests.dgs.compiled.random_dict_programs import DictWriter
+from tests.dgs.compiled.random_programs import START
+
+
+def lanes_of(writer, draw, *, with_keys):
+    """Return batches of several streams, with ties, each lane with its number: a lane has one key."""
+    lanes, batches = [], []
+    for lane in range(draw.randint(2, 4)):
+        tags = [
+            dgs.Tag(kind, draw.choice(writer.keys) if with_keys else None)
+            for kind in draw.choice(["a", "ab"])
+        ]
+        tags = [dgs.Tag(tag.kind, tags[0].key) for tag in tags]
+        seq, ts = 0, 0
+        for _ in range(draw.randint(1, 3)):
+            size = draw.randint(1, 6)
+            times = np.cumsum([draw.choice([0, 0, 1, 3]) for _ in range(size)]) + ts
+            codes = [draw.randrange(len(tags)) for _ in range(size)] if len(tags) > 1 else None
+            payload = {
+                "x": np.array(writer.ints(size)),
+                "y": np.array([draw.randint(-9, 9) / 4 for _ in range(size)]),
+                "z": np.array([draw.random() < 0.5 for _ in range(size)]),
+                "s": [draw.choice(["u", "vw", 7]) for _ in range(size)],
+            }
+            batches.append(
+                EventBatch.of(
+                    f"s{lane}",
+                    rank=lane,
+                    tags=tags,
+                    ts=times,
+                    codes=codes,
+                    payload=payload,
+                    seq=np.arange(seq, seq + size),
+                )
+            )
+            lanes.append(lane)
+            seq, ts = seq + size, int(times[-1])
+    return lanes, batches
+
+
+def release_of(lanes, batches):
+    """Return a release whose lanes depend on those with the same key."""
+    key = {lane: batch.tags[0].key for lane, batch in zip(lanes, batches, strict=True)}
+    ordered = {
+        lane: tuple(other for other in key if other != lane and key[other] == key[lane]) for lane in key
+    }
+    return Release(tuple(lanes), batches, ordered)
+
+
+def sequential(program, batches, state):
+    """Return the state and the outputs of each event, or the exception. The oracle."""
+    events = sorted(
+        (event.ts, batch.rank, int(seq), event)
+        for batch in batches
+        for seq, event in zip(batch.seq, batch.events(), strict=True)
+    )
+    outputs = {}
+    for _, rank, seq, event in events:
+        got = []
+        try:
+            state = program.update(state, event, got.append)
+        except Exception as error:  # noqa: BLE001 - whatever it is
+            return type(error).__name__, str(error)
+        outputs[rank, seq] = [exact(one) for one in got]
+    return by_key(state), {place: got for place, got in outputs.items() if got}
+
+
+def by_key(state):
+    """Return a state without the order of its keys: independent events may come in any order."""
+    return exact(dict(sorted(state.items())) if isinstance(state, dict) else state)
+
+
+def merged(program, release, state, translate):
+    """Return the same by the compiled loop, and the compiled update."""
+    folder = Folder(program, program.states()[0], "w", Bounds(few_events=0))
+    folder._compiled = CompiledUpdate(
+        program.states()[0].update, folder._loop.fold_batch, translate=translate
+    )
+    try:
+        state, made = folder.fold(state, release)
+    except UserCodeError as error:
+        return (error.error.partition(": ")[0], error.error.partition(": ")[2]), folder._compiled
+    rank = {batch.stream: batch.rank for batch in release.batches}
+    outputs = {}
+    for one in sorted(made, key=lambda one: one.stream):
+        for seq, value in zip(np.asarray(one.seq).tolist(), one.to_list(), strict=True):
+            outputs.setdefault((rank[one.stream], seq), []).append(exact(value))
+    return (by_key(state), outputs), folder._compiled
+
+
+def differs(seed, translate=by_python):
+    draw, writer = random.Random(seed), DictWriter(seed)
+    with_keys = draw.random() < 0.7
+    text = writer.dict_program() if with_keys else writer.program()
+    program = program_of(text)
+    lanes, batches = lanes_of(writer, draw, with_keys=with_keys)
+    start = program.init() if with_keys else START
+    wanted = sequential(program, batches, start)
+    got, update = merged(
+        program, release_of(lanes, batches), program.init() if with_keys else START, translate
+    )
+    return got != wanted, text, update
+
+
+@given(st.integers(0, 2**32))
+def test_merged_lanes_give_what_update_gives(seed):
+    for one in range(seed, seed + 3):
+        is_wrong, text, _ = differs(one)
+        assert not is_wrong, text
+
+
+def test_random_lanes_are_merged_by_the_loop():
+    """Else the interpreter was compared with itself."""
+    done = [differs(seed)[2] for seed in range(100)]
+    assert sum(update.events for update in done) > sum(update.interpreted for update in done)
+    assert sum(update.deviations for update in done) > 5
+
+
+def no_tie(text):
+    return re.sub(r"(t\d+) \+ 1", r"\1", text)
+
+
+def gallop_too_far(text):
+    return text.replace(", bound), ", ", bound + 1), ")
+
+
+def nobody_waits(text):
+    return text.replace("< bound:", "< bound and False:")
+
+
+def last_head_first(text):
+    return re.sub(r"if (t\d+) < least:", r"if \1 <= least:", text)
+
+
+@pytest.mark.parametrize("change", [no_tie, gallop_too_far, nobody_waits, last_head_first])
+def test_a_mutant_of_the_merge_is_found(change):
+    def mutant(loop):
+        return by_python(loop, change)
+
+    assert any(wrong_or_stuck(seed, mutant) for seed in range(300))
+
+
+def wrong_or_stuck(seed, mutant):
+    try:
+        return differs(seed, mutant)[0]
+    except dgs.DgsError:  # a lane that never ends
+        return True
+
+
+@pytest.mark.parametrize("name", ["event-window", "page-view", "fraud-cyclic"])
+def test_applications_are_merged_in_machine_code_as_in_python(name, machine):
+    app = application(name, events=2000)
+    program = without_batches(app.program)
+    batches = [batch for stream in app.streams.values() for batch in stream]
+    release = release_of_all(list(range(len(batches))), batches)
+    wanted = sequential(program, batches, program.init())
+    got, update = merged(program, release, program.init(), machine)
+    assert got == wanted
+    assert update.interpreted == 0
+    assert update.events == len(release)
+
+
+def release_of_all(lanes, batches):
+    """Return a release whose first lane is ordered with every other one."""
+    return Release(tuple(lanes), batches, {0: tuple(lanes[1:]), **dict.fromkeys(lanes[1:], (0,))})
