@@ -30,6 +30,7 @@ from dgs.query.relation import (
     Script,
     Source,
     Union,
+    Varying,
     Where,
     Window,
     old,
@@ -120,10 +121,17 @@ def _listed(bag: ZBag) -> list[Row]:
 
 
 class Evaluation:
-    """One evaluation over fixed tables. A node that is read several times is computed once."""
+    """One evaluation over fixed tables. A node that is read several times is computed once.
 
-    def __init__(self, tables: Tables) -> None:
+    In a loop, `names` are those that the loop binds; what reads none of them is left to the evaluation `around`, which computes it once.
+    """
+
+    def __init__(
+        self, tables: Tables, around: Evaluation | None = None, names: frozenset[str] = frozenset()
+    ) -> None:
         self._tables = dict(tables)
+        self._around = around
+        self._varying = Varying(names)
         self._known: dict[int, tuple[Relation, ZBag]] = {}
 
     def rows(self, relation: Relation) -> list[Row]:
@@ -137,6 +145,8 @@ class Evaluation:
 
     def of(self, relation: Relation) -> ZBag:
         """Return the Z-bag of a relation."""
+        if self._around is not None and not self._varying.is_read_by(relation):
+            return self._around.of(relation)
         known = self._known.get(id(relation))
         if known is None:
             known = self._known[id(relation)] = (relation, self._meaning(relation))
@@ -249,8 +259,9 @@ class Evaluation:
     def _repeat(self, node: Repeat) -> ZBag:
         schemas = [start.schema for start in node.start]
         values = [self.of(start) for start in node.start]
+        names = frozenset((*node.names, *map(old, node.names)))
         for _ in range(UNTIL_LIMIT if node.limit is None else node.limit):
-            inner = Evaluation(self._tables | dict(zip(node.names, values, strict=True)))
+            inner = Evaluation(self._tables | dict(zip(node.names, values, strict=True)), self, names)
             new = [
                 widened(inner.of(body), body.schema, schema.types)
                 for body, schema in zip(node.body, schemas, strict=True)
@@ -259,7 +270,7 @@ class Evaluation:
                 given = dict(zip(node.names, new, strict=True)) | dict(
                     zip(map(old, node.names), values, strict=True)
                 )
-                if Evaluation(self._tables | given).rows(node.until) == [(True,)]:
+                if Evaluation(self._tables | given, self, names).rows(node.until) == [(True,)]:
                     return new[node.result]
             values = new
         return values[node.result]

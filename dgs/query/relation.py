@@ -363,6 +363,23 @@ def walk(relation: Relation) -> Iterator[Relation]:
             waiting += reversed(one.inputs)
 
 
+class Varying:
+    """Which relations read names that a loop binds, and so have another value at each step."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self._names = names
+        self._known: dict[int, tuple[Relation, bool]] = {}
+
+    def is_read_by(self, relation: Relation) -> bool:
+        """Whether a relation reads one of the names."""
+        known = self._known.get(id(relation))
+        if known is None:
+            own = isinstance(relation, Source) and relation.name in self._names
+            known = (relation, own or any([self.is_read_by(one) for one in relation.inputs]))
+            self._known[id(relation)] = known
+        return known[1]
+
+
 def rebuilt(relation: Relation, change: Callable[[Relation], Relation]) -> Relation:
     """Return a relation with `change` applied to every node, inputs first. Nodes that were shared stay shared."""
     done: dict[int, Relation] = {}
