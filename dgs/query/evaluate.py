@@ -30,7 +30,6 @@ from dgs.query.relation import (
     Script,
     Source,
     Union,
-    Varying,
     Where,
     Window,
     old,
@@ -118,6 +117,23 @@ def _add(found: ZBag, row: Row, weight: int) -> None:
 
 def _listed(bag: ZBag) -> list[Row]:
     return [row for row in sorted(bag, key=order_key) for _ in range(bag[row])]
+
+
+class Varying:
+    """Which relations read names that a loop binds, and so have another value at each step."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self._names = names
+        self._known: dict[int, tuple[Relation, bool]] = {}
+
+    def is_read_by(self, relation: Relation) -> bool:
+        """Whether a relation reads one of the names."""
+        known = self._known.get(id(relation))
+        if known is None:
+            own = isinstance(relation, Source) and relation.name in self._names
+            known = (relation, own or any(self.is_read_by(one) for one in relation.inputs))
+            self._known[id(relation)] = known
+        return known[1]
 
 
 class Evaluation:

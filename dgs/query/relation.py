@@ -318,9 +318,13 @@ def old(name: str) -> str:
 
 @dataclass(frozen=True)
 class Script:
-    """Named outputs over a shared graph, in order. A node that several of them read is computed once."""
+    """Named outputs over a shared graph, in order. A node that several of them read is computed once.
+
+    `refused`: why statements were left out, which are outside of the language's subset (Q110) or need one that is.
+    """
 
     outputs: tuple[tuple[str, Relation], ...]
+    refused: tuple[QueryError, ...] = field(default=(), compare=False)
 
     @classmethod
     def of(cls, given: Script | Relation | Mapping[str, Relation]) -> Script:
@@ -361,23 +365,6 @@ def walk(relation: Relation) -> Iterator[Relation]:
             seen.add(id(one))
             yield one
             waiting += reversed(one.inputs)
-
-
-class Varying:
-    """Which relations read names that a loop binds, and so have another value at each step."""
-
-    def __init__(self, names: frozenset[str]) -> None:
-        self._names = names
-        self._known: dict[int, tuple[Relation, bool]] = {}
-
-    def is_read_by(self, relation: Relation) -> bool:
-        """Whether a relation reads one of the names."""
-        known = self._known.get(id(relation))
-        if known is None:
-            own = isinstance(relation, Source) and relation.name in self._names
-            known = (relation, own or any([self.is_read_by(one) for one in relation.inputs]))
-            self._known[id(relation)] = known
-        return known[1]
 
 
 def rebuilt(relation: Relation, change: Callable[[Relation], Relation]) -> Relation:

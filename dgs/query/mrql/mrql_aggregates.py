@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dgs.query.aggregates import Aggregate
+from dgs.query.errors import QueryError
 from dgs.query.mrql import mrql_tree as t
 from dgs.query.mrql.mrql_blocks import Block, Grouped, NeedsRows
-from dgs.query.mrql.mrql_collections import Collections
+from dgs.query.mrql.mrql_collections import Collections, Context
 from dgs.query.mrql.mrql_monoids import user_aggregation
 from dgs.query.mrql.mrql_terms import (
     Fields,
@@ -130,34 +131,32 @@ class Aggregates(Collections):
         found = Aggregate(
             tree.name, arguments, is_distinct, where, "zero" if tree.name == "sum" else "null", span=span
         )
-        found.type(self._schema())
+        try:
+            found.type(self._schema())
+        except QueryError as error:
+            raise self.text.placed(error, tree.arguments[0].at) from None
         return found
 
     # -- of nested queries -----------------------------------------------------------------------
 
     def _of_query(self, tree: t.Call, names: Names, block: Block) -> Term:
         (of,) = tree.arguments
-        try:
-            inner = Block()
+
+        def attempt(context: Context | None) -> tuple[tuple[Relation, str], list[tuple[Scalar, Scalar]]]:
+            inner = Block(*context) if context else Block()
             element = self._elements(of, names, inner)
-            pairs = inner.correlations()
-            inner.require(*leaves(element))
-            keys = {self.fresh("key"): own for _, own in pairs}
-            found = self._grouped_query(tree, names, inner, element, keys)
-            around = [(mine, column(key)) for (mine, _), key in zip(pairs, keys, strict=True)]
-            block.require(*(mine for mine, _ in around))
-        except NeedsRows as needs:
-            context, kept = self.context(block, needs.columns)
-            inner = Block(context, kept)
-            element = self._elements(of, names, inner)
+            pairs = [] if context else inner.correlations()
             inner.require(*leaves(element), *inner.conditions)
-            new = {name: self.fresh(name) for name in kept}
-            for name, key in new.items():
-                self.types[key] = self.types[name]
-            found = self._grouped_query(
-                tree, names, inner, element, {key: column(name) for name, key in new.items()}
-            )
-            around = self.same_rows(new)
+            block.require(*(mine for mine, _ in pairs))
+            if context is None:
+                keys = {self.fresh("key"): own for _, own in pairs}
+                around = [(mine, column(key)) for (mine, _), key in zip(pairs, keys, strict=True)]
+            else:
+                new = {name: self.fresh(name) for name in context[1]}
+                keys, around = {key: column(name) for name, key in new.items()}, self.same_rows(new)
+            return self._grouped_query(tree, names, inner, element, keys), around
+
+        found, around = self.in_context(block, attempt)
         return self._beside(tree, names, found, around, block)
 
     def _elements(self, of: t.Tree, names: Names, inner: Block) -> Term:
@@ -201,21 +200,23 @@ class Aggregates(Collections):
 
     def nested(self, term: Term, at: t.Place, block: Block) -> Term:
         """Return a collection as a bag in a column, empty where there is no element."""
-        try:
-            rows = self.rows(term, at)
-            node, element = self.renamed(rows.node, rows.element)
-            result = self.fresh("bag")
-            aggregate = Aggregate("collect", (self.scalar(element, at, block),))
-            group: Relation = Group(node, (), ((result, aggregate),))
-            self.types[result] = aggregate.type(self._schema())
-            block.join(group, [result])
-        except NeedsRows as needs:
-            result = self._nested_rows(term, at, block, needs)
+
+        def attempt(context: Context | None) -> tuple[Rows, Context | None]:
+            return self.rows(term, at, context), context
+
+        rows, context = self.in_context(block, attempt)
+        if context is not None:
+            return Value(column(self._nested_rows(rows, context, at, block)))
+        node, element = self.renamed(rows.node, rows.element)
+        result = self.fresh("bag")
+        aggregate = Aggregate("collect", (self.scalar(element, at, block),))
+        group: Relation = Group(node, (), ((result, aggregate),))
+        self.types[result] = aggregate.type(self._schema())
+        block.join(group, [result])
         return Value(column(result))
 
-    def _nested_rows(self, term: Term, at: t.Place, block: Block, needs: NeedsRows) -> str:
-        context, kept = self.context(block, needs.columns)
-        rows = self.rows(term, at, (context, kept))
+    def _nested_rows(self, rows: Rows, context: Context, at: t.Place, block: Block) -> str:
+        around, kept = context
         new = {name: self.fresh(name) for name in kept}
         node, element = self.renamed(rows.node, rows.element, new)
         there = self.fresh("there")
@@ -223,7 +224,7 @@ class Aggregates(Collections):
             node, (*((name, column(name)) for name in node.schema.names), (there, literal(value=True)))
         )
         self.types |= dict(marked.schema.fields)
-        joined = Join(context, marked, tuple(self.same_rows(new)), how="left")
+        joined = Join(around, marked, tuple(self.same_rows(new)), how="left")
         again = {name: self.fresh(name) for name in kept}
         aggregate = Aggregate(
             "collect", (self.scalar(element, at, block),), where=call("not", call("isnull", column(there)))

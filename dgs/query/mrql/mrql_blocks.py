@@ -15,10 +15,10 @@ from dgs.query.mrql import mrql_tree as t
 from dgs.query.mrql.mrql_terms import Term, reads
 from dgs.query.relation import Expand, Group, How, Join, Relation, Source, Where
 from dgs.query.scalar import Scalar
-from dgs.query.types import Schema
+from dgs.query.types import INT, Schema
 
-UNIT = Source("$unit", Schema(()), changes=False, rows=((),))
-"""One row without columns: the rows of an expression outside of every `select`."""
+UNIT = Source("$unit", Schema.of(**{"$unit": INT}), changes=False, rows=((0,),))
+"""One row: the rows of an expression outside of every `select`."""
 
 
 class NeedsRows(Exception):  # noqa: N818 - no error: the reader catches it and begins the block with these columns

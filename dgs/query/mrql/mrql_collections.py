@@ -6,7 +6,8 @@ distinct or ordered is a relation of its own; where it reads the rows around it,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from dgs.errors import InternalError
 from dgs.query.mrql import mrql_tree as t
@@ -19,6 +20,8 @@ from dgs.query.types import Type
 
 Context = tuple[Relation, tuple[str, ...]]
 """The different values of some columns of the rows around, with their names: what a nested select begins with."""
+
+Found = TypeVar("Found")
 
 
 class Collections(Values):
@@ -67,17 +70,35 @@ class Collections(Values):
         return self.fields_of(Value(column(name)), at)
 
     def _generate_rows(self, term: Later, at: t.Place, block: Block) -> Term:
-        try:
-            return self.generate(self.rows(term, at), at, block)
-        except NeedsRows as needs:
-            context = self.context(block, needs.columns)
-            rows = self.rows(term, at, context)
+        def attempt(context: Context | None) -> tuple[Rows, Context | None]:
+            return self.rows(term, at, context), context
+
+        rows, context = self.in_context(block, attempt)
+        if context is None:
+            return self.generate(rows, at, block)
         keep = {name: self.fresh(name) for name in context[1]}
         node, element = self.renamed(rows.node, rows.element, keep)
         block.join(node, node.schema.names)
         for mine, other in self.same_rows(keep):
             block.where(call("eq", mine, other))
         return element
+
+    def in_context(self, block: Block, attempt: Callable[[Context | None], Found]) -> Found:
+        """Return what an attempt gives: at first without the rows around, then with those of their columns that it turned out to need.
+
+        Raises NeedsRows for columns that the block does not have.
+        """
+        columns: frozenset[str] = frozenset()
+        while True:
+            try:
+                return attempt(self.context(block, columns) if columns else None)
+            except NeedsRows as needs:
+                block.require(*map(column, needs.columns))
+                if needs.columns <= columns:
+                    raise InternalError(
+                        problem=f"a nested query needs {sorted(needs.columns)} again"
+                    ) from None
+                columns |= needs.columns
 
     def context(self, block: Block, columns: Iterable[str]) -> Context:
         """Return the different values of columns of a block. Raises NeedsRows if they are not the block's."""
@@ -321,11 +342,13 @@ class Collections(Values):
         return Rows(node, first.element, first.order, len(parts))
 
     def closed(self, tree: t.Tree, names: Names) -> Term | None:
-        """Return the value of an expression that no row around decides; None if one does, or if it is a collection or a constant."""
+        """Return an expression that adds nothing to the rows around: one over their columns, or `One`. None if it must."""
         block = Block()
         try:
             term = self.term(tree, names, block)
-            if not block.steps or not isinstance(term, Value | Fields):
+            if not block.steps:
+                return term
+            if not isinstance(term, Value | Fields):
                 return None
             rows = self.finished(block, self.single(term, tree.at, block), None)
         except NeedsRows:

@@ -45,9 +45,7 @@ class Columns:
             if not reads(scalar) and not scalar.is_leaf():
                 scalar = self._computed(scalar)
         except QueryError as error:
-            if error.facts["span"] is not None:
-                raise
-            raise self.text.error(error.code, at, error.facts["problem"], error.facts["remedy"]) from None
+            raise self.text.placed(error, at) from None
         scalar.meta["span"] = self.text.span(at)
         return Value(scalar)
 

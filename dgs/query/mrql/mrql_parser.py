@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from lark import Lark, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 from lark.exceptions import VisitError
@@ -52,9 +53,15 @@ class QueryText:
         line, column = place
         return Span(self.file, line, column, lines[line - 1] if line <= len(lines) else "")
 
-    def error(self, code: str, place: t.Place, problem: str, remedy: str = "") -> QueryError:
+    def error(self, code: str, place: t.Place, problem: str, remedy: str = "", **facts: Any) -> QueryError:
         """Return an error of `dgs.query.errors.CODES` at a place."""
-        return QueryError.of(code, problem, remedy, span=self.span(place))
+        return QueryError.of(code, problem, remedy, span=self.span(place), **facts)
+
+    def placed(self, error: QueryError, place: t.Place) -> QueryError:
+        """Return an error with a place, if it has none."""
+        if error.facts["span"] is not None:
+            return error
+        return self.error(error.code, place, error.facts["problem"], error.facts["remedy"])
 
 
 def statements_of(text: str) -> Iterator[str]:

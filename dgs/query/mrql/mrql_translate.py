@@ -1,56 +1,57 @@
-"""Scripts of MRQL as scripts of the algebra.
-
->>> script = translate("select (x, x * x) from x in {1, 2, 3} where x > 1;").script
->>> answer(script.outputs[0][1], {})
-[(2, 4), (3, 9)]
-"""
+"""Scripts of MRQL as scripts of the algebra: each statement defines a name or is an output."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import PurePosixPath
+from typing import Any
 
 from dgs.query.errors import QueryError
-from dgs.query.evaluate import answer
 from dgs.query.mrql import mrql_tree as t
 from dgs.query.mrql.mrql_blocks import Block
 from dgs.query.mrql.mrql_parser import QueryText, parse_statement, statements_of
 from dgs.query.mrql.mrql_readers import Readers
 from dgs.query.mrql.mrql_terms import Fields, Names, One, Routine, Rows, Term, UserAggregation, Value, leaves
 from dgs.query.relation import Key, Map, Order, Relation, Script, Source
-from dgs.query.scalar import column
-
-__all__ = ["Translation", "answer", "translate"]
+from dgs.query.scalar import column, literal
 
 
-@dataclass(frozen=True, slots=True)
-class Translation:
-    """A script, and the mistakes of the statements that were left out."""
+def script(
+    text: str,
+    sources: Mapping[str, Source],
+    *,
+    name: str = "query.mrql",
+    params: Mapping[str, Any] | None = None,
+) -> Script:
+    """Return the script of a text. `sources`: streams and tables by name; `params`: values by name; `name`: the file, for errors.
 
-    script: Script
-    refused: tuple[QueryError, ...]
-
-
-def translate(text: str, *, file: str = "query.mrql", sources: Iterable[Source] = ()) -> Translation:
-    """Return the script of a text. `sources`: those with columns that the text does not give, by name.
-
-    What is outside of the subset (Q110), and what needs it, is refused statement by statement. Any other mistake is raised.
+    What is outside of the subset (Q110), and what needs it, is refused statement by statement, as long as an output is left. Any other
+    mistake is raised as QueryError.
     """
-    return _Script(QueryText(file, text), {one.name: one for one in sources}).translation()
+    found = _Script(QueryText(name, text), sources, params or {}).whole()
+    if not found.outputs:
+        if found.refused:
+            raise found.refused[0]
+        raise QueryText(name, text).error(
+            "Q101", (1, 1), "a script without an output", "End with an expression, or `store`."
+        )
+    return found
 
 
 class _Script(Readers):
     """Reads the statements of a script, in order."""
 
-    def __init__(self, text: QueryText, given: Mapping[str, Source]) -> None:
+    def __init__(self, text: QueryText, given: Mapping[str, Source], params: Mapping[str, Any]) -> None:
         super().__init__(text, given)
-        self.names = Names({name: Rows(one, self.whole_row(one.columns)) for name, one in given.items()})
+        values: dict[str, Term] = {name: Value(literal(value)) for name, value in params.items()}
+        self.names = Names(
+            values | {name: Rows(one, self.whole_row(one.columns)) for name, one in given.items()}
+        )
         self.outputs: dict[str, Relation] = {}
         self.refused: list[QueryError] = []
         self.without: set[str] = set()
 
-    def translation(self) -> Translation:
+    def whole(self) -> Script:
         """Return the outputs of all statements."""
         for statement in statements_of(self.text.text):
             try:
@@ -59,7 +60,7 @@ class _Script(Readers):
                 if not self._is_refused(error, statement):
                     raise
                 self.refused.append(error)
-        return Translation(Script(tuple(self.outputs.items())), tuple(self.refused))
+        return Script(tuple(self.outputs.items()), tuple(self.refused))
 
     def _is_refused(self, error: QueryError, statement: str) -> bool:
         """Whether an error is about what the subset leaves out, or about a name that such a statement would have made."""

@@ -45,7 +45,7 @@ SIGNS = {
 }
 SIGNS |= {"and": "and", "or": "or"}
 FUNCTION_NAMES = {"pow": "power", "log": "ln", "abs": "abs", "text_length": "length"}
-DEEPEST = 200
+DEEPEST = 50
 """Calls of functions within each other: deeper ones are a recursion that no constant ends."""
 
 
@@ -75,7 +75,7 @@ class Values(Columns):
         raise NotImplementedError
 
     def closed(self, tree: t.Tree, names: Names) -> Term | None:
-        """Return the value of an expression that no row around decides; None if one does."""
+        """Return an expression that adds nothing to the rows around; None if it must. See `Collections.closed`."""
         raise NotImplementedError
 
     # -- expressions -----------------------------------------------------------------------------
@@ -117,12 +117,8 @@ class Values(Columns):
         found = names.get(tree.name)
         if found is None:
             hint = did_you_mean(tree.name, names.known())
-            raise self.text.error(
-                "Q201",
-                tree.at,
-                f"no name {tree.name!r}{hint}",
-                "" if hint else "Define it before this statement.",
-            )
+            remedy = "" if hint else "Define it before this statement."
+            raise self.text.error("Q201", tree.at, f"no name {tree.name!r}{hint}", remedy, name=tree.name)
         if isinstance(found, Routine | UserAggregation):
             raise self.text.error(
                 "Q204", tree.at, f"{tree.name} is a function", f"Call it: `{tree.name}(..)`."
