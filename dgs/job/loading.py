@@ -14,7 +14,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ from dgs.semantics.unvectorised import without_batches
 
 if TYPE_CHECKING:
     from dgs.flow.definition import Flow
+    from dgs.query.rewrite import Rules
 
 SPELLING = 'Write "file.py:Name", relative to the plan file, or "package.module:Name"'
 
@@ -179,6 +180,26 @@ def load_function(ref: str, base_dir: Path) -> Callable[..., Any]:
     if not callable(found):
         raise _failure(ref, f"it is not a function but {type(found).__name__}")
     return found  # type: ignore[no-any-return]
+
+
+def load_rules(refs: Iterable[str], base_dir: Path) -> list[Rules]:
+    """Return the rules of queries that `refs` name, as `load_callable` does.
+
+    Raises ProgramImportError, and QueryError Q601 for other objects.
+    """
+    from dgs.query.errors import QueryError
+    from dgs.query.rewrite import PHASES, Rules
+
+    found = [(ref, load_callable(ref, base_dir)) for ref in refs]
+    for ref, one in found:
+        if not isinstance(one, Rules):
+            remedy = 'Write `name = Rules("name")`, and the rules below it.'
+            raise QueryError.of("Q601", f"{ref} is {_kind_of(one)}, not Rules", remedy, ref=ref)
+        if one.phase not in PHASES:
+            raise QueryError.of(
+                "Q601", f"{ref} has the phase {one.phase!r}", f"There are {', '.join(PHASES)}.", ref=ref
+            )
+    return [one for _, one in found]
 
 
 def module_name(path: Path) -> str:
