@@ -1,12 +1,14 @@
 """dgs as a wheel: one name in site-packages, and users' modules may be named as its layers are."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from email.parser import Parser
 from pathlib import PurePosixPath
 from zipfile import ZipFile
 
 import pytest
 
+from dgs.cli.init import TEMPLATES
 from tests.installed import ROOT, built_sdist, built_wheel, copied_sources, names_in, new_environment
 from tests.selection import rest_is_slow
 
@@ -221,3 +223,18 @@ def test_a_program_beside_modules_named_as_our_layers_is_checked(installed, proj
     command = ("dgs", "check", project / "plan.yaml", "--max-examples", "5")
     done = installed.run(*command, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_folder_of_dgs_init_runs_with_the_wheel_alone(template, installed, tmp_path):
+    made = installed.run("dgs", "init", template, cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    folder = tmp_path / template
+    with ThreadPoolExecutor(1) as beside:
+        sent = beside.submit(installed.run, "python", "send.py", cwd=folder) if template == "socket" else None
+        ran = installed.run("dgs", "run", cwd=folder)
+        assert ran.returncode == 0, ran.stderr
+        assert sent is None or sent.result().returncode == 0
+    tested = installed.run("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=folder)
+    assert tested.returncode == 0, tested.stdout + tested.stderr

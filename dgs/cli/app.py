@@ -14,6 +14,7 @@ from dgs.cli.check import check
 from dgs.cli.checkpoint import checkpoint
 from dgs.cli.doctor import doctor
 from dgs.cli.explain import explain
+from dgs.cli.init import init
 from dgs.cli.log import log
 from dgs.cli.plan import plan
 from dgs.cli.predict import predict
@@ -68,6 +69,7 @@ app = typer.Typer(
 )
 
 for verb in (
+    init,
     run,
     resume,
     stop,

@@ -15,7 +15,6 @@ from dgs.cli.options import (
     Hosts,
     OptimizerName,
     PlanFrom,
-    PlanPath,
     RuntimeName,
     SaveState,
     SetValues,
@@ -27,6 +26,12 @@ if TYPE_CHECKING:
     from dgs.api.preparing import Request
     from dgs.cli.finishing import Asked
 
+PlanHere = Annotated[
+    Path,
+    typer.Argument(
+        metavar="[PLAN]", help="The plan.yaml of the job (default: the one here).", show_default=False
+    ),
+]
 MaxEvents = Annotated[
     int | None,
     typer.Option(
@@ -58,7 +63,7 @@ Fresh = Annotated[
 
 
 def run(
-    plan_path: PlanPath,
+    plan_path: PlanHere = Path("plan.yaml"),
     *,
     resume: Resume = False,
     fresh: Fresh = False,

@@ -29,7 +29,7 @@ class OutOfOrderError(RunError):
 
     code = "DGS501"
     template = "stream {stream!r}, row {row}: timestamp {ts} comes after {previous}"
-    fix = "Streams must be non-decreasing in time: sort the input (a frame: `dgs.stream(..., sort=True)`), or set `on_disorder: drop` or `{{sort_within: DURATION}}`"
+    fix = "Streams must be non-decreasing in time: sort the input, or set `on_disorder: drop` or `{{sort_within: DURATION}}`"
 
 
 class UnownedTagError(RunError):

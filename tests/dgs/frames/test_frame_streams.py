@@ -222,7 +222,7 @@ WRONG = [
     (lambda: ran(Seen, {"at": [1, None], "sensor": ["a", "a"]}, payload=[]), MalformedRowError, "row 1.*null.*'at'"),
     (lambda: ran(Seen, {"at": [1, 2], "sensor": ["a", None]}, payload=[]), MalformedRowError, "row 1.*key.*null.*'sensor'"),
     (lambda: ran(Seen, {"at": [True], "sensor": ["a"]}, payload=[]), MalformedRowError, "row 0.*not timestamps"),
-    (lambda: ran(Seen, {"at": [2, 1], "sensor": ["a", "a"]}, payload=[]), OutOfOrderError, "row 1.*sort=True"),
+    (lambda: ran(Seen, {"at": [2, 1], "sensor": ["a", "a"]}, payload=[]), OutOfOrderError, "row 1.*sort the input"),
     (lambda: ran(Seen, {"at": [1], "sensor": [7]}, payload=[]), MalformedRowError, "row 0.*must be str, not int"),
     (lambda: flow()(lambda rows: rows).denote({"rows": dgs.stream({"ts": ["x"]})}), FlowError, "no integer"),
 ]  # fmt: skip
