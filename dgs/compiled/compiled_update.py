@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from dgs.compiled.lanes_as_columns import Array, columns_of, lane_class
+from dgs.compiled.lanes_as_columns import Array, columns_of, joined_class, lane_class
 from dgs.compiled.loop_files import machine_code
 from dgs.compiled.lowering.loop_text import LaneClass, LoopText, loop_text
 from dgs.compiled.lowering.merged_lanes import merged_text
@@ -86,10 +86,7 @@ class CompiledUpdate:
         """
         try:
             batches = [batch for lane in lanes for batch in lane]
-            of_lanes = [{self._lane_class(batch): None for batch in lane} for lane in lanes]
-            if any(len(classes) > 1 for classes in of_lanes):
-                raise NotYet("the batches of a lane differ in their columns")
-            classes = tuple(next(iter(one)) for one in of_lanes)
+            classes = tuple(joined_class([self._lane_class(batch) for batch in lane]) for lane in lanes)
             text, loop, texts = self._loops_of(classes, ordered, state_type(state, batches))
             return MergedRun(text.state, loop, lanes, classes, texts)
         except Refused:
@@ -120,7 +117,7 @@ class CompiledUpdate:
         """Return the loop for a batch, and its columns. Raises Refused."""
         lane = self._lane_class(batch)
         text, loop = self._loop(lane, state_type(state, [batch]))
-        return text, loop, columns_of(batch, lane, has_entries=text.state.name == "dict")
+        return text, loop, columns_of(batch, lane, text)
 
     def _refuse(self, batch: EventBatch, refused: Refused) -> None:
         """Note why a batch is interpreted. Values that do not fit are no fault of the program."""

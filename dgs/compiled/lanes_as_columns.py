@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dgs.compiled.lowering.expressions import Payload
-from dgs.compiled.lowering.loop_text import LaneClass
-from dgs.compiled.lowering.value_types import BOOL, FLOAT, INT, NUMBERS, OBJECT, DoesNotFit, Refused, Type
+from dgs.compiled.lowering.loop_text import LaneClass, LoopText
+from dgs.compiled.lowering.value_types import BOOL, FLOAT, INT, OBJECT, DoesNotFit, Refused, Type
 from dgs.model.events import EventBatch, declared_stream
 
 Array = npt.NDArray[Any]
@@ -71,23 +71,40 @@ def _type_of_column(column: Any) -> Type:
     return OBJECT
 
 
-def columns_of(batch: EventBatch, lane: LaneClass, *, has_entries: bool) -> list[Array]:
-    """Return the columns that the loop of a lane class reads. Raises Refused for ints that do not fit into 64 bits.
+def joined_class(classes: Sequence[LaneClass]) -> LaneClass:
+    """Return the class of batches of one lane: columns whose types differ are only passed on. Raises Refused if they differ in more."""
+    first, *others = dict.fromkeys(classes)
+    if not others:
+        return first
+    names = {None if one.fields is None else tuple(name for name, _ in one.fields) for one in classes}
+    if len(names) > 1 or len({one.has_keys for one in classes}) > 1:
+        raise Refused("the batches of a stream differ in their columns")
+    kinds = tuple(dict.fromkeys(kind for one in classes for kind in one.kinds))
+    fields = None
+    if first.fields is not None:
+        columns = zip(*(one.fields or () for one in classes), strict=True)
+        fields = tuple((column[0][0], _common([of for _, of in column])) for column in columns)
+    payload = _common([one.payload for one in classes])
+    return LaneClass(kinds, payload, fields, True, first.has_keys, first.stream)
 
-    `has_entries`: the state is a dict, whose entries are found by the tags of the events.
-    """
+
+def _common(types: Sequence[Type | None]) -> Any:
+    """Return the type of a column that is in parts."""
+    return types[0] if len(set(types)) == 1 else OBJECT
+
+
+def columns_of(batch: EventBatch, lane: LaneClass, text: LoopText) -> list[Array]:
+    """Return the columns that the loop of a lane class reads. Raises Refused for ints that do not fit into 64 bits."""
     found: list[Array] = [_read_only(batch.ts, np.int64)]
-    if len(lane.kinds) > 1 or (has_entries and lane.has_codes):
+    if len(lane.kinds) > 1 or (text.state.name == "dict" and lane.has_codes):
         codes = np.zeros(len(batch), np.int32) if batch.codes is None else batch.codes
         found.append(_read_only(codes, np.int32))
     if len(lane.kinds) > 1:
         found += [_read_only(np.array([lane.kinds.index(tag.kind) for tag in batch.tags]), np.int64)]
-    parts: Sequence[tuple[Type | None, Any]]
-    if lane.fields is None:
-        parts = [(lane.payload, batch.payload)]
-    else:
-        parts = [(of, batch.payload[name]) for name, of in lane.fields]
-    found += [_numbers(part, of) for of, part in parts if of is not None and of in NUMBERS]
+    names = {} if lane.fields is None else {f"field{n}": name for n, (name, _) in enumerate(lane.fields)}
+    for column in text.reads:
+        values = batch.payload[names[column]] if names else batch.payload
+        found.append(_numbers(values, lane.numbers[column]))
     return found
 
 

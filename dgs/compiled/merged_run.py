@@ -41,7 +41,7 @@ class _Lane:
         batch = self._left.pop(0)
         own = run.form.of_batch(batch)
         written = Written(batch, self._text.sites, run.form.objects)
-        columns = columns_of(batch, self._of, has_entries=bool(own))
+        columns = columns_of(batch, self._of, self._text)
         self.arguments = [*columns, *own, *written.arguments]
         self.written.append(written)
 

@@ -186,6 +186,8 @@ class DictState(ScalarState):
         places = FIRST - numbers[numbers <= FIRST]
         for start, stop, batch, origins in self._batches:
             here = places[(places >= start) & (places < stop)]
+            if not len(here):
+                continue
             for number, name in enumerate(origins):
                 rows, rest = np.divmod(here - start, len(origins))
                 mine = rest == number

@@ -13,7 +13,7 @@ from dgs.compiled.lowering.entries import NoEntries, entry_arrays
 from dgs.compiled.lowering.expressions import Payload, Seen
 from dgs.compiled.lowering.method_source import Surroundings
 from dgs.compiled.lowering.statements import Lowering, Site, Sites, state_names
-from dgs.compiled.lowering.value_types import BOOL, NUMBERS, Refused, Type, joined, scalars_of
+from dgs.compiled.lowering.value_types import NUMBERS, Refused, Type, joined, scalars_of
 
 MOST_ROUNDS = 8
 """The most times that a state is widened."""
@@ -41,15 +41,29 @@ class LaneClass:
         """The type of payloads, or the types of named columns."""
         return self.payload if self.fields is None else dict(self.fields)
 
+    @property
+    def numbers(self) -> dict[str, Type]:
+        """The types of the columns of payloads that hold numbers, by their names in the text."""
+        columns = (
+            [("payload", self.payload)]
+            if self.fields is None
+            else [(f"field{number}", of) for number, (_, of) in enumerate(self.fields)]
+        )
+        return {name: of for name, of in columns if of is not None and of in NUMBERS}
+
 
 @dataclass(frozen=True, slots=True)
 class LoopText:
-    """The text of a loop. `arguments`: the types of its arguments in order, before the scalars of the state. `state`: the type of the states that it takes and returns."""
+    """The text of a loop. `arguments`: the types of its arguments in order, before the scalars of the state. `state`: the type of the states that it takes and returns.
+
+    `reads`: the columns of payloads that it reads.
+    """
 
     text: str
     arguments: tuple[str, ...]
     state: Type
     sites: tuple[Site, ...]
+    reads: tuple[str, ...] = ()
 
 
 def loop_text(
@@ -82,7 +96,10 @@ def _assembled(
     name: str, lane: LaneClass, state: Type, sites: Sequence[Site], bodies: list[list[str]]
 ) -> LoopText:
     entries = entry_arrays(state)
-    inputs, loads = _inputs(lane, has_entries=bool(entries))
+    reads = tuple(
+        one for one in lane.numbers if any(f"{one}_here" in line for body in bodies for line in body)
+    )
+    inputs, loads = _inputs(lane, reads, has_entries=bool(entries))
     outputs = [(f"o{site.number}_{i}", of) for site in sites for i, of in enumerate(site.columns)]
     some = [site.number for site in sites if not site.is_always]
     columns = [*inputs, ("counts", "i8"), *outputs, *((f"r{number}", "i8") for number in some)]
@@ -115,24 +132,21 @@ def _assembled(
     arguments = tuple(
         f"{'in:' if column in read else 'io:' if column in changed else ''}{of}" for column, of in columns
     )
-    return LoopText("\n".join(lines) + "\n", (*ROWS, *arguments), state, tuple(sites))
+    return LoopText("\n".join(lines) + "\n", (*ROWS, *arguments), state, tuple(sites), reads)
 
 
-def _inputs(lane: LaneClass, *, has_entries: bool) -> tuple[list[tuple[str, str]], list[str]]:
+def _inputs(
+    lane: LaneClass, reads: Sequence[str], *, has_entries: bool
+) -> tuple[list[tuple[str, str]], list[str]]:
     """Return the columns that come in, and the lines that read them. `has_entries`: those of a dict are read by the events' slots."""
     columns, loads = [("ts", "i8")], ["        ts_here = ts[u]"]
     if len(lane.kinds) > 1 or (has_entries and lane.has_codes):
         columns.append(("codes", "i4"))
     if len(lane.kinds) > 1:
         columns.append(("kinds", "i8"))
-    fields = [("payload", lane.payload)] if lane.fields is None else [
-        (f"field{number}", of) for number, (_, of) in enumerate(lane.fields)
-    ]  # fmt: skip
-    for column, of in fields:
-        if of is not None and of in NUMBERS:
-            scalar = "?" if of == BOOL else scalars_of(of)[0]
-            columns.append((column, scalar))
-            loads.append(f"        {column}_here = {column}[u]")
+    for column in reads:
+        columns.append((column, scalars_of(lane.numbers[column])[0]))
+        loads.append(f"        {column}_here = {column}[u]")
     if has_entries:
         columns += [("slots", "i8"), ("base", "i8")]
         loads.append(f"        k = u64(slots[{'u64(codes[u])' if lane.has_codes else 'u64(0)'}])")
