@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dgs.errors import CheckpointBusyError, NoSuchRunError, OutputUnwritableError
+from dgs.errors.nearest import did_you_mean
 from dgs.job.run_directory import ABOUT, CLAIM, LOCK, RunDirectory, runs_beside
 
 if TYPE_CHECKING:
@@ -146,6 +147,32 @@ def run_at(target: str | os.PathLike[str]) -> KnownRun:
         problem = f"{path} is not a run directory" if path.exists() else f"there is no {path}"
         raise NoSuchRunError(problem=problem, advice="Name a directory `.dgs/runs/ID`, or a plan.yaml")
     return KnownRun(RunDirectory(path))
+
+
+def run_named(target: str | None, here: Path) -> KnownRun:
+    """Return the run with an id, in a directory or of a plan file; None is the newest run of the plan files in `here`.
+
+    Raises NoSuchRunError, which names the nearest run.
+    """
+    known = list(runs_in(here))
+    if target is None:
+        if not known:
+            raise NoSuchRunError(
+                problem=f"there is no run of a plan file in {here}",
+                advice="Name a run directory, or a plan.yaml",
+            )
+        return known[0]
+    by_id = {run.directory.path.name: run for run in known}
+    if target in by_id:
+        return by_id[target]
+    if Path(target).exists():
+        return run_at(target)
+    close = did_you_mean(Path(target).name, by_id)
+    newest = f"; the newest is {known[0].directory.path.name}" if known and not close else ""
+    raise NoSuchRunError(
+        problem=f"there is no run {target!r}{close or newest}",
+        advice="Name a run, its directory, or a plan.yaml",
+    )
 
 
 def committed_in(directory: Path) -> Committed | None:

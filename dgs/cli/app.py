@@ -22,9 +22,11 @@ from dgs.cli.replan import replan
 from dgs.cli.reporting import print_usage_error, stopped_early
 from dgs.cli.resume import resume
 from dgs.cli.run import run
+from dgs.cli.runs import runs
 from dgs.cli.schema import schema
 from dgs.cli.simulate import simulate
 from dgs.cli.stop import stop
+from dgs.cli.top import top
 
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
 """The UsageError of click, from the copy inside typer or from click itself."""
@@ -74,6 +76,8 @@ for verb in (
     resume,
     stop,
     replan,
+    top,
+    runs,
     checkpoint,
     plan,
     predict,

@@ -2,7 +2,7 @@
 
 - `figures`: the data model, from one worker to the whole run. Everything that shows a run is drawn from it.
 - `meter`: where the time of a host goes. `blame`: what holds a run back. `pace_of_run`: rates, and the time that is left.
-- `progress_line`: how far a run is, in one line.
+- `progress_line`, `top_tables`: how far a run is, in one line and in tables.
 - `figure_lines`: figures as lines of text, and back. `figures_file`: the bounded file in the run directory.
 
 Law: observing never changes a run. What cannot be measured or written is left out.

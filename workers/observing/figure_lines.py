@@ -150,3 +150,25 @@ def _object(line: str) -> dict[str, Any] | None:
     except ValueError:
         return None
     return found if isinstance(found, dict) else None
+
+
+def named(line: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a line of this version with names in the place of columns, for people and scripts.
+
+    >>> line = json.loads(line_of(RunFigures(pairs={"0>1": PairFigures(2, 30)})))
+    >>> named(line)["pairs"]
+    {'0>1': {'frames': 2, 'bytes': 30}}
+    """
+    found = dict(line)
+    for name in ROWS.keys() & line.keys():
+        found[name] = {key: _named_row(ROWS[name], row) for key, row in line[name].items()}
+    for name in LISTS.keys() & line.keys():
+        found[name] = [_named_row(LISTS[name], row) for row in line[name]]
+    return found
+
+
+def _named_row(kind: type, row: list[Any]) -> dict[str, Any]:
+    found = dict(zip(columns_of(kind), row, strict=True))
+    if found.get("waits_for") is not None:
+        found["waits_for"] = _named_row(Wait, found["waits_for"])
+    return found
