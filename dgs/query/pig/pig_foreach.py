@@ -12,8 +12,8 @@ from dgs.query.pig.pig_relations import grouped, kept_columns, rolling
 from dgs.query.pig.pig_scalars import condition_of, value_of
 from dgs.query.pig.pig_scope import ROW_NUMBER, PigRelation, Scope, Value
 from dgs.query.pig.pig_types import BYTEARRAY, PigField, PigType, columns, declared_type
-from dgs.query.pig.script import pig_syntax as pig
-from dgs.query.pig.script.pig_macros import aliases_of
+from dgs.query.pig.text import pig_syntax as pig
+from dgs.query.pig.text.pig_macros import aliases_of
 from dgs.query.relation import Expand, Group, Key, Map, Order, Relation, Where
 from dgs.query.scalar import Nested, column, field
 

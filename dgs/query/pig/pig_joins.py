@@ -10,7 +10,7 @@ from dgs.query.pig.pig_foreach import whole_number
 from dgs.query.pig.pig_relations import join_of, joined_fields, kept_columns
 from dgs.query.pig.pig_scope import ROW_NUMBER, WINDOW_END, PigRelation, Scope, Value, WindowSpec
 from dgs.query.pig.pig_types import PigField, columns
-from dgs.query.pig.script import pig_syntax as pig
+from dgs.query.pig.text import pig_syntax as pig
 from dgs.query.relation import How, Map, Where, Window
 from dgs.query.scalar import Scalar, call, column
 
@@ -168,7 +168,7 @@ def windowed(relation: PigRelation, statement: pig.Window, scope: Scope) -> PigR
             "Q402", "RANGE and ROWS in one window", "Slide by what the size counts.", statement.slide.at
         )
     names = {one.name: name for one, name in zip(relation.fields, relation.columns, strict=True)}
-    by_time = statement.size.kind == "range" and _is_time(relation)
+    by_time = statement.size.kind == "range" and has_times(relation)
     at = names[TIME] if by_time else ROW_NUMBER
     unit = "range" if statement.size.kind == "range" else "rows"
     node = Window(relation.node, size, slide, unit, at, WINDOW_END, span=scope.source.span(statement.at))  # type: ignore[arg-type]
@@ -177,7 +177,8 @@ def windowed(relation: PigRelation, statement: pig.Window, scope: Scope) -> PigR
     return replace(relation, node=node, window=spec, hidden=hidden)
 
 
-def _is_time(relation: PigRelation) -> bool:
+def has_times(relation: PigRelation) -> bool:
+    """Whether rows have a field with their time in milliseconds."""
     return any(one.name == TIME and one.type.name in ("int", "long") for one in relation.fields)
 
 

@@ -10,10 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from dgs.errors import MissingInputError
-from dgs.query.pig.pig_scope import Scope
+from dgs.query.pig.pig_casts import as_type
+from dgs.query.pig.pig_scope import ROW_NUMBER, Scope, Value
 from dgs.query.pig.pig_storage import values_of
-from dgs.query.pig.pig_types import BYTEARRAY, PigField, columns, declared
-from dgs.query.pig.script import pig_syntax as pig
+from dgs.query.pig.pig_types import BYTEARRAY, PigField, columns, declared, from_stored
+from dgs.query.pig.text import pig_syntax as pig
+from dgs.query.relation import Map, Relation, Source
+from dgs.query.scalar import column
+from dgs.query.types import INT, Schema
 
 READ_BY, WRITTEN_BY = "\t", ","
 """Delimiters without USING: Piglet's, which reads by tabs and writes by commas."""
@@ -47,16 +51,46 @@ class Load:
         """The columns of its stream."""
         return columns(self.fields)
 
-    @property
-    def stem(self) -> str:
-        """The name of its file without folders and extensions, as a name of a stream."""
-        name = re.sub(r"\W+", "_", self.path.rstrip("/").rpartition("/")[2].split(".")[0])
-        return name if name[:1].isalpha() else f"t_{name}"
+    def source(self, name: str) -> Source:
+        """Return the stream of its rows, each with its number."""
+        types = zip(self.columns, (one.type.stored for one in self.fields), strict=True)
+        return Source(name, Schema((*types, (ROW_NUMBER, INT))))
+
+    def table(self, base_dir: Path) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of the file with their numbers. Raises MissingInputError."""
+        for number, row in enumerate(self.rows(base_dir)):
+            yield (*row, number)
 
     def rows(self, base_dir: Path) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of the file, or of the files of a directory or a pattern, in order. Raises MissingInputError."""
         for line in lines_of(self.path, base_dir):
             yield values_of(line, self.fields, self.delimiter)
+
+
+def stem_of(path: str) -> str:
+    """Return the name of a file without folders and extensions, as a name of a stream."""
+    name = re.sub(r"\W+", "_", path.rstrip("/").rpartition("/")[2].split(".")[0])
+    return name if name[:1].isalpha() else f"t_{name}"
+
+
+def fields_of(source: Source) -> tuple[PigField, ...]:
+    """Return the fields of a stream."""
+    return tuple(PigField(name, from_stored(of)) for name, of in source.columns.fields if name != ROW_NUMBER)
+
+
+def read_as(source: Source, fields: Sequence[PigField]) -> tuple[Relation, tuple[str, ...]]:
+    """Return a stream as a relation of these fields, and its hidden columns. Raises QueryError Q201, Q204."""
+    hidden = tuple(one for one in (ROW_NUMBER,) if one in source.columns)
+    names = columns(fields)
+    if source.columns.names == (*names, *hidden) and source.columns.types[: len(fields)] == tuple(
+        one.type.stored for one in fields
+    ):
+        return source, hidden
+    made = []
+    for name, field in zip(names, fields, strict=True):
+        value = Value(column(name), from_stored(source.columns.type(name, source.span)))
+        made.append((name, as_type(value, field.type, is_asked=True).scalar))
+    return Map(source, (*made, *((one, column(one)) for one in hidden))), hidden
 
 
 def lines_of(path: str, base_dir: Path) -> Iterator[str]:
@@ -79,7 +113,7 @@ def _files(path: str, base_dir: Path) -> list[Path]:
         return [found]
     some = sorted(base_dir.glob(path)) if not Path(path).is_absolute() and set(path) & set("*?[") else []
     if not some:
-        raise MissingInputError(stream=Path(path).stem, path=found)
+        raise MissingInputError(stream=stem_of(path), path=found)
     return some
 
 

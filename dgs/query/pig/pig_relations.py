@@ -15,7 +15,7 @@ from dgs.query.pig.pig_casts import as_type, met
 from dgs.query.pig.pig_scalars import condition_of, value_of
 from dgs.query.pig.pig_scope import ROW_NUMBER, WINDOW_END, PigRelation, Scope, Value
 from dgs.query.pig.pig_types import BYTEARRAY, CHARARRAY, NULL, PigField, PigType, columns
-from dgs.query.pig.script import pig_syntax as pig
+from dgs.query.pig.text import pig_syntax as pig
 from dgs.query.relation import Aggregate, Expand, Group, How, Join, Key, Map, Order, Relation, Union, Where
 from dgs.query.scalar import Nested, Scalar, call, column, field, literal, struct, substituted
 

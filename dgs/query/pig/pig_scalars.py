@@ -24,7 +24,7 @@ from dgs.query.pig.pig_types import (
     columns,
     declared_type,
 )
-from dgs.query.pig.script import pig_syntax as pig
+from dgs.query.pig.text import pig_syntax as pig
 from dgs.query.relation import Map
 from dgs.query.scalar import call, column, field, literal, when
 

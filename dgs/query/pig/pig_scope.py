@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from dgs.errors.nearest import nearest
 from dgs.query.errors import QueryError
 from dgs.query.pig.pig_types import PigField, PigType, columns
-from dgs.query.pig.script import pig_syntax as pig
-from dgs.query.pig.script.pig_reading import SourceText
+from dgs.query.pig.text import pig_syntax as pig
+from dgs.query.pig.text.pig_reading import SourceText
 from dgs.query.relation import Map, Relation
 from dgs.query.scalar import Scalar, column
 

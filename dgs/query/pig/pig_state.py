@@ -11,9 +11,9 @@ from dgs.query.errors import QueryError
 from dgs.query.pig.pig_loading import Load
 from dgs.query.pig.pig_scope import ROW_NUMBER, PigRelation, Scope, Value
 from dgs.query.pig.pig_types import PigField
-from dgs.query.pig.script import pig_syntax as pig
-from dgs.query.pig.script.pig_reading import SourceText
-from dgs.query.relation import Key, Order, Relation, Script
+from dgs.query.pig.text import pig_syntax as pig
+from dgs.query.pig.text.pig_reading import SourceText
+from dgs.query.relation import Key, Order, Relation, Script, Source
 from dgs.query.scalar import column
 
 
@@ -67,12 +67,15 @@ class Environment:
 
 
 class PigState:
-    """What the statements of a script share. `base_dir` and `has_rows`: see `Translator`."""
+    """What the statements of a script share. `base_dir` and `sources`: see `Translator`."""
 
     def __init__(
-        self, base_dir: Path, parameters: Mapping[str, str] | None = None, *, has_rows: bool = True
+        self,
+        base_dir: Path,
+        parameters: Mapping[str, str] | None = None,
+        sources: Mapping[str, Source] | None = None,
     ) -> None:
-        self.base_dir, self.has_rows = base_dir, has_rows
+        self.base_dir, self.sources = base_dir, sources
         self.given = dict(parameters or {})
         self.parameters = dict(self.given)
         self.program = PigProgram()

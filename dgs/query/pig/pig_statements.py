@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from dgs.query.pig.pig_foreach import accumulate, constant, foreach, whole_number
-from dgs.query.pig.pig_joins import cogrouped, crossed, joined, same_windows, windowed
-from dgs.query.pig.pig_loading import Load, loaded_schema, storage_of
+from dgs.query.pig.pig_joins import cogrouped, crossed, has_times, joined, same_windows, windowed
+from dgs.query.pig.pig_loading import Load, fields_of, loaded_schema, read_as, stem_of, storage_of
 from dgs.query.pig.pig_relations import (
     by_name,
     distinct,
@@ -23,11 +23,10 @@ from dgs.query.pig.pig_relations import (
 from dgs.query.pig.pig_scalars import condition_of, value_of
 from dgs.query.pig.pig_scope import ROW_NUMBER, PigRelation, Value
 from dgs.query.pig.pig_state import PigRequest, PigState
-from dgs.query.pig.script import pig_syntax as pig
-from dgs.query.pig.script.pig_macros import with_values
-from dgs.query.relation import Source, Where
+from dgs.query.pig.text import pig_syntax as pig
+from dgs.query.pig.text.pig_macros import with_values
+from dgs.query.relation import Relation, Where
 from dgs.query.scalar import Scalar, call, column, literal
-from dgs.query.types import INT, Schema
 
 HASHES = 2**32
 
@@ -35,21 +34,30 @@ HASHES = 2**32
 def _load(state: PigState, statement: pig.Load) -> None:
     path = with_values(statement.path, state.parameters, statement.at, state.source)
     storage = storage_of(statement, state.scope())
-    fields = loaded_schema(statement, path, storage, state.base_dir, state.scope())
+    known = None if state.sources is None else state.sources.get(path) or state.sources.get(stem_of(path))
+    if known is not None and not statement.fields:
+        fields = fields_of(known)
+    else:
+        fields = loaded_schema(statement, path, storage, state.base_dir, state.scope())
     load = Load(path, fields, storage.delimiter, is_socket=statement.is_socket)
     name = _source_name(state, load)
     state.program.loads[name] = load
-    types = tuple(zip(load.columns, (one.type.stored for one in fields), strict=True))
-    extra = ((ROW_NUMBER, INT),) if state.has_rows else ()
-    node = Source(name, Schema((*types, *extra)), span=state.source.span(statement.at))
+    span = state.source.span(statement.at)
+    if state.sources is None:
+        node: Relation = replace(load.source(name), span=span)
+        hidden: tuple[str, ...] = (ROW_NUMBER,)
+    else:
+        source = state.sources.get(name) or known
+        if source is None:
+            raise state.scope().unknown("stream", name, list(state.sources), statement.at)
+        node, hidden = read_as(replace(source, span=span), fields)
     unbounded = storage.is_stream or statement.is_socket
-    hidden = tuple(one for one, _ in extra)
     state.set(statement.alias, PigRelation(node, fields, hidden, is_unbounded=unbounded))
 
 
 def _source_name(state: PigState, load: Load) -> str:
     """Return the name of a load's stream: that of its file; loads that differ have names that differ."""
-    base, count = load.stem, 1
+    base, count = stem_of(load.path), 1
     name = base
     while name in state.program.loads and state.program.loads[name] != load:
         count += 1
@@ -182,13 +190,14 @@ def _window(state: PigState, statement: pig.Window) -> None:
     relation = state.relation(statement.source, statement.at)
     if relation.window is not None:
         raise state.scope().error("Q402", "these rows are in windows already", "", statement.at)
-    _numbered(state, relation, "WINDOW", statement.at)
+    if statement.size.kind == "rows" or not has_times(relation):
+        _numbered(state, relation, "WINDOW", statement.at)
     state.set(statement.alias, windowed(relation, statement, state.scope()))
 
 
 def _numbered(state: PigState, relation: PigRelation, what: str, at: int) -> None:
-    if ROW_NUMBER not in relation.hidden and state.has_rows:
-        problem = f"{what} of rows that are no longer those of a stream"
+    if ROW_NUMBER not in relation.hidden:
+        problem = f"{what} of rows that are no longer those of a stream, or have no numbers"
         raise state.scope().error("Q110", problem, "Put it before GROUP, JOIN and DISTINCT.", at)
 
 

@@ -12,9 +12,9 @@ from dgs.query.pig import pig_table  # noqa: F401 - adds functions to the algebr
 from dgs.query.pig.pig_python import functions_of
 from dgs.query.pig.pig_state import Environment, LostError, PigProgram, PigState
 from dgs.query.pig.pig_statements import MEANINGS
-from dgs.query.pig.script import pig_syntax as pig
-from dgs.query.pig.script.pig_macros import aliases_of, expanded, with_values
-from dgs.query.pig.script.pig_reading import PigScript, read_script, refusal
+from dgs.query.pig.text import pig_syntax as pig
+from dgs.query.pig.text.pig_macros import aliases_of, expanded, with_values
+from dgs.query.pig.text.pig_reading import PigScript, read_script, refusal
 
 DEPTH = 50
 """The macros within macros that a script may have."""
@@ -23,7 +23,7 @@ DEPTH = 50
 class Translator(PigState):
     """Reads statements one after another, as a file or a prompt gives them.
 
-    `base_dir`: the directory of the project, in which files must be. `has_rows`: sources give the numbers of their rows.
+    `base_dir`: the directory of the project, in which files must be. `sources`: the streams that LOAD reads, None for its files.
     """
 
     def read(self, script: PigScript) -> PigProgram:

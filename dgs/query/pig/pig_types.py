@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from dgs.query.pig.script import pig_syntax as pig
+from dgs.query.pig.text import pig_syntax as pig
 from dgs.query.types import BOOL, FLOAT, INT, TEXT, TIME, Type, bag, list_of, record
 
 STORED = {

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dgs.query.pig.pig_translation import Translator
-from dgs.query.pig.script.pig_reading import read_script
+from dgs.query.pig.text.pig_reading import read_script
 
 A = "a = LOAD 'a.csv' AS (n: int, name: chararray, raw);\n"
 S = "s = LOAD 's.csv' USING PigStream(',') AS (n: int);\n"
@@ -120,7 +120,7 @@ WRONG = {
     b = LIMIT a -1;
                 ^""",
     A
-    + "b = GROUP a BY n; c = SAMPLE b 0.5;": """Q110 t.pig:2:19: SAMPLE of rows that are no longer those of a stream
+    + "b = GROUP a BY n; c = SAMPLE b 0.5;": """Q110 t.pig:2:19: SAMPLE of rows that are no longer those of a stream, or have no numbers
     b = GROUP a BY n; c = SAMPLE b 0.5;
                       ^
     Put it before GROUP, JOIN and DISTINCT.""",

@@ -2,8 +2,8 @@
 
 import pytest
 
-from dgs.query.pig.script import pig_syntax as pig
-from dgs.query.pig.script.pig_reading import read_script
+from dgs.query.pig.text import pig_syntax as pig
+from dgs.query.pig.text.pig_reading import read_script
 
 
 def statement(text: str) -> pig.Statement:

@@ -9,7 +9,7 @@ import pytest
 from dgs.query.evaluate import answers, zbag
 from dgs.query.pig.pig_storage import line_of
 from dgs.query.pig.pig_translation import Translator
-from dgs.query.pig.script.pig_reading import read_script
+from dgs.query.pig.text.pig_reading import read_script
 from tests.dgs.query.pig.piglet_checks import CHECKS, Check
 
 CASES = Path(__file__).parents[5] / "shared" / "cases" / "upstream" / "piglet"
@@ -44,10 +44,7 @@ def interpreted(check: Check) -> list[str]:
     """Return the lines that the interpreter answers."""
     program = Translator(CASES / "input").read(read_script(check.script, "check.pig"))
     assert not program.problems, [str(one) for one in program.problems]
-    tables = {
-        name: zbag((*row, number) for number, row in enumerate(load.rows(CASES / "input")))
-        for name, load in program.loads.items()
-    }
+    tables = {name: zbag(load.table(CASES / "input")) for name, load in program.loads.items()}
     (output,) = program.outputs
     rows = answers(program.script, tables)[output.name]
     return [line_of(row[: len(output.fields)], output.fields, output.delimiter) for row in rows]

@@ -11,7 +11,7 @@ from typing import Any
 
 from lark import Token, Transformer
 
-from dgs.query.pig.script import pig_syntax as pig
+from dgs.query.pig.text import pig_syntax as pig
 
 Maker = Callable[..., Any]
 

@@ -8,8 +8,8 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from dgs.query.errors import QueryError
-from dgs.query.pig.script import pig_syntax as pig
-from dgs.query.pig.script.pig_reading import SourceText
+from dgs.query.pig.text import pig_syntax as pig
+from dgs.query.pig.text.pig_reading import SourceText
 
 IN_TEXT = re.compile(r"\$(?:\{(\w+)\}|([a-zA-Z_]\w*))")
 

@@ -21,9 +21,9 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from dgs.errors.nearest import nearest
 from dgs.query.errors import QueryError, Span
-from dgs.query.pig.script import pig_syntax as pig
-from dgs.query.pig.script.pig_tree import PigTree
-from dgs.query.pig.script.script_text import PREPROCESSOR, Piece, pieces
+from dgs.query.pig.text import pig_syntax as pig
+from dgs.query.pig.text.pig_tree import PigTree
+from dgs.query.pig.text.script_text import PREPROCESSOR, Piece, pieces
 
 VERBS = (
     "LOAD", "STORE", "DUMP", "DESCRIBE", "EXPLAIN", "ILLUSTRATE", "FILTER", "FOREACH", "GROUP", "COGROUP", "JOIN",
