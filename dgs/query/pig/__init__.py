@@ -30,9 +30,9 @@ def program_of(
     params: Mapping[str, Any] | None = None,
     base_dir: Path | None = None,
 ) -> PigProgram:
-    """Return what a script says, with its mistakes in `problems`. `sources`: None for the files that it loads."""
+    """Return what a script says, with its mistakes in `problems`. `sources`: None for the files that it loads, in `base_dir`."""
     given = {key: str(value) for key, value in (params or {}).items()}
-    translator = Translator(base_dir or Path(name).parent, given, sources)
+    translator = Translator(base_dir or Path(), given, sources)
     return translator.read(read_script(text, name))
 
 

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
+from dgs.errors import OutputUnwritableError
 from dgs.query.pig.pig_types import BYTEARRAY, PigField, PigType
 
 CLOSED = ("tuple", "bag", "map")
@@ -49,6 +51,22 @@ def _simple_text(value: Any) -> str:
     if isinstance(value, float):
         return java_double(value)
     return value.isoformat() if isinstance(value, dt.datetime) else str(value)
+
+
+def dumped(fields: Sequence[PigField], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+    """Yield rows as DUMP shows them. Columns behind the fields are left out."""
+    return (_tuple_text(row[: len(fields)], fields) for row in rows)
+
+
+def stored(path: Path, fields: Sequence[PigField], rows: Sequence[Sequence[Any]], delimiter: str) -> str:
+    """Write rows into a file as STORE does, and say so. Raises OutputUnwritableError."""
+    lines = (line_of(row[: len(fields)], fields, delimiter) + "\n" for row in rows)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(lines), encoding="utf-8")
+    except OSError as error:
+        raise OutputUnwritableError(path=path, problem=error.strerror) from None
+    return f"{len(rows)} row{'' if len(rows) == 1 else 's'} in {path}"
 
 
 def _tuple_text(row: Sequence[Any], inside: Sequence[PigField]) -> str:

@@ -6,6 +6,7 @@ Mistakes are collected: a statement that is wrong takes with it only what reads 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from dgs.query.errors import QueryError
 from dgs.query.pig import pig_table  # noqa: F401 - adds functions to the algebra
@@ -103,24 +104,19 @@ class Translator(PigState):
                 raise scope.error("Q206", problem, "", statement.at)
 
     def _import(self, statement: pig.Import) -> None:
-        path = (
-            self.base_dir / with_values(statement.path, self.parameters, statement.at, self.source)
-        ).resolve()
-        if not path.is_relative_to(self.base_dir.resolve()):
-            remedy = f"Put the file under {self.base_dir}."
-            raise self.scope().error(
-                "Q110", f"IMPORT of {statement.path!r}, outside of the project", remedy, statement.at
-            )
-        if path in self._imported:
-            return
-        self._imported.add(path)
-        try:
-            text = path.read_text("utf-8")
-        except OSError:
-            raise self.scope().error(
-                "Q201", f"no file {statement.path!r} to import", "", statement.at
-            ) from None
-        self.read(read_script(text, statement.path))
+        scope = self.scope()
+        name = with_values(statement.path, self.parameters, statement.at, self.source)
+        roots = [one.resolve() for one in (Path(self.source.file).parent, self.base_dir)]
+        inside = [(root / name).resolve() for root in roots if (root / name).resolve().is_relative_to(root)]
+        if not inside:
+            remedy = f"Put the file under {roots[-1]}."
+            raise scope.error("Q110", f"IMPORT of {name!r}, outside of the project", remedy, statement.at)
+        path = next((one for one in inside if one.is_file()), None)
+        if path is None:
+            raise scope.error("Q201", f"no file {name!r} to import", "", statement.at)
+        if path not in self._imported:
+            self._imported.add(path)
+            self.read(read_script(path.read_text("utf-8"), str(path)))
 
     def _default(self, statement: pig.Default) -> None:
         if statement.is_fixed or statement.name not in self.given:
