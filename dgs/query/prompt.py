@@ -114,7 +114,7 @@ class Prompt:
 
         for rules in BUNDLED:
             for rule in rules:
-                yield f"{rule.phase}: {rule.title}"
+                yield f"{rules.phase}: {rule.title}"
 
     # SQL and MRQL
 

@@ -74,3 +74,13 @@ def test_the_end_of_the_input_within_a_statement_is_a_mistake(prompt: Prompt) ->
 def test_tables_of_text(prompt: Prompt) -> None:
     assert prompt.fed(":tables") == ["numbers: n int64", "a: n int64, t text"]
     assert TEXT.kind == "text"
+
+
+def test_the_rules_that_rewrite(prompt: Prompt) -> None:
+    assert "combine: combine.aggregate_of_bag" in prompt.fed(":rules")
+
+
+def test_explain_shows_the_graph(prompt: Prompt) -> None:
+    said = "\n".join(prompt.fed("b = FILTER a BY n == 1; EXPLAIN b;"))
+    assert "Where" in said
+    assert "pairs" in said
