@@ -87,7 +87,6 @@ class Block:
         self.base = base
         self.steps: list[Joined | Expanded] = []
         self.conditions: list[Scalar] = []
-        self.given = frozenset(columns) if isinstance(base, Relation) else frozenset()
         self.columns = set(columns)
         self.ones: dict[int, Term] = {}
 
@@ -99,10 +98,6 @@ class Block:
     def missing(self, *exprs: Scalar) -> frozenset[str]:
         """Return the columns that scalars read and the block does not have."""
         return reads(*exprs) - self.columns
-
-    def made(self, *scalars: Scalar) -> bool:
-        """Whether scalars read columns of the block that it did not begin with."""
-        return bool(reads(*scalars) & self.columns - self.given)
 
     def join(self, node: Relation, columns: Iterable[str]) -> None:
         """Add a generator over a relation; conditions decide how it is joined."""
@@ -169,6 +164,9 @@ class _Assembly:
             step = self._next(steps)
             steps.remove(step)
             self._add(step)
+            self._filter()
+        if self.node is None and self.conditions:
+            self.node = UNIT
             self._filter()
 
     def _next(self, steps: list[Joined | Expanded]) -> Joined | Expanded:

@@ -176,10 +176,10 @@ class Collections(Values):
 
     def _select(self, tree: t.Select, names: Names, context: Context | None) -> Rows:
         block = Block(*context) if context else Block()
-        before = self.generators(tree, names, block)
-        names = before
+        outside, names = names, self.generators(tree, names, block)
         if tree.group is not None:
-            block, names = self._grouped(tree.group, before, block, context)
+            lifted = self._since(names, outside)
+            block, names = self._grouped(tree.group, names, lifted, block, context)
         self.filter(tree.having, names, block)
         element = self.single(self.term(tree.head, names, block), tree.head.at, block)
         order = [(self.value(key, names, block), descending) for key, descending in tree.order]
@@ -202,6 +202,7 @@ class Collections(Values):
         self,
         group: tuple[t.Pattern | None, t.Tree],
         names: Names,
+        bound: dict[str, Term],
         block: Block,
         context: Context | None,
     ) -> tuple[Block, Names]:
@@ -226,16 +227,18 @@ class Collections(Values):
             written += [(one, item) for one, (_, item) in zip(of.items, moved.items, strict=True)]
         grouped = Grouped(block, keys, written)
         after = grouped.after = Block(grouped, [name for name, _ in keys])
-        lifted = {name: Lifted(term, grouped) for name, term in self._since(names, block).items()}
+        lifted = {name: Lifted(term, grouped) for name, term in bound.items()}
         return after, names.with_(lifted | (self.bind(pattern, moved) if pattern else {}))
 
-    def _since(self, names: Names, block: Block) -> dict[str, Term]:
-        """Return the names whose values are of the block's rows."""
+    def _since(self, names: Names, before: Names) -> dict[str, Term]:
+        """Return the values of the names that the generators of a select have bound."""
         found: dict[str, Term] = {}
-        for name in names.known():
-            term = names.get(name)
-            if isinstance(term, Value | Fields) and block.made(*leaves(term)):
-                found.setdefault(name, term)
+        scope: Names | None = names
+        while scope is not None and scope is not before:
+            found = {
+                name: term for name, term in scope.own.items() if isinstance(term, Value | Fields)
+            } | found
+            scope = scope.outer
         return found
 
     def single(self, term: Term, at: t.Place, block: Block) -> Term:

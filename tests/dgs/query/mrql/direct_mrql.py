@@ -1,0 +1,113 @@
+"""The meaning of MRQL by nested loops over its parse tree: no relation, no join. The oracle for the translation.
+
+Bags are lists, tuples are tuples, records are dictionaries, null is None. It covers what `drawn_mrql` draws.
+"""
+
+from dgs.query.mrql import mrql_tree as t
+
+SIGNS = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "=": lambda a, b: a == b,
+    "<>": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    ">": lambda a, b: a > b,
+    "<=": lambda a, b: a <= b,
+    ">=": lambda a, b: a >= b,
+}
+
+
+def present(items):
+    """Return the items that are not null."""
+    return [one for one in items if one is not None]
+
+
+AGGREGATES = {
+    "count": len,
+    "sum": lambda items: sum(present(items)),
+    "min": lambda items: min(present(items), default=None),
+    "max": lambda items: max(present(items), default=None),
+}
+
+
+def bound(pattern, value):
+    """Return the names that a pattern gives to parts of a value."""
+    if isinstance(pattern, t.NamePattern):
+        return {pattern.name: value}
+    parts = [bound(one, item) for one, item in zip(pattern.items, value, strict=True)]
+    return {name: item for part in parts for name, item in part.items()}
+
+
+def value(tree, names):
+    """Return the value of an expression where names have values."""
+    match tree:
+        case t.Name(name=name):
+            return names[name]
+        case t.Constant(value=constant):
+            return constant
+        case t.TupleOf(items=items):
+            return tuple(value(one, names) for one in items)
+        case t.BagOf(items=items):
+            return [value(one, names) for one in items]
+        case t.FieldOf(of=of, name=name):
+            whole = value(of, names)
+            return [one[name] for one in whole] if isinstance(whole, list) else whole[name]
+        case t.Unary(of=of):
+            found = value(of, names)
+            return None if found is None else not found
+        case t.Binary():
+            return binary(tree.sign, value(tree.left, names), value(tree.right, names))
+        case t.Call(name=name, arguments=(of,)):
+            return AGGREGATES[name](value(of, names))
+        case t.Quantified():
+            tests = [
+                value(tree.condition, names | bound(tree.pattern, one)) for one in value(tree.source, names)
+            ]
+            return any(one is True for one in tests) if tree.is_some else all(one is True for one in tests)
+        case t.Select():
+            return select(tree, names)
+    raise TypeError(tree)
+
+
+def binary(sign, left, right):
+    """Return a value of two, null of nulls, but for what decides a conjunction alone."""
+    if sign == "and":
+        return False if left is False or right is False else None if left is None or right is None else True
+    if sign == "+" and isinstance(left, list):
+        return left + right
+    return None if left is None or right is None else SIGNS[sign](left, right)
+
+
+def rows(generators, names):
+    """Yield the names that generators bind, by nested loops."""
+    if not generators:
+        yield {}
+        return
+    (pattern, source), *rest = generators
+    items = [value(source.value, names)] if isinstance(source, t.Same) else value(source, names)
+    for item in items:
+        own = bound(pattern, item)
+        for more in rows(rest, names | own):
+            yield own | more
+
+
+def select(tree, names):
+    """Return the bag of a select."""
+    found = [
+        own
+        for own in rows(tree.generators, names)
+        if tree.where is None or value(tree.where, names | own) is True
+    ]
+    if tree.group is not None:
+        pattern, of = tree.group
+        groups = {}
+        for own in found:
+            groups.setdefault(value(of, names | own), []).append(own)
+        found = [
+            {name: [own[name] for own in group] for name in group[0]} | bound(pattern, key)
+            for key, group in groups.items()
+        ]
+    found = [own for own in found if tree.having is None or value(tree.having, names | own) is True]
+    heads = [value(tree.head, names | own) for own in found]
+    return list(dict.fromkeys(heads)) if tree.is_distinct else heads
