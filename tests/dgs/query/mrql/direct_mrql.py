@@ -41,33 +41,27 @@ def bound(pattern, value):
 
 def value(tree, names):
     """Return the value of an expression where names have values."""
-    match tree:
-        case t.Name(name=name):
-            return names[name]
-        case t.Constant(value=constant):
-            return constant
-        case t.TupleOf(items=items):
-            return tuple(value(one, names) for one in items)
-        case t.BagOf(items=items):
-            return [value(one, names) for one in items]
-        case t.FieldOf(of=of, name=name):
-            whole = value(of, names)
-            return [one[name] for one in whole] if isinstance(whole, list) else whole[name]
-        case t.Unary(of=of):
-            found = value(of, names)
-            return None if found is None else not found
-        case t.Binary():
-            return binary(tree.sign, value(tree.left, names), value(tree.right, names))
-        case t.Call(name=name, arguments=(of,)):
-            return AGGREGATES[name](value(of, names))
-        case t.Quantified():
-            tests = [
-                value(tree.condition, names | bound(tree.pattern, one)) for one in value(tree.source, names)
-            ]
-            return any(one is True for one in tests) if tree.is_some else all(one is True for one in tests)
-        case t.Select():
-            return select(tree, names)
-    raise TypeError(tree)
+    if isinstance(tree, t.Binary):
+        return binary(tree.sign, value(tree.left, names), value(tree.right, names))
+    return VALUES[type(tree)](tree, names)
+
+
+def field(tree, names):
+    """Return a field of a record, or of all records of a bag."""
+    whole = value(tree.of, names)
+    return [one[tree.name] for one in whole] if isinstance(whole, list) else whole[tree.name]
+
+
+def negated(tree, names):
+    """Return `not e`."""
+    found = value(tree.of, names)
+    return None if found is None else not found
+
+
+def quantified(tree, names):
+    """Return whether some element fulfils the condition, or all."""
+    tests = [value(tree.condition, names | bound(tree.pattern, one)) for one in value(tree.source, names)]
+    return any(one is True for one in tests) if tree.is_some else all(one is True for one in tests)
 
 
 def binary(sign, left, right):
@@ -111,3 +105,16 @@ def select(tree, names):
     found = [own for own in found if tree.having is None or value(tree.having, names | own) is True]
     heads = [value(tree.head, names | own) for own in found]
     return list(dict.fromkeys(heads)) if tree.is_distinct else heads
+
+
+VALUES = {
+    t.Name: lambda tree, names: names[tree.name],
+    t.Constant: lambda tree, _: tree.value,
+    t.TupleOf: lambda tree, names: tuple(value(one, names) for one in tree.items),
+    t.BagOf: lambda tree, names: [value(one, names) for one in tree.items],
+    t.FieldOf: field,
+    t.Unary: negated,
+    t.Call: lambda tree, names: AGGREGATES[tree.name](value(tree.arguments[0], names)),
+    t.Quantified: quantified,
+    t.Select: select,
+}

@@ -21,9 +21,8 @@ class Drawn:
 
     def select(self, scope: list[str], width: int, depth: int) -> str:
         """Return a select of tuples of a width, of numbers if it is 1. `scope`: expressions over the rows around."""
-        generators, inside, bags = [], list(scope), []
-        for _ in range(self.random.choice((1, 1, 2))):
-            generators.append(self.generator(inside, bags, depth))
+        inside, bags = list(scope), []
+        generators = [self.generator(inside, bags, depth) for _ in range(self.random.choice((1, 1, 2)))]
         text = f"from {', '.join(generators)}"
         if self.random.random() < 0.6:
             text += f" where {self.condition(inside, depth)}"
