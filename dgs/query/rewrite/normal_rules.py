@@ -78,9 +78,9 @@ def one_distinct(parent: Group, child: Group) -> Relation:
     )
 
 
-@NORMAL.to_merge((Expand, Group, Join, Map, Order, Union, Where, Window), Order)
+@NORMAL.to_merge((Expand, Group, Join, Order, Union, Where, Window), Order)
 def unseen_order(parent: Relation, child: Order) -> Relation | None:
-    """Leave out an order that nothing sees: what reads it takes a bag, or has an order of its own."""
+    """Leave out an order that nothing sees: what reads it takes a bag, or has an order of its own. A Map keeps its input's order."""
     if child.limit is not None or child.offset:
         return None
     return parent.with_inputs(tuple(child.input if one is child else one for one in parent.inputs))

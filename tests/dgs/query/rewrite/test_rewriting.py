@@ -10,7 +10,7 @@ pytest.importorskip("sqlglot")
 
 from dgs.job.loading import load_rules
 from dgs.query.errors import QueryError
-from dgs.query.relation import Group, Join, Map, Order, Script, Source, Union, Where, column
+from dgs.query.relation import Group, Join, Key, Map, Order, Script, Source, Union, Where, column
 from dgs.query.rewrite import Distinct, Rules, rewritten
 from dgs.query.rewrite.rewriting import rewritten_by
 from dgs.query.scalar import call, literal
@@ -215,3 +215,9 @@ def test_rules_are_loaded_from_a_file(tmp_path):
         with pytest.raises(QueryError) as caught:
             load_rules([f"rules.py:{name}"], tmp_path)
         assert str(caught.value).splitlines()[0] == problem
+
+
+def test_a_map_keeps_the_order_that_it_hides():
+    by = Order(STREAM, (Key(column("a"), descending=True),))
+    hidden = Map(by, (("b", call("neg", column("a"))),))
+    assert rewritten(hidden).script.outputs[0][1] == hidden
