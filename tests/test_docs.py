@@ -24,8 +24,10 @@ from tests.pages_from_code import CODE_LINK, REFRESH, outdated_parts, refreshed,
 ROOT = Path(__file__).parents[1]
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "experiments/README.md")),
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
 ]
+RECIPES = sorted(page for page in (ROOT / "docs/cookbook").glob("*.md") if page.name != "index.md")
+FEW = ("--max-examples", "5")
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 PACKAGES = ("dgs", "planner", "workers", "spark_bridge")
@@ -69,19 +71,40 @@ def validate_yaml(block, page):
     PlanFile.model_validate(data if "version" in data else {**WHOLE, **data})
 
 
-def run_shell(block):
-    """Run the `dgs` commands of a block; a comment at the end of a line may say how it ends: `# exit 2`."""
+def run_shell(block, options=()):
+    """Run the `dgs` commands of a block; a comment at the end of a line may say how it ends: `# exit 2`.
+
+    `options`: more of them for `dgs check`.
+    """
     for line in block.text.splitlines():
         command, _, remark = line.partition("  #")
         verb, *arguments = command.split() or [""]
         if verb == "dgs":
             expected = int(found[1]) if (found := re.search(r"exit (\d+)", remark)) else 0
-            done = CliRunner().invoke(app, arguments)
+            more = options if arguments[0] == "check" else ()
+            done = CliRunner().invoke(app, [*arguments, *more])
             assert done.exit_code == expected, f"{command}\n{done.output}"
 
 
 @every_page
 def test_page_blocks_run(page, tmp_path, monkeypatch):
+    run_blocks(page, tmp_path, monkeypatch, FEW if page.parent.name == "cookbook" else ())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", RECIPES, ids=lambda page: page.stem)
+def test_a_recipe_passes_a_whole_check(page, tmp_path, monkeypatch):
+    assert sum(block.text.startswith("dgs check ") for block in blocks(page)) == 1
+    run_blocks(page, tmp_path, monkeypatch)
+
+
+def test_there_are_ten_recipes_and_all_are_listed():
+    listed = re.findall(r"\]\((\w+\.md)\)", (ROOT / "docs/cookbook/index.md").read_text())
+    assert sorted(listed) == [page.name for page in RECIPES]
+    assert len(listed) == 10
+
+
+def run_blocks(page, tmp_path, monkeypatch, options=()):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     namespace = {"__name__": "documentation"}
@@ -92,7 +115,7 @@ def test_page_blocks_run(page, tmp_path, monkeypatch):
         elif block.language == "yaml":
             validate_yaml(block, page)
         elif block.language == "sh":
-            run_shell(block)
+            run_shell(block, options)
 
 
 @every_page
