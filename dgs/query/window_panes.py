@@ -1,0 +1,169 @@
+"""Windows by panes: rows add up in panes as wide as windows allow, and each window joins its panes once, when it closes.
+
+A window is [end - size, end), its start a multiple of `slide`. Panes are as wide as the greatest common divisor of both, so a window
+is whole panes, and a row is added up once however many windows it is in.
+
+>>> panes = WindowPanes(size=4, slide=2)
+>>> state = panes.added({}, [0, 1, 3, 5], [1, 10, 100, 1000], sum)
+>>> state
+{0: 11, 2: 100, 4: 1000}
+>>> closed, state = panes.closed(state, 4, sum)
+>>> closed, state
+([(2, 11), (4, 111)], {2: 100, 4: 1000})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import gcd
+from typing import Any
+
+from dgs.query.errors import QueryError, Span
+from dgs.query.relation import Map, Relation, Script, Source, Window, rebuilt, walk
+from dgs.query.scalar import column, literal
+
+Paned = Mapping[int, Any]
+"""The states of panes by their starts. A pane without rows is not there."""
+
+Joined = Callable[[Sequence[Any]], Any]
+"""From one or more states to the state of the rows of all."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowPanes:
+    """Windows of a size and a slide, both 1 or more, as panes."""
+
+    size: int
+    slide: int
+
+    @property
+    def width(self) -> int:
+        """The width of a pane."""
+        return gcd(self.size, self.slide)
+
+    def pane(self, at: int) -> int:
+        """Return the start of the pane that a time is in."""
+        return at // self.width * self.width
+
+    def added(
+        self, state: Paned, times: Iterable[int], values: Iterable[Any], joined: Joined
+    ) -> dict[int, Any]:
+        """Return a state with values at their times added."""
+        parts: dict[int, list[Any]] = {}
+        for at, value in zip(times, values, strict=True):
+            parts.setdefault(self.pane(at), []).append(value)
+        return self.joined(state, {start: joined(some) for start, some in parts.items()}, joined)
+
+    def joined(self, left: Paned, right: Paned, joined: Joined) -> dict[int, Any]:
+        """Return the state of the rows of both, pane by pane."""
+        found = dict(left)
+        for start, state in right.items():
+            found[start] = joined([found[start], state]) if start in found else state
+        return found
+
+    def closed(
+        self, state: Paned, until: int, joined: Joined, since: int | None = None
+    ) -> tuple[list[tuple[int, Any]], dict[int, Any]]:
+        """Return the windows that end behind `since` and at `until` or before, and the panes that later windows need.
+
+        Windows come as (end, state of their rows), ascending; one without rows is left out.
+        """
+        found = []
+        for end in self._ends(state, until):
+            inside = [state[start] for start in range(end - self.size, end, self.width) if start in state]
+            if inside and (since is None or end > since):
+                found.append((end, joined(inside)))
+        later = self._first_end_behind(until) - self.size
+        return found, {start: one for start, one in sorted(state.items()) if start >= later}
+
+    def _ends(self, state: Paned, until: int) -> list[int]:
+        """Return the ends, up to `until`, of the windows that hold a pane with rows."""
+        ends: set[int] = set()
+        for start in state:
+            first = (start - self.size) // self.slide * self.slide + self.slide
+            ends.update(begin + self.size for begin in range(first, start + 1, self.slide))
+        return sorted(end for end in ends if end <= until)
+
+    def _first_end_behind(self, until: int) -> int:
+        """Return the end of the first window that ends behind a time."""
+        return ((until - self.size) // self.slide + 1) * self.slide + self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Windowed:
+    """A script over the rows of one window: `at` is for each stream the column of its times."""
+
+    script: Script
+    panes: WindowPanes
+    at: Mapping[str, str]
+
+
+def windowed(script: Script) -> Windowed | None:
+    """Return a script whose streams are all read through equal windows as one over a window; None if one is read otherwise.
+
+    The column of the window's end is 0 there. Raises QueryError Q402 for windows that differ.
+    """
+    windows = {
+        id(one): one for _, output in script.outputs for one in walk(output) if isinstance(one, Window)
+    }
+    if not windows:
+        return None
+    first, *others = windows.values()
+    for one in others:
+        if (one.size, one.slide, one.unit) != (first.size, first.slide, first.unit):
+            raise _differ(first, one)
+    times: dict[str, str] = {}
+    for one in windows.values():
+        found = _time_column(one.input, one.at)
+        if found is None or one.unit != "range" or times.setdefault(*found) != found[1]:
+            return None
+    inner = Script(tuple((name, rebuilt(output, _without_window)) for name, output in script.outputs))
+    if not _reads_only_windows(script):
+        return None
+    return Windowed(inner, WindowPanes(first.size, first.slide), times)
+
+
+def _differ(one: Window, other: Window) -> QueryError:
+    def said(window: Window) -> str:
+        where = f" at {window.span}" if window.span is not None else ""
+        return f"{window.unit} {window.size} by {window.slide}{where}"
+
+    span: Span | None = other.span
+    return QueryError.of(
+        "Q402", f"two windows that differ: {said(one)}, {said(other)}", "Make them equal.", span
+    )
+
+
+def _time_column(relation: Relation, name: str) -> tuple[str, str] | None:
+    """Return the stream and its column that a column of a relation is; None if it is none of one stream."""
+    while not isinstance(relation, Source):
+        if len(relation.inputs) != 1:
+            return None
+        if isinstance(relation, Map):
+            scalar = dict(relation.fields)[name]
+            if scalar != column(scalar.name):
+                return None
+            name = scalar.name
+        (relation,) = relation.inputs
+    return (relation.name, name) if name in relation.columns else None
+
+
+def _without_window(node: Relation) -> Relation:
+    if not isinstance(node, Window):
+        return node
+    kept = tuple((name, column(name)) for name in node.input.schema.names)
+    return Map(node.input, (*kept, (node.as_, literal(0))), span=node.span)
+
+
+def _reads_only_windows(script: Script) -> bool:
+    """Whether each stream is read through windows alone: without what is under them, no stream is left."""
+
+    def cut(node: Relation) -> Relation:
+        return Source("", node.schema, changes=False) if isinstance(node, Window) else node
+
+    tops = [rebuilt(output, cut) for _, output in script.outputs]
+    return not any(isinstance(one, Source) and one.changes for top in tops for one in walk(top))
+
+
+__all__ = ["WindowPanes", "Windowed", "windowed"]
