@@ -1,0 +1,1 @@
+"""Queries as statements of Spark: `dgs query --on spark`."""

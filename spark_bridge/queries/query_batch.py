@@ -1,0 +1,149 @@
+"""A query answered by Spark: `spark.sql` of its text, over tables that become views.
+
+A loop has no statement: each of its steps is one, over a view that is as far as it has come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from dgs.errors import InternalError, SparkQueryError
+from dgs.job.schema import SparkConfig
+from dgs.query.errors import QueryError
+from dgs.query.relation import UNTIL_LIMIT, Relation, Repeat, Script, Source, old
+from dgs.query.rewrite import Rules, rewritten
+from dgs.query.scalar import Row
+from dgs.query.spark.spark_scalars import spark_type, ticked
+from dgs.query.spark.spark_text import spark_text
+from dgs.query.types import Schema, conform, order_key
+from dgs.spark_bridge.session.java_errors import first_line
+from dgs.spark_bridge.session.session import session
+
+CASE_SENSITIVE = "spark.sql.caseSensitive"
+OWN_CODES = {
+    "ARITHMETIC_OVERFLOW": "Q701",
+    "CAST_INVALID_INPUT": "Q704",
+    "DIVIDE_BY_ZERO": "Q704",
+    "CAST_OVERFLOW": "Q701",
+}
+"""Spark's names of mistakes in data, with ours."""
+
+
+def answered(
+    script: Script,
+    tables: Mapping[str, pa.Table],
+    *,
+    rules: tuple[Rules, ...] = (),
+    config: SparkConfig,
+    work_dir: Path,
+) -> dict[str, list[Row]]:
+    """Return the rows of each output of a script, in canonical form: in order if the output is a list.
+
+    Raises QueryError Q501 for what Spark lacks, Q701 and Q704 for data; what `session` raises; SparkQueryError.
+    """
+    found = rewritten(script, rules, on_spark=True).script
+    with session(config, work_dir) as spark, telling_cases_apart(spark):
+        views = Views(spark)
+        try:
+            for name, table in tables.items():
+                views.add(name, spark.createDataFrame(table))
+            return {name: views.rows(output) for name, output in found.outputs}
+        except QueryError:
+            raise
+        except Exception as error:
+            raise _error_of(error) from error
+        finally:
+            views.drop()
+
+
+@contextmanager
+def telling_cases_apart(spark: Any) -> Iterator[None]:
+    """Let Spark tell the cases of names apart, as queries do."""
+    before = spark.conf.get(CASE_SENSITIVE)
+    spark.conf.set(CASE_SENSITIVE, "true")
+    try:
+        yield
+    finally:
+        spark.conf.set(CASE_SENSITIVE, before)
+
+
+class Views:
+    """The tables of a query as views of Spark, under names of their own."""
+
+    _numbers = count(1)
+
+    def __init__(self, spark: Any) -> None:
+        self._spark = spark
+        self._names: dict[str, str] = {}
+        self._made: list[str] = []
+
+    def add(self, name: str, frame: Any) -> None:
+        """Make a frame the view of a name, in place of the one before."""
+        view = f"dgs_query_{next(self._numbers)}"
+        frame.createOrReplaceTempView(view)
+        self._names[name] = view
+        self._made.append(view)
+
+    def drop(self) -> None:
+        """Drop all views."""
+        for view in self._made:
+            self._spark.catalog.dropTempView(view)
+
+    def rows(self, relation: Relation) -> list[Row]:
+        """Return the rows of a relation, sorted unless it is a list."""
+        types = relation.schema.types
+        columns = [column.to_pylist() for column in self.frame(relation).toArrow().columns]
+        found = [tuple(map(conform, row, types)) for row in zip(*columns, strict=True)]
+        return found if relation.is_ordered else sorted(found, key=order_key)
+
+    def frame(self, relation: Relation) -> Any:
+        """Return a relation as a frame of Spark; its loops are run."""
+        ready = self._without_loops(relation)
+        return self._spark.sql(spark_text(ready, self._names))
+
+    def _without_loops(self, relation: Relation) -> Relation:
+        """Return a relation in which the last values of loops are read as tables."""
+        if isinstance(relation, Repeat):
+            return self._looped(relation)
+        return relation.with_inputs(tuple(map(self._without_loops, relation.inputs)))
+
+    def _looped(self, node: Repeat) -> Source:
+        schemas = [start.schema for start in node.start]
+        for name, start, schema in zip(node.names, node.start, schemas, strict=True):
+            self._keep(name, self.frame(start), schema)
+        for _ in range(UNTIL_LIMIT if node.limit is None else node.limit):
+            new = [self.frame(body) for body in node.body]
+            self._names |= {old(name): self._names[name] for name in node.names}
+            for name, frame, schema in zip(node.names, new, schemas, strict=True):
+                self._keep(name, frame, schema)
+            if node.until is not None and self.rows(node.until) == [(True,)]:
+                break
+        last = f"last {node.names[node.result]} {next(self._numbers)}"
+        self._names[last] = self._names[node.names[node.result]]
+        return Source(last, schemas[node.result], changes=False)
+
+    def _keep(self, name: str, frame: Any, schema: Schema) -> None:
+        """Make a frame the view of a name, computed now: else each step would compute all steps before it again."""
+        typed = [
+            f"CAST({ticked(column)} AS {spark_type(of)}) AS {ticked(column)}" for column, of in schema.fields
+        ]
+        self.add(name, frame.toDF(*schema.names).selectExpr(*typed).localCheckpoint())
+
+
+def _error_of(error: Exception) -> Exception:
+    """Return our error for one of Spark's: of the data, of our text, or of Spark."""
+    from pyspark.errors import AnalysisException, ParseException
+
+    problem = first_line(error)
+    code = next((ours for name, ours in OWN_CODES.items() if name in problem), None)
+    if code is not None:
+        return QueryError.of(code, f"on Spark: {problem}")
+    if isinstance(error, (AnalysisException, ParseException)):
+        return InternalError(problem=f"Spark does not take the text of a query: {problem}")
+    return SparkQueryError(stream="the tables of a query", problem=problem)
