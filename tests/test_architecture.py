@@ -186,7 +186,7 @@ def file_of(module):
 
 def imports(tree):
     """Yield what is imported anywhere in a tree, lazily or for types only: (module, name or None)."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.Import):
             yield from ((alias.name, None) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -202,7 +202,7 @@ def arrows(tree):
     for module, name in imports(tree):
         if found := (name and file_of(f"{module}.{name}")) or file_of(module):
             yield found
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             dotted = node.value.partition(":")[0]
             if dotted.startswith("dgs.") and (found := file_of(dotted)):
@@ -264,7 +264,7 @@ def away_from_home(path, tree):
         home = HOMES.get(package)
         if home is not None and not home.match(path):
             yield f"{path} imports {package}"
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.Attribute) and ast.unparse(node) == "os.fsync" and not FSYNC.match(path):
             yield f"{path}:{node.lineno} calls fsync"
     if ("os", "fsync") in imports(tree) and not FSYNC.match(path):
@@ -275,7 +275,7 @@ def impure(path, tree):
     for package in packages_of(tree):
         if package in IMPURE:
             yield f"{path} imports {package}"
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         iterated = node.iter if isinstance(node, (ast.For, ast.comprehension)) else None
         if iterated is not None and is_set(iterated):
             yield f"{path}:{iterated.lineno} iterates over a set: {ast.unparse(iterated)}"
@@ -302,7 +302,7 @@ def set_by_others(path, tree):
     """Find looks at the machine's clock, which others set forward and back while we count intervals with it."""
     if path in WALL_CLOCK:
         return
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if name_of(node) in WALL_CALLS:
             yield f"{path}:{node.lineno} asks {ast.unparse(node)}"
     yield from (
@@ -314,7 +314,7 @@ def unsafe(path, tree):
     for package in packages_of(tree):
         if package in UNSAFE_MODULES:
             yield f"{path} imports {package}"
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if not isinstance(node, ast.Call):
             continue
         if name_of(node.func) in UNSAFE_CALLS and (path, name_of(node.func)) not in GENERATED:
@@ -324,11 +324,21 @@ def unsafe(path, tree):
 
 
 def asserting(path, tree):
-    return (f"{path}:{node.lineno} asserts" for node in ast.walk(tree) if isinstance(node, ast.Assert))
+    return (f"{path}:{node.lineno} asserts" for node in nodes_of(tree) if isinstance(node, ast.Assert))
 
 
 def name_of(function):
-    return ast.unparse(function) if isinstance(function, (ast.Name, ast.Attribute)) else ""
+    """Return a dotted name, "" for what is none."""
+    if isinstance(function, ast.Name):
+        return function.id
+    base = name_of(function.value) if isinstance(function, ast.Attribute) else ""
+    return f"{base}.{function.attr}" if base else ""
+
+
+@cache
+def nodes_of(tree):
+    """Return all nodes of a syntax tree; every rule looks at the same ones."""
+    return tuple(ast.walk(tree))
 
 
 @cache
@@ -390,7 +400,7 @@ def test_intervals_are_measured_by_clocks_that_do_not_jump():
 
 def test_modules_that_ask_for_the_time_of_day_still_do():
     found = {
-        path for path, tree in modules(*PACKAGES) for node in ast.walk(tree) if name_of(node) in WALL_CALLS
+        path for path, tree in modules(*PACKAGES) for node in nodes_of(tree) if name_of(node) in WALL_CALLS
     }
     assert found == set(WALL_CLOCK)
 
