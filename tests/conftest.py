@@ -6,6 +6,7 @@ rest goes by file to whichever is free.
 
 from __future__ import annotations
 
+import gc
 import re
 import signal
 from collections.abc import Iterator
@@ -25,10 +26,11 @@ from tests.installed import Environment, built_wheel, copied_sources, new_enviro
 from tests.spark_bridge.using import BRIEF
 
 secure_environment()  # before anything imports Ray
-if (
-    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-):  # the tests run in the background, but what they start does not
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if (
+        signal.getsignal(_number) is signal.SIG_IGN
+    ):  # the tests run in the background, but what they start does not
+        signal.signal(_number, _handler)
 
 NOISY = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 """Machines are shared and noisy: no test may depend on timing."""
@@ -67,6 +69,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         raise pytest.UsageError(f"name the files in ENGINE_FILES of tests/conftest.py: {sorted(strays)}")
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: group_of(item.nodeid) != "engines")
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over what collecting the tests has made: six thousand of them live to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)

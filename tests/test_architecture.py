@@ -348,6 +348,14 @@ def modules_of(package):
     return [(str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def trees_are_forgotten():
+    """Keep the syntax trees no longer than they are needed: each full garbage collection would look at their million nodes."""
+    yield
+    modules_of.cache_clear()
+    nodes_of.cache_clear()
+
+
 def modules(*packages):
     return (module for package in packages for module in modules_of(package))
 
