@@ -1,0 +1,70 @@
+"""Rows of canonical values as Arrow tables, and back.
+
+>>> from dgs.query.types import INT, TEXT, Schema
+>>> table = to_arrow([("ulm", 3), (None, 4)], Schema.of(town=TEXT, n=INT))
+>>> from_arrow(table, Schema.of(town=TEXT, n=INT))
+[('ulm', 3), (None, 4)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dgs.query.evaluate import rows_of
+from dgs.query.scalar import Row
+from dgs.query.types import Schema, Type, plain
+
+_FLAT = {
+    "int64": pa.int64(),
+    "float64": pa.float64(),
+    "bool": pa.bool_(),
+    "text": pa.string(),
+    "time": pa.timestamp("us"),
+    "null": pa.int32(),
+}
+
+
+def arrow_type(of: Type) -> pa.DataType:
+    """Return Arrow's type for one of ours."""
+    if of.of is not None:
+        return pa.list_(arrow_type(of.of))
+    if of.kind == "record":
+        return pa.struct([(name, arrow_type(one)) for name, one in of.fields])
+    return _FLAT[of.kind]
+
+
+def arrow_schema(schema: Schema) -> pa.Schema:
+    """Return Arrow's schema for one of ours."""
+    return pa.schema([(name, arrow_type(one)) for name, one in schema.fields])
+
+
+def to_arrow(rows: Sequence[Row], schema: Schema) -> pa.Table:
+    """Return a table of rows."""
+    columns: list[Sequence[Any]] = list(zip(*rows, strict=True)) if rows else [[] for _ in schema.fields]
+    arrays = [_array(values, of) for values, of in zip(columns, schema.types, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=arrow_schema(schema))
+
+
+def _array(values: Sequence[Any], of: Type) -> pa.Array:
+    is_nested = of.kind in ("bag", "list", "record")
+    return pa.array([plain(one, of) for one in values] if is_nested else values, arrow_type(of))
+
+
+def from_arrow(table: pa.Table, schema: Schema) -> list[Row]:
+    """Return the rows of a table in canonical form. Raises QueryError Q703 for a value that does not fit."""
+    columns = [column.to_pylist() for column in table.columns]
+    return rows_of(zip(*columns, strict=True), schema) if columns else []
+
+
+def as_columns(table: pa.Table) -> dict[str, Any]:
+    """Return the columns of a table as dgs has them: arrays of NumPy for numbers without nulls, else Arrow's."""
+    found: dict[str, Any] = {}
+    for name in table.column_names:
+        column = table[name].combine_chunks()
+        is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+        found[name] = np.asarray(column) if is_number and not column.null_count else column
+    return found
