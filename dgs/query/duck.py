@@ -63,4 +63,8 @@ def run(statement: str, tables: Mapping[str, pa.Table], schema: Schema) -> pa.Ta
 
 def _first_line(error: Any) -> str:
     text = str(error).split("\n", 1)[0]
-    return text.removeprefix("Conversion Error: ").removeprefix("Out of Range Error: ").removeprefix("Invalid Input Error: ")
+    return (
+        text.removeprefix("Conversion Error: ")
+        .removeprefix("Out of Range Error: ")
+        .removeprefix("Invalid Input Error: ")
+    )

@@ -102,7 +102,9 @@ def _boolean(node: Scalar, schema: Schema) -> str:  # noqa: ARG001
 
 
 def _both(word: str) -> Callable[[Any, Schema], str]:
-    return lambda node, schema: f"({scalar_text(node.this, schema)} {word} {scalar_text(node.expression, schema)})"
+    return lambda node, schema: (
+        f"({scalar_text(node.this, schema)} {word} {scalar_text(node.expression, schema)})"
+    )
 
 
 def _case(node: Scalar, schema: Schema) -> str:
@@ -241,13 +243,13 @@ class _Texts:
 
     def _map(self, node: Map) -> str:
         schema, wanted = node.input.schema, node.schema
-        fields = [
-            f"{_typed(one, schema, wanted.type(name))} AS {quoted(name)}" for name, one in node.fields
-        ]
+        fields = [f"{_typed(one, schema, wanted.type(name))} AS {quoted(name)}" for name, one in node.fields]
         return f"SELECT {', '.join(fields)} FROM {self.below(node.input)}"
 
     def _where(self, node: Where) -> str:
-        return f"SELECT * FROM {self.below(node.input)} WHERE {scalar_text(node.predicate, node.input.schema)}"
+        return (
+            f"SELECT * FROM {self.below(node.input)} WHERE {scalar_text(node.predicate, node.input.schema)}"
+        )
 
     def _expand(self, node: Expand) -> str:
         items = scalar_text(node.items, node.input.schema)
@@ -291,7 +293,9 @@ class _Texts:
         at, count = quoted(node.at), -(-node.size // node.slide)
         start = f"(CAST(floor({at} / {node.slide}) AS BIGINT) * {node.slide} - unnest(range({count})) * {node.slide})"
         end = quoted(node.as_)
-        inner = f"SELECT *, {start} + {node.size} AS {end} FROM {self.below(node.input)} WHERE {at} IS NOT NULL"
+        inner = (
+            f"SELECT *, {start} + {node.size} AS {end} FROM {self.below(node.input)} WHERE {at} IS NOT NULL"
+        )
         return f"SELECT * FROM ({inner}) WHERE {end} > {at}"
 
 

@@ -1,0 +1,210 @@
+"""Runs: tables of one row for each key, and the ways to make one run of several.
+
+Rows of one key become one: parts are added, or the least or greatest is kept. A key whose sums are all 0 is left out; one of weight 0 with
+another sum stays, since what makes up for it may still come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dgs.query.compact.arrow_rows import arrow_schema, from_arrow, to_arrow
+from dgs.query.errors import QueryError
+from dgs.query.meanings import number
+from dgs.query.scalar import Row
+from dgs.query.types import GREATEST_INT, Schema, order_key
+
+FIXED = frozenset({"int64", "float64"})
+FEW = 8
+"""A run this many times as large as another is searched for the other's keys; else both are grouped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The columns of a run: first `keys` of them are the key, the others parts, each with how two become one."""
+
+    schema: Schema
+    keys: int
+    merges: tuple[str, ...]
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """The names of the key."""
+        return self.schema.names[: self.keys]
+
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        """The names of the parts."""
+        return self.schema.names[self.keys :]
+
+    @property
+    def has_flat_keys(self) -> bool:
+        """Whether Arrow can group by the keys."""
+        return not any(one.of is not None or one.kind == "record" for one in self.schema.types[: self.keys])
+
+
+Parts = dict[Row, Row]
+"""Parts by key."""
+
+
+def add_parts(into: Parts, key: Row, parts: Row, layout: Layout) -> None:
+    """Add the parts of a key to others. Raises QueryError Q701."""
+    known = into.get(key)
+    if known is not None:
+        parts = tuple(map(_one, known, parts, layout.merges))
+    if any(one for one, merge in zip(parts, layout.merges, strict=True) if merge == "sum"):
+        into[key] = parts
+    else:
+        into.pop(key, None)
+
+
+def _one(left: Any, right: Any, merge: str) -> Any:
+    if merge == "sum":
+        return number(left + right)
+    if left is None or right is None:
+        return right if left is None else left
+    return (min if merge == "min" else max)(left, right, key=order_key)
+
+
+def rows_in(table: pa.Table, layout: Layout) -> Iterable[tuple[Row, Row]]:
+    """Yield the key and the parts of each row."""
+    for row in from_arrow(table, layout.schema):
+        yield row[: layout.keys], row[layout.keys :]
+
+
+def of_parts(parts: Parts, layout: Layout) -> pa.Table:
+    """Return the run of parts by key."""
+    return to_arrow([key + values for key, values in parts.items()], layout.schema)
+
+
+def merged(runs: Sequence[pa.Table], layout: Layout) -> pa.Table:
+    """Return one run of several, each of which has a key once. Raises QueryError Q701."""
+    if not layout.has_flat_keys or any(_may_overflow(name, runs) for name in _sums(layout)):
+        found: Parts = {}
+        for run in runs:
+            for key, parts in rows_in(run, layout):
+                add_parts(found, key, parts, layout)
+        return of_parts(found, layout)
+    aggregations = list(zip(layout.part_names, layout.merges, strict=True))
+    grouped = pa.TableGroupBy(pa.concat_tables(runs), list(layout.key_names), use_threads=False)
+    made = grouped.aggregate(aggregations)
+    columns = [made[name] for name in layout.key_names] + [
+        made[f"{name}_{how}"] for name, how in aggregations
+    ]
+    return without_zeros(pa.Table.from_arrays(columns, schema=arrow_schema(layout.schema)), layout)
+
+
+def _sums(layout: Layout) -> list[str]:
+    sums = zip(layout.part_names, layout.schema.types[layout.keys :], layout.merges, strict=True)
+    return [name for name, of, merge in sums if merge == "sum" and of.kind == "int64"]
+
+
+def _may_overflow(name: str, runs: Sequence[pa.Table]) -> bool:
+    """Whether a sum over the runs may leave 64 bits: every run has a key at most once."""
+    total = 0
+    for run in runs:
+        bounds = pc.min_max(run[name])
+        total += max(abs(bounds["min"].as_py() or 0), abs(bounds["max"].as_py() or 0))
+    return total > GREATEST_INT
+
+
+def without_zeros(table: pa.Table, layout: Layout) -> pa.Table:
+    """Return a table without the rows whose sums are all 0."""
+    kept: Any = None
+    for name, merge in zip(layout.part_names, layout.merges, strict=True):
+        if merge == "sum":
+            one = pc.not_equal(table[name], 0)
+            kept = one if kept is None else pc.or_(kept, one)
+    return table if pc.all(kept).as_py() is not False else table.filter(kept)
+
+
+def in_order(table: pa.Table, layout: Layout) -> pa.Table:
+    """Return a run in the order of its keys."""
+    if len(table) < 2 or not layout.keys:  # noqa: PLR2004 - nothing to sort
+        return table.combine_chunks()
+    if not layout.has_flat_keys:
+        return to_arrow(sorted(from_arrow(table, layout.schema), key=order_key), layout.schema)
+    order = pc.sort_indices(table, [(name, "ascending") for name in layout.key_names])
+    return table.take(order).combine_chunks()
+
+
+def numbers_of(table: pa.Table, layout: Layout) -> list[npt.NDArray[Any]] | None:
+    """Return the columns as arrays; None if one is no number, holds nulls or NaN, or is no sum."""
+    if any(one.kind not in FIXED for one in layout.schema.types) or set(layout.merges) != {"sum"}:
+        return None
+    if any(column.null_count for column in table.columns):
+        return None
+    found = [np.asarray(column.combine_chunks()) for column in table.columns]
+    return None if any(one.dtype.kind == "f" and np.isnan(one).any() for one in found) else found
+
+
+def inserted(base: pa.Table, new: pa.Table, layout: Layout) -> pa.Table | None:
+    """Return the run of a large one in order and a small one, found by searching; None where only grouping can do it."""
+    if (
+        not layout.keys
+        or len(base) < FEW * len(new)
+        or any(_may_overflow(name, (base, new)) for name in _sums(layout))
+    ):
+        return None
+    large, small = numbers_of(base, layout), numbers_of(in_order(new, layout), layout)
+    if large is None or small is None:
+        return None
+    place = _places(large[: layout.keys], small[: layout.keys])
+    near = np.minimum(place, len(base) - 1)
+    known = place < len(base)
+    for mine, theirs in zip(large[: layout.keys], small[: layout.keys], strict=True):
+        known &= mine[near] == theirs
+    parts = []
+    for mine, theirs in zip(large[layout.keys :], small[layout.keys :], strict=True):
+        sums = mine.copy()
+        sums[place[known]] += theirs[known]
+        parts.append(sums)
+    columns = [*large[: layout.keys], *parts]
+    if not known.all():
+        fresh = ~known
+        columns = [
+            np.insert(mine, place[fresh], one[fresh]) for mine, one in zip(columns, small, strict=True)
+        ]
+    return without_zeros(pa.table(dict(zip(layout.schema.names, columns, strict=True))), layout)
+
+
+def _places(base: list[npt.NDArray[Any]], wanted: list[npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
+    """Return for each wanted key the number of keys of the base before it: a binary search of all of them at once."""
+    if len(base) == 1:
+        return np.searchsorted(base[0], wanted[0]).astype(np.int64)
+    low = np.zeros(len(wanted[0]), dtype=np.int64)
+    high = np.full(len(wanted[0]), len(base[0]), dtype=np.int64)
+    while (low < high).any():
+        middle = (low + high) // 2
+        at = np.minimum(middle, len(base[0]) - 1)
+        before = np.zeros(len(low), dtype=bool)
+        same = np.ones(len(low), dtype=bool)
+        for mine, theirs in zip(base, wanted, strict=True):
+            value = mine[at]
+            before |= same & (value < theirs)
+            same &= value == theirs
+        active = low < high
+        low = np.where(active & before, middle + 1, low)
+        high = np.where(active & ~before, middle, high)
+    return low
+
+
+def check_support(table: pa.Table, layout: Layout, of: str, *, drops: bool) -> pa.Table:
+    """Return the rows of positive weight. Raises QueryError Q702 for one of negative weight, unless it `drops` them."""
+    weights = table[layout.part_names[0]]
+    if pc.all(pc.greater(weights, 0)).as_py() is not False:
+        return table
+    negative = table.filter(pc.less(weights, 0))
+    if len(negative) and not drops:
+        row = dict(zip(layout.schema.names, from_arrow(negative.slice(0, 1), layout.schema)[0], strict=True))
+        key = {name: row[name] for name in layout.key_names}
+        problem = f"{of} has {-row[layout.part_names[0]]} more deletions than insertions of rows with {key}"
+        raise QueryError.of("Q702", problem, "Give `on_negative: drop` to leave such rows out.", row=key)
+    return table.filter(pc.greater(weights, 0))

@@ -1,0 +1,263 @@
+"""Queries as programs: leaves compact what they see, and a closing event emits the answer over all rows so far.
+
+>>> import dgs
+>>> from dgs.query.relation import Aggregate, Group, Source, column
+>>> from dgs.query.types import INT, TEXT, Schema
+>>> flights = Source("flights", Schema.of(carrier=TEXT, delay=INT))
+>>> worst = Group(flights, (("carrier", column("carrier")),), (("most", Aggregate("max", (column("delay"),))),))
+>>> program = QueryProgram(worst)
+>>> FLIGHT, ANSWER = map(dgs.kind, ("flights", "answer"))
+>>> rows = [(FLIGHT(), ts, {"carrier": carrier, "delay": ts}) for ts, carrier in enumerate("abab")]
+>>> dgs.run(program, streams={"flights": rows, "ask": [(ANSWER(), 9, None)]}, runtime="local").outputs
+[{'carrier': 'a', 'most': 2}, {'carrier': 'b', 'most': 3}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from dgs.errors import ProgramError
+from dgs.model.columns import Column, length, to_list
+from dgs.model.dependence import ALWAYS, Dependence, Rule
+from dgs.model.events import Event, EventBatch
+from dgs.model.program import Emit
+from dgs.model.tags import kind
+from dgs.monoids.contract import Cuts, bounds
+from dgs.monoids.windows import Windows
+from dgs.query import duck
+from dgs.query.answering import Answering
+from dgs.query.compact import Compact
+from dgs.query.compact.arrow_rows import to_arrow
+from dgs.query.compact.payloads import Weight, weighted_row, weighted_table
+from dgs.query.compact.runs import Layout, Parts, add_parts
+from dgs.query.errors import QueryError
+from dgs.query.evaluate import Evaluation, ZBag, rows_of, zbag
+from dgs.query.relation import Relation, Script, Source
+from dgs.query.scalar import Row
+from dgs.query.split import Compaction, Split, split
+from dgs.query.split.compaction import Class
+from dgs.query.sql_text import text_of
+from dgs.query.types import INT, Schema
+
+FEW = 200
+"""The most rows of a batch for which the interpreter is faster than a statement of DuckDB."""
+
+State = tuple[Compact, ...]
+Rows = Any
+"""Rows of a table that does not change: sequences, mappings, an Arrow table, or a function that reads them where they are needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One compaction as a monoid of `Compact` states: h by DuckDB for many rows and by the interpreter for few."""
+
+    compaction: Compaction
+    layout: Layout = field(init=False)
+    text: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        keys = len(self.compaction.keys)
+        merges = tuple(merge for _, merge in self.compaction.parts)
+        object.__setattr__(self, "layout", Layout(self.compaction.schema, keys, merges))
+        object.__setattr__(self, "text", text_of(self.compaction.query))
+
+    def of_rows(self, stream: str, rows: ZBag) -> Compact:
+        """Return the compaction of rows of a stream, each with its weight as the last value."""
+        tables: dict[str, ZBag] = {name: {} for name in self.compaction.streams} | {stream: rows}
+        keys, parts = self.layout.keys, Parts()
+        for row in Evaluation(tables).of(self.compaction.query):
+            add_parts(parts, row[:keys], row[keys:], self.layout)
+        return Compact.of_parts(self.layout, parts)
+
+    def of_table(self, stream: str, table: pa.Table) -> Compact:
+        """Return the compaction of a table of a stream with the column `$w`. Raises QueryError Q701, Q704."""
+        tables = {name: _empty(source) for name, source in self.sources.items()} | {stream: table}
+        return Compact.of_run(self.layout, duck.run(self.text, tables, self.layout.schema))
+
+    @property
+    def sources(self) -> dict[str, Source]:
+        """The streams with the column `$w`."""
+        return Script.of(self.compaction.query).sources()
+
+
+def _empty(source: Source) -> pa.Table:
+    return to_arrow([], source.columns)
+
+
+class QueryProgram(Windows):
+    """A program that keeps the answer of a query. Its kinds are the names of the streams, and `closes`, whose events ask for the answer.
+
+    `query`: a relation, a `Script`, or relations by name; an output is a record, with its name as `output` if there are several.
+    `tables`: the rows of sources that do not change. `weights`: for a stream that deletes, the column that says so. `deletes`: kinds whose
+    events delete rows of a stream, by its name. `output`: "snapshot", all rows, or "changes", rows with `w` of 1 or -1 against the answer
+    before. `resets`: an answer is over the rows since the one before. `on_negative`: what an answer does with more deletions of a row
+    than insertions, "error" (Q702) or "drop". `require`: the worst class accepted (Q301).
+
+    Raises QueryError Q301, Q302; ProgramError for names that no stream has.
+    """
+
+    def __init__(
+        self,
+        query: Script | Relation | Mapping[str, Relation],
+        *,
+        tables: Mapping[str, Rows] | None = None,
+        closes: str = "answer",
+        weights: Mapping[str, Weight] | None = None,
+        deletes: Mapping[str, str] | None = None,
+        output: Literal["snapshot", "changes"] = "snapshot",
+        resets: bool = False,
+        on_negative: Literal["error", "drop"] = "error",
+        require: Class | None = None,
+    ) -> None:
+        self.script = Script.of(query)
+        self.split: Split = split(self.script, require=require)
+        self.weights, self.tables = dict(weights or {}), dict(tables or {})
+        self.output, self.resets = output, resets
+        self._drops = on_negative == "drop"
+        sources = {name: one for name, one in self.script.sources().items() if one.changes}
+        self._into = {name: (name, 1) for name in sources} | {
+            name: (stream, -1) for name, stream in (deletes or {}).items()
+        }
+        self._schemas = {name: one.columns for name, one in sources.items()}
+        self.held = tuple(map(Held, self.split.compactions))
+        self._check_names(deletes or {})
+        vars(self).update(accumulates=tuple(map(kind, self._into)), closes=(kind(closes),), monoid=self)
+        pairs = [(self.closes[0], other) for other in (self.closes[0], *self.accumulates)]
+        self.depends = Dependence(*(Rule(one, other, ALWAYS) for one, other in pairs))
+        super().__init__()
+
+    def _check_names(self, deletes: Mapping[str, str]) -> None:
+        for name in (*self.weights, *deletes.values()):
+            if name not in self._schemas:
+                known = ", ".join(self._schemas) or "none"
+                raise ProgramError(
+                    program=self.name, problem=f"{name!r} is no stream of the query; it has {known}"
+                )
+        missing = sorted(self.split.tables.keys() - self.tables.keys())
+        if missing:
+            raise QueryError.of(
+                "Q201", f"no rows for the table {missing[0]!r}", f"Give `tables` with {missing[0]!r}."
+            )
+
+    def identity_parts(self) -> dict[str, str]:
+        """Return the compactions: another answer over the same ones may use the state."""
+        parts = {f"compaction {number}": one.text for number, one in enumerate(self.held)}
+        return parts | {"output": self.output if self.output == "changes" else "snapshot"}
+
+    @cached_property
+    def answering(self) -> Answering:
+        """The answers over states."""
+        rows = {
+            name: _rows_of(self.tables[name], source.columns) for name, source in self.split.tables.items()
+        }
+        return Answering(self.split, rows, drops=self._drops)
+
+    @cached_property
+    def _before(self) -> tuple[Layout, ...]:
+        """The layouts of the answers before, one for each output, if changes are wanted."""
+        if self.output != "changes":
+            return ()
+        outputs = [one.schema for _, one in self.script.outputs]
+        return tuple(Layout(Schema((*one.fields, ("$w", INT))), len(one), ("sum",)) for one in outputs)
+
+    def identity(self) -> State:
+        """Return the state of no rows."""
+        return tuple(Compact.empty(layout) for layout in (*(one.layout for one in self.held), *self._before))
+
+    def join(self, left: State, right: State) -> State:
+        """Return the state of the rows of both."""
+        return tuple(one.joined(other) for one, other in zip(left, right, strict=True))
+
+    def update(self, state: State, event: Event, emit: Emit) -> State:
+        """Add a row, by the interpreter, or answer."""
+        into = self._into.get(event.tag.kind)
+        if into is None:
+            self.check_closing(event.tag.kind)
+            return self.close(state, event, emit)
+        stream, sign = into
+        row = weighted_row(event.payload, self._schemas[stream], self.weights.get(stream), sign)
+        return self.join(state, self._of_rows(stream, {row: 1}))
+
+    def fold(self, batch: EventBatch) -> State:
+        """Return the state of a batch of rows."""
+        parts = [self._of_lane(tag.kind, batch.take(rows)) for tag, rows in _lanes(batch)]
+        state = self.identity()
+        for one in parts:
+            state = self.join(state, one)
+        return state
+
+    def update_windows(self, batch: EventBatch, cuts: Cuts) -> Column:
+        """Return the states of many windows of rows."""
+        starts, stops = bounds(len(batch), cuts)
+        pairs = zip(starts.tolist(), stops.tolist(), strict=True)
+        return [self.fold(batch.cut(start, stop)) for start, stop in pairs]
+
+    def _of_lane(self, kind_name: str, batch: EventBatch) -> State:
+        stream, sign = self._into[kind_name]
+        schema, weight = self._schemas[stream], self.weights.get(stream)
+        payload = [None] * len(batch) if batch.payload is None else batch.payload
+        if len(batch) <= FEW:
+            rows = zbag(weighted_row(one, schema, weight, sign) for one in to_list(payload))
+            return self._of_rows(stream, rows)
+        table = weighted_table(payload, length(payload), schema, weight, sign)
+        return self._of_each(stream, lambda held: held.of_table(stream, table))
+
+    def _of_rows(self, stream: str, rows: ZBag) -> State:
+        return self._of_each(stream, lambda held: held.of_rows(stream, rows))
+
+    def _of_each(self, stream: str, made: Callable[[Held], Compact]) -> State:
+        states = [
+            made(one) if stream in one.compaction.streams else Compact.empty(one.layout) for one in self.held
+        ]
+        return (*states, *map(Compact.empty, self._before))
+
+    def close(self, state: State, event: Event, emit: Emit) -> State:  # noqa: ARG002 - as every program's
+        """Emit the answer; return the state unchanged, or that of no rows if the program resets."""
+        own, before = state[: len(self.held)], state[len(self.held) :]
+        found = self.answering.tables(own)
+        if self.output == "changes":
+            before = self._emit_changes(found, before, emit)
+        else:
+            self._emit(found, emit)
+        if self.resets:
+            own = tuple(Compact.empty(one.layout) for one in self.held)
+        return (*own, *before)
+
+    def _emit(self, found: Mapping[str, pa.Table], emit: Emit) -> None:
+        for name, table in found.items():
+            rows = self.answering.outputs(name, table)
+            for row in rows:
+                emit({"output": name, **row} if len(found) > 1 else row)
+
+    def _emit_changes(self, found: Mapping[str, pa.Table], before: State, emit: Emit) -> State:
+        after = []
+        for (name, table), known, layout in zip(found.items(), before, self._before, strict=True):
+            rows: dict[Row, int] = zbag(self.answering.rows(name, table))
+            previous = {key: parts[0] for key, parts in known.parts()}
+            for row in sorted(rows.keys() | previous.keys(), key=self.answering.order):
+                weight = rows.get(row, 0) - previous.get(row, 0)
+                for _ in range(abs(weight)):
+                    record = {**self.answering.record(name, row), "w": 1 if weight > 0 else -1}
+                    emit({"output": name, **record} if len(found) > 1 else record)
+            after.append(Compact.of_parts(layout, {row: (weight,) for row, weight in rows.items()}))
+        return tuple(after)
+
+
+def _lanes(batch: EventBatch) -> list[tuple[Any, Any]]:
+    """Return the tags of a batch with their rows."""
+    if batch.codes is None:
+        return [(batch.tags[0], np.arange(len(batch)))] if len(batch) else []
+    return [
+        (tag, rows) for code, tag in enumerate(batch.tags) if len(rows := np.flatnonzero(batch.codes == code))
+    ]
+
+
+def _rows_of(given: Rows, schema: Schema) -> list[Row]:
+    read = given() if callable(given) else given
+    return rows_of(read.to_pylist() if isinstance(read, pa.Table) else read, schema)
