@@ -86,6 +86,7 @@ HOMES = {
     "numba": re.compile(r"dgs/compiled/machine\.py"),
     "llvmlite": re.compile(r"dgs/compiled/machine\.py"),
     "fcntl": re.compile(r"workers/(storage/|transport/shared_memory\.py)"),
+    "prometheus_client": re.compile(r"workers/observing/metrics\.py"),
     "yaml": re.compile(r"(?!)"),
 }
 """The one place of each package that has one; the others are free. `fcntl`: locks, and seals of files in memory."""

@@ -33,6 +33,7 @@ from dgs.errors import (
 )
 from dgs.job.run_directory import RunDirectory
 from dgs.model.declarations import near_misses
+from dgs.workers.observing.figures import RunFigures
 from dgs.workers.runtime import process
 from dgs.workers.runtime.control import deferred
 from dgs.workers.runtime.job import Caller, Job, JobResult, Ports
@@ -58,12 +59,12 @@ def execute(launch: Launch, caller: Caller = Caller()) -> Run:
         check_readable(launch.sinks)
     if _has_logs(launch.job) and (options.verify or not options.resumes):
         check_whole_logs(launch.job, "`--verify`" if options.verify else "a run from the beginning")
-    with nullcontext() if directory is None else held(directory.path):
+    with _served(launch, caller) as served, nullcontext() if directory is None else held(directory.path):
         if directory is not None and not options.resumes:
             directory.check_unused()  # again, since now no other process can begin here
         started = process.now()
         start_up = StartUp(started)
-        caller = replace(caller, ready=start_up.ready)
+        caller = replace(served, ready=start_up.ready)
         before = _events_in(launch.checkpoint_dir) if options.resumes else 0
         moves = Moves(launch)
         with noted(moves, started, notify=caller.notify):
@@ -88,6 +89,25 @@ def execute(launch: Launch, caller: Caller = Caller()) -> Run:
         differences=found or (),
         dead_letters=result.dead_letters if options.collect else (),
     )
+
+
+@contextmanager
+def _served(launch: Launch, caller: Caller) -> Iterator[Caller]:
+    """Serve the run's metrics, if it is to; give the caller, who gets the same figures. Raises MetricsPortError."""
+    config = launch.job.runtime.metrics
+    if config is None:
+        yield caller
+        return
+    from dgs.workers.observing.metrics import serving
+
+    run = "" if launch.directory is None else launch.directory.path.name
+    with serving(config, run, clock=process.now, say=caller.notify) as take:
+
+        def progress(figures: RunFigures) -> None:
+            take(figures)
+            caller.progress(figures)
+
+        yield replace(caller, progress=progress)
 
 
 def _events_in(place: Path | None) -> int:

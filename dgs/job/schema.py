@@ -25,6 +25,7 @@ from dgs.job.schema_runtime import (
     CheckpointConfig,
     CustomSink,
     FileSink,
+    MetricsConfig,
     ObserveConfig,
     ReplanConfig,
     RestartsConfig,
@@ -72,6 +73,7 @@ __all__ = [
     "LiteralValue",
     "LogSource",
     "MachineConfig",
+    "MetricsConfig",
     "ObserveConfig",
     "OptimizerConfig",
     "ParquetSource",
@@ -252,6 +254,8 @@ class PlanFile(Section):
         yield from self._wrong_ticks()
         if self.flow is not None and self.program.model_dump() != self.flow.model_dump():
             yield ("flow",), "a plan file has a `program:` or a `flow:`, not both"
+        if self.runtime.metrics is not None and self.observe.mode == "off":
+            yield ("observe",), "metrics are made of figures: leave out `observe: off`, or `runtime.metrics`"
         seen: set[str] = set()
         machines = None if self.nodes == "auto" else [machine.id for machine in self.nodes]
         for number, stream in enumerate(self.streams):

@@ -25,6 +25,13 @@ class RestartsConfig(Section):
     backoff: Duration = 10**9
 
 
+class MetricsConfig(Section):
+    """The address at which a run serves metrics for Prometheus. `port`: 0 for a free one. `host`: only this machine sees the default."""
+
+    port: Count = Field(ge=0, le=65535)
+    host: str = "127.0.0.1"
+
+
 class RuntimeConfig(Section):
     """The runtime: `ray` (host processes), `local` (this process), or `spark` (alone, for data that ends).
 
@@ -33,6 +40,7 @@ class RuntimeConfig(Section):
     rows that a paced generator has due may wait for more.
     `stop_timeout`: how long a clean stop may wait for its checkpoint. `stall_after`: after so long without progress the run says
     what it waits for; 0: never. `compile`: whether updates are compiled to machine code; `require`: the run is refused where they are not.
+    `metrics`: where Prometheus finds them.
     """
 
     kind: Literal["ray", "local", "spark"] = "ray"
@@ -47,6 +55,7 @@ class RuntimeConfig(Section):
     stall_after: Duration = 10 * 10**9
     restarts: RestartsConfig = RestartsConfig()
     compile: Literal["auto", "require", "off"] = "off"
+    metrics: MetricsConfig | None = None
 
 
 class SparkConfig(Section):

@@ -1,6 +1,8 @@
 """`dgs top`: of a finished run, in a pipe, as data, and of a run without figures."""
 
 import json
+import socket
+from contextlib import closing
 
 import pytest
 
@@ -76,3 +78,18 @@ def test_a_run_without_figures_is_named(project, dgs):
     done = dgs("top")
     assert done.code == 3
     assert "has no figures" in done.err
+
+
+def test_a_run_whose_port_for_metrics_is_taken_does_not_begin(project, dgs, run_dirs):
+    pytest.importorskip("prometheus_client")
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        done = dgs(f"run plan.yaml --set runtime.metrics.port={taken.getsockname()[1]}")
+    assert done.code == 4
+    assert "error[DGS552]: metrics cannot be served at 127.0.0.1:" in done.err
+    assert not any((directory / "outputs").exists() for directory in run_dirs())
+
+
+def test_metrics_without_figures_are_a_contradiction(project, dgs):
+    done = dgs("run plan.yaml --set runtime.metrics.port=0 --set observe=off")
+    assert done.code == 3
+    assert "metrics are made of figures" in done.err
