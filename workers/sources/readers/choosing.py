@@ -28,6 +28,7 @@ from dgs.workers.sources.description import FilesRead, Origin
 from dgs.workers.sources.readers.csv import CsvReader
 from dgs.workers.sources.readers.files import input_files
 from dgs.workers.sources.readers.generators import generated
+from dgs.workers.sources.readers.input_size import rows_of_parquet, rows_of_text, share_of_rows
 from dgs.workers.sources.readers.items import ItemsReader
 from dgs.workers.sources.readers.jsonl import JsonlReader
 from dgs.workers.sources.readers.parquet import ParquetReader
@@ -71,7 +72,11 @@ def _from_memory(
     items = _items(memory, name, config.id)
     reader = ItemsReader(mapping, items, where=f"memory {name!r}", batch_rows=batch_rows)
     skip_to = reader.skip_to if config.on_disorder == "error" else None
-    return reader.rows(), Origin(lambda: {"kind": "memory", "length": _length(items)}, skip_to)
+    return reader.rows(), Origin(
+        lambda: {"kind": "memory", "length": _length(items)},
+        skip_to,
+        share=share_of_rows(lambda: _length(items)),
+    )
 
 
 def _from_generator(
@@ -89,16 +94,17 @@ def _from_files(
 ) -> tuple[Rows, Origin]:
     details, kind = config.source.details, config.source.kind
     found = input_files(details.path, base_dir=context.base_dir, stream=config.id)
+    of_text = share_of_rows(lambda: rows_of_text(found))
     files = FilesRead(found, kind=kind, base_dir=context.base_dir, stream=config.id)
     if kind == "csv":
         return CsvReader(details, mapping, files, _key_types(config, context.program)).rows(), Origin(
-            files.describe
+            files.describe, share=of_text
         )
     if kind == "jsonl":
-        return JsonlReader(details, mapping, files, batch_rows).rows(), Origin(files.describe)
+        return JsonlReader(details, mapping, files, batch_rows).rows(), Origin(files.describe, share=of_text)
     reader = ParquetReader(mapping, files, batch_rows)
     skip_to = reader.skip_to if config.on_disorder == "error" else None
-    return reader.rows(), Origin(files.describe, skip_to)
+    return reader.rows(), Origin(files.describe, skip_to, share=share_of_rows(lambda: rows_of_parquet(found)))
 
 
 def _length(items: Sequence[Any]) -> int:
