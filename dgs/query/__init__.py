@@ -6,5 +6,5 @@ Needs `pip install 'dgs[query]'`. `import dgs` imports none of this.
 - `scalar`: expressions over a row, `functions` and `meanings`: the table of functions; `aggregates`: those of groups.
 - `evaluate`: the reference interpreter.
 - `split`: from a query to compactions and an answer; `compact`: the state that is kept; `sql_text`, `duck`: statements and DuckDB.
-- `answering`: answers over states; `program`: `QueryProgram`.
+- `build`: queries in Python; `program`: `QueryProgram`.
 """

@@ -31,8 +31,8 @@ from dgs.model.tags import kind
 from dgs.monoids.contract import Cuts, bounds
 from dgs.monoids.windows import Windows
 from dgs.query import duck
-from dgs.query.answering import Answering
 from dgs.query.compact import Compact
+from dgs.query.compact.answering import Answering
 from dgs.query.compact.arrow_rows import to_arrow
 from dgs.query.compact.payloads import Weight, weighted_row, weighted_table
 from dgs.query.compact.runs import Layout, Parts, add_parts

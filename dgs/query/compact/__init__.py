@@ -33,6 +33,7 @@ from dgs.query.compact.runs import (
     merged,
     of_parts,
     rows_in,
+    without_zeros,
 )
 from dgs.query.scalar import Row
 from dgs.query.types import Schema, Type
@@ -73,6 +74,7 @@ class Compact:
     @classmethod
     def of_run(cls, layout: Layout, run: pa.Table) -> Compact:
         """Return the compaction of a table that has a key once."""
+        run = without_zeros(run, layout)
         if len(run) > SMALL:
             return cls(layout, {}, [run])
         few: Parts = {}

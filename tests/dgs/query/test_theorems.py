@@ -303,7 +303,7 @@ def test_mutant_support_0_is_kept(monkeypatch):
     for module in ("compact", "program"):
         monkeypatch.setattr(f"dgs.query.{module}.add_parts", keeping)
     monkeypatch.setattr("dgs.query.compact.runs.without_zeros", lambda table, layout: table)
-    monkeypatch.setattr("dgs.query.answering.check_support", lambda table, *_, **__: table)
+    monkeypatch.setattr("dgs.query.compact.answering.check_support", lambda table, *_, **__: table)
     assert dies(test_support_decides)
     assert dies(test_deletion_undoes_insertion)
 

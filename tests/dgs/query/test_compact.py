@@ -1,0 +1,110 @@
+"""Compact states: how often rows are touched, canonical bytes, sums beyond 64 bits, and every type of key."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("sqlglot")
+
+from dgs import codec
+from dgs.query.compact import Compact, Layout, runs
+from dgs.query.compact.arrow_rows import to_arrow
+from dgs.query.errors import QueryError
+from dgs.query.types import FLOAT, INT, TEXT, Schema, bag, order_key
+
+NUMBERS = Layout(Schema.of(k=INT, w=INT, s=INT), 1, ("sum", "sum"))
+TEXTS = Layout(Schema.of(k=TEXT, f=FLOAT, w=INT, m=INT), 2, ("sum", "min"))
+BAGS = Layout(Schema.of(k=bag(INT), w=INT), 1, ("sum",))
+
+
+def run_of(keys):
+    keys = np.asarray(keys, dtype=np.int64)
+    return pa.table({"k": keys, "w": np.ones(len(keys), np.int64), "s": keys})
+
+
+def test_joins_of_small_states_leave_a_large_one_alone():
+    state = Compact.of_run(NUMBERS, run_of(range(200_000)))
+    random = np.random.default_rng(1)
+    for _ in range(20):
+        state = state.joined(Compact.of_run(NUMBERS, run_of(np.unique(random.integers(0, 400_000, 1_000)))))
+    assert (
+        state.touched < 20 * 1_000 * 6
+    )  # a row is written again for each doubling of what came after the large run
+
+
+def draw(random, layout):
+    made = {}
+    for _ in range(random.randint(1, 30)):
+        if layout is NUMBERS:
+            key, parts = (random.randint(0, 40),), (random.choice((-1, 1)), random.randint(-3, 3))
+        elif layout is TEXTS:
+            key = (random.choice(("a", "ä", "", None)), random.choice((0.5, math.nan, None, 2.0, -1.0)))
+            parts = (1, random.choice((None, 3, 5)))
+        else:
+            key, parts = (random.choice(((), (1, 2), (1, None), None)),), (random.choice((-1, 1)),)
+        key = tuple(runs.from_arrow(to_arrow([key + parts], layout.schema), layout.schema)[0][: layout.keys])
+        runs.add_parts(made, key, parts, layout)
+    return made
+
+
+@pytest.mark.parametrize("layout", [NUMBERS, TEXTS, BAGS], ids=["numbers", "texts", "bags"])
+@pytest.mark.parametrize("small", [0, 3, 200])
+def test_any_order_of_joins_gives_the_same_bytes(layout, small, monkeypatch):
+    monkeypatch.setattr("dgs.query.compact.SMALL", small)
+    for seed in range(20):
+        random = Random(seed)
+        given = [draw(random, layout) for _ in range(6)]
+        expected = {}
+        for one in given:
+            for key, parts in one.items():
+                runs.add_parts(expected, key, parts, layout)
+        encoded = set()
+        for _ in range(3):
+            random.shuffle(given)
+            state = Compact.empty(layout)
+            for one in given:
+                state = state.joined(Compact.of_parts(layout, dict(one)))
+                if random.random() < 0.3:
+                    state = codec.decode(codec.encode(state))
+            assert sorted(state.parts(), key=order_key) == sorted(expected.items(), key=order_key)
+            encoded.add(codec.encode(state))
+        assert len(encoded) == 1
+
+
+@pytest.mark.parametrize("keys", [1, 2])
+def test_a_small_run_is_searched_for_in_a_large_one_as_it_is_grouped(keys):
+    schema = Schema((*(("k", INT), ("j", INT))[:keys], ("w", INT)))
+    layout = Layout(schema, keys, ("sum",))
+    for seed in range(30):
+        random = np.random.default_rng(seed)
+
+        def table(count, weights, random=random):
+            rows = np.unique(random.integers(0, 30 if keys == 2 else 900, (count, keys)), axis=0)
+            columns = [rows[:, place] for place in range(keys)]
+            return pa.table([*columns, random.choice(weights, len(rows))], names=list(layout.schema.names))
+
+        base = runs.in_order(table(600, [1, 2]), layout)
+        new = table(20, [-2, -1, 1])
+        found, expected = runs.inserted(base, new, layout), runs.merged([base, new], layout)
+        assert found is not None
+        assert found.equals(runs.in_order(expected, layout))
+
+
+def test_a_sum_beyond_64_bits_is_an_error_and_no_wrong_number():
+    large = pa.table({"k": [1, 2], "w": [1, 1], "s": [2**62, 5]})
+    with pytest.raises(QueryError, match="Q701"):
+        runs.merged([large, large], NUMBERS)
+    negative = pa.table({"k": [1], "w": [-1], "s": [-(2**62)]})
+    assert runs.merged([large, negative], NUMBERS).to_pydict() == {"k": [2], "w": [1], "s": [5]}
+
+
+def test_a_key_of_weight_0_with_another_sum_stays():
+    state = Compact.of_parts(NUMBERS, {(1,): (1, 5)}).joined(Compact.of_parts(NUMBERS, {(1,): (-1, -7)}))
+    assert dict(state.parts()) == {(1,): (0, -2)}
+    state = state.joined(Compact.of_parts(NUMBERS, {(1,): (0, 2)}))
+    assert not len(state.table())
