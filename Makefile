@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test test-all lint pages clean
+.PHONY: run test test-all lint pages docs clean
 
 # The main job, and the same job for machines without Java. With --resume a run that was stopped or killed continues.
 PLAN ?= experiments/page_view_join/plan_spark.yaml
@@ -31,6 +31,9 @@ lint: $(VENV)/.installed-dev    ## style, format and types
 pages: $(VENV)/.installed-dev    ## refresh the parts of docs/ that come from the code: the picture of the folders, links to definitions
 	@$(BIN)/python -m tests.pages_from_code
 
+docs: $(VENV)/.installed-docs    ## the site, from docs/ and the docstrings: build/site/index.html
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 clean:    ## remove all generated files
 	rm -rf $(VENV) build *.egg-info .dgs .mypy_cache .ruff_cache .hypothesis
 	rm -rf experiments/*/.dgs experiments/*/out experiments/*/input experiments/*/tables
@@ -50,6 +53,10 @@ $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 	@echo "installing dgs and its test packages into $(VENV) (once; 600 MB, a few minutes)" >&2
 	@$(PIP) --editable '.[dev]'
 	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-docs: pyproject.toml | $(VENV)/bin/python
+	@$(PIP) --editable '.[docs]'
+	@touch $@
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "dgs needs Python 3.11 or newer, and $(PYTHON) is %d.%d: make PYTHON=python3.11" % sys.version_info[:2])'

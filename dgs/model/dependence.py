@@ -28,7 +28,10 @@ class When(Enum):
     SAME_KEY = "same_key"
 
 
-ALWAYS, SAME_KEY = When.ALWAYS, When.SAME_KEY
+ALWAYS = When.ALWAYS
+"""In a rule of a Dependence: events of the two kinds always depend on each other."""
+SAME_KEY = When.SAME_KEY
+"""In a rule of a Dependence: events of the two kinds depend on each other if they have one key."""
 
 TagPredicate = Callable[[Tag, Tag], bool]
 

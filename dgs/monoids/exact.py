@@ -158,4 +158,7 @@ def _rounded(state: Exact, count: int) -> float:
         return math.inf if total > 0 else -math.inf
 
 
-SUM_EXACT, MEAN_EXACT = SumExact(), MeanExact()
+SUM_EXACT = SumExact()
+"""The exact sum of numbers, the same in any order."""
+MEAN_EXACT = MeanExact()
+"""The mean of numbers by their exact sum."""

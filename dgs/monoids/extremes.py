@@ -96,4 +96,7 @@ def _is_vectorised(column: Column) -> bool:
     return isinstance(column, np.ndarray) and column.dtype.kind in "biuf"
 
 
-MIN, MAX = Min(), Max()
+MIN = Min()
+"""The least value."""
+MAX = Max()
+"""The greatest value."""

@@ -44,3 +44,4 @@ class Distinct:
 
 
 DISTINCT = Distinct()
+"""The set of all values."""

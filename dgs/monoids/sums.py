@@ -146,4 +146,9 @@ class Mean:
         return total / count if count else None
 
 
-SUM, COUNT, MEAN = Sum(), Count(), Mean()
+SUM = Sum()
+"""The sum of numbers."""
+COUNT = Count()
+"""The number of values."""
+MEAN = Mean()
+"""The mean of numbers."""
