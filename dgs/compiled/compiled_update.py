@@ -5,7 +5,7 @@ Law: for every batch, the state and every event's outputs are those of the inter
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dgs.compiled.lanes_as_columns import Array, columns_of, joined_class, lane_class
 from dgs.compiled.loop_files import machine_code
@@ -55,6 +55,7 @@ class CompiledUpdate:
             tuple[LoopText, Loop | None, Sequence[LoopText]] | Refusal,
         ] = {}
         self._widest: dict[tuple[LaneClass, ...], Type] = {}
+        self._lanes: dict[int, tuple[LaneClass, EventBatch]] = {}
         self._surroundings: Surroundings | None = None
         self.refusals: dict[tuple[str, ...], Refusal] = {}
         self.events = self.deviations = self.interpreted = 0
@@ -78,19 +79,41 @@ class CompiledUpdate:
         return state
 
     def merged(
-        self, state: State, lanes: Sequence[Sequence[EventBatch]], ordered: Ordered
+        self, state: State, lanes: Mapping[int, Sequence[EventBatch]], ordered: Mapping[int, Sequence[int]]
     ) -> MergedRun | None:
-        """Return a run of a loop over several lanes, in the order of their ranks; None if they are folded in another way.
+        """Return a run of a loop over several lanes; None if they are folded in another way. `ordered`: which depend on which.
 
-        `ordered`: for each lane, those that it depends on.
+        Lanes of earlier runs, that these are ordered with, take part without events: so there are few different loops.
         """
         try:
-            batches = [batch for lane in lanes for batch in lane]
-            classes = tuple(joined_class([self._lane_class(batch) for batch in lane]) for lane in lanes)
-            text, loop, texts = self._loops_of(classes, ordered, state_type(state, batches))
-            return MergedRun(text.state, loop, lanes, classes, texts)
+            for lane, own in lanes.items():
+                known = [] if lane not in self._lanes else [self._lanes[lane][0]]
+                found = joined_class([*known, *map(self._lane_class, own)])
+                self._lanes[lane] = found, own[0].cut(0, 0)
+            together = self._together(lanes, ordered)
+            if together is None:
+                return None
+            batches = [list(lanes.get(lane, [self._lanes[lane][1]])) for lane in together]
+            place = {lane: number for number, lane in enumerate(together)}
+            waits = (tuple(place[one] for one in ordered.get(lane, ()) if one in place) for lane in together)
+            classes = tuple(self._lanes[lane][0] for lane in together)
+            every = [batch for of_lane in batches for batch in of_lane]
+            text, loop, texts = self._loops_of(classes, tuple(enumerate(waits)), state_type(state, every))
+            return MergedRun(text.state, loop, batches, classes, texts)
         except Refused:
             return None  # stretches of single lanes say why, if they are refused, too
+
+    def _together(self, lanes: Iterable[int], ordered: Mapping[int, Sequence[int]]) -> list[int] | None:
+        """Return the lanes that one loop merges, by rank. None if dependent lanes are of one stream: ranks do not order them."""
+        group, new = set(lanes), list(lanes)
+        while new:
+            found = {one for lane in new for one in ordered.get(lane, ())} & self._lanes.keys()
+            new = list(found - group)
+            group |= found
+        rank = {lane: self._lanes[lane][1].rank for lane in group}
+        if any(rank[lane] == rank[one] for lane in group for one in ordered.get(lane, ()) if one in group):
+            return None
+        return sorted(group, key=lambda lane: (rank[lane], lane))
 
     def fold_merged(self, run: MergedRun, state: State, rest: Rest, outputs: list[OutputBatch]) -> State:
         """Return the state after a run of several lanes; add the outputs. `rest`: interprets what is left of all lanes."""

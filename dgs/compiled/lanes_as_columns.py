@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from dgs.compiled.lowering.expressions import Payload
 from dgs.compiled.lowering.loop_text import LaneClass, LoopText
 from dgs.compiled.lowering.value_types import BOOL, FLOAT, INT, OBJECT, DoesNotFit, Refused, Type
 from dgs.model.events import EventBatch, declared_stream
+from dgs.model.tags import Tag
 
 Array = npt.NDArray[Any]
 _DTYPES = {INT: np.int64, FLOAT: np.float64, BOOL: np.bool_}
@@ -20,25 +21,49 @@ _OF_PYTHON = {int: INT, float: FLOAT, bool: BOOL}
 _KINDS = {"i": INT, "u": INT, "f": FLOAT, "b": BOOL}
 WIDEST = 8
 """The bytes of the widest numbers."""
+MOST_TAGS_KNOWN = 64
+_TAGS: dict[int, TagFacts] = {}
+"""The facts about the tags of the last batches."""
 
 
 def lane_class(batch: EventBatch, *, reads_stream: bool) -> LaneClass:
     """Return the class of a batch's lane. Raises Refused if some of its tags have a key and others none."""
-    kinds = tuple(dict.fromkeys(str(tag.kind) for tag in batch.tags))
-    have_keys = {tag.key is not None for tag in batch.tags}
-    if len(have_keys) > 1:
+    tags = tag_facts(batch)
+    if len(tags.have_keys) > 1:
         raise Refused("some events of a stream have a key and others none")
     payload = payload_type(batch.payload)
     fields = tuple(payload.items()) if isinstance(payload, dict) else None
     stream = declared_stream(batch.stream) if reads_stream else None
     return LaneClass(
-        kinds,
+        tags.kinds,
         None if isinstance(payload, dict) else payload,
         fields,
         len(batch.tags) > 1,
-        have_keys == {True},
+        tags.have_keys == {True},
         stream,
     )
+
+
+class TagFacts(NamedTuple):
+    """The facts about the tags of a batch: their kinds, the number of each tag's kind, and whether they have keys."""
+
+    tags: tuple[Tag, ...]
+    kinds: tuple[str, ...]
+    numbers: Array
+    have_keys: set[bool]
+
+
+def tag_facts(batch: EventBatch) -> TagFacts:
+    """Return the facts about the tags of a batch. The parts of a batch share its tags, which may be many: they are looked at once."""
+    found = _TAGS.get(id(batch.tags))
+    if found is None or found.tags is not batch.tags:
+        kinds: dict[str, int] = {}
+        numbers = np.array([kinds.setdefault(str(tag.kind), len(kinds)) for tag in batch.tags])
+        found = TagFacts(batch.tags, tuple(kinds), numbers, {tag.key is not None for tag in batch.tags})
+        if len(_TAGS) >= MOST_TAGS_KNOWN:
+            _TAGS.pop(next(iter(_TAGS)), None)
+        _TAGS[id(batch.tags)] = found
+    return found
 
 
 def payload_type(column: Any) -> Payload:
@@ -100,7 +125,9 @@ def columns_of(batch: EventBatch, lane: LaneClass, text: LoopText) -> list[Array
         codes = np.zeros(len(batch), np.int32) if batch.codes is None else batch.codes
         found.append(_read_only(codes, np.int32))
     if len(lane.kinds) > 1:
-        found += [_read_only(np.array([lane.kinds.index(tag.kind) for tag in batch.tags]), np.int64)]
+        tags = tag_facts(batch)
+        of_lane = np.array([lane.kinds.index(kind) for kind in tags.kinds])
+        found.append(_read_only(of_lane[tags.numbers], np.int64))
     names = {} if lane.fields is None else {f"field{n}": name for n, (name, _) in enumerate(lane.fields)}
     for column in text.reads:
         values = batch.payload[names[column]] if names else batch.payload

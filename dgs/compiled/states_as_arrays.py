@@ -38,17 +38,24 @@ MISSING = object()
 
 
 def keys_of(batches: Iterable[EventBatch]) -> dict[Any, int]:
-    """Return the keys of the tags of batches, with a slot for each. Raises Refused if equal keys may differ."""
+    """Return the keys of the events of batches, with a slot for each. Raises Refused if equal keys may differ."""
     slots: dict[Any, int] = {}
     for batch in batches:
-        for tag in batch.tags:
-            slots.setdefault(tag.key, len(slots))
+        for code in used_tags(batch):
+            slots.setdefault(batch.tags[code].key, len(slots))
     types = set(map(type, slots))
     if len(types) > 1 or not types <= KEYS:
         raise Refused(
             f"keys of type {' and '.join(sorted(of.__name__ for of in types))} are not compiled for a dict"
         )
     return slots
+
+
+def used_tags(batch: EventBatch) -> list[int]:
+    """Return the codes of the tags that events of a batch have: a batch may be a small part of one with many keys."""
+    if batch.codes is None or len(batch.tags) == 1:
+        return [0] if len(batch) else []
+    return np.flatnonzero(np.bincount(batch.codes, minlength=len(batch.tags))).tolist()
 
 
 def state_type(state: State, batches: Sequence[EventBatch]) -> Type:
@@ -125,7 +132,9 @@ class DictState(ScalarState):
         origins = origins_of(payload_type(batch.payload))
         before = self._batches[-1][1] if self._batches else 0
         self._batches.append((before, before + len(batch) * len(origins), batch, origins))
-        slots = np.array([self._slots[tag.key] for tag in batch.tags], np.int64)
+        slots = np.zeros(len(batch.tags), np.int64)
+        for code in used_tags(batch):
+            slots[code] = self._slots[batch.tags[code].key]
         base = np.array([before], np.int64)
         for array in (slots, base):
             array.flags.writeable = False

@@ -75,23 +75,12 @@ class Release:
         ]
         return Release(tuple(lane for lane, _ in found), [batch for _, batch in found], self.ordered)
 
-    def by_rank(
-        self,
-    ) -> tuple[list[list[EventBatch]], tuple[tuple[int, tuple[int, ...]], ...]] | None:
-        """Return the batches of each lane, in the order of the lanes' ranks, and by place the lanes that each depends on.
-
-        None if there is one lane, or if dependent lanes are of one stream: then their ranks do not order them.
-        """
+    def by_lane(self) -> dict[int, list[EventBatch]]:
+        """Return the batches of each lane."""
         lanes: dict[int, list[EventBatch]] = {}
         for lane, batch in zip(self.lanes, self.batches, strict=True):
             lanes.setdefault(lane, []).append(batch)
-        order = sorted(lanes, key=lambda lane: (lanes[lane][0].rank, lane))
-        place = {lane: number for number, lane in enumerate(order)}
-        ordered = [[place[one] for one in self.ordered.get(lane, ()) if one in place] for lane in order]
-        ranks = [lanes[lane][0].rank for lane in order]
-        if len(order) == 1 or any(ranks[n] == ranks[other] for n, own in enumerate(ordered) for other in own):
-            return None
-        return [lanes[lane] for lane in order], tuple((n, tuple(own)) for n, own in enumerate(ordered))
+        return lanes
 
     def stretches(self) -> Iterator[tuple[int, EventBatch]]:
         """Yield the events in an order that respects dependent lanes, in the longest possible stretches of one lane."""

@@ -103,8 +103,8 @@ class Folder:
             return None
         if self._columns is not None and not release.is_dense(self._bounds.short_stretch):
             return None
-        found = release.by_rank()
-        run = None if found is None else self._compiled.merged(state, *found)
+        lanes = release.by_lane()
+        run = self._compiled.merged(state, lanes, release.ordered) if len(lanes) > 1 else None
         if run is None:
             return None
 
