@@ -14,7 +14,7 @@ from dgs.compiled.lowering.merged_lanes import merged_text
 from dgs.compiled.lowering.method_source import Surroundings, function_of
 from dgs.compiled.lowering.value_types import DoesNotFit, NotYet, Refusal, Refused, Type, joined
 from dgs.compiled.merged_run import Interpreter, Loop, MergedRun, Rest
-from dgs.compiled.states_as_arrays import ScalarState, form_of, state_type
+from dgs.compiled.states_as_arrays import Keys, ScalarState, form_of, keys_of, state_type
 from dgs.compiled.written_outputs import Written
 from dgs.errors.resources import CompileError
 from dgs.model.events import EventBatch
@@ -63,12 +63,13 @@ class CompiledUpdate:
     def fold(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
         """Return the state after a batch; add its outputs. Raises CompileError if it must be compiled and is not accepted."""
         try:
-            text, loop, arrays = self._prepared(state, batch)
+            keys = keys_of(state, [batch])
+            text, loop, arrays = self._prepared(state, batch, keys)
         except Refused as refused:
             self._refuse(batch, refused)
             self.interpreted += len(batch)
             return self._interpret(state, batch, outputs)
-        form = form_of(text.state, [batch])
+        form = form_of(text.state, keys)
         written = Written(batch, text.sites, form.objects)
         before = self.interpreted
         state = self._folded(form, loop, state, [*arrays, *form.of_batch(batch)], written)
@@ -98,8 +99,9 @@ class CompiledUpdate:
             waits = (tuple(place[one] for one in ordered.get(lane, ()) if one in place) for lane in together)
             classes = tuple(self._lanes[lane][0] for lane in together)
             every = [batch for of_lane in batches for batch in of_lane]
-            text, loop, texts = self._loops_of(classes, tuple(enumerate(waits)), state_type(state, every))
-            return MergedRun(text.state, loop, batches, classes, texts)
+            keys = keys_of(state, every)
+            text, loop, texts = self._loops_of(classes, tuple(enumerate(waits)), state_type(state, keys))
+            return MergedRun(form_of(text.state, keys), loop, batches, classes, texts)
         except Refused:
             return None  # stretches of single lanes say why, if they are refused, too
 
@@ -132,14 +134,16 @@ class CompiledUpdate:
     def text(self, state: State, batch: EventBatch) -> LoopText | Refusal:
         """Return the text of the loop for a batch like this one, or why it is interpreted."""
         try:
-            return self._prepared(state, batch)[0]
+            return self._prepared(state, batch, keys_of(state, [batch], are_many_allowed=True))[0]
         except Refused as refused:
             return refused.refusal
 
-    def _prepared(self, state: State, batch: EventBatch) -> tuple[LoopText, Loop, list[Array]]:
+    def _prepared(
+        self, state: State, batch: EventBatch, keys: Keys | None
+    ) -> tuple[LoopText, Loop, list[Array]]:
         """Return the loop for a batch, and its columns. Raises Refused."""
         lane = self._lane_class(batch)
-        text, loop = self._loop(lane, state_type(state, [batch]))
+        text, loop = self._loop(lane, state_type(state, keys))
         return text, loop, columns_of(batch, lane, text)
 
     def _refuse(self, batch: EventBatch, refused: Refused) -> None:

@@ -11,7 +11,7 @@ from dgs.compiled.lanes_as_columns import Array, columns_of
 from dgs.compiled.lowering.loop_text import LaneClass, LoopText
 from dgs.compiled.lowering.merged_lanes import LAST
 from dgs.compiled.lowering.value_types import DoesNotFit
-from dgs.compiled.states_as_arrays import form_of
+from dgs.compiled.states_as_arrays import ScalarState
 from dgs.compiled.written_outputs import Written
 from dgs.errors import InternalError
 from dgs.model.events import EventBatch
@@ -72,7 +72,7 @@ class MergedRun:
 
     def __init__(
         self,
-        state: Any,
+        form: ScalarState,
         loop: Loop,
         lanes: Sequence[Sequence[EventBatch]],
         classes: Sequence[LaneClass],
@@ -82,7 +82,7 @@ class MergedRun:
         if any(len(batch) and int(batch.ts[-1]) >= LAST for batch in batches):
             raise DoesNotFit("an event is at the last time that 64 bits hold")
         self._loop = loop
-        self.form = form_of(state, batches)
+        self.form = form
         self._lanes = [_Lane(*one) for one in zip(lanes, classes, texts, strict=True)]
         for lane in self._lanes:
             lane.next_batch(self)

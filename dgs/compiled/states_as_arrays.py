@@ -13,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dgs.compiled.lanes_as_columns import payload_type
-from dgs.compiled.lowering.entries import FIRST, entry_arrays, origins_of
+from dgs.compiled.lowering.entries import FIRST, origins_of
 from dgs.compiled.lowering.python_values import to_python, to_scalars, type_of
 from dgs.compiled.lowering.value_types import (
     KEPT,
     UNSEEN,
     DoesNotFit,
+    NotYet,
     Refused,
     Type,
     dict_of,
@@ -35,32 +36,52 @@ Array = npt.NDArray[Any]
 KEYS = frozenset([int, str, bool, bytes])
 """The types of keys whose equal values are the same."""
 MISSING = object()
+EVENTS_OF_A_KEY, FEW_KEYS = 4, 8
+"""With fewer events of a key than these, putting entries into arrays and back costs more than a compiled loop saves. Few keys cost little."""
 
 
-def keys_of(batches: Iterable[EventBatch]) -> dict[Any, int]:
-    """Return the keys of the events of batches, with a slot for each. Raises Refused if equal keys may differ."""
-    slots: dict[Any, int] = {}
-    for batch in batches:
-        for code in used_tags(batch):
-            slots.setdefault(batch.tags[code].key, len(slots))
-    types = set(map(type, slots))
-    if len(types) > 1 or not types <= KEYS:
-        raise Refused(
-            f"keys of type {' and '.join(sorted(of.__name__ for of in types))} are not compiled for a dict"
-        )
-    return slots
+class Keys:
+    """The keys of the events of batches, each with a slot. Raises Refused if equal keys may differ, NotYet if there are too many.
+
+    `found`: the keys by slot. `slots`: for each batch, by its `id`, the slot of each of its tags, garbage for tags that none of its events has.
+    """
+
+    def __init__(self, batches: Sequence[EventBatch], *, are_many_allowed: bool = False) -> None:
+        slot_of: dict[Any, int] = {}
+        self.slots: dict[int, Array] = {}
+        used = [_used_tags(batch) for batch in batches]
+        most = FEW_KEYS + sum(map(len, batches)) // EVENTS_OF_A_KEY
+        if sum(map(len, used)) > most and not are_many_allowed:
+            raise NotYet("there are few events of each key")
+        for batch, codes in zip(batches, used, strict=True):
+            slots = np.empty(len(batch.tags), np.int64)
+            slots[codes] = [slot_of.setdefault(batch.tags[code].key, len(slot_of)) for code in codes.tolist()]
+            slots.flags.writeable = False
+            self.slots[id(batch)] = slots
+        self.found = list(slot_of)
+        types = set(map(type, slot_of))
+        if len(types) > 1 or not types <= KEYS:
+            names = " and ".join(sorted(of.__name__ for of in types))
+            raise Refused(f"keys of type {names} are not compiled for a dict")
 
 
-def used_tags(batch: EventBatch) -> list[int]:
+def _used_tags(batch: EventBatch) -> Array:
     """Return the codes of the tags that events of a batch have: a batch may be a small part of one with many keys."""
     if batch.codes is None or len(batch.tags) == 1:
-        return [0] if len(batch) else []
-    return np.flatnonzero(np.bincount(batch.codes, minlength=len(batch.tags))).tolist()
+        return np.zeros(min(1, len(batch)), np.intp)
+    if len(batch) < len(batch.tags):
+        return np.unique(batch.codes)
+    return np.flatnonzero(np.bincount(batch.codes, minlength=len(batch.tags)))
 
 
-def state_type(state: State, batches: Sequence[EventBatch]) -> Type:
-    """Return the type of a state; that of a dict is about the entries of the events' keys only. Raises Refused."""
-    return dict_of(_entries_type(state, keys_of(batches))) if type(state) is dict else type_of(state)
+def keys_of(state: State, batches: Sequence[EventBatch], *, are_many_allowed: bool = False) -> Keys | None:
+    """Return the keys of batches if the state is a dict. Raises Refused."""
+    return Keys(batches, are_many_allowed=are_many_allowed) if type(state) is dict else None
+
+
+def state_type(state: State, keys: Keys | None) -> Type:
+    """Return the type of a state; that of a dict is about the entries of some keys only. Raises Refused."""
+    return type_of(state) if keys is None else dict_of(_entries_type(state, keys.found))
 
 
 def _entries_type(state: dict[Any, Any], keys: Iterable[Any]) -> Type:
@@ -110,11 +131,10 @@ class ScalarState:
 class DictState(ScalarState):
     """A state as the entries of a dict. Kept objects have numbers: from 0 on those that were there, from -2 down those of this run."""
 
-    def __init__(self, of: Type, batches: Sequence[EventBatch]) -> None:
+    def __init__(self, of: Type, keys: Keys) -> None:
         super().__init__(of)
         self._entry = of.parts[0]
-        self._slots = keys_of(batches)
-        self._keys = list(self._slots)
+        self._keys, self._slots = keys.found, keys.slots
         self._arrays: list[Array] = []
         self._objects: list[Any] = []
         self._made: dict[int, Any] = {-1: None}
@@ -128,17 +148,13 @@ class DictState(ScalarState):
             return False
 
     def of_batch(self, batch: EventBatch) -> list[Array]:
-        """Return the slots of the batch's tags, and where the numbers of its objects begin."""
+        """Return the slots of the tags of a batch, and where the numbers of its objects begin."""
         origins = origins_of(payload_type(batch.payload))
         before = self._batches[-1][1] if self._batches else 0
         self._batches.append((before, before + len(batch) * len(origins), batch, origins))
-        slots = np.zeros(len(batch.tags), np.int64)
-        for code in used_tags(batch):
-            slots[code] = self._slots[batch.tags[code].key]
         base = np.array([before], np.int64)
-        for array in (slots, base):
-            array.flags.writeable = False
-        return [slots, base]
+        base.flags.writeable = False
+        return [self._slots[id(batch)], base]
 
     def given(self, state: State) -> Sequence[Any]:
         """Return the arrays of the entries."""
@@ -212,6 +228,6 @@ class DictState(ScalarState):
                     self._made.update(zip(at, values, strict=True))
 
 
-def form_of(of: Type, batches: Sequence[EventBatch]) -> ScalarState:
-    """Return the form of states of a type in a run of batches."""
-    return DictState(of, batches) if entry_arrays(of) else ScalarState(of)
+def form_of(of: Type, keys: Keys | None) -> ScalarState:
+    """Return the form of states of a type in a run of batches with these keys."""
+    return ScalarState(of) if keys is None else DictState(of, keys)

@@ -138,3 +138,16 @@ def test_keys_that_may_be_equal_and_differ_are_interpreted(keys):
     batch = batch_of([1, 2, 3], tags=[dgs.Tag("b", key) for key in keys], codes=[0, 1, 0])
     assert compiled.fold(batch, {}) == interpreted(program, batch, {})
     assert "are not compiled for a dict" in str(next(iter(compiled.update.refusals.values())))
+
+
+@pytest.mark.parametrize(("keys", "is_compiled"), [(100, False), (8, True)])
+def test_few_events_of_many_keys_are_interpreted(keys, is_compiled):
+    """Their entries would go into arrays and back for nothing."""
+    program = program_of(KEEPS_RECORDS)
+    compiled = Compiled(program)
+    batch = batch_of(
+        list(range(200)), tags=[dgs.Tag("b", key) for key in range(100_000)], codes=np.arange(200) % keys
+    )
+    assert compiled.fold(batch, {}) == interpreted(program, batch, {})
+    assert (compiled.update.events > 0) is is_compiled
+    assert not compiled.update.refusals
