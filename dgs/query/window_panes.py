@@ -20,8 +20,22 @@ from math import gcd
 from typing import Any
 
 from dgs.query.errors import QueryError, Span
-from dgs.query.relation import Map, Relation, Script, Source, Window, rebuilt, walk
-from dgs.query.scalar import column, literal
+from dgs.query.relation import (
+    Expand,
+    Group,
+    Join,
+    Map,
+    Order,
+    Relation,
+    Script,
+    Source,
+    Union,
+    Where,
+    Window,
+    rebuilt,
+    walk,
+)
+from dgs.query.scalar import Scalar, column, columns_of, literal
 
 Paned = Mapping[int, Any]
 """The states of panes by their starts. A pane without rows is not there."""
@@ -92,22 +106,24 @@ class WindowPanes:
 
 @dataclass(frozen=True, slots=True)
 class Windowed:
-    """A script over the rows of one window: `at` is for each stream the column of its times."""
+    """A script over the rows of one window: `at` is for each stream the column of its times, `ends` for each output those of the window's end."""
 
     script: Script
     panes: WindowPanes
     at: Mapping[str, str]
+    ends: Mapping[str, tuple[str, ...]]
 
 
 def windowed(script: Script) -> Windowed | None:
-    """Return a script whose streams are all read through equal windows as one over a window; None if one is read otherwise.
+    """Return a script whose streams are all read through equal windows as one over a window.
 
-    The column of the window's end is 0 there. Raises QueryError Q402 for windows that differ.
+    None if a stream is read otherwise, or the window's end is more than a key. In the new script it is 0. Raises QueryError Q402 for
+    windows that differ.
     """
     windows = {
         id(one): one for _, output in script.outputs for one in walk(output) if isinstance(one, Window)
     }
-    if not windows:
+    if not windows or not _reads_only_windows(script):
         return None
     first, *others = windows.values()
     for one in others:
@@ -118,10 +134,77 @@ def windowed(script: Script) -> Windowed | None:
         found = _time_column(one.input, one.at)
         if found is None or one.unit != "range" or times.setdefault(*found) != found[1]:
             return None
-    inner = Script(tuple((name, rebuilt(output, _without_window)) for name, output in script.outputs))
-    if not _reads_only_windows(script):
+    ends = {name: _carried(output) for name, output in script.outputs}
+    if any(one is None for one in ends.values()):
         return None
-    return Windowed(inner, WindowPanes(first.size, first.slide), times)
+    inner = Script(tuple((name, rebuilt(output, _without_window)) for name, output in script.outputs))
+    known = {name: tuple(one or ()) for name, one in ends.items()}
+    return Windowed(inner, WindowPanes(first.size, first.slide), times, known)
+
+
+Names = tuple[str, ...]
+
+
+def _carried(relation: Relation) -> Names | None:
+    """Return the columns that are the end of a window; None if it is used for more than to group, join or order."""
+    below = [_carried(one) for one in relation.inputs]
+    found = [one for one in below if one is not None]
+    rule = _RULES.get(type(relation))
+    return rule(relation, found) if rule is not None and len(found) == len(below) else None
+
+
+def _of_window(node: Window, below: list[Names]) -> Names:
+    return (*below[0], node.as_)
+
+
+def _as_below(_node: Relation, below: list[Names]) -> Names:
+    return below[0] if below else ()
+
+
+def _of_test(node: Where | Expand, below: list[Names]) -> Names | None:
+    scalar = node.predicate if isinstance(node, Where) else node.items
+    return None if _reads(scalar, below[0]) else below[0]
+
+
+def _of_join(node: Join, below: list[Names]) -> Names | None:
+    known = (*below[0], *below[1])
+    is_fair = all((one.name in known) == (other.name in known) for one, other in node.pairs)
+    is_read = node.residual is not None and _reads(node.residual, known)
+    return known if is_fair and not is_read else None
+
+
+def _of_union(node: Union, below: list[Names]) -> Names | None:
+    places = [{part.schema.index(name) for name in one} for part, one in zip(node.parts, below, strict=True)]
+    names = node.schema.names
+    return tuple(names[one] for one in sorted(places[0])) if all(one == places[0] for one in places) else None
+
+
+def _of_fields(node: Map | Group, below: list[Names]) -> Names | None:
+    fields = node.fields if isinstance(node, Map) else node.keys
+    computed = [scalar for _, scalar in fields if scalar != column(scalar.name)]
+    if isinstance(node, Group):
+        for _, one in node.aggregates:
+            computed += [*one.arguments, *([] if one.where is None else [one.where])]
+    if any(_reads(one, below[0]) for one in computed):
+        return None
+    return tuple(name for name, scalar in fields if scalar == column(scalar.name) and scalar.name in below[0])
+
+
+_RULES: dict[type, Callable[[Any, list[Names]], Names | None]] = {
+    Source: _as_below,
+    Order: _as_below,
+    Window: _of_window,
+    Where: _of_test,
+    Expand: _of_test,
+    Join: _of_join,
+    Union: _of_union,
+    Map: _of_fields,
+    Group: _of_fields,
+}
+
+
+def _reads(scalar: Scalar, names: Names) -> bool:
+    return any(name in names for name in columns_of(scalar))
 
 
 def _differ(one: Window, other: Window) -> QueryError:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from dgs.query.errors import QueryError
 from dgs.query.evaluate import ZBag, answers, evaluate, sum_of, zbag
 from dgs.query.pig import program_of
-from dgs.query.relation import Aggregate, Group, Relation, Script, Source, Window, column
+from dgs.query.relation import Aggregate, Group, Map, Relation, Script, Source, Where, Window, column
+from dgs.query.scalar import call
 from dgs.query.types import INT, Schema
 from dgs.query.window_panes import WindowPanes, windowed
 
@@ -99,3 +100,17 @@ def test_windows_that_differ_are_a_mistake() -> None:
     with pytest.raises(QueryError, match="two windows that differ: range 4 by 2, range 8 by 2") as raised:
         windowed(Script.of({"a": by_key(4, 2), "b": by_key(8, 2)}))
     assert raised.value.code == "Q402"
+
+
+def test_an_end_that_is_computed_with_has_no_panes() -> None:
+    window = Window(STREAM, 4, 2)
+    fields = (("late", call("add", column("window_end"), column("v"))),)
+    assert windowed(Script.of(Map(window, fields))) is None
+    assert windowed(Script.of(Where(window, call("gt", column("window_end"), column("v"))))) is None
+
+
+def test_an_end_that_is_a_column_of_the_answer_is_known_by_its_name_there() -> None:
+    renamed = Map(by_key(4, 2), (("end", column("window_end")), ("n", column("n"))))
+    found = windowed(Script.of(renamed))
+    assert found is not None
+    assert dict(found.ends) == {"answer": ("end",)}
