@@ -5,19 +5,25 @@ One thread, because the order of a float sum follows the threads, and a resumed 
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
 from dgs.errors import InternalError
 from dgs.query.compact.arrow_rows import arrow_schema
 from dgs.query.errors import QueryError
+from dgs.query.functions import FUNCTIONS
+from dgs.query.sql_text import type_text
 from dgs.query.types import Schema
 
 if TYPE_CHECKING:
     import duckdb
+
+USER_FUNCTION = re.compile(r"\b(python_[0-9a-f]+_\w+)\(")
+"""A call of a user's function in a statement."""
 
 INSTALL = "Run pip install 'dgs[query]'."
 _HERE = threading.local()
@@ -44,6 +50,7 @@ def run(statement: str, tables: Mapping[str, pa.Table], schema: Schema) -> pa.Ta
     connection = _connection()
     import duckdb
 
+    _know_functions(connection, statement)
     try:
         for name, table in tables.items():
             connection.register(name, table)
@@ -59,6 +66,27 @@ def run(statement: str, tables: Mapping[str, pa.Table], schema: Schema) -> pa.Ta
         for name in tables:
             connection.unregister(name)
     return found.cast(arrow_schema(schema)) if found.schema != arrow_schema(schema) else found
+
+
+def _know_functions(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
+    """Tell DuckDB of the users' functions that a statement calls. A null argument makes a null."""
+    known: set[str] = _HERE.__dict__.setdefault("functions", set())
+    for name in {*USER_FUNCTION.findall(statement)} - known:
+        function = FUNCTIONS[name]
+        of = function.called_back or ()
+
+        def strict(*given: Any, python: Callable[..., Any] = function.python) -> Any:
+            return None if any(one is None for one in given) else python(*given)
+
+        types: list[Any] = [type_text(one) for one in of]
+        connection.create_function(
+            name,
+            cast("Any", strict),
+            types,
+            type_text(function.type(of)),
+            null_handling=cast("Any", "special"),
+        )
+        known.add(name)
 
 
 def _first_line(error: Any) -> str:

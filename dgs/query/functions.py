@@ -32,7 +32,8 @@ class Function:
     """One function. `duckdb` and `spark` are texts with `{0}`, `{1}` for arguments and `{all}` for all of them with commas.
 
     `least` and `most`: the number of arguments. `sees_nulls`: it is called with nulls too; else the result is null if an argument is.
-    `unifies`: integers become floats where another argument is a float.
+    `unifies`: integers become floats where another argument is a float. `called_back`: the types of the arguments of a user's function,
+    which DuckDB calls back by its name.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Function:
     most: int
     sees_nulls: bool = False
     unifies: bool = False
+    called_back: tuple[Type, ...] | None = None
 
 
 FUNCTIONS: dict[str, Function] = {}

@@ -12,7 +12,7 @@ from dgs.query.pig.pig_scope import ROW_NUMBER, WINDOW_END, PigRelation, Scope, 
 from dgs.query.pig.pig_types import PigField, columns
 from dgs.query.pig.text import pig_syntax as pig
 from dgs.query.relation import How, Map, Where, Window
-from dgs.query.scalar import Scalar, call, column
+from dgs.query.scalar import Scalar, call, column, literal, when
 
 Side = tuple[pig.Keyed, PigRelation, list[Value] | None]
 """An input of JOIN: what the script says, its relation, and its key."""
@@ -82,8 +82,10 @@ def _reordered(swapped: PigRelation, count: int) -> PigRelation:
     return replace(swapped, node=Map(swapped.node, made + kept_columns(swapped.hidden)), fields=fields)
 
 
-def crossed(statement: pig.Cross, sides: Sequence[PigRelation], scope: Scope) -> PigRelation:
-    """CROSS: all pairs, in each window. Raises QueryError Q401, Q402."""
+def crossed(
+    statement: pig.Cross, sides: Sequence[PigRelation], scope: Scope, *, are_files: bool
+) -> PigRelation:
+    """CROSS: all pairs, in each window. The product of files is bounded by them. Raises QueryError Q401, Q402."""
     for name, side in zip(statement.sources, sides, strict=True):
         if side.is_unbounded and side.window is None:
             problem = f"CROSS waits for the end of {name.text!r}, a stream that has none"
@@ -95,8 +97,13 @@ def crossed(statement: pig.Cross, sides: Sequence[PigRelation], scope: Scope) ->
     parts = [_recolumned(replace(one, fields=own), one) for one, own in zip(sides, fields, strict=True)]
     result = parts[0]
     for part in parts[1:]:
-        result = join_of(result, part, [])
+        result = join_of(result, part, [(_zero(result), _zero(part))] if are_files else [])
     return replace(result, window=None, node=result.shown, hidden=())
+
+
+def _zero(relation: PigRelation) -> Scalar:
+    """Return 0 for each row: equal everywhere, it says that a product of streams is wanted, which else is refused."""
+    return when(call("isnull", column(relation.columns[0])), literal(0), literal(0))
 
 
 def cogrouped(statement: pig.Group, groups: Sequence[PigRelation], scope: Scope) -> PigRelation:

@@ -51,7 +51,6 @@ class PythonSection:
 
     def called(self, definition: ast.FunctionDef) -> Callable[[Sequence[Value]], Value]:
         """Return the function that makes a call of one of the code's functions."""
-        name = f"python_{self.digest}_{definition.name}".lower()
         result = _type(definition.returns) or CHARARRAY
         wanted = [_type(one.annotation) for one in definition.args.args]
         least = len(wanted) - len(definition.args.defaults)
@@ -59,14 +58,24 @@ class PythonSection:
         def run(*values: Any) -> Any:
             return conform(self._call(definition.name, values), result.stored)
 
-        FUNCTIONS[name] = Function(name, run, lambda _: result.stored, "", "", least, len(wanted))
-
         def make(given: Sequence[Value]) -> Value:
             if not least <= len(given) <= len(wanted):
                 raise QueryError.of(
                     "Q206", f"{definition.name} takes {len(wanted)} arguments, not {len(given)}"
                 )
             parts = [_fitted(one, of) for one, of in zip(given, wanted, strict=False)]
+            types = tuple(one.type.stored for one in parts)
+            name = "_".join(["python", self.digest, definition.name, *(one.kind for one in types)]).lower()
+            FUNCTIONS[name] = Function(
+                name,
+                run,
+                lambda _: result.stored,
+                name + "({all})",
+                "",
+                len(types),
+                len(types),
+                called_back=types,
+            )
             return Value(call(name, *(one.scalar for one in parts)), result)
 
         return make

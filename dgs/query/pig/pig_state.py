@@ -86,6 +86,11 @@ class PigState:
         self._imported: set[Path] = set()
         self._depth = 0
 
+    @property
+    def reads_files(self) -> bool:
+        """Whether LOAD reads files, whole, and not the streams of a plan."""
+        return self.sources is None or any(ROW_NUMBER in one.columns for one in self.sources.values())
+
     def scope(self, fields: Sequence[PigField] = ()) -> Scope:
         """Return what an expression over these fields may read."""
         return Scope(self.source, fields, {}, self.functions, self.parameters)

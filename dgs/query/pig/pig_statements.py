@@ -127,7 +127,7 @@ def _join(state: PigState, statement: pig.Join) -> None:
 
 def _cross(state: PigState, statement: pig.Cross) -> None:
     sides = [state.relation(one.text, statement.at) for one in statement.sources]
-    state.set(statement.alias, crossed(statement, sides, state.scope()))
+    state.set(statement.alias, crossed(statement, sides, state.scope(), are_files=state.reads_files))
 
 
 def _union(state: PigState, statement: pig.Union) -> None:
