@@ -32,7 +32,7 @@ every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.re
 
 PACKAGES = ("dgs", "planner", "workers", "spark_bridge")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-NAMED = re.compile(r"# (\S+\.\w+)\n")
+NAMED = re.compile(r"(?:#|--) (\S+\.\w+)\n")
 WHOLE = {
     "version": 1,
     "name": "example",
@@ -134,7 +134,16 @@ def test_page_links_lead_somewhere(page):
 
 @every_page
 def test_page_has_only_blocks_that_are_checked(page):
-    assert {block.language for block in blocks(page)} <= {"python", "yaml", "csv", "sh", "mermaid", ""}
+    assert {block.language for block in blocks(page)} <= {
+        "python",
+        "yaml",
+        "csv",
+        "sql",
+        "pig",
+        "sh",
+        "mermaid",
+        "",
+    }
 
 
 def missing(text):

@@ -223,6 +223,7 @@ def from_file(
     A given optimizer makes a new plan, and the file's own plan is ignored. `base_dir`: the start of relative paths if that is not
     the directory of the file; relative paths in the file are rewritten. Raises PlanFileError, UsageError.
     """
+    from dgs.api.queries.stream_columns import bound_to_query
     from dgs.job.document import read
 
     environ = os.environ if environ is None else environ
@@ -247,7 +248,7 @@ def from_file(
 
         settings, data = with_memory(settings, memory)
     return Request(
-        settings,
+        bound_to_query(settings, at, data),
         at,
         memory=data,
         keeps_plan=not wants_new_plan,

@@ -18,6 +18,7 @@ from dgs.cli.init import init
 from dgs.cli.log import log
 from dgs.cli.plan import plan
 from dgs.cli.predict import predict
+from dgs.cli.query import query
 from dgs.cli.replan import replan
 from dgs.cli.reporting import print_usage_error, stopped_early
 from dgs.cli.resume import resume
@@ -81,6 +82,7 @@ for verb in (
     checkpoint,
     plan,
     predict,
+    query,
     explain,
     check,
     bench,

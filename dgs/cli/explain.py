@@ -12,10 +12,12 @@ import typer
 
 from dgs.cli.options import AsJson, Debug, OptimizerName, PlanFrom, SetValues, given_by_flags
 from dgs.cli.plan import Format, Shape, figures, rendered, say_remarks
+from dgs.cli.query import From, Lang, Params, Require, asked_of
 from dgs.cli.reporting import print_json, reporting
 
 if TYPE_CHECKING:
     from dgs.api.preparing import Prepared, Request
+    from dgs.query.explanation import Explanation
 
 LAST = 50
 """The number of entries of a story to print."""
@@ -25,6 +27,13 @@ Graph = Annotated[
 ]
 Types = Annotated[
     bool, typer.Option("--types", help="For a flow: print the type of each edge, and where each step runs.")
+]
+OfQuery = Annotated[
+    bool,
+    typer.Option(
+        "--query",
+        help="For a query: its algebra, its rules, what is kept and why, and what that costs. PLAN may be a file .sql, .pig or .mrql, or a text.",
+    ),
 ]
 PlanOrNone = Annotated[
     Path | None, typer.Argument(metavar="PLAN", help="The plan.yaml of the job.", show_default=False)
@@ -59,12 +68,19 @@ def explain(
     shape: Shape = Format.TEXT,
     dependence: Graph = False,
     types: Types = False,
+    query: OfQuery = False,
+    lang: Lang = None,
+    tables: From = None,
+    params: Params = None,
+    require: Require = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Print the plan tree, and why each tag is where it is; with --story, what happened before a run failed."""
     if (plan_path is None) == (story is None):
         raise typer.BadParameter("give a PLAN, or --story RUN")
+    if not query and (lang or tables or params or require):
+        raise typer.BadParameter("--lang, --from, -p and --require are for --query")
     if story is None and (worker is not None or last is not None):
         raise typer.BadParameter("--worker and --last are for --story")
     with reporting(as_json=as_json, debug=debug):
@@ -74,6 +90,13 @@ def explain(
         from dgs.api.preparing import from_file, prepare
 
         given = given_by_flags(set_values, plan_from, optimizer__name=optimizer)
+        if query and plan_path.suffix in (".yaml", ".yml"):
+            _print_query(_of_plan(from_file(plan_path, given)), as_json=as_json)
+            return
+        if query:
+            asked = asked_of(str(plan_path), lang, tables or [], params or [], require)
+            _print_query(asked.explained(), as_json=as_json)
+            return
         if types:
             _print_types(from_file(plan_path, given), as_json=as_json)
             return
@@ -111,6 +134,22 @@ def _print_types(request: Request, *, as_json: bool) -> None:
         print_json({"types": text.splitlines()})
     else:
         print(text)
+
+
+def _of_plan(request: Request) -> Explanation:
+    from dgs.errors import UsageError
+    from dgs.job.queries.query_programs import QueryData
+
+    if request.settings.declared.program.query is None:
+        raise UsageError(message="--query is for a plan file with `program: {query: ...}`")
+    return QueryData(**request.settings.config.program.args).explanation()
+
+
+def _print_query(explained: Explanation, *, as_json: bool) -> None:
+    if as_json:
+        print_json(explained.as_data())
+    else:
+        print(explained)
 
 
 def _print_story(target: Any, worker: str | None, last: int, *, as_json: bool) -> None:

@@ -194,7 +194,7 @@ def _failure(error: DgsError, ending: Ending) -> typer.Exit:
     told = error_data(error)
     if told.get("trace"):
         say(told["trace"])
-    say(f"error[{told['code']}]: {told['message']}")
+    say(f"error[{told['code']}]: {told['message'].removeprefix(told['code']).lstrip(': ')}")
     if ending.directory is not None and not isinstance(error, CheckpointBusyError):
         onward = ending.onward(
             mended=isinstance(error, UserCodeError) and not isinstance(error, ConnectorError)

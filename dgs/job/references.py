@@ -23,7 +23,7 @@ Place = tuple[str | int, ...]
 """The place of a value in the file: keys and positions from the top, such as ("streams", 0, "source")."""
 
 
-PATHS, REFS = ("path", "log", "dir"), ("ref", "when")
+PATHS, REFS = ("path", "log", "dir", "file"), ("ref", "when")
 """Keys of a plan file whose values are paths, and references such as `file.py:Name`."""
 
 
@@ -104,9 +104,10 @@ def relocated(data: Any, base_dir: Path, new_dir: Path) -> Any:
 
 
 def _sections_with_paths(data: Any) -> Iterator[dict[str, Any]]:
-    """Yield the sections of a plan file that may name files: program, flow, checkpoint, and the details of each source and sink."""
+    """Yield the sections of a plan file that may name files: program, query, flow, checkpoint, and the details of each source and sink."""
     top = _mapping(data)
     yield _mapping(top.get("program"))
+    yield _mapping(_mapping(top.get("program")).get("query"))
     yield _mapping(top.get("flow"))
     sources = [_mapping(stream).get("source") for stream in _items(top.get("streams"))]
     for choice in (*sources, *_items(top.get("sinks"))):

@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 from pydantic_core import PydanticCustomError
 
 from dgs.job.private_files import OWNER_ONLY
+from dgs.job.queries.schema_query import QueryConfig, WeightConfig
 from dgs.job.schema_base import Choice, Count, Duration, Rate, Scalar, Section, Umask, Whole
 from dgs.job.schema_runtime import (
     SINKS_WITHOUT_OPTIONS,
@@ -79,6 +80,7 @@ __all__ = [
     "ParquetSource",
     "PlanFile",
     "ProgramConfig",
+    "QueryConfig",
     "ReplanConfig",
     "RestartsConfig",
     "RuntimeConfig",
@@ -99,6 +101,7 @@ __all__ = [
     "TimeColumn",
     "TimeConfig",
     "Ts",
+    "WeightConfig",
     "json_schema",
 ]
 
@@ -140,7 +143,10 @@ class HeartbeatConfig(Section):
 
 
 class StreamConfig(Section):
-    """An input stream. The order of streams in the file breaks ties between equal timestamps."""
+    """An input stream. The order of streams in the file breaks ties between equal timestamps.
+
+    For a query: `weight` says which rows are deletions; all rows of a stream with `deletes` are, of those of the stream it names.
+    """
 
     id: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")
     tags: TagsConfig
@@ -151,6 +157,8 @@ class StreamConfig(Section):
     split: Count = Field(default=1, ge=1, le=1024)
     on_disorder: Literal["error", "drop"] | SortWithin = "error"
     heartbeat: HeartbeatConfig | None = None
+    weight: WeightConfig | None = None
+    deletes: str | None = None
 
     @property
     def impl_streams(self) -> tuple[str, ...]:
@@ -159,11 +167,49 @@ class StreamConfig(Section):
 
 
 class ProgramConfig(Section):
-    """The program to run, and the arguments to make it with. `classes`: if `ref` is a flow, the number of hash classes of its keys."""
+    """The program to run, and the arguments to make it with. `classes`: if `ref` is a flow, the number of hash classes of its keys.
+
+    `query`: a query in place of `ref`, see `dgs.job.query_streams`.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        json_schema_extra={"oneOf": [{"required": ["ref"]}, {"required": ["query"]}]},
+    )
 
     ref: str
     args: dict[str, Any] = {}
     classes: Count | None = Field(default=None, ge=1, le=65536)
+    query: QueryConfig | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _query_or_ref(cls, data: Any) -> Any:
+        """Let a query stand for `ref`, which nothing then reads."""
+        if isinstance(data, dict) and data.get("query") is not None:
+            return {"ref": "", **data}
+        return data
+
+    @model_validator(mode="after")
+    def _query_alone(self) -> ProgramConfig:
+        if self.query is not None and (self.ref or self.args or self.classes is not None):
+            raise PydanticCustomError(
+                "choice",
+                "`query:` takes the place of `ref:`, `args:` and `classes:`; parameters are `params:` of the query",
+            )
+        return self
+
+    @model_serializer(mode="wrap")
+    def _written(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Write a query without the program that it stands for."""
+        written: dict[str, Any] = plain(self)
+        if self.query is None:
+            written.pop("query", None)
+        else:
+            for name in ("ref", "args", "classes"):
+                written.pop(name, None)
+        return written
 
 
 class FlowConfig(Section):
@@ -224,13 +270,17 @@ class PlanFile(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _with_flow(cls, data: Any) -> Any:
-        """Let a flow stand for the program, and give the tags of its streams later: see `dgs.job.flow_streams`."""
-        if not isinstance(data, dict) or "flow" not in data or data["flow"] is None:
+    def _with_front(cls, data: Any) -> Any:
+        """Let a flow stand for the program, and give the tags of streams of a flow or a query later: see `dgs.job.flow_streams`."""
+        if not isinstance(data, dict):
             return data
-        flow, streams = data["flow"], data.get("streams")
-        named = flow if isinstance(flow, dict) and isinstance(flow.get("ref"), str) else {"ref": ""}
-        found = {**data, "program": data.get("program", {"classes": 64, **named})}
+        flow, program = data.get("flow"), data.get("program")
+        if flow is None and not (isinstance(program, dict) and program.get("query") is not None):
+            return data
+        found, streams = dict(data), data.get("streams")
+        if flow is not None:
+            named = flow if isinstance(flow, dict) and isinstance(flow.get("ref"), str) else {"ref": ""}
+            found["program"] = data.get("program", {"classes": 64, **named})
         if isinstance(streams, list):
             found["streams"] = [{"tags": [], **one} if isinstance(one, dict) else one for one in streams]
         return found
@@ -252,6 +302,7 @@ class PlanFile(Section):
     def _contradictions(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
         """Yield contradictions between sections, each with its place."""
         yield from self._wrong_ticks()
+        yield from self._wrong_weights()
         if self.flow is not None and self.program.model_dump() != self.flow.model_dump():
             yield ("flow",), "a plan file has a `program:` or a `flow:`, not both"
         if self.runtime.metrics is not None and self.observe.mode == "off":
@@ -282,6 +333,11 @@ class PlanFile(Section):
                 yield (*place, "on_disorder"), "a duration needs the unit of ts: write `time: {unit: ms}`"
             if self.time.unit == "none" and stream.heartbeat is not None:
                 yield (*place, "heartbeat"), "a duration needs the unit of ts: write `time: {unit: ms}`"
+
+    def _wrong_weights(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        for number, stream in enumerate(self.streams if self.program.query is None else ()):
+            for key in (name for name in ("weight", "deletes") if getattr(stream, name) is not None):
+                yield ("streams", number, key), f"`{key}:` is for a query: `program: {{query: ...}}`"
 
     def _wrong_ticks(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
         ticks = [number for number, stream in enumerate(self.streams) if stream.source.kind == "ticks"]

@@ -174,6 +174,10 @@ def _period(value: int | str) -> int | str:
     return value
 
 
+Period = Annotated[Whole | str, AfterValidator(_period)]
+"""A duration, or a number in the unit of ts."""
+
+
 class TicksSource(Section):
     """Events without rows: a tick says how far all other streams have been read. It comes at multiples of a period.
 
@@ -182,7 +186,7 @@ class TicksSource(Section):
     left out; without it only the greatest one that all streams have passed comes.
     """
 
-    every: Annotated[Whole | str, AfterValidator(_period)] | None = None
+    every: Period | None = None
     origin: Whole = 0
     classes: Count | None = Field(default=None, ge=1, le=65536)
     start: Whole | None = None

@@ -33,6 +33,9 @@ class AggregateCall(exp.Expression):
         return cls(this=aggregate)
 
 
+KNOWN = "count, count_if, sum, avg, min, max, arg_min, arg_max, median, stddev, stddev_pop, variance, var_pop, bool_or, bool_and, list"
+
+
 def aggregate_of(tree: exp.Expr, lower: Callable[[exp.Expr], Scalar], text: SqlText) -> Aggregate:
     """Return the aggregate of a node. Raises QueryError Q110, Q205."""
     where, node = None, tree
@@ -45,8 +48,8 @@ def aggregate_of(tree: exp.Expr, lower: Callable[[exp.Expr], Scalar], text: SqlT
         raise text.error(
             "Q110",
             tree,
-            f"not supported: the aggregate `{_written(node)}`",
-            f"There are {', '.join(AGGREGATE_NAMES.values())}.",
+            f"not supported: the aggregate `{text.word(node)}`",
+            f"There are {KNOWN}.",
         )
     if node.args.get("count") is not None:
         raise text.error("Q110", tree, f"not supported: the {name} n values", "Use `order by` and `limit`.")
@@ -80,10 +83,6 @@ def _arguments(node: exp.Expr, text: SqlText) -> tuple[list[exp.Expr], bool]:
         )
     second = node.args.get("expression")
     return [given, *([second] if isinstance(second, exp.Expr) else []), *node.expressions], False
-
-
-def _written(node: exp.Expr) -> str:
-    return node.sql_name().lower() if isinstance(node, exp.Func) else node.key
 
 
 class Grouping:

@@ -171,17 +171,17 @@ def _value(outer: Rows, tree: exp.Subquery) -> Scalar:
     """Return the one value of a nested query: an aggregate, or the only row of a query that is not tied to the outer one."""
     select = _unwrapped(tree)
     is_aggregate_alone = _is_plain(select) and any(map(_has_aggregate, select.expressions))
+    if not is_aggregate_alone and not _is_single(select):
+        remedy = "Take an aggregate, such as `max(...)`: a value has one row."
+        raise outer.text.error(
+            "Q110", tree, "not supported: a nested query of several rows as a value", remedy
+        )
     block = outer.inside(select, is_plain=is_aggregate_alone)
     items = block.items()
     if len(items) != 1:
         raise outer.text.error("Q206", tree, f"a query of {len(items)} columns is no value")
     _refuse_loose(outer, block)
     if not is_aggregate_alone:
-        if not _is_single(select):
-            remedy = "Take an aggregate, such as `max(...)`: a value has one row."
-            raise outer.text.error(
-                "Q110", tree, "not supported: a nested query of several rows as a value", remedy
-            )
         return nesting(block.node, [], items[0].scalar, [], how="left")
     grouping = Grouping(outer.text, {})
     value = grouping.over(items[0].scalar)

@@ -61,7 +61,16 @@ class SqlText:
 
     def start(self, node: exp.Expr) -> int:
         """Return the offset of the first part of a node that the parser has placed; of the text if it has placed none."""
+        if isinstance(node, (exp.Placeholder, exp.Parameter)) and node.name:
+            return self._word(node.name, 0) - 1
         return min(_placed(node), default=0)
+
+    def word(self, node: exp.Expr) -> str:
+        """Return the name of a function as it is written. The parser places some at their name, others at their arguments."""
+        start = self.start(node)
+        found = re.search(r"(\w+)\s*\(\s*(distinct\s+)?$", self.text[:start], re.IGNORECASE)
+        found = found if found and "start" not in node.meta else re.match(r"(\w+)", self.text[start:])
+        return found[1] if found else node.key
 
     def span(self, node: exp.Expr) -> Span:
         """Return the place of a node."""

@@ -1,0 +1,124 @@
+"""Asking a query over whole tables: the answer by DuckDB or by the reference interpreter, and its comparison.
+
+>>> import pyarrow as pa
+>>> table = Table("t", pa.table({"a": [3, 1, None]}), None)
+>>> asked = Asked("select count(a) n, sum(a) s from t", (table,))
+>>> asked.interpreted(), asked.local()
+({'answer': [(2, 4)]}, {'answer': [(2, 4)]})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+
+from dgs.api.queries.query_tables import Table, TableFile
+from dgs.query.fronts import needed, read
+
+if TYPE_CHECKING:
+    from dgs.query.explanation import Explanation
+    from dgs.query.relation import Relation, Script
+    from dgs.query.types import Schema
+
+Rows = list[tuple[Any, ...]]
+Answers = dict[str, Rows]
+"""The rows of each output of a script, by its name."""
+
+
+TOLERANCE = 1e-9
+"""Floats of two engines may differ by this, relatively: they add in another order."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A query with the tables that it reads. `name`: of its file, for errors. `require`: the worst class of state to accept."""
+
+    text: str
+    given: tuple[Table | TableFile, ...]
+    lang: str = "sql"
+    name: str | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    require: Literal["A", "B", "C"] | None = None
+
+    @cached_property
+    def tables(self) -> dict[str, Table]:
+        """The tables by name, read when they are first needed. Raises what reading the files raises."""
+        return {one.name: one if isinstance(one, Table) else one.read(Path()) for one in self.given}
+
+    @cached_property
+    def schemas(self) -> dict[str, Schema]:
+        """The columns of the tables, by name. Raises QueryError Q503 if a package is missing."""
+        needed("sqlglot", f"a query in {self.lang}")
+        from dgs.query.compact.arrow_types import schema_of
+
+        return {name: schema_of(one.rows.schema) for name, one in self.tables.items()}
+
+    @cached_property
+    def script(self) -> Script:
+        """The query as a script of the algebra. Raises QueryError, Q301 if its state is of a worse class than required."""
+        from dgs.query.relation import Source
+
+        sources = {name: Source(name, schema) for name, schema in self.schemas.items()}
+        found = read(self.text, sources, lang=self.lang, name=self.name, params=self.params)
+        if self.require is not None:
+            from dgs.query.split import split
+
+            split(found, require=self.require)
+        return found
+
+    def explained(self) -> Explanation:
+        """Return what the query costs to keep. Tables of SQL that are not given have the columns that the text names."""
+        needed("sqlglot", f"a query in {self.lang}")
+        from dgs.query.explanation import explained
+
+        if self.given or self.lang != "sql":
+            return explained(self.script, require=self.require)
+        from dgs.query.sql.sql_guesses import guessed
+
+        sources = guessed(self.text, self.name or "query.sql")
+        script = read(self.text, sources, lang=self.lang, name=self.name, params=self.params)
+        return explained(script, require=self.require)
+
+    @property
+    def outputs(self) -> tuple[tuple[str, Relation], ...]:
+        """The outputs of the script, by name, in order."""
+        return self.script.outputs
+
+    @cached_property
+    def rows(self) -> dict[str, pa.Table]:
+        """The tables that the query reads, with the types that their columns have in queries."""
+        from dgs.query.compact.arrow_types import fitted
+
+        return {
+            name: fitted(self.tables[name].rows, schema)
+            for name, schema in self.schemas.items()
+            if name in self.script.sources()
+        }
+
+    def local(self) -> Answers:
+        """Return the rows of each output, from DuckDB. Raises QueryError Q503 if it is not installed, Q701, Q704."""
+        outputs = self.outputs
+        needed("duckdb", "a query on local")
+        from dgs.query.compact.arrow_rows import from_arrow
+        from dgs.query.duck import run
+        from dgs.query.sql_text import text_of
+        from dgs.query.types import order_key
+
+        found = {}
+        for name, output in outputs:
+            rows = from_arrow(run(text_of(output), self.rows, output.schema), output.schema)
+            found[name] = rows if output.is_ordered else sorted(rows, key=order_key)
+        return found
+
+    def interpreted(self) -> Answers:
+        """Return the rows of each output, from the reference interpreter."""
+        from dgs.query.compact.arrow_rows import from_arrow
+        from dgs.query.evaluate import answers, zbag
+
+        tables = {name: zbag(from_arrow(rows, self.schemas[name])) for name, rows in self.rows.items()}
+        return answers(self.script, tables)

@@ -1,0 +1,122 @@
+"""Tables that `dgs query --from NAME=PATH` names: files read whole, in the order of their times.
+
+>>> TableFile.parsed("flights=data/flights.csv.gz:ts=day")
+TableFile(name='flights', path='data/flights.csv.gz', ts='day')
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dgs.errors import UsageError
+from dgs.job.schema import CsvSource, SourceConfig, StreamConfig, TagConfig
+from dgs.model.events import EventBatch
+from dgs.model.program import Program
+from dgs.model.tags import Tag, kind
+from dgs.workers.sources.context import SourceContext
+from dgs.workers.sources.readers.choosing import raw_rows
+from dgs.workers.sources.readers.csv_lines import header
+from dgs.workers.sources.readers.files import TextFile, input_files
+from dgs.workers.sources.readers.jsonl import LONGEST_LINE, parsed
+from dgs.workers.sources.rows import RawRows
+from dgs.workers.sources.shaping.mapping import PAYLOAD_COLUMN, Mapping
+
+FORMATS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+BLOCK_ROWS = 65_536
+ROW = kind("row")
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """A file, or a glob of files, that a query reads under a name. `ts`: the column with the times of its rows, None for their order."""
+
+    name: str
+    path: str
+    ts: str | None = None
+
+    @classmethod
+    def parsed(cls, text: str) -> TableFile:
+        """Return the table of NAME=PATH or NAME=PATH:ts=COLUMN. Raises UsageError."""
+        name, equals, rest = text.partition("=")
+        path, has_ts, column = rest.rpartition(":ts=")
+        if not equals or not name or not (path if has_ts else rest) or (has_ts and not column):
+            raise UsageError(message=f"--from {text}: write --from NAME=PATH or --from NAME=PATH:ts=COLUMN")
+        return cls(name, path, column) if has_ts else cls(name, rest)
+
+    @property
+    def format(self) -> str:
+        """The kind of source that reads it. Raises UsageError for an unknown extension."""
+        plain = self.path.removesuffix(".gz")
+        found = FORMATS.get(Path(plain).suffix.lower())
+        if found is None:
+            known = ", ".join(FORMATS)
+            raise UsageError(
+                message=f"--from {self.name}={self.path}: no such format: a file ends with one of {known}"
+            )
+        return found
+
+    def read(self, base_dir: Path) -> Table:
+        """Return the rows. Raises MissingInputError, MalformedRowError, UnknownColumnError, UsageError."""
+        _ = self.format
+        names = self._names(base_dir)
+        column = self.ts or names[0]
+        config = StreamConfig(
+            id=self.name,
+            tags=TagConfig(kind=str(ROW)),
+            source=SourceConfig.model_validate({self.format: {"path": self.path, "ts": column}}),
+        )
+        mapping = Mapping(config, Rows(), plan_unit="none")
+        found, _ = raw_rows(config, mapping, SourceContext(Rows(), base_dir=base_dir), BLOCK_ROWS)
+        blocks = [block for block in found if isinstance(block, RawRows)]
+        parts = [_table(block, names) for block in blocks]
+        table = pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
+        if self.ts is None:
+            return Table(self.name, table, np.arange(len(table)))
+        times = [mapping.clock.times(block.columns[self.ts], first=block.first) for block in blocks]
+        ts = np.concatenate(times) if times else np.empty(0, dtype=np.int64)
+        order = np.argsort(ts, kind="stable")
+        return Table(self.name, table.take(order), ts[order])
+
+    def _names(self, base_dir: Path) -> list[str]:
+        """Return the names of the columns of the first file, in its order; of JSON those in the first line."""
+        (path, *_) = input_files(self.path, base_dir=base_dir, stream=self.name)
+        if self.format == "csv":
+            return header(path, CsvSource(path=self.path)) or ["ts"]
+        if self.format == "parquet":
+            return list(pq.read_schema(path).names)
+        with TextFile(path, "utf-8", longest=LONGEST_LINE) as text:
+            return [*parsed(text.readline() or b"{}")] or ["ts"]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The rows of a table in the order of `ts`, int64 of any unit."""
+
+    name: str
+    rows: pa.Table
+    ts: Any
+
+    def batch(self, rank: int) -> EventBatch:
+        """Return the rows as events of the kind that has the name of the table."""
+        payload = {name: self.rows[name].combine_chunks() for name in self.rows.column_names}
+        return EventBatch.of(self.name, rank=rank, tags=[Tag(self.name)], ts=self.ts, payload=payload)
+
+
+def _table(block: RawRows, names: list[str]) -> pa.Table:
+    """Return a block as a table with its columns in the order of `names`. The payload of a line of JSON is the whole line."""
+    columns = {name: pa.array(column) for name, column in block.columns.items()}
+    if PAYLOAD_COLUMN in columns and PAYLOAD_COLUMN not in names:
+        return pa.Table.from_struct_array(columns[PAYLOAD_COLUMN])
+    return pa.table({name: columns[name] for name in names if name in columns})
+
+
+class Rows(Program):
+    """Stands for the program while rows are read that are no events yet."""
+
+    kinds = (ROW,)

@@ -1,0 +1,85 @@
+"""The columns of the streams of a query, from their first rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from dgs.errors import PlanFileError
+from dgs.job.queries.query_streams import with_query
+from dgs.job.schema import StreamConfig, TagConfig
+from dgs.job.schema_sources import LiteralValue
+from dgs.job.settings import Settings
+from dgs.model import columns
+from dgs.model.program import Program
+from dgs.model.tags import kind
+from dgs.query.fronts import needed
+from dgs.workers.sources.context import SourceContext
+from dgs.workers.sources.opening import open_arrivals
+
+FIRST_ROWS = 4096
+UNSEEN = ("socket", "spark", "custom", "ticks")
+"""Sources that are not opened before the run."""
+
+
+def bound_to_query(settings: Settings, base_dir: Path, memory: Mapping[str, Any]) -> Settings:
+    """Return settings with the program and the streams of their query, if they have one. Raises QueryError, PlanFileError."""
+    if settings.declared.program.query is None:
+        return settings
+    bound = with_query(settings.config, base_dir, lambda stream: stream_columns(stream, base_dir, memory))
+    return replace(settings, bound=bound)
+
+
+def stream_columns(config: StreamConfig, base_dir: Path, memory: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the types of the columns of a stream as data.
+
+    Raises PlanFileError for a stream whose rows are not there before the run, or are no records, QueryError Q703 for values that
+    queries do not have, and what reading the source raises.
+    """
+    needed("sqlglot", "a query")
+    from dgs.query.compact.arrow_types import data_of, schema_of
+
+    if config.source.kind in UNSEEN:
+        problem = (
+            f"a {config.source.kind} source does not say its columns before the run: read its log, or a file"
+        )
+        raise PlanFileError(where=f"stream {config.id!r}", problem=problem)
+    payload = _first_payload(config, base_dir, memory)
+    if not isinstance(payload, dict):
+        problem = "its rows are no records: a query reads columns; name them in `payload: [...]`"
+        raise PlanFileError(where=f"stream {config.id!r}", problem=problem)
+    table = pa.table({name: pa.array(column) for name, column in payload.items()})
+    return {name: data_of(of) for name, of in schema_of(table.schema).fields}
+
+
+def _first_payload(config: StreamConfig, base_dir: Path, memory: Mapping[str, Any]) -> Any:
+    """Return the payloads of the first rows, as columns if they are records."""
+    program = _Rows(config.id)
+    tags = config.tags or TagConfig(kind=LiteralValue(value=config.id))
+    seen = config.model_copy(
+        update={
+            "tags": tags,
+            "payload": [config.payload] if isinstance(config.payload, str) else config.payload,
+        }
+    )
+    _, arrivals = open_arrivals(seen, SourceContext(program, base_dir=base_dir, memory=memory), FIRST_ROWS)
+    with closing(arrivals):
+        first = next((part for part in arrivals if len(part) and not part.is_unreadable), None)
+    if first is None:
+        raise PlanFileError(
+            where=f"stream {config.id!r}", problem="it has no rows, which would say its columns"
+        )
+    payload = first.payload
+    return columns.as_column(payload) if isinstance(payload, list) else payload
+
+
+class _Rows(Program):
+    """Stands for the program of a query, which is made when the columns are known."""
+
+    def __init__(self, name: str) -> None:
+        vars(self).update(kinds=(kind(name),))

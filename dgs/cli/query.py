@@ -1,0 +1,197 @@
+"""`dgs query`: answers a query over files, here, on dgs or on Spark."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from dgs.cli.options import AsJson, Debug, Tolerance
+from dgs.cli.reporting import print_json, print_table, reporting, say
+
+if TYPE_CHECKING:
+    from dgs.api.queries.asking import Answers, Asked
+
+FILES = (".sql", ".pig", ".mrql")
+CLASSES: dict[str, Literal["A", "B", "C"]] = {"A": "A", "B": "B", "C": "C"}
+
+
+class Place(StrEnum):
+    """Where a query is answered."""
+
+    LOCAL = "local"
+
+
+class Form(StrEnum):
+    """What a query can be written as."""
+
+    DUCKDB = "duckdb"
+    DGS = "dgs"
+
+
+QueryText = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE|TEXT", help="A file .sql, .pig or .mrql, or the query itself.", show_default=False
+    ),
+]
+Lang = Annotated[
+    str | None,
+    typer.Option(
+        "--lang", metavar="NAME", help="sql, pig or mrql (default: the file's extension, else sql)."
+    ),
+]
+From = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--from",
+        metavar="NAME=PATH",
+        help="A table: CSV, JSON lines or Parquet, .gz too, or a glob. NAME=PATH:ts=COLUMN: the times of its rows. Repeatable.",
+    ),
+]
+On = Annotated[Place, typer.Option("--on", help="Where it is answered: DuckDB here.")]
+Params = Annotated[
+    list[str] | None,
+    typer.Option("-p", "--param", metavar="NAME=VALUE", help="The value of a parameter. Repeatable."),
+]
+Emit = Annotated[
+    Form | None, typer.Option("--emit", help="Write the query in this form instead, to -o DIR or stdout.")
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="PATH",
+        help="Where the rows go: .jsonl, .csv or .parquet. For --emit: a directory.",
+    ),
+]
+Verify = Annotated[
+    bool,
+    typer.Option(
+        "--verify", help="Also ask the reference interpreter, and compare; exit 1 if the answers differ."
+    ),
+]
+Require = Annotated[
+    str | None,
+    typer.Option(
+        "--require", metavar="CLASS", help="Refuse a query whose state is of a worse class than A, B or C."
+    ),
+]
+
+
+def query(
+    text: QueryText,
+    *,
+    lang: Lang = None,
+    tables: From = None,
+    on: On = Place.LOCAL,  # noqa: ARG001 - there is one
+    params: Params = None,
+    emit: Emit = None,
+    output: Out = None,
+    verify: Verify = False,
+    tolerance: Tolerance = None,
+    require: Require = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Answer a query over files. To keep an answer up to date, put the query into a plan file: program: {query: ...}."""
+    with reporting(as_json=as_json, debug=debug):
+        asked = asked_of(text, lang, tables or [], params or [], require)
+        if emit is not None:
+            _emit(asked, emit, output)
+            return
+        rows = asked.local()
+        _show(asked, rows, output, as_json=as_json)
+        if verify:
+            _compare(asked, rows, tolerance)
+
+
+def asked_of(text: str, lang: str | None, tables: list[str], params: list[str], require: str | None) -> Asked:
+    """Return the query with its tables read. Raises UsageError, QueryError, and what reading the files raises."""
+    from dgs.api.queries.asking import Asked
+    from dgs.api.queries.query_tables import TableFile
+    from dgs.errors import UsageError
+    from dgs.job.document import parsed_value
+    from dgs.query.fronts import language_of
+
+    file = _file(text)
+    given = [one.partition("=") for one in params]
+    if wrong := next((one for one, equals, _ in given if not equals), None):
+        raise UsageError(message=f"-p {wrong}: write -p NAME=VALUE")
+    if require is not None and require not in CLASSES:
+        raise UsageError(message=f"--require {require}: there are the classes A, B and C")
+    sources = [TableFile.parsed(one) for one in tables]
+    names = [one.name for one in sources]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise UsageError(message=f"--from {twice}: the name is given twice")
+    return Asked(
+        text if file is None else file.read_text(encoding="utf-8"),
+        tuple(sources),
+        lang=language_of(None if file is None else file.name, lang),
+        name=None if file is None else str(file),
+        params={name: parsed_value(value, f"-p {name}").data for name, _, value in given},
+        require=None if require is None else CLASSES[require],
+    )
+
+
+def _file(text: str) -> Path | None:
+    """Return the file that an argument names, None if it is the query itself. Raises UsageError for a file that is not there."""
+    from dgs.errors import UsageError
+
+    if "\n" in text or not text.endswith(FILES):
+        return None
+    if not Path(text).is_file():
+        raise UsageError(message=f"{text}: no such file")
+    return Path(text)
+
+
+def _show(asked: Asked, answers: Answers, output: Path | None, *, as_json: bool) -> None:
+    """Print the rows, or write them into a file."""
+    from dgs.api.queries.answer_files import write_rows
+    from dgs.query.types import plain
+
+    for name, relation in asked.outputs:
+        schema = relation.schema
+        rows = [tuple(map(plain, row, schema.types)) for row in answers[name]]
+        if output is not None:
+            write_rows(output, rows, schema)
+            say(f"dgs: {len(rows)} rows are in {output}")
+        elif as_json:
+            for row in rows:
+                print_json(dict(zip(schema.names, row, strict=True)))
+        else:
+            print_table(schema.names, rows)
+
+
+def _compare(asked: Asked, answers: Answers, tolerance: float | None) -> None:
+    """Compare answers with the interpreter's; exit 1 if they differ."""
+    from dgs.api.queries.asking import TOLERANCE
+    from dgs.semantics.comparison import compare
+
+    expected = asked.interpreted()
+    lines: list[str] = []
+    for name, rows in answers.items():
+        found = compare(expected[name], rows, tolerance=TOLERANCE if tolerance is None else tolerance)
+        lines += found.differences()
+    for line in lines:
+        say(line)
+    if lines:
+        say("dgs: the answer differs from the reference interpreter's")
+        raise typer.Exit(1)
+    say("dgs: verified: the answer is the reference interpreter's")
+
+
+def _emit(asked: Asked, form: Form, output: Path | None) -> None:
+    """Write the query in another form."""
+    from dgs.api.queries.emitting import emitted
+
+    for name, text in emitted(asked, form.value).items():
+        if output is None:
+            print(text)
+            continue
+        output.mkdir(parents=True, exist_ok=True)
+        (output / name).write_text(text, encoding="utf-8")
+        say(f"dgs: wrote {output / name}")

@@ -1,0 +1,1 @@
+"""Queries in plan.yaml: `program: {query: ...}`, and the program that it stands for."""

@@ -1,0 +1,115 @@
+"""The streams of a plan file with `program: {query: ...}`: each is a table of the query, and answers come at ticks or at the events of a stream.
+
+The kind of a stream's events is its id, unless `tags:` says so itself. The program is made of plain data alone, the text of the query
+among them, so that every process compiles the same query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dgs.errors import PlanFileError
+from dgs.errors.nearest import did_you_mean
+from dgs.job.queries.query_programs import REF, QueryData, query_program
+from dgs.job.queries.schema_query import AnswerConfig, QueryConfig
+from dgs.job.schema import PlanFile, ProgramConfig, SourceConfig, StreamConfig, TagConfig
+from dgs.job.schema_sources import LiteralValue, TicksSource
+
+ANSWER = "answer"
+"""The stream of ticks at which a query is answered, and the kind of events that ask for an answer."""
+
+Columns = Callable[[StreamConfig], Mapping[str, Any]]
+"""The types of the columns of a stream, as data."""
+
+
+def with_query(config: PlanFile, base_dir: Path, columns: Columns) -> PlanFile:
+    """Return a plan file whose program is compiled from its query, with the tags of its streams and the stream of answers.
+
+    `columns`: tells the columns of a stream before it is read. Raises PlanFileError, QueryError, and what reading first rows raises.
+    """
+    query = config.program.query
+    if query is None:
+        return config
+    asking = query.answer.stream if isinstance(query.answer, AnswerConfig) and query.answer.stream else ANSWER
+    _check_asking(config, query, asking)
+    tables = [stream for stream in config.streams if stream.id != asking]
+    data = _program_data(query, base_dir, asking, tables, columns)
+    _check_tables(tables, QueryData(**data))
+    query_program(**data)  # it refuses what is no program
+    streams = [_tagged(stream) for stream in config.streams]
+    if not any(stream.id == asking for stream in config.streams):
+        streams.append(_ticks(query))
+    return config.model_copy(update={"program": ProgramConfig(ref=REF, args=data), "streams": streams})
+
+
+def _check_asking(config: PlanFile, query: QueryConfig, asking: str) -> None:
+    """Refuse a stream of answers that is not there, and a table with the name of the answers."""
+    names = [stream.id for stream in config.streams]
+    is_named = isinstance(query.answer, AnswerConfig) and query.answer.stream is not None
+    if is_named and asking not in names:
+        hint = did_you_mean(asking, names) or f"; there are {', '.join(names)}"
+        raise PlanFileError(where="program.query.answer", problem=f"no stream {asking!r}{hint}")
+    if not is_named and asking in names:
+        problem = f"the stream {ANSWER!r} has the name of the answers: write `answer: {{stream: {ANSWER}}}`, or name it otherwise"
+        raise PlanFileError(where="streams", problem=problem)
+
+
+def _check_tables(tables: list[StreamConfig], query: QueryData) -> None:
+    """Refuse streams that the query does not read, and deletions of a stream that is not there. Raises QueryError of the query."""
+    names = [one.id for one in tables]
+    for one in tables:
+        if one.deletes is not None and (one.deletes == one.id or one.deletes not in names):
+            hint = did_you_mean(one.deletes, names) or f"; there are {', '.join(names)}"
+            raise PlanFileError(
+                where=f"stream {one.id!r}", problem=f"`deletes:` no other stream {one.deletes!r}{hint}"
+            )
+    read = [name for name, source in query.script().sources().items() if source.rows is None]
+    for one in tables:
+        if one.deletes is None and one.id not in read:
+            problem = f"the query does not read it; it reads {', '.join(read) or 'no stream'}"
+            raise PlanFileError(where=f"stream {one.id!r}", problem=problem)
+
+
+def _program_data(
+    query: QueryConfig, base_dir: Path, asking: str, tables: list[StreamConfig], columns: Columns
+) -> dict[str, Any]:
+    """Return the arguments from which any process makes the program."""
+    weights = {one.id: one.weight.model_dump() for one in tables if one.weight is not None}
+    return {
+        "text": query.text if query.file is None else _text(base_dir / query.file),
+        "name": query.file,
+        "lang": query.lang,
+        "params": dict(query.params),
+        "columns": {one.id: dict(columns(one)) for one in tables},
+        "asking": asking,
+        "weights": weights,
+        "deletes": {one.id: one.deletes for one in tables if one.deletes is not None},
+        "output": query.output,
+        "require": query.require,
+        "rules": tuple(query.rules),
+        "base_dir": str(base_dir),
+    }
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        problem = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise PlanFileError(where="program.query.file", problem=f"cannot read {path}: {problem}") from None
+
+
+def _tagged(stream: StreamConfig) -> StreamConfig:
+    """Return a stream whose events have its id as their kind, and all columns as their payload."""
+    payload = [stream.payload] if isinstance(stream.payload, str) else stream.payload
+    tags = stream.tags or TagConfig(kind=LiteralValue(value=stream.id))
+    return stream.model_copy(update={"tags": tags, "payload": payload})
+
+
+def _ticks(query: QueryConfig) -> StreamConfig:
+    """Return the section of the ticks of a query: at multiples of a time, or only at the end. They come last at their time."""
+    every = query.answer.every if isinstance(query.answer, AnswerConfig) else None
+    ticks = TicksSource() if every is None else TicksSource(every=every)
+    return StreamConfig(id=ANSWER, tags=[ANSWER], source=SourceConfig(ticks=ticks))

@@ -1,0 +1,117 @@
+"""What a query costs to keep: its text as algebra, each rule that rewrote it, what is kept of each stream and why, and the answer over that.
+
+>>> from dgs.query.relation import Source
+>>> from dgs.query.sql import script
+>>> from dgs.query.types import INT, TEXT, Schema
+>>> flights = Source("flights", Schema.of(carrier=TEXT, delay=INT))
+>>> text = "select carrier, avg(delay) a from flights group by carrier"
+>>> found = explained(script(text, {"flights": flights}, name="q.sql", params={}))
+>>> found.as_data()["class"], found.as_data()["compactions"][0]["keys"]
+('A', [{'column': 'carrier', 'clause': 'group by', 'place': 'q.sql:1:52'}])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dgs.query.relation import Script
+from dgs.query.rewrite import Rewritten, Rules, rewritten
+from dgs.query.rewrite.graph_text import text_of
+from dgs.query.split import Split, split
+from dgs.query.split.compaction import Compaction
+
+CLASSES = {
+    "A": "the groups: an answer costs a row for each group",
+    "B": "the different keys that the joins ask for: an answer joins these, and not the rows",
+    "C": "whole rows: an answer costs as much as asking all rows anew",
+}
+"""What the state of each class is, and what an answer costs."""
+
+PRICE = (
+    "Each batch is reduced once (h) and merged; the price of an answer follows the rows of the state, not those of the batch. "
+    "Where the state has about as many rows as the streams, asking anew is cheaper."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A query as it was written, after its rules, and split into what is kept and the answer."""
+
+    script: Script
+    rewritten: Rewritten
+    split: Split
+
+    def as_data(self) -> dict[str, Any]:
+        """Return all of it as plain data, with graphs as text. `class` is that of the state."""
+        return {
+            "class": self.split.klass,
+            "state": CLASSES[self.split.klass],
+            "algebra": text_of(self.script),
+            "steps": [step.to_json() for step in self.rewritten.steps],
+            "compactions": [_compaction(one) for one in self.split.compactions],
+            "answer": text_of(self.split.answer),
+            "tables": list(self.split.tables),
+        }
+
+    def __str__(self) -> str:
+        data = self.as_data()
+        parts = [("algebra", data["algebra"])]
+        parts += [(f"rule {step.number}", str(step)) for step in self.rewritten.steps]
+        parts += [
+            (f"h: what is kept of {' and '.join(one['streams'])}", _said(one)) for one in data["compactions"]
+        ]
+        parts.append(("merge", "rows of one key become one: " + _merges(self.split)))
+        parts.append(("answer", data["answer"]))
+        parts.append((f"class {data['class']}", f"the state is {data['state']}.\n{PRICE}"))
+        return "\n\n".join(f"{title}\n{_indented(text)}" for title, text in parts)
+
+
+def explained(
+    script: Script, rules: Iterable[Rules] = (), *, require: Literal["A", "B", "C"] | None = None
+) -> Explanation:
+    """Return what a query costs to keep. Raises QueryError: of rules, Q302 for a product of streams, Q301 for a worse class."""
+    found = rewritten(script, rules)
+    return Explanation(script, found, split(found.script, require=require))
+
+
+def _compaction(one: Compaction) -> dict[str, Any]:
+    clauses = {forced.key: forced for forced in reversed(one.forced)}
+    return {
+        "name": one.name,
+        "streams": list(one.streams),
+        "class": one.klass,
+        "keys": [
+            {
+                "column": key,
+                "clause": clauses[key].clause if key in clauses else None,
+                "place": str(clauses[key].span) if key in clauses and clauses[key].span else None,
+            }
+            for key in one.keys
+        ],
+        "parts": [{"column": name, "merge": merge} for name, merge in one.parts],
+        "query": text_of(one.query),
+    }
+
+
+def _said(one: dict[str, Any]) -> str:
+    lines = [f"{one['name']}, class {one['class']}"]
+    lines += [
+        f"key {key['column']}"
+        + (f", for {key['clause']}" if key["clause"] else "")
+        + (f" at {key['place']}" if key["place"] else "")
+        for key in one["keys"]
+    ]
+    parts = ", ".join(f"{part['column']} ({part['merge']})" for part in one["parts"])
+    return "\n".join([*lines, f"parts {parts}", one["query"]])
+
+
+def _merges(found: Split) -> str:
+    used = sorted({merge for one in found.compactions for _, merge in one.parts})
+    words = {"sum": "sums add", "min": "the least stays", "max": "the greatest stays"}
+    return ", ".join(words[merge] for merge in used) or "nothing is kept"
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())

@@ -1,0 +1,100 @@
+"""`dgs query` and `dgs explain --query`: answers, files, verification, and how mistakes end."""
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def flights(project):
+    (project / "flights.csv").write_text("carrier,delay\nUA,5\nAA,1\nUA,NA\nHA,-3\n")
+    (project / "by.sql").write_text(
+        "select carrier, count(*) n, sum(delay) s\nfrom flights group by carrier\n"
+    )
+    return project
+
+
+def test_a_query_over_a_file_is_answered(flights, dgs):
+    done = dgs("query by.sql --from flights=flights.csv --verify --json")
+    assert done.code == 0, done.err
+    assert [json.loads(line) for line in done.out.splitlines()] == [
+        {"carrier": "AA", "n": 1, "s": 1},
+        {"carrier": "HA", "n": 1, "s": -3},
+        {"carrier": "UA", "n": 2, "s": 5},
+    ]
+    assert "verified" in done.err
+
+
+def test_a_text_is_answered_as_a_table(flights, dgs):
+    done = dgs("query 'select max(delay) m from flights' --from flights=flights.csv")
+    assert (done.code, done.out) == (0, "m\n5\n")
+
+
+def test_rows_go_into_a_file(flights, dgs):
+    done = dgs("query by.sql --from flights=flights.csv -o rows.csv")
+    assert (done.code, done.out) == (0, "")
+    assert (flights / "rows.csv").read_text().splitlines()[0] == '"carrier","n","s"'
+
+
+def test_parameters_are_values(flights, dgs):
+    done = dgs(
+        "query 'select delay from flights where delay > $least' --from flights=flights.csv -p least=1 --json"
+    )
+    assert [json.loads(line) for line in done.out.splitlines()] == [{"delay": 5}]
+
+
+def test_a_query_is_written_for_duckdb(flights, dgs):
+    done = dgs("query by.sql --from flights=flights.csv --emit duckdb")
+    assert done.out.startswith("SELECT")
+    assert done.code == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        (
+            "query 'select nme from flights' --from flights=flights.csv",
+            3,
+            "error[Q201]: query.sql:1:8: flights has no",
+        ),
+        ("query by.sql", 3, "no table 'flights'"),
+        ("query no.sql", 2, "no such file"),
+        ("query by.sql --from flights", 2, "--from NAME=PATH"),
+        ("query by.sql --from flights=flights.txt", 2, "no such format"),
+        ("query by.sql --from flights=none.csv", 3, "no file at"),
+        ("query by.sql --from flights=flights.csv --lang sqll", 3, "no language 'sqll'; did you mean 'sql'?"),
+        ("query by.sql --from flights=flights.csv -p a", 2, "-p NAME=VALUE"),
+        ("query 'select carrier from flights' --from flights=flights.csv --require B", 3, "class C"),
+        ("explain by.sql --from flights=flights.csv", 2, "are for --query"),
+    ],
+)
+def test_mistakes_end_with_their_codes(flights, dgs, line, code, said):
+    done = dgs(line)
+    assert (done.code, said in done.err) == (code, True), done.err
+    assert "Traceback" not in done.err
+
+
+def test_explain_says_the_class_and_what_forces_it(flights, dgs):
+    done = dgs("explain by.sql --query --json --from flights=flights.csv")
+    found = json.loads(done.out)
+    assert found["class"] == "A"
+    assert found["compactions"][0]["keys"] == [
+        {"column": "carrier", "clause": "group by", "place": "by.sql:2:23"}
+    ]
+
+
+def test_explain_needs_no_tables_for_sql(flights, dgs):
+    done = dgs("explain by.sql --query")
+    assert done.code == 0
+    assert "class A" in done.out
+
+
+@pytest.mark.parametrize("package", ["duckdb", "sqlglot"])
+def test_a_missing_package_is_q503(flights, dgs, monkeypatch, package):
+    monkeypatch.setattr("dgs.query.fronts.find_spec", lambda name: None if name == package else object())
+    done = dgs("query by.sql --from flights=flights.csv")
+    assert done.code == 4
+    assert (
+        f"error[Q503]: a query {'on local' if package == 'duckdb' else 'in sql'} needs {package}" in done.err
+    )
+    assert "pip install 'dgs[query]'" in done.err

@@ -1,0 +1,139 @@
+"""Plan files with `program: {query: ...}`: runs under several plans, weights, answers, and their mistakes."""
+
+import json
+
+import pytest
+
+PLAN = """\
+version: 1
+name: sums
+program:
+  query:
+    file: by.sql
+streams:
+  - id: flights
+    source: {csv: {path: flights.csv}}
+    split: 2
+runtime: {kind: local}
+"""
+
+
+@pytest.fixture
+def flights(project):
+    rows = [(ts, ("UA", "AA", "HA")[ts % 3], "NA" if ts % 5 == 0 else ts % 7 - 3) for ts in range(1, 40)]
+    lines = [f"{ts},{carrier},{delay}" for ts, carrier, delay in rows]
+    (project / "flights.csv").write_text("\n".join(["ts,carrier,delay", *lines]) + "\n")
+    (project / "by.sql").write_text(
+        "select carrier, count(*) n, sum(delay) s\nfrom flights group by carrier\n"
+    )
+    (project / "plan.yaml").write_text(PLAN)
+    return project
+
+
+@pytest.fixture
+def answered(flights, dgs):
+    def answered(line="run plan.yaml --fresh --verify --json"):
+        done = dgs(line)
+        assert done.code == 0, done.err
+        run = json.loads(done.out.splitlines()[-1])
+        files = sorted((flights / run["run_dir"] / "outputs").glob("*.jsonl"))
+        return [json.loads(row) for file in files for row in file.read_text().splitlines()]
+
+    return answered
+
+
+def expected(flights, dgs):
+    """Return what DuckDB says of the file as a whole."""
+    return [
+        json.loads(line) for line in dgs("query by.sql --from flights=flights.csv --json").out.splitlines()
+    ]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_answer_is_that_of_the_whole_file_under_any_plan(flights, dgs, answered, seed):
+    found = answered(f"run plan.yaml --fresh --verify --json --optimizer random --set optimizer.seed={seed}")
+    assert found == expected(flights, dgs)
+
+
+def test_answers_come_at_the_events_of_a_stream(flights, edit, answered):
+    (flights / "asked.csv").write_text("ts\n3\n39\n")
+    edit("plan.yaml", "file: by.sql", "file: by.sql\n    answer: {stream: asked}")
+    edit("plan.yaml", "runtime:", "  - id: asked\n    source: {csv: {path: asked.csv}}\nruntime:")
+    assert [row["n"] for row in answered()] == [1, 1, 1, 13, 13, 13]
+
+
+def test_weights_take_rows_away(flights, edit, answered):
+    (flights / "flights.csv").write_text("ts,carrier,delay,op\n1,UA,5,I\n2,AA,1,I\n3,UA,5,D\n")
+    edit("plan.yaml", "    split: 2", "    weight: {column: op, insert: I, delete: D}")
+    assert answered() == [{"carrier": "AA", "n": 1, "s": 1}]
+
+
+def test_a_stream_deletes_rows_of_another(flights, edit, answered):
+    (flights / "flights.csv").write_text("ts,carrier,delay\n1,UA,5\n2,AA,1\n")
+    (flights / "gone.csv").write_text("ts,carrier,delay\n3,UA,5\n")
+    edit(
+        "plan.yaml", "    split: 2", "  - id: gone\n    source: {csv: {path: gone.csv}}\n    deletes: flights"
+    )
+    assert answered() == [{"carrier": "AA", "n": 1, "s": 1}]
+
+
+def test_parameters_are_bound(flights, edit, answered):
+    (flights / "by.sql").write_text("select count(*) n from flights where carrier = $of")
+    edit("plan.yaml", "file: by.sql", "file: by.sql\n    params: {of: UA}")
+    assert answered() == [{"n": 13}]
+
+
+WRONG = [
+    ("file: by.sql", "file: bi.sql", "cannot read"),
+    ("file: by.sql", "text: select 1\n    file: by.sql", "give the query as `text:`, or the `file:`"),
+    ("id: flights", "id: flight", "Q201]: by.sql:2:6: no table 'flights'; did you mean 'flight'?"),
+    (
+        "file: by.sql",
+        "file: by.sql\n    answer: {stream: flihts}",
+        "no stream 'flihts'; did you mean 'flights'?",
+    ),
+    ("file: by.sql", "file: by.sql\n    answer: {evry: 3}", "unknown key 'evry'"),
+    ("file: by.sql", "file: by.sql\n    require: D", "expected 'A', 'B' or 'C'"),
+    ("file: by.sql", "text: select carrier from flights\n    require: B", "class C, where B is required"),
+    (
+        "file: by.sql",
+        "text: select carrier from flights where delay > $least",
+        "no value for the parameter 'least'",
+    ),
+    (
+        "file: by.sql",
+        "text: select 1 as one",
+        "stream 'flights': the query does not read it; it reads no stream",
+    ),
+    ("  query:\n", "  args: {a: 1}\n  query:\n", "`query:` takes the place of"),
+    ("    split: 2", "    weight: {colum: op}", "missing key 'column'"),
+    ("    split: 2", "    deletes: flight", "no other stream 'flight'; did you mean 'flights'?"),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "said"), WRONG)
+def test_mistakes_in_a_plan_file_are_said(flights, edit, dgs, before, after, said):  # noqa: PLR0917
+    edit("plan.yaml", before, after)
+    done = dgs("run plan.yaml")
+    assert (done.code, said in done.err) == (3, True), done.err
+    assert "Traceback" not in done.err
+
+
+def test_weights_are_for_queries(project, edit, dgs):
+    edit("plan.yaml", "payload: amount", "payload: amount\n    deletes: right")
+    done = dgs("run plan.yaml")
+    assert done.code == 3
+    assert "is for a query" in done.err
+
+
+def test_another_having_resumes_the_state(flights, edit, dgs):
+    """What is asked of a state may change; what is kept may not."""
+    from dgs.api.preparing import from_file, load
+
+    before = load(from_file("plan.yaml", {})).identity_parts()
+    (flights / "by.sql").write_text(
+        "select carrier, count(*) n, sum(delay) s from flights group by carrier having count(*) > 3"
+    )
+    assert load(from_file("plan.yaml", {})).identity_parts() == before
+    (flights / "by.sql").write_text("select delay, count(*) n from flights group by delay")
+    assert load(from_file("plan.yaml", {})).identity_parts() != before

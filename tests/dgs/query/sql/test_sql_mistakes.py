@@ -1,0 +1,85 @@
+"""The exact texts of mistakes in SQL, with their places. `UPDATE_GOLDEN=1` rewrites tests/golden/sql_mistakes.txt."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dgs.query.errors import QueryError
+from dgs.query.relation import Source
+from dgs.query.split import split
+from dgs.query.sql import relation
+from dgs.query.types import BOOL, FLOAT, INT, TEXT, Schema, list_of
+
+GOLDEN = Path(__file__).parents[3] / "golden" / "sql_mistakes.txt"
+
+SOURCES = {
+    "flights": Source(
+        "flights",
+        Schema.of(carrier=TEXT, origin=TEXT, day=INT, dep_delay=INT, late=BOOL, stops=list_of(TEXT)),
+    ),
+    "weather": Source("weather", Schema.of(origin=TEXT, day=INT, precip=FLOAT)),
+}
+
+WRONG = [
+    "",
+    "selec carrier from flights",
+    "select carrier from flights where",
+    "select 'abc from flights",
+    "select carrier from flights; select day from flights",
+    "select count(* from flights",
+    "delete from flights",
+    "select sum(dep_delay) over (partition by carrier) from flights",
+    "with recursive a as (select 1 n) select n from a",
+    "select carrier from flights\ngroup by rollup (carrier)",
+    "select * from flights tablesample 10",
+    "select * from flights, lateral (select 1)",
+    "select carrier from flights intersect select origin from weather",
+    "select * from flights natural join weather",
+    "select string_agg(carrier, ',') from flights",
+    "select carrier from flights where day > $since",
+    "select nme from flights",
+    "select dep_dely from flights",
+    "select carrier from fligths",
+    "select f.carrier, x.day from flights f",
+    "select day from flights, weather where flights.origin = weather.origin",
+    "select f.day from flights f, flights f",
+    "select carrier from flights order by 3",
+    "select carrier + 1 from flights",
+    "select carrier from flights where day",
+    "select carrier from flights where dep_delay = 'late'",
+    "select sum(carrier) from flights",
+    "select substrin(carrier, 1, 2) from flights",
+    "select round(dep_delay, 1, 2) from flights",
+    "select carrier, day, count(*)\nfrom flights\ngroup by carrier",
+    "select carrier from flights having count(*) > 3 and day > 1",
+    "select carrier, day from flights union all select origin from weather",
+    "select carrier from flights union all select day from weather",
+    "select carrier, (select precip from weather w where w.origin = f.origin) from flights f",
+    "select carrier from flights where origin in (select origin, day from weather)",
+    "select tumble(day, 'soon') from flights",
+    "select f.day, w.precip from flights f, weather w",
+    "select * from flights limit 10%",
+]
+
+
+def told(text):
+    """Return what is said of a query: that of the front end, else that of the split."""
+    with pytest.raises(QueryError) as wrong:
+        split(relation(text, SOURCES, name="q.sql"))
+    return str(wrong.value)
+
+
+def test_mistakes_are_said_with_their_places():
+    found = "\n".join(f"{text.rstrip()}\n{told(text)}\n" for text in WRONG)
+    if os.environ.get("UPDATE_GOLDEN"):
+        GOLDEN.write_text(found)
+    assert found == GOLDEN.read_text()
+
+
+@pytest.mark.parametrize("text", [one for one in WRONG if one])
+def test_a_mistake_has_a_place_and_no_text_of_the_parser(text):
+    said = told(text)
+    assert said.split()[1].startswith("q.sql:")
+    assert "^" in said
+    assert not {"sqlglot", "Expression", "\x1b", "Line 1"} & set(said.replace(",", " ").split())
