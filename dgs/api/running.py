@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dgs.api.known_runs import REFUSED, committed_in, held, later_than_all
+from dgs.api.known_runs import REFUSED, KnownRun, committed_in, held, later_than_all
 from dgs.api.outcome import Run
 from dgs.api.preparing import Launch
 from dgs.api.reports import StartUp, failure, report_of
@@ -49,6 +49,14 @@ def execute(launch: Launch, caller: Caller = Caller()) -> Run:
 
     CheckpointBusyError if another process runs in the directory.
     """
+    from dgs.view.run_reading import reported
+
+    place = launch.directory if launch.prepared.config.report else None
+    with reported(place, lambda: "" if place is None else KnownRun(place).status, caller.notify):
+        return _executed(launch, caller)
+
+
+def _executed(launch: Launch, caller: Caller) -> Run:
     options, directory = launch.options, launch.directory
     for line in near_misses(launch.prepared.program):
         caller.notify(line)

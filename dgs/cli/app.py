@@ -20,6 +20,7 @@ from dgs.cli.plan import plan
 from dgs.cli.predict import predict
 from dgs.cli.query import query
 from dgs.cli.replan import replan
+from dgs.cli.report import report
 from dgs.cli.reporting import print_usage_error, stopped_early
 from dgs.cli.resume import resume
 from dgs.cli.run import run
@@ -28,6 +29,7 @@ from dgs.cli.schema import schema
 from dgs.cli.simulate import simulate
 from dgs.cli.stop import stop
 from dgs.cli.top import top
+from dgs.cli.view import view
 
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
 """The UsageError of click, from the copy inside typer or from click itself."""
@@ -79,6 +81,8 @@ for verb in (
     replan,
     top,
     runs,
+    view,
+    report,
     checkpoint,
     plan,
     predict,

@@ -18,6 +18,7 @@ from dgs.cli.reporting import (
     say_why_one_worker,
     show_path,
 )
+from dgs.cli.view import shown
 
 if TYPE_CHECKING:
     from dgs.api.outcome import Run
@@ -118,7 +119,7 @@ def _run(launch: Launch, ending: Ending) -> Run:
     say_why_one_worker(launch.prepared)
     if launch.sinks and (weak := deliveries(launch.sinks, launch.prepared.config.delivery, base_dir)):
         say(f"dgs: {ending.name}: {weak}")
-    with shown_progress(ending.name) as progress:
+    with shown(launch.directory, is_wanted=ending.shows_page), shown_progress(ending.name) as progress:
         caller = Caller(
             progress, notify=lambda text: say(f"dgs: {ending.name}: {text}"), rows=progress.take_rows
         )

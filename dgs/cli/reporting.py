@@ -36,6 +36,7 @@ class Ending:
     output_dirs: list[Path] = field(default_factory=list)
     tables: list[tuple[Path, str]] = field(default_factory=list)
     saved: Path | None = None
+    shows_page: bool = False
 
     def progress(self) -> str:
         """Return the committed progress of the run, in words."""

@@ -54,6 +54,9 @@ RunDir = Annotated[
     Path | None,
     typer.Option("--run-dir", metavar="DIR", help="Where the run leaves its files (default: .dgs/runs/ID)."),
 ]
+View = Annotated[
+    bool, typer.Option("--view", help="Show the page of the run while it runs, as `dgs view` does.")
+]
 Resume = Annotated[
     bool, typer.Option("--resume", help="Go on with the unfinished run of this plan file, if there is one.")
 ]
@@ -79,6 +82,7 @@ def run(
     tolerance: VerifyTolerance = None,
     save_state: SaveState = None,
     run_dir: RunDir = None,
+    view: View = False,
     show_config: ShowConfig = False,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -102,6 +106,7 @@ def run(
         )
         request = from_file(plan_path, wanted.given)
         ending.name = request.settings.config.name
+        ending.shows_page = view
         if show_config:
             from dgs.cli.show_config import print_config
 

@@ -18,6 +18,7 @@ import json
 import secrets
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from dgs.job.settings import Settings
 
 ABOUT, LOCK, OUTPUTS, PLAN, RESULTS = "run.json", "lock", "outputs", "plan.yaml", "results.json"
-STORY = "story.jsonl"
+PLANS, STORY = "plans.ndjson", "story.jsonl"
 
 CLAIM = "process "
 """The beginning of a lock's content."""
@@ -179,6 +180,29 @@ class RunDirectory:
         references = relocated_references(settings.references, found, data, base_dir, self.path)
         text = dump({**with_references(data, references), "plan": plan})
         self._write(PLAN, f"{SEAL}{_digest(text)}\n{text}")
+        self._keep_plan(plan)
+
+    def plans(self) -> list[dict[str, Any]]:
+        """Return the plans that the run has had, the newest last."""
+        try:
+            lines = (self.path / PLANS).read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            return []
+        found = []
+        for line in lines:
+            with suppress(ValueError):  # torn, as the process was killed
+                found.append(json.loads(line))
+        return [plan for plan in found if isinstance(plan, dict)]
+
+    def _keep_plan(self, plan: Mapping[str, Any]) -> None:
+        """Add a plan to those that the run has had, which its page shows; a failure is not worth to end the run."""
+        known = self.plans()
+        plain = json.loads(json.dumps(plan, default=str))
+        if not known or known[-1] != plain:
+            with suppress(OSError):
+                private_files.write(
+                    self.path / PLANS, "".join(json.dumps(one) + "\n" for one in [*known, plain])
+                )
 
     def settings(self) -> tuple[str, dict[str, Any]]:
         """Return the resolved plan.yaml and the content of run.json, for `take_back`."""

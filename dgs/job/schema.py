@@ -246,7 +246,7 @@ class PlanFile(Section):
     """A whole plan.yaml. `plan`, when given, is what `dgs plan` wrote; the planner reads it.
 
     `umask`: who may not read the files of the run directory, as three octal digits: "077" all but you, "007" all but you and
-    your group.
+    your group. `report`: whether the run leaves its page as report.html in its directory.
     """
 
     version: Literal[1]
@@ -267,6 +267,7 @@ class PlanFile(Section):
     on_error: Literal["stop", "skip"] = "stop"
     delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
     umask: Umask = OWNER_ONLY
+    report: bool = False
 
     @model_validator(mode="before")
     @classmethod

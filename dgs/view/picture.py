@@ -1,0 +1,75 @@
+"""A run as one SVG: the sentence, the streams, the plan and what changed over time, at its last moment. For READMEs and slides."""
+
+from __future__ import annotations
+
+from dgs.view.moments import Seen
+from dgs.view.page import asset
+from dgs.view.pictures.charts import HEIGHT as CHART_HEIGHT
+from dgs.view.pictures.charts import WIDTH as CHART_WIDTH
+from dgs.view.pictures.charts import charts
+from dgs.view.pictures.markup import Markup, cut, element, joined
+from dgs.view.pictures.texts import clean, count
+from dgs.view.scenes import Pictures
+
+MARGIN, HEAD, SPACE = 20, 96, 16
+_CHARTS = 4
+
+
+def picture(seen: Seen, at: float | None = None) -> str:
+    """Return the picture of a run, at its last moment or `at` seconds after it began."""
+    moment = seen.moments[-1] if at is None else min(seen.moments, key=lambda one: abs(one.at - at))
+    pictures = Pictures(seen)
+    scene = pictures.scene(moment)
+    plan = pictures.plans[moment.plan]
+    over_time = charts(seen)[:_CHARTS]
+    width = max(
+        MARGIN * 2 + pictures.streams.width + SPACE * 3 + plan.width,
+        MARGIN * 2 + _CHARTS * (CHART_WIDTH + SPACE),
+    )
+    middle = max(pictures.streams.height + 30, int(plan.layout.height) + 30)
+    height = HEAD + middle + SPACE + CHART_HEIGHT + 40
+    room = width - 2 * MARGIN - pictures.streams.width - 3 * SPACE
+    left = MARGIN + pictures.streams.width + 3 * SPACE + max(0.0, (room - plan.width) / 2)
+    parts = [
+        element("style", Markup(asset("page.css"))),
+        element("rect", width="100%", height="100%", class_="back"),
+        _text(seen.name, MARGIN, 36, "title"),
+        _text(
+            f"{scene['status']}   {count(moment.rate)} events/s   {moment.outputs:,} outputs",
+            width - MARGIN,
+            36,
+            "dim",
+            "end",
+        ),
+        element("text", cut(moment.sentence, 130), x=MARGIN, y=62, class_=f"sentence {scene['status']}"),
+        element("text", cut(moment.more, 170), x=MARGIN, y=82, class_="dim"),
+        _text("Streams, by event time", MARGIN, HEAD + 14, "name"),
+        _placed(pictures.streams.drawn(scene), MARGIN, HEAD + 20),
+        _placed(plan.drawn(scene), left, HEAD + 10),
+    ]
+    for place, (title, drawn) in enumerate(over_time):
+        x, y = MARGIN + place * (CHART_WIDTH + SPACE), HEAD + middle + SPACE
+        parts += [_text(title, x, y + 12, "dim"), _placed(drawn, x, y + 18)]
+    size = {"viewBox": f"0 0 {width:.0f} {height:.0f}", "width": f"{width:.0f}", "height": f"{height:.0f}"}
+    label = f"The run {clean(seen.name)}. {clean(moment.sentence)} {clean(moment.more)}"
+    return (
+        element(
+            "svg",
+            joined(parts),
+            xmlns="http://www.w3.org/2000/svg",
+            role="img",
+            aria_label=label,
+            class_="run",
+            **size,
+        )
+        + "\n"
+    )
+
+
+def _text(text: str, x: float, y: float, kind: str, anchor: str = "start") -> Markup:
+    return element("text", cut(text, 120), x=x, y=y, class_=kind, text_anchor=anchor)
+
+
+def _placed(drawn: Markup, x: float, y: float) -> Markup:
+    """Return a drawing at a place inside another one."""
+    return Markup(drawn.replace("<svg ", f'<svg x="{x:.0f}" y="{y:.0f}" ', 1))

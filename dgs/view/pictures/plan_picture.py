@@ -1,0 +1,289 @@
+"""The plan as a tree in SVG. Its slots are filled with the values of a moment: `wN` is worker N, `eN` the edge above it.
+
+An edge is as wide as the events a second that go through it. Colour, a sign and the words say whether a worker works, waits or
+is held back. A dashed line leads from a worker that waits to the name of the stream.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from dgs.view.moments import Moment, Placed, WorkerNow
+from dgs.view.pictures.markup import Markup, cut, element, joined
+from dgs.view.pictures.plan_layout import NARROW, Box, Layout, layout
+from dgs.view.pictures.texts import clean, count, plural, seconds, share
+
+SIGNS = {"working": "▶", "waiting": "◆", "held": "■", "idle": "○"}
+WORDS = {"working": "works", "waiting": "waits", "held": "is held back", "idle": "has nothing to do"}
+_WIDEST_EDGE = 13.0
+PILL = 300
+"""Pixels of the name of the stream that is waited for."""
+
+
+class PlanPicture:
+    """The drawing of one plan."""
+
+    def __init__(self, workers: Sequence[Placed]) -> None:
+        self._workers = workers
+        self.layout: Layout = layout(workers)
+        self._boxes = {box.worker: box for box in (*self.layout.cards, *self.layout.tiles)}
+        self._letters = int((self.layout.cards[0].width - 20) / 6.8)
+        self.width = max(self.layout.width, PILL + 40.0)
+
+    def drawn(self, values: Mapping[str, str]) -> Markup:
+        """Return the drawing, with these values in its slots."""
+        tiles = {box.worker for box in self.layout.tiles}
+        edges = [
+            self._edge(box, values)
+            for box in self.layout.cards
+            if self._workers[box.worker].parent is not None
+        ]
+        edges += [self._trunk(worker, values) for worker in self.layout.folded]
+        cards = [self._card(box, values) for box in self.layout.cards]
+        small = [self._tile(box, values) for box in self.layout.tiles]
+        label = f"Plan: a tree of {plural(len(self._workers), 'worker')}"
+        label += f", {len(tiles)} of them folded into sums" if tiles else ""
+        return element(
+            "svg",
+            joined([*edges, self._pill(values), *cards, *small]),
+            viewBox=f"0 0 {self.width:.0f} {self.layout.height:.0f}",
+            width=self.width,
+            height=self.layout.height,
+            role="group",
+            aria_label=label,
+            class_="plan",
+        )
+
+    def values(self, moment: Moment) -> dict[str, str]:
+        """Return the values of a moment for the slots of the drawing."""
+        flow = self._flow(moment)
+        most = max(flow, default=0.0) or 1.0
+        chain = set(moment.chain)
+        values: dict[str, str] = {}
+        for place, (worker, now) in enumerate(zip(self._workers, moment.workers, strict=True)):
+            values |= self._worker_values(place, worker, now)
+            if place in self._boxes and worker.parent is not None:
+                is_on_chain = worker.name in chain and self._workers[worker.parent].name in chain
+                values[f"e{place}@class"] = "edge chain" if is_on_chain else f"edge {now.state}"
+                values[f"e{place}@stroke-width"] = _edge_width(flow[place], most)
+        for card, folded in self.layout.folded.items():
+            values[f"t{card}@stroke-width"] = _edge_width(
+                sum(moment.workers[one].rate for one in folded), most
+            )
+            states = {moment.workers[one].state for one in folded}
+            values[f"t{card}@class"] = f"edge {states.pop()}" if len(states) == 1 else "edge"
+            values[f"sum{card}"], values[f"rest{card}"] = _sum_of([moment.workers[one] for one in folded])
+        return values | self._pill_values(moment)
+
+    def _flow(self, moment: Moment) -> list[float]:
+        """Return the events a second of each worker's subtree."""
+        flow = [now.rate for now in moment.workers]
+        for place in reversed(range(len(flow))):
+            parent = self._workers[place].parent
+            if parent is not None:
+                flow[parent] += flow[place]
+        return flow
+
+    def _worker_values(self, place: int, worker: Placed, now: WorkerNow) -> dict[str, str]:
+        rate = f"{count(now.rate)}/s"
+        busy = f"{share(now.busy)} busy"
+        held = f"{count(now.held)} held"
+        wait = f"waits for {now.waits_for}, {seconds(now.waited)}" if now.is_stuck else ""
+        says = wait or f"{WORDS[now.state]}{', ' + held if now.held else ''}"
+        note = wait if now.state == "waiting" else held if now.state == "held" else busy
+        if len(note) > self._letters and wait:
+            note = f"waits {seconds(now.waited)}"
+        return {
+            f"w{place}@class": f"worker {now.state}",
+            f"w{place}.rate": rate,
+            f"w{place}.sign": SIGNS[now.state],
+            f"w{place}.note": cut(note, self._letters),
+            f"w{place}.says": clean(f"{worker.name} {says}, {rate}"),
+            f"w{place}.busy": share(now.busy),
+            f"w{place}.blocked": share(now.blocked),
+            f"w{place}.held": count(now.held),
+            f"w{place}.syncs": f"{count(now.synchronisations)}/s",
+            f"w{place}.state": clean(wait or WORDS[now.state]),
+        }
+
+    def _pill_values(self, moment: Moment) -> dict[str, str]:
+        waiting = (
+            (place, now)
+            for place, now in enumerate(moment.workers)
+            if now.waits_for_stream and place in self._boxes
+        )
+        place, now = next(waiting, (None, None))
+        if place is None or now is None:
+            return {"pill@class": "pill none", "pill.text": "", "pill.line@d": "M0 0"}
+        box = self._boxes[place]
+        start, across = box.x - box.width / 2, min(PILL, 40 + box.x)
+        middle = box.y + (box.height / 2 if box.y > TOP_OF_PILL + 40 else 0)
+        if middle == box.y:
+            line = (
+                f"M{box.x:.0f} {box.y:.0f}V{TOP_OF_PILL + 11}H{across:.0f}"
+                if box.x > PILL + 20
+                else f"M{box.x:.0f} {box.y:.0f}V{TOP_OF_PILL + 24}"
+            )
+        else:
+            line = f"M{start:.0f} {middle:.0f}C{start - 70:.0f} {middle:.0f} 36 {middle - 60:.0f} 36 {TOP_OF_PILL + 24}"
+        text = f"stream {now.waits_for}"
+        return {"pill@class": "pill", "pill.text": "◀ " + cut(text, 40), "pill.line@d": line}
+
+    def _pill(self, values: Mapping[str, str]) -> Markup:
+        parts = [
+            element("path", d=values["pill.line@d"], data_s="pill.line", class_="points"),
+            element("rect", x=SIDE_OF_PILL, y=TOP_OF_PILL, width=PILL - SIDE_OF_PILL, height=24, rx=12),
+            element("text", values["pill.text"], x=SIDE_OF_PILL + 12, y=TOP_OF_PILL + 16, data_s="pill.text"),
+        ]
+        return element("g", joined(parts), class_=values["pill@class"], data_s="pill")
+
+    def _edge(self, box: Box, values: Mapping[str, str]) -> Markup:
+        parent = self._boxes[self._workers[box.worker].parent or 0]
+        x, y, top = parent.x, parent.y + parent.height, box.y
+        middle = (y + top) / 2
+        path = f"M{x:.0f} {y:.0f}C{x:.0f} {middle:.0f} {box.x:.0f} {middle:.0f} {box.x:.0f} {top:.0f}"
+        slot = f"e{box.worker}"
+        width, kind = values[f"{slot}@stroke-width"], values[f"{slot}@class"]
+        return element("path", d=path, class_=kind, stroke_width=width, data_s=slot)
+
+    def _trunk(self, worker: int, values: Mapping[str, str]) -> Markup:
+        box = self._boxes[worker]
+        y = box.y + box.height
+        line = element(
+            "path",
+            d=f"M{box.x:.0f} {y:.0f}v12",
+            class_=values[f"t{worker}@class"],
+            stroke_width=values[f"t{worker}@stroke-width"],
+            data_s=f"t{worker}",
+        )
+        lines = [(f"sum{worker}", 25), (f"rest{worker}", 39)]
+        texts = [
+            element(
+                "text",
+                values[slot],
+                x=box.x,
+                y=y + down,
+                text_anchor="middle",
+                class_="dim small",
+                data_s=slot,
+            )
+            for slot, down in lines
+        ]
+        return joined([line, *texts])
+
+    def _card(self, box: Box, values: Mapping[str, str]) -> Markup:
+        worker, slot = self._workers[box.worker], f"w{box.worker}"
+        left, right = box.x - box.width / 2, box.x + box.width / 2
+        letters = int((box.width - 20) / 6.8)
+        parts = [
+            element("title", values[f"{slot}.says"], data_s=f"{slot}.says"),
+            element("rect", x=left, y=box.y, width=box.width, height=box.height, rx=8, class_="card"),
+            element("rect", x=left, y=box.y, width=6, height=box.height, rx=3, class_="bar"),
+            element(
+                "text",
+                values[f"{slot}.sign"],
+                x=left + 14,
+                y=box.y + 19,
+                class_="sign",
+                data_s=f"{slot}.sign",
+            ),
+            element(
+                "text",
+                cut(worker.name, 11 if box.width > NARROW + 40 else 4),
+                x=left + 30,
+                y=box.y + 19,
+                class_="name",
+            ),
+            element(
+                "text",
+                values[f"{slot}.rate"],
+                x=right - 8,
+                y=box.y + 19,
+                text_anchor="end",
+                class_="rate",
+                data_s=f"{slot}.rate",
+            ),
+            element(
+                "text",
+                cut(worker.tags or "forks and joins", letters),
+                x=left + 14,
+                y=box.y + 36,
+                class_="dim small",
+            ),
+            element(
+                "text",
+                values[f"{slot}.note"],
+                x=left + 14,
+                y=box.y + 52,
+                class_="note small",
+                data_s=f"{slot}.note",
+            ),
+        ]
+        return self._clickable(box, parts, values)
+
+    def _tile(self, box: Box, values: Mapping[str, str]) -> Markup:
+        slot, left = f"w{box.worker}", box.x - box.width / 2
+        parts = [
+            element("title", values[f"{slot}.says"], data_s=f"{slot}.says"),
+            element("rect", x=left, y=box.y, width=box.width, height=box.height, rx=4, class_="tile"),
+        ]
+        if box.width > 20:  # noqa: PLR2004 - room for words
+            name = cut(self._workers[box.worker].name, 7)
+            parts += [
+                element(
+                    "text",
+                    values[f"{slot}.sign"],
+                    x=left + 6,
+                    y=box.y + 15,
+                    class_="sign",
+                    data_s=f"{slot}.sign",
+                ),
+                element("text", name, x=left + 20, y=box.y + 15, class_="name"),
+                element(
+                    "text",
+                    values[f"{slot}.rate"],
+                    x=left + 6,
+                    y=box.y + 31,
+                    class_="rate small",
+                    data_s=f"{slot}.rate",
+                ),
+            ]
+        else:
+            parts.append(
+                element(
+                    "text",
+                    values[f"{slot}.sign"],
+                    x=box.x,
+                    y=box.y + 13,
+                    text_anchor="middle",
+                    class_="sign",
+                    data_s=f"{slot}.sign",
+                )
+            )
+        return self._clickable(box, parts, values)
+
+    def _clickable(self, box: Box, parts: list[Markup], values: Mapping[str, str]) -> Markup:
+        slot = f"w{box.worker}"
+        kind = values[f"{slot}@class"]
+        return element(
+            "g", joined(parts), class_=kind, data_s=slot, data_w=str(box.worker), role="button", tabindex="-1"
+        )
+
+
+SIDE_OF_PILL, TOP_OF_PILL = 12, 8
+
+
+def _edge_width(rate: float, most: float) -> str:
+    """Return the width of an edge in pixels: its area to the eye grows with the events a second."""
+    return f"{1.2 + _WIDEST_EDGE * math.sqrt(max(rate, 0.0) / most):.1f}"
+
+
+def _sum_of(workers: list[WorkerNow]) -> tuple[str, str]:
+    """Return the sum of folded workers in words, as two short lines."""
+    stuck, rate = sum(now.is_stuck for now in workers), sum(now.rate for now in workers)
+    held = f"{count(sum(now.held for now in workers))} held"
+    if stuck == len(workers):
+        return f"{stuck} below, {stuck} stuck", held
+    rest = f"{stuck} stuck, {held}" if stuck else f"{share(max(now.busy for now in workers))} busy at most"
+    return f"{len(workers)} below, {count(rate)}/s", rest

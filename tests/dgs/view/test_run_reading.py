@@ -1,0 +1,100 @@
+"""What is shown of a run, read from its directory."""
+
+from contextlib import closing
+
+import pytest
+
+from dgs.view.run_reading import RunView
+from tests.dgs.view.drawn_runs import tree
+from tests.dgs.view.left_runs import leave
+
+
+def seen_in(directory, status):
+    with closing(RunView(directory, lambda: status)) as view:
+        return view.seen()
+
+
+def test_a_run_that_waits_says_for_which_stream_since_when_and_who_waits(tmp_path):
+    seen = seen_in(leave(tmp_path, seconds=60, status="running", mute_since=40), "running")
+    last = seen.moments[-1]
+    assert last.sentence == "Worker w0 waits for stream 'rules' to pass 2013-07-16 09:28:40."
+    assert "heard 19 s ago" in last.more
+    assert "5 more workers wait behind it" in last.more
+    assert [stream.name for stream in last.streams if stream.is_waited_for] == ["rules"]
+    assert [worker.state for worker in last.workers] == ["waiting"] + ["held"] * 5
+
+
+def test_counts_become_rates_within_a_generation(tmp_path):
+    seen = seen_in(leave(tmp_path, seconds=30, restart=12), "done")
+    before, restarted = (next(m for m in seen.moments if m.at == at) for at in (8.0, 13.0))
+    assert before.rate == pytest.approx(9000 * 3)
+    assert all(worker.rate >= 0 for worker in restarted.workers)
+
+
+def test_a_restart_is_told_with_its_reason(tmp_path):
+    seen = seen_in(leave(tmp_path, seconds=30, restart=12), "done")
+    restarts = [one for one in seen.happenings if one.kind == "restart"]
+    assert [(one.at, one.text) for one in restarts] == [
+        (12.0, "generation 2 began: host 2 was lost: its process ended (signal 9)")
+    ]
+
+
+def test_the_tree_is_that_of_the_plan(tmp_path):
+    plan = tree(20)
+    seen = seen_in(leave(tmp_path, plan, seconds=5), "done")
+    parents = {
+        one.name: None if one.parent is None else seen.plans[0][one.parent].name for one in seen.plans[0]
+    }
+    assert parents == {one.name: None if one.parent is None else plan[one.parent].name for one in plan}
+
+
+def test_workers_of_an_unknown_plan_are_shown_in_one_level(tmp_path):
+    directory = leave(tmp_path, tree(4), seconds=5)
+    (directory / "plans.ndjson").unlink()
+    assert [one.parent for one in seen_in(directory, "done").plans[-1]] == [None, 0, 0, 0]
+
+
+def test_a_run_without_figures_shows_its_plan_and_its_results(tmp_path):
+    results = {"events_in": 1234, "outputs": 5, "seconds": 2.5, "error": {"message": "update failed"}}
+    directory = leave(tmp_path, seconds=1, status="failed", results=results)
+    moment = seen_in(directory, "failed").moments[-1]
+    assert "has no figures" in moment.sentence
+    assert "update failed" in moment.more
+    assert "1,234 events, 5 outputs" in moment.more
+    assert len(moment.workers) == 6
+
+
+def test_a_line_that_was_cut_off_is_left_out(tmp_path):
+    directory = leave(tmp_path, seconds=10, status="running")
+    file = directory / "figures.ndjson"
+    file.write_bytes(file.read_bytes()[:-40])
+    seen = seen_in(directory, "killed")
+    assert [moment.at for moment in seen.moments][-1] == 8.0
+    assert seen.moments[-1].sentence == "The process of the run was killed."
+
+
+def test_figures_of_another_version_are_named_and_the_rest_is_shown(tmp_path):
+    directory = leave(tmp_path, seconds=10, results={"events_in": 7, "outputs": 1, "seconds": 1.0})
+    file = directory / "figures.ndjson"
+    file.write_text(file.read_text().replace('"version":1', '"version":99'))
+    seen = seen_in(directory, "done")
+    assert "version 99" in seen.note
+    assert "7 events" in seen.moments[-1].more
+
+
+def test_a_run_that_ended_with_an_error_says_it(tmp_path):
+    directory = leave(tmp_path, seconds=10, status="failed", results={"error": {"message": "DGS700: no"}})
+    assert seen_in(directory, "failed").moments[-1].sentence == "The run has failed: DGS700: no."
+
+
+def test_news_are_what_came_since(tmp_path):
+    directory = leave(tmp_path, seconds=10, status="running")
+    status = ["running"]
+    view = RunView(directory, lambda: status[0])
+    before = len(view.seen().moments)
+    view.news()
+    assert len(view.seen().moments) == before
+    status[0] = "killed"
+    assert [moment.status for moment in view.news()] == ["killed"]
+    assert view.is_over
+    assert view.news() == []
