@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # the table below as type checkers read it
     from dgs.model.program import Emit, EmitBatch, ForkJoin, Program, StateType
     from dgs.model.tag_sets import TagSet
     from dgs.model.tags import ANY, ImplTag, Kind, Tag, kind
+    from dgs.query import query
 
 _HOME = {
     "ALWAYS": "dgs.model.dependence",
@@ -48,6 +49,7 @@ _HOME = {
     "TagSet": "dgs.model.tag_sets",
     "check": "dgs.check",
     "kind": "dgs.model.tags",
+    "query": "dgs.query",
     "read_state": "dgs.api.state_files",
     "replan": "dgs.api",
     "resume": "dgs.api",
@@ -78,6 +80,7 @@ __all__ = [
     "TagSet",
     "check",
     "kind",
+    "query",
     "read_state",
     "replan",
     "resume",

@@ -166,6 +166,7 @@ PUBLIC = [
     "TagSet",
     "check",
     "kind",
+    "query",
     "read_state",
     "replan",
     "resume",
@@ -531,7 +532,7 @@ def test_import_dgs_loads_nothing_heavy():
 
 def test_import_of_the_model_needs_neither_planner_nor_runtimes():
     loaded = python(
-        "import sys, dgs\nfor name in dgs.__all__:\n    name in ('Run', 'check', 'replan', 'resume', 'run', 'stop') or getattr(dgs, name)\n"
+        "import sys, dgs\nfor name in dgs.__all__:\n    name in ('Run', 'check', 'query', 'replan', 'resume', 'run', 'stop') or getattr(dgs, name)\n"
         "print(*sys.modules)"
     )
     assert not {"ray", "pyspark", "networkx", "pydantic"} & set(loaded)

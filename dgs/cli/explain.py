@@ -17,7 +17,7 @@ from dgs.cli.reporting import print_json, reporting
 
 if TYPE_CHECKING:
     from dgs.api.preparing import Prepared, Request
-    from dgs.query.explanation import Explanation
+    from dgs.query.standing.explanation import Explanation
 
 LAST = 50
 """The number of entries of a story to print."""

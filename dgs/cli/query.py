@@ -22,6 +22,7 @@ class Place(StrEnum):
     """Where a query is answered."""
 
     LOCAL = "local"
+    DGS = "dgs"
 
 
 class Form(StrEnum):
@@ -51,10 +52,18 @@ From = Annotated[
         help="A table: CSV, JSON lines or Parquet, .gz too, or a glob. NAME=PATH:ts=COLUMN: the times of its rows. Repeatable.",
     ),
 ]
-On = Annotated[Place, typer.Option("--on", help="Where it is answered: DuckDB here.")]
+On = Annotated[Place, typer.Option("--on", help="Where it is answered: by DuckDB here, or by a run of dgs.")]
 Params = Annotated[
     list[str] | None,
     typer.Option("-p", "--param", metavar="NAME=VALUE", help="The value of a parameter. Repeatable."),
+]
+Every = Annotated[
+    str,
+    typer.Option(
+        "--answer",
+        metavar="WHEN",
+        help="With --on dgs: `end`, or `every=N` of the times of the rows, by default their numbers.",
+    ),
 ]
 Emit = Annotated[
     Form | None, typer.Option("--emit", help="Write the query in this form instead, to -o DIR or stdout.")
@@ -87,7 +96,8 @@ def query(
     *,
     lang: Lang = None,
     tables: From = None,
-    on: On = Place.LOCAL,  # noqa: ARG001 - there is one
+    on: On = Place.LOCAL,
+    answer: Every = "end",
     params: Params = None,
     emit: Emit = None,
     output: Out = None,
@@ -103,7 +113,7 @@ def query(
         if emit is not None:
             _emit(asked, emit, output)
             return
-        rows = asked.local()
+        rows = _answers(asked, on, answer, verify=verify)
         _show(asked, rows, output, as_json=as_json)
         if verify:
             _compare(asked, rows, tolerance)
@@ -146,6 +156,20 @@ def _file(text: str) -> Path | None:
     if not Path(text).is_file():
         raise UsageError(message=f"{text}: no such file")
     return Path(text)
+
+
+def _answers(asked: Asked, on: Place, when: str, *, verify: bool) -> Answers:
+    from dgs.errors import UsageError
+
+    if when != "end" and (on is not Place.DGS or verify):
+        raise UsageError(
+            message="--answer is for --on dgs, and --verify compares one answer: that at the end"
+        )
+    if on is Place.LOCAL:
+        return asked.local()
+    from dgs.api.queries.on_dgs import on_dgs
+
+    return on_dgs(asked, when)
 
 
 def _show(asked: Asked, answers: Answers, output: Path | None, *, as_json: bool) -> None:

@@ -7,4 +7,39 @@ Needs `pip install 'dgs[query]'`. `import dgs` imports none of this.
 - `evaluate`: the reference interpreter.
 - `split`: from a query to compactions and an answer; `compact`: the state that is kept; `sql_text`, `duck`: statements and DuckDB.
 - `build`: queries in Python; `program`: `QueryProgram`.
+- `standing`: `Query`, which `dgs.query(text)` makes, and what keeping it costs.
 """
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dgs.query.standing import Query
+
+__all__ = ["query"]
+
+
+def query(text: str, lang: str = "sql", **options: Any) -> Query:
+    """Return a query whose answer is kept; `options` are those of `dgs.query.standing.Query`.
+
+    Raises QueryError: Q503 if a package is missing; mistakes in the text when the columns of its tables are known.
+    """
+    from dgs.query.fronts import language_of, needed
+
+    needed("sqlglot", f"a query in {language_of(None, lang)}")
+    from dgs.query.standing import Query
+
+    return Query(text, lang, **options)
+
+
+class _Callable(ModuleType):
+    """Makes the package `dgs.query` callable, so that `dgs.query(text)` works however it was imported."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> Query:
+        return query(*arguments, **options)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -21,8 +21,8 @@ from dgs.api.queries.query_tables import Table, TableFile
 from dgs.query.fronts import needed, read
 
 if TYPE_CHECKING:
-    from dgs.query.explanation import Explanation
     from dgs.query.relation import Relation, Script
+    from dgs.query.standing.explanation import Explanation
     from dgs.query.types import Schema
 
 Rows = list[tuple[Any, ...]]
@@ -74,7 +74,7 @@ class Asked:
     def explained(self) -> Explanation:
         """Return what the query costs to keep. Tables of SQL that are not given have the columns that the text names."""
         needed("sqlglot", f"a query in {self.lang}")
-        from dgs.query.explanation import explained
+        from dgs.query.standing.explanation import explained
 
         if self.given or self.lang != "sql":
             return explained(self.script, require=self.require)

@@ -16,9 +16,8 @@ import pyarrow.parquet as pq
 
 from dgs.errors import UsageError
 from dgs.job.schema import CsvSource, SourceConfig, StreamConfig, TagConfig
-from dgs.model.events import EventBatch
 from dgs.model.program import Program
-from dgs.model.tags import Tag, kind
+from dgs.model.tags import kind
 from dgs.workers.sources.context import SourceContext
 from dgs.workers.sources.readers.choosing import raw_rows
 from dgs.workers.sources.readers.csv_lines import header
@@ -101,11 +100,6 @@ class Table:
     name: str
     rows: pa.Table
     ts: Any
-
-    def batch(self, rank: int) -> EventBatch:
-        """Return the rows as events of the kind that has the name of the table."""
-        payload = {name: self.rows[name].combine_chunks() for name in self.rows.column_names}
-        return EventBatch.of(self.name, rank=rank, tags=[Tag(self.name)], ts=self.ts, payload=payload)
 
 
 def _table(block: RawRows, names: list[str]) -> pa.Table:

@@ -11,9 +11,9 @@ from dgs.job.loading import load_rules
 from dgs.query.fronts import language_of, needed, read
 
 if TYPE_CHECKING:
-    from dgs.query.explanation import Explanation
     from dgs.query.program import QueryProgram
     from dgs.query.relation import Script
+    from dgs.query.standing.explanation import Explanation
 
 REF = "dgs.job.queries.query_programs:query_program"
 """What a plan file with a query names as its program."""
@@ -62,7 +62,7 @@ class QueryData:
     def explanation(self) -> Explanation:
         """Return what the query costs to keep. Raises QueryError."""
         script = self.script()
-        from dgs.query.explanation import explained
+        from dgs.query.standing.explanation import explained
 
         return explained(script, load_rules(self.rules, Path(self.base_dir)), require=self.require)
 

@@ -98,3 +98,21 @@ def test_a_missing_package_is_q503(flights, dgs, monkeypatch, package):
         f"error[Q503]: a query {'on local' if package == 'duckdb' else 'in sql'} needs {package}" in done.err
     )
     assert "pip install 'dgs[query]'" in done.err
+
+
+def test_a_run_of_dgs_gives_the_same_answer(flights, dgs):
+    here = dgs("query by.sql --from flights=flights.csv --json")
+    done = dgs("query by.sql --from flights=flights.csv --on dgs --verify --json")
+    assert (done.code, done.out) == (0, here.out), done.err
+
+
+def test_answers_come_while_rows_do(flights, dgs):
+    done = dgs(
+        "query 'select count(*) n from flights' --from flights=flights.csv --on dgs --answer every=2 --json"
+    )
+    assert [json.loads(line)["n"] for line in done.out.splitlines()] == [3, 4]
+
+
+def test_answer_needs_dgs(flights, dgs):
+    done = dgs("query by.sql --from flights=flights.csv --answer every=2")
+    assert (done.code, "--on dgs" in done.err) == (2, True)

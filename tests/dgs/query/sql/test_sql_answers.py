@@ -6,10 +6,13 @@ import random
 import duckdb
 import pytest
 
+from dgs.errors import ProgramError
+from dgs.query.compact.arrow_rows import to_arrow
 from dgs.query.errors import QueryError
 from dgs.query.evaluate import answer, rows_of, zbag
 from dgs.query.relation import Source
 from dgs.query.sql import relation
+from dgs.query.standing import Query
 from dgs.query.types import FLOAT, INT, TEXT, Schema
 
 SCHEMAS = {
@@ -149,6 +152,22 @@ def multiset(rows):
 @pytest.mark.parametrize("text", QUERIES)
 def test_the_interpreter_gives_the_rows_of_duckdb(text, duck):
     assert multiset(interpreted(text)) == multiset(duck.execute(text).fetchall())
+
+
+@pytest.mark.parametrize("text", QUERIES)
+def test_a_program_over_batches_gives_the_rows_of_duckdb(text, duck):
+    query = Query(text, schemas=SCHEMAS)
+    try:
+        streams = set(map(str, query.program.accumulates))
+    except (QueryError, ProgramError) as refused:
+        pytest.skip(f"not kept: {refused}")
+    state = query.program.identity()
+    for name, schema in SCHEMAS.items():
+        for start in (20, 10, 0) if name in streams else ():
+            rows = rows_of(ROWS[name][start : start + 10], schema)
+            state = query.merge(state, query.h(**{name: to_arrow(rows, schema)}))
+    found = [tuple(row.values()) for row in query.answer(state)]
+    assert multiset(found) == multiset(duck.execute(text).fetchall())
 
 
 ORDERED = [

@@ -1,0 +1,54 @@
+"""A query over tables as a run of dgs: leaves add up the rows in the order of their times, and a closing event asks for the answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dgs.api.queries.asking import Answers, Asked
+from dgs.errors import UsageError
+from dgs.model.events import EventBatch
+from dgs.model.tags import Tag
+
+
+def on_dgs(asked: Asked, when: str) -> Answers:
+    """Return the rows of each output, of all answers one after the other. `when`: `end`, or `every=N` of the times of the rows.
+
+    Raises UsageError, QueryError, and what a run raises.
+    """
+    from dgs.api import run
+    from dgs.query.program import QueryProgram
+    from dgs.query.rewrite import rewritten
+    from dgs.query.types import conform
+
+    asking = next(name for name in ("answer", "$answer") if name not in asked.tables)
+    program = QueryProgram(rewritten(asked.script).script, closes=asking, require=asked.require)
+    streams: dict[str, Any] = {name: _events(asked, name, rank) for rank, name in enumerate(asked.rows)}
+    latest = max((int(one.ts[-1]) for one in streams.values() if len(one)), default=0)
+    streams[asking] = [(asking, ts, None) for ts in _times(when, latest)]
+    outputs = run(program, streams=streams, runtime="local").outputs
+    schemas = {name: relation.schema for name, relation in asked.outputs}
+    found: Answers = {name: [] for name in schemas}
+    for record in outputs:
+        name = record["output"] if len(schemas) > 1 else next(iter(schemas))
+        fields = schemas[name].fields
+        found[name].append(tuple(conform(record[column], of) for column, of in fields))
+    return found
+
+
+def _events(asked: Asked, name: str, rank: int) -> EventBatch:
+    rows = asked.rows[name]
+    payload = {column: rows[column].combine_chunks() for column in rows.column_names}
+    return EventBatch.of(name, rank=rank, tags=[Tag(name)], ts=asked.tables[name].ts, payload=payload)
+
+
+def _times(when: str, latest: int) -> list[int]:
+    """Return the times of the answers; the last one is that of the last row, or behind it."""
+    word, _, number = when.partition("=")
+    if word == "end" and not number:
+        return [latest]
+    if word != "every" or not number.isdigit() or not int(number):
+        raise UsageError(message=f"--answer {when}: write `end`, or `every=N` with a whole number")
+    every = int(number)
+    return [*np.arange(every, latest, every).tolist(), latest]
