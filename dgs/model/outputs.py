@@ -187,6 +187,52 @@ class Stamps:
         return ts, seq, index
 
 
+class ColumnEmit:
+    """The `emit` of a program with `emits_columns`: it takes values one at a time, and columns of them.
+
+    >>> emit = ColumnEmit()
+    >>> emit("a"); emit.column(np.array([1, 2])); len(emit), emit.joined()
+    (3, ['a', 1, 2])
+    """
+
+    __slots__ = ("_count", "_pieces")
+
+    def __init__(self) -> None:
+        self._pieces: list[Column] = []
+        self._count = 0
+
+    def __call__(self, value: Any) -> None:
+        """Take one output."""
+        if not self._pieces or type(self._pieces[-1]) is not list:
+            self._pieces.append([])
+        self._pieces[-1].append(value)
+        self._count += 1
+
+    def column(self, values: Column) -> None:
+        """Take a column of outputs."""
+        count = columns.length(values)
+        if count:
+            self._pieces.append(list(values) if type(values) is list else values)
+            self._count += count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def joined(self) -> Column:
+        """Return all outputs as one column."""
+        return columns.concat(self._pieces) if self._pieces else []
+
+
+def emitted_one_by_one(update: Any, state: Any, event: Any, has_columns: bool) -> tuple[Any, list[Any]]:
+    """Return the state after an event and its outputs as Python objects. `has_columns`: `Program.emits_columns`."""
+    if not has_columns:
+        values: list[Any] = []
+        return update(state, event, values.append), values
+    emit = ColumnEmit()
+    state = update(state, event, emit)
+    return state, columns.to_list(emit.joined())
+
+
 class BatchEmitter:
     """The `emit_batch` that `update_batch` gets with a batch: it appends to `outputs`.
 

@@ -124,6 +124,8 @@ class Program(Typed[OwnState, OwnOutput]):
     may be of any kind. Events of a kind that the program does not name are refused; a program that names none may not look at tags.
     `accumulates`: kinds for which `update(s, e) == join(s, update(identity(), e))`, with the same outputs for every s.
     `stamps`: kinds whose events emit `Stamped` values, of `dgs.model.outputs`; no stream with such a kind is split.
+    `emits_columns`: the `emit` of `update` also has `emit.column(values)`, for many outputs of one event: a column of them, see
+    `dgs.model.columns`. It equals calling `emit` for each value, without making an object of each.
     `front`: makes the events of each row where it is read; `tags:` and kinds of rows then do not count. Flows have it.
     `states` and `fork_joins`: several state types and their forks and joins; the first type is the initial one.
     `version`: part of the program's identity; raise it when old states no longer fit, and give `migrate`.
@@ -136,6 +138,7 @@ class Program(Typed[OwnState, OwnOutput]):
     kinds: ClassVar[tuple[Kind, ...]] = ()
     accumulates: ClassVar[tuple[Kind | str, ...]] = ()
     stamps: ClassVar[tuple[Kind | str, ...]] = ()
+    emits_columns: ClassVar[bool] = False
     front: RowFront | None = None
     version: ClassVar[int] = 1
 

@@ -27,6 +27,7 @@ from dgs.model import columns
 from dgs.model.columns import Column
 from dgs.model.dependence import ALWAYS, Dependence, Rule, When
 from dgs.model.events import Event, EventBatch
+from dgs.model.outputs import ColumnEmit
 from dgs.model.program import Emit, EmitBatch, Program, State
 from dgs.model.tags import Kind
 from dgs.monoids.contract import Cuts, Monoid
@@ -127,13 +128,14 @@ class Windows(Program):
         rest = batch.take(np.flatnonzero(~closing))
         # cuts are rows of `rest`, which lacks the i closing events before the i-th
         states = columns.to_list(self.update_windows(rest, rows - np.arange(len(rows)))) if len(rest) else []
-        values: list[Any] = []
+        values: Any = ColumnEmit() if self.emits_columns else []
+        emit = values if self.emits_columns else values.append
         of_rows: list[int] = []
         for number, (row, event) in enumerate(zip(rows.tolist(), batch.take(rows).events(), strict=True)):
-            state = self.update(self.join(state, states[number]) if states else state, event, values.append)
+            state = self.update(self.join(state, states[number]) if states else state, event, emit)
             of_rows += [row] * (len(values) - len(of_rows))
-        if values:
-            emit_batch(values, np.array(of_rows, dtype=np.intp))
+        if len(values):
+            emit_batch(values.joined() if self.emits_columns else values, np.array(of_rows, dtype=np.intp))
         return self.join(state, states[-1]) if states else state
 
     def _closing(self, batch: EventBatch) -> npt.NDArray[np.bool_]:

@@ -33,7 +33,7 @@ from dgs.monoids.windows import Windows
 from dgs.query import duck
 from dgs.query.compact import Compact
 from dgs.query.compact.answering import Answering
-from dgs.query.compact.arrow_rows import to_arrow
+from dgs.query.compact.arrow_rows import as_columns, is_flat, to_arrow
 from dgs.query.compact.payloads import Weight, weighted_row, weighted_table
 from dgs.query.compact.runs import Layout, Parts, add_parts
 from dgs.query.errors import QueryError
@@ -101,6 +101,8 @@ class QueryProgram(Windows):
 
     Raises QueryError Q301, Q302; ProgramError for names that no stream has.
     """
+
+    emits_columns = True
 
     def __init__(
         self,
@@ -230,9 +232,12 @@ class QueryProgram(Windows):
         return (*own, *before)
 
     def _emit(self, found: Mapping[str, pa.Table], emit: Emit) -> None:
+        take = getattr(emit, "column", None)  # a caller that changes rows on their way has none
         for name, table in found.items():
-            rows = self.answering.outputs(name, table)
-            for row in rows:
+            if take is not None and len(found) == 1 and is_flat(table):
+                take(as_columns(table))
+                continue
+            for row in self.answering.outputs(name, table):
                 emit({"output": name, **row} if len(found) > 1 else row)
 
     def _emit_changes(self, found: Mapping[str, pa.Table], before: State, emit: Emit) -> State:

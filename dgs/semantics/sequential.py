@@ -30,7 +30,7 @@ from dgs import codec
 from dgs.errors import DgsError, OutOfOrderError, UsageError
 from dgs.model.events import Event, EventBatch
 from dgs.model.order import MIN_TS, OrderKey
-from dgs.model.outputs import Stamped, Stamps
+from dgs.model.outputs import Stamped, Stamps, emitted_one_by_one
 from dgs.model.program import Program, State
 from dgs.model.tags import Tag
 from dgs.model.user_code import RAISED, States, UserCode, is_interrupt, user_error
@@ -85,10 +85,9 @@ def run(
     stamping, stamps = frozenset(map(str, program.stamps)), Stamps(())
     outputs, skipped, count = list[Output](), list[DeadLetter](), 0
     for key, event in merge(streams):
-        emitted: list[Any] = []
         count += 1
         try:
-            new = update(state, event, emitted.append)
+            new, emitted = emitted_one_by_one(update, state, event, program.emits_columns)
             if new is None and state is not None:
                 states.check_none()
             state = new

@@ -27,6 +27,7 @@ from typing import Any
 
 from dgs.errors import InvalidDiagramError
 from dgs.model.events import Event
+from dgs.model.outputs import emitted_one_by_one
 from dgs.model.program import ForkJoin, Program, StateType
 from dgs.model.tag_sets import TagSet
 
@@ -105,7 +106,9 @@ class _Machine:
         self._require(
             event.tag in wire.tags, f"event {event.tag!r} does not satisfy its wire's {wire.tags!r}"
         )
-        return wire.state_type.update(state, event, self.outputs.append)
+        state, made = emitted_one_by_one(wire.state_type.update, state, event, self.program.emits_columns)
+        self.outputs += made
+        return state
 
     def _parallel(self, diagram: Parallel, wire: _Wire, state: Any) -> Any:
         self._require(diagram.fork_join in self.pairs, f"there is no fork {diagram.fork_join!r}")

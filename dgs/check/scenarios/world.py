@@ -25,6 +25,7 @@ from dgs.check.scenarios.scenario import Scenario, Side, Sides
 from dgs.errors import DgsError
 from dgs.model.dependence import Dependence
 from dgs.model.events import Event
+from dgs.model.outputs import emitted_one_by_one
 from dgs.model.program import ForkJoin, Program, State, StateType
 from dgs.model.tags import Tag
 from dgs.model.user_code import RAISED, is_interrupt, user_trace
@@ -145,8 +146,11 @@ class World:
 
     def update(self, of: str, state: State, event: Event) -> tuple[State, list[Any]]:
         """Return the state after an event, and its outputs."""
-        outputs: list[Any] = []
-        return called("update", self.types[of].update, state, event, outputs.append), outputs
+        update, has_columns = self.types[of].update, self.program.emits_columns
+        found: tuple[State, list[Any]] = called(
+            "update", emitted_one_by_one, update, state, event, has_columns
+        )
+        return found
 
     def fork(self, sides: Sides, state: State) -> dict[Side, State]:
         """Return the states of both sides of a fork."""

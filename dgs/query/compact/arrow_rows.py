@@ -60,6 +60,11 @@ def from_arrow(table: pa.Table, schema: Schema) -> list[Row]:
     return rows_of(zip(*columns, strict=True), schema) if columns else []
 
 
+def is_flat(table: pa.Table) -> bool:
+    """Whether no column holds lists or records: such a table is given out as columns."""
+    return not any(pa.types.is_nested(one) for one in table.schema.types)
+
+
 def as_columns(table: pa.Table) -> dict[str, Any]:
     """Return the columns of a table as dgs has them: arrays of NumPy for numbers without nulls, else Arrow's."""
     found: dict[str, Any] = {}

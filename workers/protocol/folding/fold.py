@@ -263,7 +263,7 @@ class _Joined:
             return update(base, event, emit)
 
         state, values, rows = self._loop.fold(state, Feed.of(batch), joined_update)
-        return state, [OutputBatch.of_rows(batch, values, rows)] if values else []
+        return state, [OutputBatch.of_rows(batch, values, rows)] if columns.length(values) else []
 
 
 def _compiled_update(compiled: ToCompile, loop: ScalarLoop) -> CompiledUpdate | None:

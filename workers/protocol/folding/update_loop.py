@@ -11,7 +11,7 @@ import numpy as np
 
 from dgs.model import columns
 from dgs.model.events import Event, EventBatch
-from dgs.model.outputs import OutputBatch
+from dgs.model.outputs import ColumnEmit, OutputBatch
 from dgs.model.program import State, Update
 from dgs.model.user_code import States, UserCode
 from dgs.workers.protocol.bounds import BOUNDS, Bounds
@@ -53,17 +53,18 @@ class ScalarLoop:
         self._code, self._bounds = code, bounds
         self._update = update
         self._states = States(code.program)
+        self._has_columns = code.program.emits_columns
         self._is_dense = False
 
     def fold(
         self, state: State, feed: Feed, update: Update | None = None
-    ) -> tuple[State, list[Any], Rows | None]:
-        """Return the state, the values emitted, and the event number of each value (None: each event emitted one value).
+    ) -> tuple[State, columns.Column, Rows | None]:
+        """Return the state, the column of values emitted, and the event number of each value (None: each event emitted one value).
 
         `update` stands in for the user's own. Raises UserCodeError if the user's code raises.
         """
-        values: list[Any] = []
-        loop = _counting if self._is_dense else _noting
+        values: Any = ColumnEmit() if self._has_columns else []
+        loop = _with_columns if self._has_columns else _counting if self._is_dense else _noting
         state, rows = self._code.call(
             self._culprit,
             loop,
@@ -75,18 +76,19 @@ class ScalarLoop:
             at=lambda: feed.find(feed.current),
         )
         self._is_dense = len(values) * self._bounds.dense > feed.count
-        return state, values, rows
+        return state, values.joined() if self._has_columns else values, rows
 
     def fold_one(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
         """Return the state after a batch of one event; add its outputs. Common where workers synchronise at every event."""
-        values: list[Any] = []
+        values: Any = ColumnEmit() if self._has_columns else []
+        emit = values if self._has_columns else values.append
         event = next(batch.stream_of_events()[0])
-        before, state = state, self._code.call("update", self._update, state, event, values.append, at=batch)
+        before, state = state, self._code.call("update", self._update, state, event, emit, at=batch)
         if state is None and before is not None:
             self._code.call("update", self._states.check_none, at=batch)
-        if values:
+        if len(values):
             rows = np.zeros(len(values), dtype=np.intp) if len(values) > 1 else None
-            outputs.append(OutputBatch.of_rows(batch, values, rows))
+            outputs.append(OutputBatch.of_rows(batch, values.joined() if self._has_columns else values, rows))
         return state
 
     def fold_batch(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
@@ -95,7 +97,7 @@ class ScalarLoop:
         for start in range(0, len(batch), most):
             part = batch if len(batch) <= most else batch.cut(start, min(len(batch), start + most))
             state, values, rows = self.fold(state, Feed.of(part))
-            if values:
+            if columns.length(values):
                 outputs.append(OutputBatch.of_rows(part, values, rows))
         return state
 
@@ -161,6 +163,19 @@ def _noting(
         if state is None:
             check_none()
     return state, feed.count - 1 - np.array(left, dtype=np.intp)
+
+
+def _with_columns(
+    state: State, feed: Feed, update: Update, emit: ColumnEmit, check_none: Callable[[], None]
+) -> tuple[State, Rows]:
+    """Fold for a program that emits columns, and count the outputs after every event."""
+    counts: list[int] = []
+    for event in feed.events:
+        state = update(state, event, emit)
+        if state is None:
+            check_none()
+        counts.append(len(emit))
+    return state, np.repeat(np.arange(feed.count), np.diff(counts, prepend=0))
 
 
 def _counting(
