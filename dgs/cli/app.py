@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from dgs.cli.bench import bench
 from dgs.cli.check import check
 from dgs.cli.checkpoint import checkpoint
+from dgs.cli.compile import compile_
 from dgs.cli.doctor import doctor
 from dgs.cli.explain import explain
 from dgs.cli.init import init
@@ -84,6 +85,7 @@ for verb in (
     view,
     report,
     checkpoint,
+    compile_,
     plan,
     predict,
     query,
@@ -95,7 +97,7 @@ for verb in (
     schema,
     doctor,
 ):
-    app.command()(verb)
+    app.command(verb.__name__.rstrip("_"))(verb)
 
 
 def _version(asked: bool) -> None:

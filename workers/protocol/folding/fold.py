@@ -83,6 +83,11 @@ class Folder:
         """Whether machine code folds events by now, None if none is to."""
         return None if self._compiled is None else self._compiled.events > 0
 
+    @property
+    def compiled_events(self) -> int:
+        """The number of events that machine code has folded."""
+        return 0 if self._compiled is None else self._compiled.events
+
     def fold(self, state: State, release: Release) -> tuple[State, list[OutputBatch]]:
         """Return the state after the release and the outputs."""
         outputs: list[OutputBatch] = []
