@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -13,6 +13,7 @@ from dgs.cli.reporting import print_json, print_table, reporting, say
 
 if TYPE_CHECKING:
     from dgs.api.queries.asking import Answers, Asked
+    from dgs.api.queries.query_tables import Table, TableFile
 
 FILES = (".sql", ".pig", ".mrql")
 CLASSES: dict[str, Literal["A", "B", "C"]] = {"A": "A", "B": "B", "C": "C"}
@@ -33,7 +34,7 @@ class Form(StrEnum):
 
 
 QueryText = Annotated[
-    str,
+    str | None,
     typer.Argument(
         metavar="FILE|TEXT", help="A file .sql, .pig or .mrql, or the query itself.", show_default=False
     ),
@@ -77,6 +78,10 @@ Out = Annotated[
         help="Where the rows go: .jsonl, .csv or .parquet. For --emit: a directory.",
     ),
 ]
+Repl = Annotated[
+    bool,
+    typer.Option("--repl", help="Read statements one by one, from the keyboard or a pipe; :help says more."),
+]
 Verify = Annotated[
     bool,
     typer.Option(
@@ -92,7 +97,7 @@ Require = Annotated[
 
 
 def query(
-    text: QueryText,
+    text: QueryText = None,
     *,
     lang: Lang = None,
     tables: From = None,
@@ -104,11 +109,15 @@ def query(
     verify: Verify = False,
     tolerance: Tolerance = None,
     require: Require = None,
+    repl: Repl = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Answer a query over files. To keep an answer up to date, put the query into a plan file: program: {query: ...}."""
     with reporting(as_json=as_json, debug=debug):
+        if repl or text is None:
+            _converse(text, lang, tables or [], params or [], is_asked=repl)
+            return
         asked = asked_of(text, lang, tables or [], params or [], require)
         if emit is not None:
             _emit(asked, emit, output)
@@ -122,29 +131,65 @@ def query(
 def asked_of(text: str, lang: str | None, tables: list[str], params: list[str], require: str | None) -> Asked:
     """Return the query with its tables read. Raises UsageError, QueryError, and what reading the files raises."""
     from dgs.api.queries.asking import Asked
-    from dgs.api.queries.query_tables import TableFile
     from dgs.errors import UsageError
-    from dgs.job.document import parsed_value
     from dgs.query.fronts import language_of
 
     file = _file(text)
+    values, sources = _values(params), _table_files(tables)
+    if require is not None and require not in CLASSES:
+        raise UsageError(message=f"--require {require}: there are the classes A, B and C")
+    language = language_of(None if file is None else file.name, lang)
+    source = text if file is None else file.read_text(encoding="utf-8")
+    if language == "pig":
+        from dgs.api.queries.pig_files import loaded_tables, pig_program
+
+        loaded = loaded_tables(pig_program(source, None if file is None else str(file), values))
+        sources += [one for one in loaded if one.name not in {each.name for each in sources}]
+    return Asked(
+        source,
+        tuple(sources),
+        lang=language,
+        name=None if file is None else str(file),
+        params=values,
+        require=None if require is None else CLASSES[require],
+    )
+
+
+def _values(params: list[str]) -> dict[str, Any]:
+    """Return the values of parameters by name. Raises UsageError."""
+    from dgs.errors import UsageError
+    from dgs.job.document import parsed_value
+
     given = [one.partition("=") for one in params]
     if wrong := next((one for one, equals, _ in given if not equals), None):
         raise UsageError(message=f"-p {wrong}: write -p NAME=VALUE")
-    if require is not None and require not in CLASSES:
-        raise UsageError(message=f"--require {require}: there are the classes A, B and C")
-    sources = [TableFile.parsed(one) for one in tables]
-    names = [one.name for one in sources]
+    return {name: parsed_value(value, f"-p {name}").data for name, _, value in given}
+
+
+def _table_files(tables: list[str]) -> list[Table | TableFile]:
+    """Return the tables that are named. Raises UsageError for two of one name."""
+    from dgs.api.queries.query_tables import TableFile
+    from dgs.errors import UsageError
+
+    found: list[Table | TableFile] = [TableFile.parsed(one) for one in tables]
+    names = [one.name for one in found]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UsageError(message=f"--from {twice}: the name is given twice")
-    return Asked(
-        text if file is None else file.read_text(encoding="utf-8"),
-        tuple(sources),
-        lang=language_of(None if file is None else file.name, lang),
-        name=None if file is None else str(file),
-        params={name: parsed_value(value, f"-p {name}").data for name, _, value in given},
-        require=None if require is None else CLASSES[require],
-    )
+    return found
+
+
+def _converse(
+    text: str | None, lang: str | None, tables: list[str], params: list[str], *, is_asked: bool
+) -> None:
+    """Read statements from the keyboard or a pipe. Raises UsageError for a query beside the prompt, or for neither."""
+    from dgs.cli.query_prompt import converse
+    from dgs.errors import UsageError
+
+    if not is_asked:
+        raise UsageError(message="dgs query: give a query, a file with one, or --repl")
+    if text is not None:
+        raise UsageError(message="dgs query: --repl reads the statements itself: leave the query out")
+    converse(lang, _table_files(tables), _values(params))
 
 
 def _file(text: str) -> Path | None:
@@ -177,6 +222,15 @@ def _show(asked: Asked, answers: Answers, output: Path | None, *, as_json: bool)
     from dgs.api.queries.answer_files import write_rows
     from dgs.query.types import plain
 
+    if asked.lang == "pig" and output is None and not as_json:
+        from dgs.api.queries.pig_files import pig_program, put_out
+
+        program = pig_program(asked.text, asked.name, asked.params)
+        for line in (*map(str, program.problems), *program.notes):
+            say(line)
+        for line in put_out(program, answers):
+            print(line)
+        return
     for name, relation in asked.outputs:
         schema = relation.schema
         rows = [tuple(map(plain, row, schema.types)) for row in answers[name]]

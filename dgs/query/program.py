@@ -147,6 +147,11 @@ class QueryProgram(Windows):
                 "Q201", f"no rows for the table {missing[0]!r}", f"Give `tables` with {missing[0]!r}."
             )
 
+    @property
+    def reach(self) -> int:
+        """How far behind the last row a closing event must be, for an answer over all rows."""
+        return 1
+
     def identity_parts(self) -> dict[str, str]:
         """Return the compactions: another answer over the same ones may use the state."""
         parts = {f"compaction {number}": one.text for number, one in enumerate(self.held)}

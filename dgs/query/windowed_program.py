@@ -50,6 +50,11 @@ class WindowedQuery(QueryProgram):
         self.panes, self._at, self._ends = whole.panes, whole.at, whole.ends
         super().__init__(whole.script, **options)
 
+    @property
+    def reach(self) -> int:
+        """How far behind the last row a closing event must be, for all windows to have ended."""
+        return self.panes.size + 1
+
     def identity_parts(self) -> dict[str, str]:
         """Return the compactions and the windows."""
         return super().identity_parts() | {"windows": f"{self.panes.size} by {self.panes.slide}"}

@@ -18,15 +18,15 @@ def on_dgs(asked: Asked, when: str) -> Answers:
     Raises UsageError, QueryError, and what a run raises.
     """
     from dgs.api import run
-    from dgs.query.program import QueryProgram
     from dgs.query.rewrite import rewritten
     from dgs.query.types import conform
+    from dgs.query.windowing.windowed_program import program_of_query
 
     asking = next(name for name in ("answer", "$answer") if name not in asked.tables)
-    program = QueryProgram(rewritten(asked.script).script, closes=asking, require=asked.require)
+    program = program_of_query(rewritten(asked.script).script, closes=asking, require=asked.require)
     streams: dict[str, Any] = {name: _events(asked, name, rank) for rank, name in enumerate(asked.rows)}
     latest = max((int(one.ts[-1]) for one in streams.values() if len(one)), default=0)
-    streams[asking] = [(asking, ts, None) for ts in _times(when, latest)]
+    streams[asking] = [(asking, ts, None) for ts in _times(when, latest + program.reach)]
     outputs = run(program, streams=streams, runtime="local").outputs
     schemas = {name: relation.schema for name, relation in asked.outputs}
     found: Answers = {name: [] for name in schemas}

@@ -73,11 +73,11 @@ def query_program(**data: Any) -> QueryProgram:
     script = given.script()
     needed("duckdb", "a query as a program")
     from dgs.query.compact.payloads import Weight
-    from dgs.query.program import QueryProgram
     from dgs.query.rewrite import rewritten
+    from dgs.query.windowed_program import program_of_query
 
     found = rewritten(script, load_rules(given.rules, Path(given.base_dir)))
-    return QueryProgram(
+    return program_of_query(
         found.script,
         closes=given.asking,
         weights={name: Weight(**dict(one)) for name, one in given.weights.items()},
