@@ -149,8 +149,8 @@ class QueryProgram(Windows):
 
     @property
     def reach(self) -> int:
-        """How far behind the last row a closing event must be, for an answer over all rows."""
-        return 1
+        """How far behind the last row the last closing event must be, for all rows to be answered."""
+        return 0
 
     def identity_parts(self) -> dict[str, str]:
         """Return the compactions: another answer over the same ones may use the state."""

@@ -74,7 +74,7 @@ def query_program(**data: Any) -> QueryProgram:
     needed("duckdb", "a query as a program")
     from dgs.query.compact.payloads import Weight
     from dgs.query.rewrite import rewritten
-    from dgs.query.windowed_program import program_of_query
+    from dgs.query.windowing.windowed_program import program_of_query
 
     found = rewritten(script, load_rules(given.rules, Path(given.base_dir)))
     return program_of_query(

@@ -12,7 +12,7 @@ from dgs.query.pig import program_of
 from dgs.query.relation import Aggregate, Group, Map, Relation, Script, Source, Where, Window, column
 from dgs.query.scalar import call
 from dgs.query.types import INT, Schema
-from dgs.query.window_panes import WindowPanes, windowed
+from dgs.query.windowing.window_panes import WindowPanes, windowed
 
 STREAM = Source("s", Schema.of(k=INT, v=INT, ts=INT))
 

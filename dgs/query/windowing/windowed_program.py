@@ -27,7 +27,7 @@ from dgs.query.compact.payloads import weighted_row
 from dgs.query.errors import QueryError
 from dgs.query.program import QueryProgram
 from dgs.query.relation import Relation, Script
-from dgs.query.window_panes import Windowed, windowed
+from dgs.query.windowing.window_panes import Windowed, windowed
 
 PanedState = tuple[int | None, dict[int, Any]]
 """The time of the last closing event, and the states of panes by their starts."""
@@ -52,8 +52,8 @@ class WindowedQuery(QueryProgram):
 
     @property
     def reach(self) -> int:
-        """How far behind the last row a closing event must be, for all windows to have ended."""
-        return self.panes.size + 1
+        """The size of a window: so far behind the last row all windows have ended."""
+        return self.panes.size
 
     def identity_parts(self) -> dict[str, str]:
         """Return the compactions and the windows."""

@@ -8,7 +8,7 @@ from dgs.query.pig import program_of
 from dgs.query.program import QueryProgram
 from dgs.query.relation import Aggregate, Group, Join, Map, Source, Window, column
 from dgs.query.types import INT, Schema
-from dgs.query.windowed_program import WindowedQuery, program_of_query
+from dgs.query.windowing.windowed_program import WindowedQuery, program_of_query
 
 S = Source("s", Schema.of(k=INT, v=INT, ts=INT))
 T = Source("t", Schema.of(tk=INT, tts=INT))
