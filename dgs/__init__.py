@@ -10,6 +10,7 @@ view('home')
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +97,9 @@ if not TYPE_CHECKING:  # type checkers would take any name for one that `__getat
         if name not in _HOME:
             raise AttributeError(f"module 'dgs' has no attribute {name!r}")
         return getattr(import_module(_HOME[name]), name)
+
+
+logging.getLogger("dgs").addHandler(logging.NullHandler())  # the user decides what is shown
 
 
 def __dir__() -> list[str]:

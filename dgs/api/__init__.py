@@ -81,8 +81,9 @@ def run(
         given["runtime.compile"] = Given(compile, "compile=")
     request = _requested(job, streams, given)
     place = None if run_dir is None else Path(run_dir)
-    accepts = {"accepts_code_change": accept_code_change}
-    options = preparing.Options(collect=True, verify=verify, tolerance=tolerance, **accepts)
+    options = preparing.Options(
+        collect=True, verify=verify, tolerance=tolerance, accepts_code_change=accept_code_change
+    )
     begun = beginning.begun(request, place, resume=resume, fresh=fresh)
     if begun is not None:
         return _resumed(begun, given, options, streams=streams, program=request.program, plan=_tree(plan))

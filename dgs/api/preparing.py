@@ -34,6 +34,7 @@ from dgs.model.declarations import check_declarations
 from dgs.model.events import declared_stream
 from dgs.model.program import Program
 from dgs.model.tag_sets import TagSet
+from dgs.workers.observing.run_log import LogFormat
 
 if TYPE_CHECKING:
     from dgs.api.costing import KnownCosts
@@ -124,7 +125,7 @@ class Options:
     """Options of the run of a prepared job. `collect`: bring the outputs to the caller. `resumes`: go on from the last commit.
 
     `accepts_duplicates`: resume even without the record. `accepts_code_change`: resume even with other code of the program.
-    `verify`: compare with the sequential program, floats with `tolerance`.
+    `verify`: compare with the sequential program, floats with `tolerance`. `log_format`: of `run.log`.
     """
 
     collect: bool = False
@@ -133,6 +134,7 @@ class Options:
     resumes: bool = False
     accepts_duplicates: bool = False
     accepts_code_change: bool = False
+    log_format: LogFormat = "text"
 
 
 @dataclass(frozen=True)
@@ -201,6 +203,7 @@ class Launch:
             spark=config.spark,
             umask=config.umask,
             name=config.name,
+            log_format=options.log_format,
             observe=None if config.observe.mode == "off" else config.observe,
         )
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from dgs.cli.loudness import Loudness
 from dgs.cli.options import given_by_flags
 from dgs.cli.reporting import (
     INTERRUPTED,
@@ -116,14 +117,16 @@ def _run(launch: Launch, ending: Ending) -> Run:
         for sink in launch.sinks
         if sink.kind == "sqlite" and sink.details.mode != "append"
     ]
-    say_why_one_worker(launch.prepared)
+    loudness = ending.loudness or Loudness()
+    if not loudness.quiet:
+        say_why_one_worker(launch.prepared)
     if launch.sinks and (weak := deliveries(launch.sinks, launch.prepared.config.delivery, base_dir)):
-        say(f"dgs: {ending.name}: {weak}")
-    with shown(launch.directory, is_wanted=ending.shows_page), shown_progress(ending.name) as progress:
-        caller = Caller(
-            progress, notify=lambda text: say(f"dgs: {ending.name}: {text}"), rows=progress.take_rows
-        )
-        return execute(launch, caller)
+        loudness.notify(ending.name)(weak)
+    page = shown(launch.directory, is_wanted=ending.shows_page)
+    with loudness.logging(), page, shown_progress(ending.name, is_quiet=loudness.quiet) as progress:
+        caller = Caller(progress, notify=loudness.notify(ending.name), rows=progress.take_rows)
+        options = replace(launch.options, log_format=loudness.log_format)
+        return execute(replace(launch, options=options), caller)
 
 
 def _closing_line(done: Run, ending: Ending) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,14 @@ import typer
 
 if TYPE_CHECKING:
     from dgs.job.settings import Given
+
+
+class LogFormatName(StrEnum):
+    """The formats of log lines."""
+
+    TEXT = "text"
+    JSON = "json"
+
 
 PlanPath = Annotated[
     Path, typer.Argument(metavar="PLAN", help="The plan.yaml of the job.", show_default=False)
@@ -80,6 +89,22 @@ AcceptCodeChange = Annotated[
     typer.Option(
         "--accept-code-change",
         help="Go on although the program's code has changed since: its old state must suit the new code.",
+    ),
+]
+Verbose = Annotated[
+    int,
+    typer.Option(
+        "-v", "--verbose", count=True, show_default=False, help="Print log lines too; -vv all of them."
+    ),
+]
+Quiet = Annotated[
+    bool,
+    typer.Option("-q", "--quiet", help="Print no progress and no notices, only errors and the closing line."),
+]
+LogFormat = Annotated[
+    LogFormatName,
+    typer.Option(
+        "--log-format", metavar="text|json", help="Log lines, on stderr and in run.log, as text or JSON."
     ),
 ]
 Timeout = Annotated[

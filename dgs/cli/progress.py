@@ -20,9 +20,11 @@ SPINNER_WIDTH = 13
 
 
 @contextmanager
-def shown_progress(name: str) -> Iterator[Progress]:
+def shown_progress(name: str, *, is_quiet: bool = False) -> Iterator[Progress]:
     """Yield the progress callback for a runtime."""
-    if sys.stderr.isatty():
+    if is_quiet:
+        yield Progress(lambda _: None)
+    elif sys.stderr.isatty():
         with _live(name) as shown:
             yield Progress(shown)
     else:

@@ -19,6 +19,7 @@ import typer
 if TYPE_CHECKING:
     from dgs.api.costing import KnownCosts
     from dgs.api.preparing import Prepared
+    from dgs.cli.loudness import Loudness
     from dgs.errors import DgsError
     from dgs.job.run_directory import RunDirectory
 
@@ -37,6 +38,7 @@ class Ending:
     tables: list[tuple[Path, str]] = field(default_factory=list)
     saved: Path | None = None
     shows_page: bool = False
+    loudness: Loudness | None = None
 
     def progress(self) -> str:
         """Return the committed progress of the run, in words."""

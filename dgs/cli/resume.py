@@ -7,17 +7,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dgs.cli.loudness import Loudness
 from dgs.cli.options import (
     AcceptCodeChange,
     AcceptDuplicates,
     AsJson,
     Debug,
     Hosts,
+    LogFormat,
+    LogFormatName,
     OptimizerName,
     PlanFrom,
+    Quiet,
     RuntimeName,
     SaveState,
     SetValues,
+    Verbose,
     VerifyTolerance,
 )
 from dgs.cli.reporting import Ending, print_json, reporting, say, show_path
@@ -66,11 +71,15 @@ def resume(
     verify: Verify = False,
     tolerance: VerifyTolerance = None,
     save_state: SaveState = None,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+    log_format: LogFormat = LogFormatName.TEXT,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Go on with a run that was stopped, failed or was killed; under another plan, runtime or number of hosts, too."""
     with reporting(as_json=as_json, debug=debug) as ending:
+        ending.loudness = Loudness(verbose, quiet, log_format.value)
         from dgs.api.known_runs import run_at
         from dgs.api.resuming import resumable
         from dgs.cli.finishing import asked

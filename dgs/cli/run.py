@@ -7,17 +7,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dgs.cli.loudness import Loudness
 from dgs.cli.options import (
     AcceptCodeChange,
     AsJson,
     Compile,
     Debug,
     Hosts,
+    LogFormat,
+    LogFormatName,
     OptimizerName,
     PlanFrom,
+    Quiet,
     RuntimeName,
     SaveState,
     SetValues,
+    Verbose,
     VerifyTolerance,
 )
 from dgs.cli.reporting import Ending, reporting
@@ -84,11 +89,15 @@ def run(
     run_dir: RunDir = None,
     view: View = False,
     show_config: ShowConfig = False,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+    log_format: LogFormat = LogFormatName.TEXT,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Run a plan file; outputs go to its sinks, or into the run directory. Ctrl-C stops it at a checkpoint."""
     with reporting(as_json=as_json, debug=debug) as ending:
+        ending.loudness = Loudness(verbose, quiet, log_format.value)
         from dgs.api.preparing import from_file
         from dgs.cli.finishing import asked
 

@@ -29,13 +29,17 @@ def rows(path: str) -> Iterator[Columns]:
 def customers() -> Iterator[Columns]:
     """Yield the customers, one every 40."""
     number = np.arange(CUSTOMERS)
-    yield from _batches({"ts": 40 * number, "custkey": number, "nation": mix(number, 1) % 25, "segment": mix(number, 2) % 5})
+    yield from _batches(
+        {"ts": 40 * number, "custkey": number, "nation": mix(number, 1) % 25, "segment": mix(number, 2) % 5}
+    )
 
 
 def orders() -> Iterator[Columns]:
     """Yield the orders, one every 4. Some are of customers that are not there."""
     number = np.arange(ORDERS)
-    yield from _batches({"ts": 4 * number, "orderkey": number, "custkey": mix(number, 3) % 1600, "day": mix(number, 4) % 2400})
+    yield from _batches(
+        {"ts": 4 * number, "orderkey": number, "custkey": mix(number, 3) % 1600, "day": mix(number, 4) % 2400}
+    )
 
 
 def items() -> Iterator[Columns]:
@@ -47,7 +51,11 @@ def items() -> Iterator[Columns]:
     weight = np.concatenate([np.ones_like(number), -np.ones_like(gone)])
     order = np.lexsort((-weight, ts))
     which = which[order]
-    columns = {"orderkey": mix(which, 5) % 16000, "price": 100 + mix(which, 6) % 100000, "disc": mix(which, 7) % 11}
+    columns = {
+        "orderkey": mix(which, 5) % 16000,
+        "price": 100 + mix(which, 6) % 100000,
+        "disc": mix(which, 7) % 11,
+    }
     yield from _batches({"ts": ts[order], **columns, "w": weight[order]})
 
 

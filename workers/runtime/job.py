@@ -31,6 +31,7 @@ from dgs.planner.moving import Counts
 from dgs.planner.plan import Plan
 from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.observing.figures import RunFigures
+from dgs.workers.observing.run_log import LOG, LogFormat
 from dgs.workers.recovery.checkpoint import CheckpointStore
 from dgs.workers.sources.context import SourceContext
 
@@ -48,7 +49,7 @@ class Job:
     `checkpoint`: when checkpoints are taken, None for never. `checkpoint_dir`: their directory, also for that of a clean stop
     (None: the run cannot be resumed). `keeps_logs`: event logs in the run directory are not truncated. `replan`: whether the run looks for a better plan (None: it does not). `resumes`: go on from the newest checkpoint there; with `accepts_duplicates` even if the
     record is lost. `run_id`: identifies a run over all its generations and resumes (the supervisor sets it). `control_dir`:
-    where `dgs stop` and `dgs replan` post requests. `umask`: of the run's own files. `name`: of the plan file, for its figures.
+    where `dgs stop` and `dgs replan` post requests. `umask`: of the run's own files. `name`: of the plan file, for its figures and its log. `log_format`: of that.
     `observe`: how often figures are taken, None for never.
     """
 
@@ -79,6 +80,7 @@ class Job:
     spark: SparkConfig = field(default_factory=SparkConfig)
     umask: str = private_files.OWNER_ONLY
     name: str = ""
+    log_format: LogFormat = "text"
     observe: ObserveConfig | None = field(default_factory=ObserveConfig)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -123,6 +125,11 @@ class Job:
     def figures_dir(self) -> Path | None:
         """The directory of the figures: that of the run, None without one."""
         return None if self.control_dir is None else self.output_dir
+
+    @property
+    def run_log(self) -> Path | None:
+        """The file for the log of the run: in the run directory, None without one."""
+        return None if self.control_dir is None else self.output_dir / LOG
 
     @property
     def ray_log(self) -> Path | None:

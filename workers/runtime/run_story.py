@@ -35,9 +35,13 @@ LONGEST_LINE = 200
 
 
 class RunStory:
-    """The latest notes of the driver. `hosts` asks the hosts of the generation for theirs. `path`: the file, None for no file."""
+    """The latest notes of the driver. `hosts` asks the hosts of the generation for theirs. `path`: the file, None for no file.
 
-    def __init__(self, path: Path | None) -> None:
+    `log` gets every note of the driver, too.
+    """
+
+    def __init__(self, path: Path | None, log: Callable[[str], None] = lambda _: None) -> None:
+        self._to_log = log
         self._path = path
         self._log: Log = deque(maxlen=MOST_NOTES)
         self._driver = Story(None, log=self._log)
@@ -52,6 +56,7 @@ class RunStory:
         """Note an action of the driver."""
         self._driver.tick(process.now())
         self._driver.says(text)
+        self._to_log(text)
 
     def keep(self) -> None:
         """Ask the hosts for their notes now, before they are gone."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from dgs.errors import DgsError, FrameGapError, WorkerLostError
 from dgs.workers.observing.figures import RunFigures
+from dgs.workers.observing.run_log import RunLog
 from dgs.workers.recovery.checkpoint import ResumePoint
 from dgs.workers.recovery.outbox import dealt_otherwise
 from dgs.workers.recovery.positions import declared
@@ -116,8 +117,10 @@ Drive = Callable[[Deployment, Session], Ended]
 
 def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Caller) -> JobResult:
     """Run a job over as many generations as it takes. `hosts`: the number of hosts for a job. Raises any DgsError."""
-    control = Control(job.control_dir)
+    control, log = Control(job.control_dir), RunLog(job.run_log, name=job.name, log_format=job.log_format)
+    caller = replace(caller, notify=_logged(caller.notify, log))
     with ExitStack() as stack:
+        stack.callback(log.close)
         if job.checkpoint_dir is not None:
             patience = job.runtime.stop_timeout / SECOND + STOP_GRACE
             stack.enter_context(control.listening(patience=patience))
@@ -134,7 +137,7 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
         stores = RunStores(job, caller.ports.store(store, job), publisher.publish)
         stack.callback(stores.close)
         stop = StopRequest(job.runtime.stop_timeout / SECOND)
-        story = RunStory(job.story_path)
+        story = RunStory(job.story_path, log.info)
         commits = Commits()
         session = Session(
             job,
@@ -160,6 +163,7 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
         except BaseException as error:
             session.observer.end("failed", why=in_a_line(error))
             story.says(f"the run fails: {in_a_line(error)}")
+            log.failure(in_a_line(error))
             story.write()
             with suppress(DgsError):  # then the next run does it, and this error matters more
                 withdraw_rows(job, run)
@@ -167,6 +171,16 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
         finally:
             session.caller_outputs.close(complete=complete)
         return result
+
+
+def _logged(notify: Callable[[str], None], log: RunLog) -> Callable[[str], None]:
+    """Return the function that logs a notice, too."""
+
+    def both(text: str) -> None:
+        log.warning(text, is_notice=True)
+        notify(text)
+
+    return both
 
 
 def _generations(session: Session, drive: Drive, hosts: Callable[[Job], int]) -> JobResult:
