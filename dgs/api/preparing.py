@@ -1,7 +1,6 @@
 """Preparing a run, from a plan file or a program with streams to a launch: everything is loaded and checked, nothing started.
 
-A plan file becomes a `Request` (read and validated), then `Prepared` (program loaded, plan made), and with the directory of the
-run and its options a `Launch`. Later steps take the launch and resolve nothing again.
+A plan file becomes a `Request` (read and validated), then `Prepared` (program loaded, plan made), and with directory and options a `Launch`.
 """
 
 from __future__ import annotations
@@ -51,8 +50,7 @@ if TYPE_CHECKING:
 class Request:
     """A job to run, with its settings resolved. `program`: None if the plan file names it.
 
-    `plan_file`: None for a program over streams from Python. `plan_digest`: of the content of the plan file. `keeps_plan`: use
-    the plan that is written there.
+    `plan_file`: None for streams from Python. `plan_digest`: of its content. `keeps_plan`: use the plan that is written there.
     """
 
     settings: Settings
@@ -204,7 +202,7 @@ class Launch:
             umask=config.umask,
             name=config.name,
             log_format=options.log_format,
-            observe=None if config.observe.mode == "off" else config.observe,
+            observe=config.observe.if_on,
         )
 
 
@@ -234,10 +232,8 @@ def from_file(
     digest = document.digest
     if base_dir is not None:
         data = relocated(document.data, plan_file.parent, base_dir)
-        references = relocated_references(
-            document.references, document.data, data, plan_file.parent, base_dir
-        )
-        document = replace(document, data=data, references=references)
+        found = relocated_references(document.references, document.data, data, plan_file.parent, base_dir)
+        document = replace(document, data=data, references=found)
     settings = resolve(document, given, environ)
     private_files.allow(settings.config.umask)
     wants_new_plan = any(name.split(".")[0] == "optimizer" for name in given)

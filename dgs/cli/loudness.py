@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import typer
 
-from dgs.cli.reporting import say
 from dgs.workers.observing.run_log import LogFormat, as_json_line, on_stderr
 
 
@@ -50,5 +49,5 @@ class Loudness:
         if self.quiet:
             return lambda _: None
         if self.log_format == "json":
-            return lambda text: say(as_json_line(text, name=name))
-        return lambda text: say(f"dgs: {name}: {text}")
+            return lambda text: typer.echo(as_json_line(text, name=name), err=True)
+        return lambda text: typer.echo(f"dgs: {name}: {text}", err=True)

@@ -175,6 +175,11 @@ class ObserveConfig(Section):
     mode: Literal["on", "off"] = "on"
     every: Annotated[Duration, AfterValidator(_some_time)] = 10**9
 
+    @property
+    def if_on(self) -> ObserveConfig | None:
+        """This section, None if it says `off`."""
+        return None if self.mode == "off" else self
+
     @model_validator(mode="before")
     @classmethod
     def _from_name(cls, value: Any) -> Any:
