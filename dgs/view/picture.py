@@ -5,11 +5,12 @@ from __future__ import annotations
 from dgs.view.moments import Seen
 from dgs.view.page import asset
 from dgs.view.pictures.charts import HEIGHT as CHART_HEIGHT
+from dgs.view.pictures.charts import RIGHT as CHART_RIGHT
 from dgs.view.pictures.charts import WIDTH as CHART_WIDTH
 from dgs.view.pictures.charts import charts
 from dgs.view.pictures.markup import Markup, cut, element, joined
 from dgs.view.pictures.texts import clean, count
-from dgs.view.scenes import Pictures
+from dgs.view.scenes import Pictures, Scene
 
 MARGIN, HEAD, SPACE = 20, 96, 16
 _CHARTS = 4
@@ -49,7 +50,7 @@ def picture(seen: Seen, at: float | None = None) -> str:
     ]
     for place, (title, drawn) in enumerate(over_time):
         x, y = MARGIN + place * (CHART_WIDTH + SPACE), HEAD + middle + SPACE
-        parts += [_text(title, x, y + 12, "dim"), _placed(drawn, x, y + 18)]
+        parts += [_text(title, x, y + 12, "dim"), _placed(_with_cursor(drawn, scene), x, y + 18)]
     size = {"viewBox": f"0 0 {width:.0f} {height:.0f}", "width": f"{width:.0f}", "height": f"{height:.0f}"}
     label = f"The run {clean(seen.name)}. {clean(moment.sentence)} {clean(moment.more)}"
     return (
@@ -68,6 +69,12 @@ def picture(seen: Seen, at: float | None = None) -> str:
 
 def _text(text: str, x: float, y: float, kind: str, anchor: str = "start") -> Markup:
     return element("text", cut(text, 120), x=x, y=y, class_=kind, text_anchor=anchor)
+
+
+def _with_cursor(drawn: Markup, scene: Scene) -> Markup:
+    """Return a drawing of what changed over time with its cursor at the moment of a scene."""
+    end, at = CHART_WIDTH - CHART_RIGHT, scene["cursor@x1"]
+    return Markup(drawn.replace(f'x1="{end}" x2="{end}"', f'x1="{at}" x2="{at}"'))
 
 
 def _placed(drawn: Markup, x: float, y: float) -> Markup:

@@ -79,7 +79,7 @@ def _head(moment: Moment) -> Scene:
 
 
 def _sinks(moment: Moment) -> Scene:
-    found = {"outputs": f"{moment.outputs:,} outputs in all"}
+    found = {"outputs": f"{plural(moment.outputs, 'output')} in all"}
     for place, sink in enumerate(moment.sinks[:MOST_SINKS]):
         found[f"k{place}.name"] = clean(sink.name, 60)
         found[f"k{place}.outputs"] = plural(sink.outputs, "output")

@@ -59,4 +59,4 @@ def _of_the_end(figures: RunFigures, status: str, why: str) -> tuple[str, str]:
     if status == "failed":
         return f"The run has failed{': ' + last if last else ''}.", numbers + committed
     killed = "The process of the run was killed."
-    return killed if status == "killed" else f"The run is {status}.", numbers + committed
+    return killed if status == "killed" else f"The run was {status}.", numbers + committed

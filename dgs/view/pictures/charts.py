@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from dgs.view.moments import Happening, Moment, Seen
 from dgs.view.pictures.markup import Markup, element, joined
 from dgs.view.pictures.texts import count, seconds
+from dgs.view.sentences import ENDED
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, FLOOR = 300, 104, 46, 6, 18, 80
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, FLOOR = 300, 104, 50, 6, 18, 80
 POINTS = 240
 """Points of a line: more are made one by their greatest value."""
 
@@ -63,7 +64,8 @@ def _ends(seen: Seen) -> tuple[float, float]:
 
 
 def _chart(seen: Seen, line: Line) -> Markup:
-    values = [(place_of(moment.at, seen), line.value(moment)) for moment in seen.moments]
+    going_on = [moment for moment in seen.moments if moment.status not in ENDED]  # the end has means
+    values = [(place_of(moment.at, seen), line.value(moment)) for moment in going_on]
     top = _round(max((high for _, high in values), default=0.0))
     points = [(x, _height(high, top)) for x, high in _thinned(values)]
     path = "L".join(f"{x:.0f} {y:.1f}" for x, y in points)

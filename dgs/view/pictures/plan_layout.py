@@ -30,8 +30,8 @@ LARGE_TILES = 40
 """Folded workers that have room for their names and rates; more are small squares."""
 
 LARGE, SMALL = (78, 38), (18, 18)
-TOP, SIDE = 54, 12
-_WIDEST = 690
+TOP, SIDE = 54, 22
+_WIDEST = 670
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from dgs.view.moments import Moment, Placed, WorkerNow
 from dgs.view.pictures.markup import Markup, cut, element, joined
-from dgs.view.pictures.plan_layout import NARROW, Box, Layout, layout
+from dgs.view.pictures.plan_layout import CARD_HEIGHT, NARROW, SIDE, Box, Layout, layout
 from dgs.view.pictures.texts import clean, count, plural, seconds, share
 
 SIGNS = {"working": "▶", "waiting": "◆", "held": "■", "idle": "○"}
@@ -108,33 +108,27 @@ class PlanPicture:
         }
 
     def _pill_values(self, moment: Moment) -> dict[str, str]:
-        waiting = (
-            (place, now)
+        """Return the name of the stream that is waited for, and the lines to it from the cards that wait."""
+        blamed = moment.cause
+        waiting = [
+            self._boxes[place]
             for place, now in enumerate(moment.workers)
-            if now.waits_for_stream and place in self._boxes
-        )
-        place, now = next(waiting, (None, None))
-        if place is None or now is None:
+            if now.waits_for_stream and now.waits_for == blamed and place in self._boxes
+        ]
+        if not waiting:
             return {"pill@class": "pill none", "pill.text": "", "pill.line@d": "M0 0"}
-        box = self._boxes[place]
-        start, across = box.x - box.width / 2, min(PILL, 40 + box.x)
-        middle = box.y + (box.height / 2 if box.y > TOP_OF_PILL + 40 else 0)
-        if middle == box.y:
-            line = (
-                f"M{box.x:.0f} {box.y:.0f}V{TOP_OF_PILL + 11}H{across:.0f}"
-                if box.x > PILL + 20
-                else f"M{box.x:.0f} {box.y:.0f}V{TOP_OF_PILL + 24}"
-            )
-        else:
-            line = f"M{start:.0f} {middle:.0f}C{start - 70:.0f} {middle:.0f} 36 {middle - 60:.0f} 36 {TOP_OF_PILL + 24}"
-        text = f"stream {now.waits_for}"
-        return {"pill@class": "pill", "pill.text": "◀ " + cut(text, 40), "pill.line@d": line}
+        cards = [box for box in waiting if box.height == CARD_HEIGHT] or waiting[:1]
+        ends = [(box.x - box.width / 2, box.y + box.height / 2) for box in cards]
+        lowest = max(y for _, y in ends)
+        lines = "".join(f"M{x:.0f} {y:.0f}H{RAIL}" for x, y in ends)
+        line = f"{lines}M{RAIL} {lowest:.0f}V{TOP_OF_PILL + 12}H{SIDE}"
+        return {"pill@class": "pill", "pill.text": "◀ " + cut(f"stream {blamed}", 40), "pill.line@d": line}
 
     def _pill(self, values: Mapping[str, str]) -> Markup:
         parts = [
             element("path", d=values["pill.line@d"], data_s="pill.line", class_="points"),
-            element("rect", x=SIDE_OF_PILL, y=TOP_OF_PILL, width=PILL - SIDE_OF_PILL, height=24, rx=12),
-            element("text", values["pill.text"], x=SIDE_OF_PILL + 12, y=TOP_OF_PILL + 16, data_s="pill.text"),
+            element("rect", x=SIDE, y=TOP_OF_PILL, width=PILL - SIDE, height=24, rx=12),
+            element("text", values["pill.text"], x=SIDE + 12, y=TOP_OF_PILL + 16, data_s="pill.text"),
         ]
         return element("g", joined(parts), class_=values["pill@class"], data_s="pill")
 
@@ -271,7 +265,7 @@ class PlanPicture:
         )
 
 
-SIDE_OF_PILL, TOP_OF_PILL = 12, 8
+TOP_OF_PILL, RAIL = 8, 8
 
 
 def _edge_width(rate: float, most: float) -> str:

@@ -81,7 +81,7 @@ def seconds(span: float) -> str:
         return f"{span // _MINUTE:.0f} min {span % _MINUTE:.0f} s"
     if span < _DAY:
         return f"{span // _HOUR:.0f} h {span % _HOUR // _MINUTE:.0f} min"
-    return f"{span // _DAY:.0f} d {span % _DAY // _HOUR:.0f} h"
+    return f"{span // _DAY:,.0f} d" + (f" {span % _DAY // _HOUR:.0f} h" if span < 10 * _DAY else "")
 
 
 def _milliseconds(span: float) -> str:
@@ -99,7 +99,7 @@ def event_time(ts: float | None, unit: str, *, with_day: bool = False) -> str:
     if ts is None:
         return "the beginning"
     if unit not in NANOSECONDS:
-        return f"{ts:,.0f}"
+        return f"{ts:.0f}"
     instant = ts * NANOSECONDS[unit] / 10**9
     if not _EARLIEST <= instant <= _LATEST:
         return f"{instant:,.2f} s"
