@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dgs.api.known_runs import KnownRun
     from dgs.api.preparing import Launch, Options, Request
     from dgs.flow import Flow
+    from dgs.frames.frame_stream import Stream
     from dgs.job.settings import Given
     from dgs.planner.plan import Plan
 
@@ -42,7 +43,7 @@ __all__ = ["Run", "replan", "resume", "run", "stop"]
 def run(
     job: str | os.PathLike[str] | Program[OwnState, OwnOutput] | type[Program[OwnState, OwnOutput]] | Flow,
     *,
-    streams: Mapping[str, Iterable[Any]] | None = None,
+    streams: Mapping[str, Any] | Iterable[Stream] | None = None,
     runtime: str | Mapping[str, Any] | None = None,
     optimizer: str | Mapping[str, Any] | None = None,
     plan: Plan | Mapping[str, Any] | str | os.PathLike[str] | None = None,
@@ -59,7 +60,8 @@ def run(
     """Run a plan file, or a program or a flow over streams from Python; return its outputs, report, plan and final state.
 
     `streams`: items by stream: `(tag, ts, payload)`, Event, Heartbeat or EventBatch; the order of the streams breaks ties.
-    For a flow: the elements of each stream, `(ts, value)`, or a table with a column `ts`, such as an Arrow table or a data frame.
+    For a flow: the elements of each stream, `(ts, value)`. A stream may also be a data frame: `dgs.stream(frame, ...)` says which of
+    its columns are what; a list of such streams has their `id`s.
     With a plan file, the data of its `memory` sources. `runtime`, `optimizer`: a name, or a section of the plan file.
     `plan`: a plan to use instead of making one. `compile`: as under `runtime`. `settings`: other values by path, such as {"runtime.linger": "10ms"}.
     `max_events`: take only the first events, in the total order. `verify`: compare with the sequential program
@@ -96,7 +98,7 @@ def resume(
     run: str | os.PathLike[str],
     *,
     program: Program[OwnState, OwnOutput] | type[Program[OwnState, OwnOutput]] | None = None,
-    streams: Mapping[str, Iterable[Any]] | None = None,
+    streams: Mapping[str, Any] | Iterable[Stream] | None = None,
     runtime: str | Mapping[str, Any] | None = None,
     optimizer: str | Mapping[str, Any] | None = None,
     plan: Plan | Mapping[str, Any] | str | os.PathLike[str] | None = None,
@@ -173,7 +175,7 @@ def replan(
 
 def _requested(
     job: str | os.PathLike[str] | Program | type[Program] | Flow,
-    streams: Mapping[str, Iterable[Any]] | None,
+    streams: Mapping[str, Any] | Iterable[Stream] | None,
     given: Mapping[str, Given],
 ) -> Request:
     from dgs.api import preparing
@@ -205,7 +207,7 @@ def _resumed(
     given: Mapping[str, Given],
     options: Options,
     *,
-    streams: Mapping[str, Iterable[Any]] | None,
+    streams: Mapping[str, Any] | Iterable[Stream] | None,
     program: Program | None,
     plan: Plan | None,
 ) -> Run:

@@ -258,7 +258,7 @@ def from_file(
 
 def from_program(
     program: Program,
-    streams: Mapping[str, Iterable[Any]],
+    streams: Mapping[str, Any],
     given: Mapping[str, Given],
     *,
     kinds: Mapping[str, list[str]] | None = None,

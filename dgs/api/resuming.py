@@ -48,7 +48,7 @@ def launch_again(
     given: Mapping[str, Given],
     options: Options,
     *,
-    memory: Mapping[str, Iterable[Any]] | None = None,
+    memory: Mapping[str, Any] | Iterable[Any] | None = None,
     program: Program | None = None,
     plan: Plan | None = None,
 ) -> Launch:
@@ -86,7 +86,7 @@ def _check_code(run: KnownRun, prepared: Prepared) -> None:
 
 
 def requested_again(
-    run: KnownRun, given: Mapping[str, Given], *, memory: Mapping[str, Iterable[Any]] | None = None
+    run: KnownRun, given: Mapping[str, Given], *, memory: Mapping[str, Any] | Iterable[Any] | None = None
 ) -> Request:
     """Return the request of a run: its resolved plan.yaml with the given values. Paths start where those of its plan file do.
 

@@ -52,7 +52,7 @@ def check(
     *,
     strategies: Mapping[Any, Any] | None = None,
     keys: Mapping[Any, Iterable[Any]] | None = None,
-    streams: Mapping[str, Iterable[Any]] | None = None,
+    streams: Mapping[str, Any] | None = None,
     states_equal: Equal | None = None,
     outputs_equal: Equal | None = None,
     tolerance: float | None = None,

@@ -54,7 +54,7 @@ __all__ = [
 
 def simulate(
     program: Program | type[Program],
-    streams: Mapping[str, Iterable[Any]],
+    streams: Mapping[str, Any],
     *,
     seeds: int | Iterable[int] = 100,
     faults: str = "all",
@@ -80,7 +80,7 @@ def simulate(
 
 def run_plans(
     program: Program | type[Program],
-    streams: Mapping[str, Iterable[Any]],
+    streams: Mapping[str, Any],
     n: int = 50,
     *,
     seed: int = 0,
@@ -96,9 +96,7 @@ def run_plans(
     return try_plans(_case(program, streams, tolerance), n, seed)
 
 
-def _case(
-    program: Program | type[Program], streams: Mapping[str, Iterable[Any]], tolerance: float | None
-) -> Case:
+def _case(program: Program | type[Program], streams: Mapping[str, Any], tolerance: float | None) -> Case:
     from dgs.api.preparing import from_program, prepare
     from dgs.api.verifying import case_of
 
