@@ -14,7 +14,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -33,12 +33,13 @@ from dgs.monoids.windows import Windows
 from dgs.query import duck
 from dgs.query.compact import Compact
 from dgs.query.compact.answering import Answering
-from dgs.query.compact.arrow_rows import as_columns, is_flat, to_arrow
+from dgs.query.compact.arrow_rows import as_columns, from_arrow, is_flat, to_arrow
+from dgs.query.compact.iterate import Values
 from dgs.query.compact.payloads import Weight, weighted_row, weighted_table
 from dgs.query.compact.runs import Layout, Parts, add_parts
 from dgs.query.errors import QueryError
 from dgs.query.evaluate import Evaluation, ZBag, rows_of, zbag
-from dgs.query.relation import Relation, Script, Source
+from dgs.query.relation import Relation, Repeat, Script, Source, walk
 from dgs.query.scalar import Row
 from dgs.query.split import Compaction, Split, split
 from dgs.query.split.compaction import Class
@@ -155,6 +156,7 @@ class QueryProgram(Windows):
     def identity_parts(self) -> dict[str, str]:
         """Return the compactions: another answer over the same ones may use the state."""
         parts = {f"compaction {number}": one.text for number, one in enumerate(self.held)}
+        parts |= {f"loop {name}": str(layouts[0].schema) for name, layouts in self._loop_layouts.items()}
         return parts | {"output": self.output if self.output == "changes" else "snapshot"}
 
     @cached_property
@@ -170,12 +172,27 @@ class QueryProgram(Windows):
         """The layouts of the answers before, one for each output, if changes are wanted."""
         if self.output != "changes":
             return ()
-        outputs = [one.schema for _, one in self.script.outputs]
-        return tuple(Layout(Schema((*one.fields, ("$w", INT))), len(one), ("sum",)) for one in outputs)
+        return tuple(_counted(one.schema) for _, one in self.script.outputs)
+
+    @cached_property
+    def _loop_layouts(self) -> dict[str, tuple[Layout, ...]]:
+        """The layouts of where warm loops ended, by the loop's first name."""
+        return {
+            one.names[0]: tuple(_counted(start.schema) for start in one.start) for one in self._warm_loops()
+        }
+
+    def _warm_loops(self) -> Iterator[Repeat]:
+        for _, output in self.split.answer.outputs:
+            yield from (one for one in walk(output) if isinstance(one, Repeat) and one.mode == "warm")
+
+    @property
+    def _kept(self) -> tuple[Layout, ...]:
+        """The layouts of what an answer leaves for the next one."""
+        return (*self._before, *(layout for layouts in self._loop_layouts.values() for layout in layouts))
 
     def identity(self) -> State:
         """Return the state of no rows."""
-        return tuple(Compact.empty(layout) for layout in (*(one.layout for one in self.held), *self._before))
+        return tuple(Compact.empty(layout) for layout in (*(one.layout for one in self.held), *self._kept))
 
     def join(self, left: State, right: State) -> State:
         """Return the state of the rows of both."""
@@ -222,19 +239,33 @@ class QueryProgram(Windows):
         states = [
             made(one) if stream in one.compaction.streams else Compact.empty(one.layout) for one in self.held
         ]
-        return (*states, *map(Compact.empty, self._before))
+        return (*states, *map(Compact.empty, self._kept))
 
     def close(self, state: State, event: Event, emit: Emit) -> State:  # noqa: ARG002 - as every program's
         """Emit the answer; return the state unchanged, or that of no rows if the program resets."""
-        own, before = state[: len(self.held)], state[len(self.held) :]
-        found = self.answering.tables(own)
+        own, kept = state[: len(self.held)], state[len(self.held) :]
+        before, ends = kept[: len(self._before)], kept[len(self._before) :]
+        found, ended = self.answering.tables_after(own, self._last(ends))
         if self.output == "changes":
             before = self._emit_changes(found, before, emit)
         else:
             self._emit(found, emit)
         if self.resets:
             own = tuple(Compact.empty(one.layout) for one in self.held)
-        return (*own, *before)
+        return (*own, *before, *self._ended(ended))
+
+    def _last(self, ends: State) -> dict[str, Values]:
+        """Return where warm loops begin: where they ended, if there has been an answer."""
+        states = iter(ends)
+        found = {name: tuple(map(_table_of, layouts, states)) for name, layouts in self._loop_layouts.items()}
+        return {name: tables for name, tables in found.items() if any(map(len, tables))}
+
+    def _ended(self, ended: Mapping[str, Values]) -> State:
+        return tuple(
+            Compact.of_parts(layout, {row: (count,) for row, count in zbag(_rows_in(table, layout)).items()})
+            for name, layouts in self._loop_layouts.items()
+            for layout, table in zip(layouts, ended[name], strict=True)
+        )
 
     def _emit(self, found: Mapping[str, pa.Table], emit: Emit) -> None:
         take = getattr(emit, "column", None)  # a caller that changes rows on their way has none
@@ -257,6 +288,20 @@ class QueryProgram(Windows):
                     emit({"output": name, **record} if len(found) > 1 else record)
             after.append(Compact.of_parts(layout, {row: (weight,) for row, weight in rows.items()}))
         return tuple(after)
+
+
+def _counted(schema: Schema) -> Layout:
+    """Return the layout of rows with how often each is there."""
+    return Layout(Schema((*schema.fields, ("$w", INT))), len(schema), ("sum",))
+
+
+def _rows_in(table: pa.Table, layout: Layout) -> list[Row]:
+    return from_arrow(table, Schema(layout.schema.fields[: layout.keys]))
+
+
+def _table_of(layout: Layout, state: Compact) -> pa.Table:
+    rows = [row for row, (count,) in state.parts() for _ in range(count)]
+    return to_arrow(rows, Schema(layout.schema.fields[: layout.keys]))
 
 
 def _lanes(batch: EventBatch) -> list[tuple[Any, Any]]:

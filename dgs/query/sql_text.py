@@ -17,7 +17,7 @@ from typing import Any
 from sqlglot import exp
 
 from dgs.errors import InternalError
-from dgs.query.aggregates import Aggregate
+from dgs.query.aggregates import Aggregate, UserAggregation
 from dgs.query.functions import arguments_of, function_of
 from dgs.query.relation import (
     Expand,
@@ -193,7 +193,7 @@ def aggregate_text(one: Aggregate, schema: Schema) -> str:
     result = one.type(schema)
     texts = [scalar_text(each, schema) for each in one.arguments]
     if one.user is not None:
-        raise InternalError(problem=f"the aggregation {one.user.name} has no text")
+        return _by_user(one, one.user, texts[0], schema)
     text = one.reduction.duckdb.format(*(texts or ["*"]))
     if one.distinct:
         text = text.replace("(", "(DISTINCT ", 1)
@@ -207,6 +207,16 @@ def aggregate_text(one: Aggregate, schema: Schema) -> str:
     if one.function == "collect":
         text = f"coalesce({text}, [])"
     return f"CAST({text} AS {type_text(result)})"
+
+
+def _by_user(one: Aggregate, user: UserAggregation, argument: str, schema: Schema) -> str:
+    """Return the text of a user's aggregation: its sorted values, folded in that order."""
+    of = one.type(schema)
+    kept = "" if one.where is None else f" FILTER (WHERE {scalar_text(one.where, schema)})"
+    values = f"list_sort(list({'DISTINCT ' if one.distinct else ''}{argument}){kept}, 'ASC', 'NULLS LAST')"
+    plus = scalar_text(user.plus, Schema.of(left=of, right=of))
+    zero = f"CAST({scalar_text(user.zero, Schema(()))} AS {type_text(of)})"
+    return f'list_reduce(coalesce({values}, []), lambda "left", "right": CAST({plus} AS {type_text(of)}), {zero})'
 
 
 def _filtered(text: str, one: Aggregate, condition: str) -> str:

@@ -1,4 +1,4 @@
-"""Answers over compactions: one statement of DuckDB for each output, or the interpreter for few rows and for loops.
+"""Answers over compactions: one statement of DuckDB for each output, one for each step of a loop, or the interpreter for few rows.
 
 Rows come in the order of the query, or of all columns, so that an output has the same number under every plan.
 """
@@ -13,8 +13,9 @@ import pyarrow as pa
 from dgs.query import duck
 from dgs.query.compact import Compact, check_support
 from dgs.query.compact.arrow_rows import from_arrow, to_arrow
+from dgs.query.compact.iterate import Iteration, Values, is_one_statement
 from dgs.query.evaluate import Evaluation, zbag
-from dgs.query.relation import Group, Order, Relation, Repeat, walk
+from dgs.query.relation import Order, Repeat, walk
 from dgs.query.scalar import Row
 from dgs.query.split import Split
 from dgs.query.sql_text import text_of
@@ -33,26 +34,45 @@ class Answering:
         self._split, self._drops = split, drops
         self._given = {name: list(rows) for name, rows in given.items()}
         self._outputs = {name: one if one.is_ordered else Order(one) for name, one in split.answer.outputs}
-        self._texts = {name: text_of(one) for name, one in self._outputs.items() if has_statement(one)}
+        self._texts = {name: text_of(one) for name, one in self._outputs.items() if is_one_statement(one)}
+        self._is_warm = any(
+            isinstance(one, Repeat) and one.mode == "warm"
+            for output in self._outputs.values()
+            for one in walk(output)
+        )
         self._arrow = {name: to_arrow(self._given[name], one.columns) for name, one in split.tables.items()}
 
     def tables(self, states: Sequence[Compact]) -> dict[str, pa.Table]:
         """Return the answer of each output as a table. Raises QueryError Q701, Q702, Q704."""
+        return self.tables_after(states, {})[0]
+
+    def tables_after(
+        self, states: Sequence[Compact], last: Mapping[str, Values]
+    ) -> tuple[dict[str, pa.Table], dict[str, Values]]:
+        """Return the answers, and where loops ended, by their names. `last`: where loops begin that are warm."""
         compacted = {}
         for one, state in zip(self._split.compactions, states, strict=True):
             name = " and ".join(map(repr, one.streams))
             compacted[one.name] = check_support(state.table(), state.layout, name, drops=self._drops)
-        is_small = sum(map(len, compacted.values())) + sum(map(len, self._given.values())) <= FEW
+        is_small = (
+            sum(map(len, compacted.values())) + sum(map(len, self._given.values())) <= FEW
+            and not self._is_warm
+        )
         evaluation: Evaluation | None = None
+        iteration = Iteration(compacted | self._arrow, last)
         found = {}
         for name, output in self._outputs.items():
-            if name in self._texts and not is_small:
-                found[name] = duck.run(self._texts[name], compacted | self._arrow, output.schema)
+            if not is_small:
+                text = self._texts.get(name)
+                tables = compacted | self._arrow
+                found[name] = (
+                    iteration.table(output) if text is None else duck.run(text, tables, output.schema)
+                )
                 continue
             if evaluation is None:
                 evaluation = self._evaluation(compacted)
             found[name] = to_arrow(evaluation.rows(output), output.schema)
-        return found
+        return found, iteration.results
 
     def _evaluation(self, compacted: Mapping[str, pa.Table]) -> Evaluation:
         bags = {
@@ -72,11 +92,3 @@ class Answering:
     def outputs(self, name: str, table: pa.Table) -> list[dict[str, Any]]:
         """Return the rows of an output as users see them."""
         return [self.record(name, row) for row in self.rows(name, table)]
-
-
-def has_statement(relation: Relation) -> bool:
-    """Whether DuckDB can answer: a loop and an aggregation of the user's own go through the interpreter."""
-    users = (
-        one for node in walk(relation) if isinstance(node, Group) for _, one in node.aggregates if one.user
-    )
-    return next(users, None) is None and not any(isinstance(one, Repeat) for one in walk(relation))
