@@ -160,6 +160,9 @@ def test_run_dir_is_written_when_asked_for(tmp_path):
         "results.json",
         "run.json",
         "lock",
+        "figures.ndjson",
+        "plans.ndjson",
+        "run.log",
     }
     assert run.outputs == [3, 110]
 
@@ -209,7 +212,7 @@ def test_to_arrow_of_no_outputs_and_of_mixed_ones():
 
 
 def test_to_pandas_without_pandas_names_the_package(monkeypatch):
-    monkeypatch.setattr("dgs.api.outcome.find_spec", lambda _: None)
+    monkeypatch.setattr("dgs.frames.output_list.find_spec", lambda _: None)
     with pytest.raises(MissingPackageError, match="pip install pandas"):
         dgs.run(Sums, streams=STREAMS).to_pandas()
 

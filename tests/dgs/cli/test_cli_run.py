@@ -219,7 +219,7 @@ def test_show_config_prints_values_with_their_origins(project, dgs, monkeypatch,
 @pytest.mark.parametrize(
     "line",
     [
-        "run",
+        "resume plan.yaml --nonsense",
         "run plan.yaml --nonsense",
         "run plan.yaml --max-events x",
         "nonsense",
