@@ -61,7 +61,8 @@ def check(
 ) -> CheckReport:
     """Look for counterexamples to all laws of a program. The report is true if there is none.
 
-    `target`: a program or a flow, "file.py:Name", "package.module:Name", or a plan file, whose plan and input are used, too.
+    `target`: a program or a flow, "file.py:Name", "package.module:Name", or a plan file, whose plan and input are used, too; or the
+    file of a query, of which the types of columns are guessed.
     `strategies`: payloads by kind: a Hypothesis strategy, a type, or a list of samples (default: the type hint of `event`, the
     plan's input, or a guess). `keys`: keys by kind. `streams`: the data of a plan file's `memory` sources. `states_equal`,
     `outputs_equal`: equality of states and outputs. `tolerance`: the relative difference of floats allowed in both. The same
@@ -90,6 +91,15 @@ def check(
         if program is None:
             return CheckReport(plan, tuple(before), seed)
         return run_checks(program, options, before)
+    if (query := query_path(target)) is not None:
+        from dgs.check.queries.query_files import from_query
+
+        program, options, before = from_query(query, options)
+        return (
+            CheckReport(query, tuple(before), seed)
+            if program is None
+            else run_checks(program, options, before)
+        )
     if (flow := flow_of(target)) is not None:
         return CheckReport(flow.name, tuple(flow_results(flow, options)), seed)
     return run_checks(program_of(target), options)
@@ -125,6 +135,12 @@ def plan_path(target: Target) -> str | None:
     """Return the path of a target that is a plan file, None for other targets."""
     path = os.fspath(target) if isinstance(target, (str, os.PathLike)) else ""
     return path if path.endswith((".yaml", ".yml")) else None
+
+
+def query_path(target: Target) -> str | None:
+    """Return the path of a target that is the text of a query, None for other targets."""
+    path = os.fspath(target) if isinstance(target, (str, os.PathLike)) else ""
+    return path if path.endswith((".sql", ".pig", ".mrql")) else None
 
 
 def flow_of(target: Target) -> Flow | None:

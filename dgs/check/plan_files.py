@@ -37,14 +37,15 @@ WORDS = "the plan is valid (V1, V2) and covers every tag of every stream"
 def from_plan(
     path: str | os.PathLike[str], options: Options, memory: Mapping[str, Any] | None = None
 ) -> tuple[Program | None, Options, list[LawResult]]:
-    """Return the program of a plan file, the options with samples of its input, and the results for its flow and the plan.
+    """Return the program of a plan file, the options with samples of its input, and the results for its flow or query, and the plan.
 
-    There is no program if a step of the flow breaks a law.
+    There is no program if a step of the flow breaks a law, or a rule changes the answer of the query.
 
     Raises any InvalidError except InvalidPlanError.
     """
     from dgs.api import preparing
     from dgs.job.loading import load_flow, load_program
+    from dgs.job.queries.query_programs import REF, QueryData
 
     request = preparing.from_file(path, {}, memory=memory)
     config = request.settings.config
@@ -52,6 +53,12 @@ def from_plan(
     if config.flow is not None:
         before = flow_results(load_flow(config.program, request.base_dir), options, _rows_of(request))
         if any(one.is_broken for one in before):  # what it compiles to would only say it again
+            return None, options, before
+    if config.program.ref == REF:
+        from dgs.check.queries import rule_results
+
+        before = rule_results(QueryData(**config.program.args).explanation().rewritten.steps, options)
+        if any(one.is_broken for one in before):
             return None, options, before
     program = request.program or load_program(config.program, request.base_dir)
     if relation_finding(program) is not None:

@@ -17,7 +17,7 @@ Target = Annotated[
     str | None,
     typer.Argument(
         metavar="TARGET",
-        help="A program (file.py:Name or package.module:Name), or a plan.yaml.",
+        help="A program (file.py:Name or package.module:Name), a plan.yaml, or a query (.sql, .pig, .mrql).",
         show_default=False,
     ),
 ]

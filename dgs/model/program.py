@@ -186,6 +186,9 @@ class Program(Typed[OwnState, OwnOutput]):
         """Return more parts of the program's identity, as text by name: a checkpoint in which one differs is refused. None by default."""
         return {}
 
+    made_by: tuple[str, Mapping[str, Any]] | None = None
+    """How another process makes this program: a function, `module:name`, and its arguments. None: from its class and attributes."""
+
     def hold_at_most(self, buffer_bytes: int) -> None:
         """Note `runtime.buffer_bytes` of the run, before it begins."""
 

@@ -61,7 +61,9 @@ class AnotherProcess:
         if self._process is None:
             try:
                 where = _whereabouts(self._program)
-                self.here = _world(type(self._program), where[1])
+                self.here = _world(
+                    load_callable(where[0], Path.cwd()) if where[2] else type(self._program), *where[1:]
+                )
                 self._process = _started()
                 self._problem = self._asked(codec.encode(where))
             except (NotThere, OSError) as error:
@@ -121,7 +123,13 @@ def _started() -> subprocess.Popen[bytes]:
 
 
 def _whereabouts(program: Program) -> list[Any]:
-    """Return the place of a program's class for another process, and the instance's attributes. Raises NotThere."""
+    """Return how another process makes a program: a reference, data, and whether it is a function that gets them as arguments.
+
+    Else the reference is the program's class, and the data are the instance's attributes. Raises NotThere.
+    """
+    if program.made_by is not None:
+        ref, arguments = program.made_by
+        return [ref, codec.encode(dict(arguments)), True]
     cls = type(program)
     module = sys.modules.get(cls.__module__)
     file = getattr(module, "__file__", None)
@@ -138,13 +146,15 @@ def _whereabouts(program: Program) -> list[Any]:
     }
     source = file if cls.__module__.startswith("dgs_file_") else cls.__module__
     try:
-        return [f"{source}:{cls.__qualname__}", codec.encode(own)]
+        return [f"{source}:{cls.__qualname__}", codec.encode(own), False]
     except CodecError as error:
         raise NotThere(f"what is on the program itself cannot be sent: {error}") from None
 
 
-def _world(cls: type[Program], own: bytes) -> World:
-    program = object.__new__(cls)
+def _world(found: Any, own: bytes, is_maker: bool) -> World:
+    if is_maker:
+        return World(found(**codec.decode(own)), (), {})
+    program = object.__new__(found)
     for name, value in codec.decode(own).items():
         object.__setattr__(program, name, value)
     return World(program, (), {})
@@ -171,10 +181,9 @@ def answer_questions(source: BinaryIO, to: BinaryIO) -> None:
     question = _read(source)
     if question is None:
         return
-    ref, own = codec.decode(question)
+    ref, own, is_maker = codec.decode(question)
     try:
-        cls = load_callable(ref, Path.cwd())
-        world = _world(cls, own)
+        world = _world(load_callable(ref, Path.cwd()), own, is_maker)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, the program cannot be made here
         _write(to, codec.encode(str(error) if isinstance(error, DgsError) else repr(error)))
         return

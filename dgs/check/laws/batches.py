@@ -129,7 +129,10 @@ def _column(values: list[Any]) -> Any:
     if kinds in ({int}, {float}, {bool}):
         return np.array(values)
     if kinds == {dict} and values[0] and all(value.keys() == values[0].keys() for value in values):
-        return {name: _column([value[name] for value in values]) for name in values[0]}
+        parts = {name: [value[name] for value in values] for name in values[0]}
+        return {
+            name: part if all(one is None for one in part) else _column(part) for name, part in parts.items()
+        }
     return None if kinds == {type(None)} else values
 
 

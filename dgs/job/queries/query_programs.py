@@ -77,7 +77,7 @@ def query_program(**data: Any) -> QueryProgram:
     from dgs.query.windowing.windowed_program import program_of_query
 
     found = rewritten(script, load_rules(given.rules, Path(given.base_dir)))
-    return program_of_query(
+    program = program_of_query(
         found.script,
         closes=given.asking,
         weights={name: Weight(**dict(one)) for name, one in given.weights.items()},
@@ -85,3 +85,5 @@ def query_program(**data: Any) -> QueryProgram:
         output=given.output,
         require=given.require,
     )
+    program.made_by = (REF, data)
+    return program
