@@ -24,6 +24,7 @@ class Place(StrEnum):
 
     LOCAL = "local"
     DGS = "dgs"
+    SPARK = "spark"
 
 
 class Form(StrEnum):
@@ -53,7 +54,9 @@ From = Annotated[
         help="A table: CSV, JSON lines or Parquet, .gz too, or a glob. NAME=PATH:ts=COLUMN: the times of its rows. Repeatable.",
     ),
 ]
-On = Annotated[Place, typer.Option("--on", help="Where it is answered: by DuckDB here, or by a run of dgs.")]
+On = Annotated[
+    Place, typer.Option("--on", help="Where it is answered: by DuckDB here, by a run of dgs, or by Spark.")
+]
 Params = Annotated[
     list[str] | None,
     typer.Option("-p", "--param", metavar="NAME=VALUE", help="The value of a parameter. Repeatable."),
@@ -212,6 +215,8 @@ def _answers(asked: Asked, on: Place, when: str, *, verify: bool) -> Answers:
         )
     if on is Place.LOCAL:
         return asked.local()
+    if on is Place.SPARK:
+        return asked.on_spark()
     from dgs.api.queries.on_dgs import on_dgs
 
     return on_dgs(asked, when)

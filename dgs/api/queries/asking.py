@@ -13,10 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from dgs.api.queries.loaded_files import loaded
 from dgs.api.queries.query_tables import Table, TableFile
 from dgs.query.fronts import needed, read
 
@@ -47,8 +49,9 @@ class Asked:
 
     @cached_property
     def tables(self) -> dict[str, Table]:
-        """The tables by name, read when they are first needed. Raises what reading the files raises."""
-        return {one.name: one if isinstance(one, Table) else one.read(Path()) for one in self.given}
+        """The tables by name, read when they are first needed; of a text that names its files, these too. Raises what reading raises."""
+        given = {one.name: one if isinstance(one, Table) else one.read(Path()) for one in self.given}
+        return given if given or self.lang == "sql" else loaded(self.text, self.lang, self.name, self.params)
 
     @cached_property
     def schemas(self) -> dict[str, Schema]:
@@ -56,7 +59,7 @@ class Asked:
         needed("sqlglot", f"a query in {self.lang}")
         from dgs.query.compact.arrow_types import schema_of
 
-        return {name: schema_of(one.rows.schema) for name, one in self.tables.items()}
+        return {name: one.schema or schema_of(one.rows.schema) for name, one in self.tables.items()}
 
     @cached_property
     def script(self) -> Script:
@@ -105,15 +108,26 @@ class Asked:
         outputs = self.outputs
         needed("duckdb", "a query on local")
         from dgs.query.compact.arrow_rows import from_arrow
+        from dgs.query.compact.iterate import Iteration, is_one_statement
         from dgs.query.duck import run
         from dgs.query.sql_text import text_of
         from dgs.query.types import order_key
 
-        found = {}
+        iteration, found = Iteration(self.rows, {}), {}
         for name, output in outputs:
-            rows = from_arrow(run(text_of(output), self.rows, output.schema), output.schema)
+            whole = is_one_statement(output)
+            table = run(text_of(output), self.rows, output.schema) if whole else iteration.table(output)
+            rows = from_arrow(table, output.schema)
             found[name] = rows if output.is_ordered else sorted(rows, key=order_key)
         return found
+
+    def on_spark(self) -> Answers:
+        """Return the rows of each output, from Spark. Raises QueryError Q501 for what Spark lacks, and what a session raises."""
+        from dgs.job.schema import SparkConfig
+        from dgs.spark_bridge.queries.query_batch import answered
+
+        with TemporaryDirectory(prefix="dgs-query-") as place:
+            return answered(self.script, self.rows, config=SparkConfig(), work_dir=Path(place))
 
     def interpreted(self) -> Answers:
         """Return the rows of each output, from the reference interpreter."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,9 @@ from dgs.workers.sources.readers.jsonl import LONGEST_LINE, parsed
 from dgs.workers.sources.rows import RawRows
 from dgs.workers.sources.shaping.mapping import PAYLOAD_COLUMN, Mapping
 
+if TYPE_CHECKING:
+    from dgs.query.types import Schema
+
 FORMATS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 BLOCK_ROWS = 65_536
 ROW = kind("row")
@@ -33,11 +36,17 @@ ROW = kind("row")
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """A file, or a glob of files, that a query reads under a name. `ts`: the column with the times of its rows, None for their order."""
+    """A file, or a glob of files, that a query reads under a name. `ts`: the column with the times of its rows, None for their order.
+
+    `kind`: csv, jsonl or parquet, by default that of the extension. `delimiter`, `header`: of CSV; the names of a file without any.
+    """
 
     name: str
     path: str
     ts: str | None = None
+    kind: str | None = None
+    delimiter: str | None = None
+    header: tuple[str, ...] | None = None
 
     @classmethod
     def parsed(cls, text: str) -> TableFile:
@@ -51,6 +60,8 @@ class TableFile:
     @property
     def format(self) -> str:
         """The kind of source that reads it. Raises UsageError for an unknown extension."""
+        if self.kind is not None:
+            return self.kind
         plain = self.path.removesuffix(".gz")
         found = FORMATS.get(Path(plain).suffix.lower())
         if found is None:
@@ -68,7 +79,9 @@ class TableFile:
         config = StreamConfig(
             id=self.name,
             tags=TagConfig(kind=str(ROW)),
-            source=SourceConfig.model_validate({self.format: {"path": self.path, "ts": column}}),
+            source=SourceConfig.model_validate(
+                {self.format: {"path": self.path, "ts": column, **self._shape}}
+            ),
         )
         mapping = Mapping(config, Rows(), plan_unit="none")
         found, _ = raw_rows(config, mapping, SourceContext(Rows(), base_dir=base_dir), BLOCK_ROWS)
@@ -82,11 +95,21 @@ class TableFile:
         order = np.argsort(ts, kind="stable")
         return Table(self.name, table.take(order), ts[order])
 
+    @property
+    def _shape(self) -> dict[str, Any]:
+        """What is said of a CSV file."""
+        return {
+            **({} if self.delimiter is None else {"delimiter": self.delimiter}),
+            **({} if self.header is None else {"header": list(self.header)}),
+        }
+
     def _names(self, base_dir: Path) -> list[str]:
         """Return the names of the columns of the first file, in its order; of JSON those in the first line."""
         (path, *_) = input_files(self.path, base_dir=base_dir, stream=self.name)
         if self.format == "csv":
-            return header(path, CsvSource(path=self.path)) or ["ts"]
+            if self.header is not None:
+                return list(self.header)
+            return header(path, CsvSource.model_validate({"path": self.path, **self._shape})) or ["ts"]
         if self.format == "parquet":
             return list(pq.read_schema(path).names)
         with TextFile(path, "utf-8", longest=LONGEST_LINE) as text:
@@ -95,11 +118,12 @@ class TableFile:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The rows of a table in the order of `ts`, int64 of any unit."""
+    """The rows of a table in the order of `ts`, int64 of any unit. `schema`: the types of its columns, if they are not those of Arrow."""
 
     name: str
     rows: pa.Table
     ts: Any
+    schema: Schema | None = None
 
 
 def _table(block: RawRows, names: list[str]) -> pa.Table:

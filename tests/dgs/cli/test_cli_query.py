@@ -116,3 +116,26 @@ def test_answers_come_while_rows_do(flights, dgs):
 def test_answer_needs_dgs(flights, dgs):
     done = dgs("query by.sql --from flights=flights.csv --answer every=2")
     assert (done.code, "--on dgs" in done.err) == (2, True)
+
+
+def test_a_script_of_pig_loads_its_files(project, dgs):
+    (project / "words.txt").write_text("a b a\nb a\n")
+    (project / "count.pig").write_text(
+        "lines = LOAD '$in' AS (line);\n"
+        "words = FOREACH lines GENERATE FLATTEN(TOKENIZE(line)) AS word;\n"
+        "by = GROUP words BY word;\n"
+        "counted = FOREACH by GENERATE group, COUNT(words) AS n;\n"
+        "DUMP counted;\n"
+    )
+    here = dgs("query count.pig -p in=words.txt --json")
+    assert [json.loads(line)["n"] for line in here.out.splitlines()] == [3, 2]
+    assert dgs("query count.pig -p in=words.txt --json --on dgs --verify").out == here.out
+
+
+def test_a_text_of_mrql_reads_its_files(project, dgs):
+    (project / "edges.csv").write_text("s,d\n1,2\n1,3\n2,3\n")
+    (project / "out.mrql").write_text(
+        'select (s, count(e)) from e in source(csv, "edges.csv", ",") group by s: e.s;\n'
+    )
+    done = dgs("query out.mrql --json --verify")
+    assert [list(json.loads(line).values()) for line in done.out.splitlines()] == [[1, 2], [2, 1]], done.err
