@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dgs.view.moments import Seen
+from dgs.view.moments import Moment, Seen
 from dgs.view.page import asset
 from dgs.view.pictures.charts import HEIGHT as CHART_HEIGHT
 from dgs.view.pictures.charts import RIGHT as CHART_RIGHT
@@ -34,17 +34,7 @@ def picture(seen: Seen, at: float | None = None) -> str:
     parts = [
         element("style", Markup(asset("page.css"))),
         element("rect", width="100%", height="100%", class_="back"),
-        _text(seen.name, MARGIN, 36, "title"),
-        _text(
-            f"{scene['status']}   {count(moment.rate)} events/s   {moment.outputs:,} outputs",
-            width - MARGIN,
-            36,
-            "dim",
-            "end",
-        ),
-        element("text", cut(moment.sentence, 130), x=MARGIN, y=62, class_=f"sentence {scene['status']}"),
-        element("text", cut(moment.more, 170), x=MARGIN, y=82, class_="dim"),
-        _text("Streams, by event time", MARGIN, HEAD + 14, "name"),
+        *_heading(seen, moment, scene, width),
         _placed(pictures.streams.drawn(scene), MARGIN, HEAD + 20),
         _placed(plan.drawn(scene), left, HEAD + 10),
     ]
@@ -53,22 +43,24 @@ def picture(seen: Seen, at: float | None = None) -> str:
         parts += [_text(title, x, y + 12, "dim"), _placed(_with_cursor(drawn, scene), x, y + 18)]
     size = {"viewBox": f"0 0 {width:.0f} {height:.0f}", "width": f"{width:.0f}", "height": f"{height:.0f}"}
     label = f"The run {clean(seen.name)}. {clean(moment.sentence)} {clean(moment.more)}"
-    return (
-        element(
-            "svg",
-            joined(parts),
-            xmlns="http://www.w3.org/2000/svg",
-            role="img",
-            aria_label=label,
-            class_="run",
-            **size,
-        )
-        + "\n"
-    )
+    about = {"xmlns": "http://www.w3.org/2000/svg", "role": "img", "aria_label": label, "class_": "run"}
+    return element("svg", joined(parts), **about, **size) + "\n"
 
 
-def _text(text: str, x: float, y: float, kind: str, anchor: str = "start") -> Markup:
-    return element("text", cut(text, 120), x=x, y=y, class_=kind, text_anchor=anchor)
+def _heading(seen: Seen, moment: Moment, scene: Scene, width: float) -> list[Markup]:
+    """Return the name of a run, its numbers, and the sentences that explain it."""
+    numbers = f"{scene['status']}   {count(moment.rate)} events/s   {moment.outputs:,} outputs"
+    return [
+        _text(seen.name, MARGIN, 36, "title"),
+        element("text", numbers, x=width - MARGIN, y=36, class_="dim", text_anchor="end"),
+        element("text", cut(moment.sentence, 130), x=MARGIN, y=62, class_=f"sentence {scene['status']}"),
+        element("text", cut(moment.more, 170), x=MARGIN, y=82, class_="dim"),
+        _text("Streams, by event time", MARGIN, HEAD + 14, "name"),
+    ]
+
+
+def _text(text: str, x: float, y: float, kind: str) -> Markup:
+    return element("text", cut(text, 120), x=x, y=y, class_=kind)
 
 
 def _with_cursor(drawn: Markup, scene: Scene) -> Markup:

@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 
 from dgs.view.moments import Moment, Placed, WorkerNow
 from dgs.view.pictures.markup import Markup, cut, element, joined
-from dgs.view.pictures.plan_layout import CARD_HEIGHT, NARROW, SIDE, Box, Layout, layout
+from dgs.view.pictures.plan_layout import CARD_HEIGHT, LARGE, NARROW, SIDE, Box, Layout, layout
 from dgs.view.pictures.texts import clean, count, plural, seconds, share
 
 SIGNS = {"working": "▶", "waiting": "◆", "held": "■", "idle": "○"}
 WORDS = {"working": "works", "waiting": "waits", "held": "is held back", "idle": "has nothing to do"}
 _WIDEST_EDGE = 13.0
-PILL = 300
-"""Pixels of the name of the stream that is waited for."""
+PILL, TOP_OF_PILL, RAIL = 300, 8, 8
+"""Pixels: the width of the name of the stream that is waited for, what is above it, and what is left of the line to it."""
 
 
 class PlanPicture:
@@ -168,93 +168,41 @@ class PlanPicture:
 
     def _card(self, box: Box, values: Mapping[str, str]) -> Markup:
         worker, slot = self._workers[box.worker], f"w{box.worker}"
-        left, right = box.x - box.width / 2, box.x + box.width / 2
-        letters = int((box.width - 20) / 6.8)
+        left, right, y = box.x - box.width / 2, box.x + box.width / 2, box.y
+        name = cut(worker.name, 11 if box.width > NARROW + 40 else 4)
         parts = [
             element("title", values[f"{slot}.says"], data_s=f"{slot}.says"),
-            element("rect", x=left, y=box.y, width=box.width, height=box.height, rx=8, class_="card"),
-            element("rect", x=left, y=box.y, width=6, height=box.height, rx=3, class_="bar"),
+            element("rect", x=left, y=y, width=box.width, height=box.height, rx=8, class_="card"),
+            element("rect", x=left, y=y, width=6, height=box.height, rx=3, class_="bar"),
+            _slot(f"{slot}.sign", values, (left + 14, y + 19), "sign"),
+            element("text", name, x=left + 30, y=y + 19, class_="name"),
+            _slot(f"{slot}.rate", values, (right - 8, y + 19), "rate", "end"),
             element(
                 "text",
-                values[f"{slot}.sign"],
+                cut(worker.tags or "forks and joins", self._letters),
                 x=left + 14,
-                y=box.y + 19,
-                class_="sign",
-                data_s=f"{slot}.sign",
-            ),
-            element(
-                "text",
-                cut(worker.name, 11 if box.width > NARROW + 40 else 4),
-                x=left + 30,
-                y=box.y + 19,
-                class_="name",
-            ),
-            element(
-                "text",
-                values[f"{slot}.rate"],
-                x=right - 8,
-                y=box.y + 19,
-                text_anchor="end",
-                class_="rate",
-                data_s=f"{slot}.rate",
-            ),
-            element(
-                "text",
-                cut(worker.tags or "forks and joins", letters),
-                x=left + 14,
-                y=box.y + 36,
+                y=y + 36,
                 class_="dim small",
             ),
-            element(
-                "text",
-                values[f"{slot}.note"],
-                x=left + 14,
-                y=box.y + 52,
-                class_="note small",
-                data_s=f"{slot}.note",
-            ),
+            _slot(f"{slot}.note", values, (left + 14, y + 52), "note small"),
         ]
         return self._clickable(box, parts, values)
 
     def _tile(self, box: Box, values: Mapping[str, str]) -> Markup:
-        slot, left = f"w{box.worker}", box.x - box.width / 2
+        slot, left, y = f"w{box.worker}", box.x - box.width / 2, box.y
         parts = [
             element("title", values[f"{slot}.says"], data_s=f"{slot}.says"),
-            element("rect", x=left, y=box.y, width=box.width, height=box.height, rx=4, class_="tile"),
+            element("rect", x=left, y=y, width=box.width, height=box.height, rx=4, class_="tile"),
         ]
-        if box.width > 20:  # noqa: PLR2004 - room for words
+        if (box.width, box.height) == LARGE:
             name = cut(self._workers[box.worker].name, 7)
             parts += [
-                element(
-                    "text",
-                    values[f"{slot}.sign"],
-                    x=left + 6,
-                    y=box.y + 15,
-                    class_="sign",
-                    data_s=f"{slot}.sign",
-                ),
-                element("text", name, x=left + 20, y=box.y + 15, class_="name"),
-                element(
-                    "text",
-                    values[f"{slot}.rate"],
-                    x=left + 6,
-                    y=box.y + 31,
-                    class_="rate small",
-                    data_s=f"{slot}.rate",
-                ),
+                _slot(f"{slot}.sign", values, (left + 6, y + 15), "sign"),
+                element("text", name, x=left + 20, y=y + 15, class_="name"),
+                _slot(f"{slot}.rate", values, (left + 6, y + 31), "rate small"),
             ]
         else:
-            parts.append(
-                element(
-                    "text",
-                    values[f"{slot}.sign"],
-                    x=box.x,
-                    y=box.y + 13,
-                    text_anchor="middle",
-                    class_="sign",
-                    data_s=f"{slot}.sign",
-                )
-            )
+            parts.append(_slot(f"{slot}.sign", values, (box.x, y + 13), "sign", "middle"))
         return self._clickable(box, parts, values)
 
     def _clickable(self, box: Box, parts: list[Markup], values: Mapping[str, str]) -> Markup:
@@ -265,7 +213,11 @@ class PlanPicture:
         )
 
 
-TOP_OF_PILL, RAIL = 8, 8
+def _slot(
+    slot: str, values: Mapping[str, str], at: tuple[float, float], kind: str, anchor: str = "start"
+) -> Markup:
+    """Return a text that a scene changes."""
+    return element("text", values[slot], x=at[0], y=at[1], class_=kind, text_anchor=anchor, data_s=slot)
 
 
 def _edge_width(rate: float, most: float) -> str:
