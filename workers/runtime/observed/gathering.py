@@ -61,9 +61,7 @@ def _merged(one: StreamFigures, other: StreamFigures) -> StreamFigures:
     return StreamFigures(
         rows=max(one.rows, other.rows),
         events=one.events + other.events,
-        frontier=None
-        if None in (one.frontier, other.frontier)
-        else min(one.frontier or 0, other.frontier or 0),
+        frontier=_reached(one, other),
         newest=max((time for time in (one.newest, other.newest) if time is not None), default=None),
         has_ended=one.has_ended and other.has_ended,
         heard=max(one.heard or 0.0, other.heard or 0.0),
@@ -72,6 +70,16 @@ def _merged(one: StreamFigures, other: StreamFigures) -> StreamFigures:
         dead_lettered=one.dead_lettered + other.dead_lettered,
         share=None if None in (one.share, other.share) else min(one.share or 0.0, other.share or 0.0),
     )
+
+
+def _reached(one: StreamFigures, other: StreamFigures) -> int | None:
+    """Return the time that both readers have reached. One that has ended holds nothing back."""
+    if one.has_ended != other.has_ended:
+        return (other if one.has_ended else one).frontier
+    known = [frontier for frontier in (one.frontier, other.frontier) if frontier is not None]
+    if one.has_ended:
+        return max(known, default=None)
+    return min(known) if len(known) == 2 else None  # noqa: PLR2004 - both know theirs
 
 
 def _with_lags(streams: Mapping[str, StreamFigures], now: float, unit: TimeUnit) -> dict[str, StreamFigures]:

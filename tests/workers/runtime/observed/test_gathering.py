@@ -67,6 +67,17 @@ def test_a_stream_in_splits_is_as_far_as_its_last_reader_and_its_drops_count_onc
     assert not stream.has_ended
 
 
+def test_a_reader_that_has_ended_holds_nothing_back():
+    def frontier(*readers):
+        hosts = (HostFigures(host=i, streams={"s": one}) for i, one in enumerate(readers))
+        return figures(*hosts).streams["s"].frontier
+
+    ended, going, mute = StreamFigures(frontier=5, has_ended=True), StreamFigures(frontier=9), StreamFigures()
+    assert (frontier(ended, going), frontier(going, ended)) == (9, 9)
+    assert frontier(ended, replace(ended, frontier=7)) == 7
+    assert (frontier(going, mute), frontier(ended, mute)) == (None, None)
+
+
 def test_a_stream_is_behind_the_newest_event_of_all_and_the_clock():
     run = figures(
         HostFigures(
