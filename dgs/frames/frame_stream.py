@@ -163,6 +163,10 @@ def stream(
         raise FrameError(
             problem=f"the columns differ in length: {lengths}", advice="Give columns of one length"
         )
+    if unit is not None and Stream(table, ts).is_calendar:
+        raise UsageError(
+            message=f"`unit` is for integers, and column {ts!r} has times of the calendar: leave it out"
+        )
     if sort:
         table = _sorted(table, ts)
     told = kind if kind is None or isinstance(kind, Mapping) else str(kind)

@@ -10,6 +10,7 @@ such as lazy frames of Polars, go through narwhals.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any
 
@@ -49,18 +50,22 @@ def is_column(given: Any) -> bool:
 def of_table(given: Any) -> dict[str, Column]:
     """Return the columns of a table by name. The index of a pandas frame is no column.
 
-    Raises FrameError for what is no table, MissingPackageError for a lazy frame without narwhals.
+    Raises FrameError for what is no table or has a column twice, MissingPackageError for a lazy frame without narwhals.
 
     >>> of_table({"ts": (1, 2)})
     {'ts': [1, 2]}
     """
     if isinstance(given, dict):
-        return {str(name): _column(column) for name, column in given.items()}
-    table = _arrow_table(given)
-    names = table.column_names
+        return {str(name): _column(name, column) for name, column in given.items()}
+    if _module(given) == "pandas" and hasattr(given, "columns"):
+        named = [(str(name), _of_pandas(given.iloc[:, place])) for place, name in enumerate(given.columns)]
+    else:
+        table = _arrow_table(given)
+        named = list(zip(table.column_names, map(_whole, table.columns), strict=True))
+    names = [name for name, _ in named]
     if twice := [name for name in names if names.count(name) > 1]:
         raise FrameError(problem=f"the frame has two columns {twice[0]!r}", advice="Rename one of them")
-    return {name: _plain(_whole(table.column(name))) for name in names}
+    return {name: column if isinstance(column, list) else _plain(column) for name, column in named}
 
 
 def of_records(records: Sequence[Any]) -> dict[str, Column]:
@@ -80,8 +85,6 @@ def of_records(records: Sequence[Any]) -> dict[str, Column]:
 def _arrow_table(given: Any) -> Any:
     if isinstance(given, pa.Table):
         return given
-    if _module(given) == "pandas":
-        return pa.Table.from_pandas(given, preserve_index=False)
     if getattr(given, "isStreaming", False):
         problem, advice = (
             "a streaming frame of Spark has no end",
@@ -92,11 +95,12 @@ def _arrow_table(given: Any) -> Any:
         return given.toArrow()
     if not hasattr(given, "__arrow_c_stream__") and _is_lazy(given):
         given = _collected(given)
-    if not is_table(given):
-        problem = f"a {type(given).__name__} is no table"
-        advice = "Give a data frame, an Arrow table, a dictionary of columns, or a list of dictionaries"
-        raise FrameError(problem=problem, advice=advice)
-    return pa.table(given)
+    with suppress(TypeError, ValueError, pa.ArrowException):  # a single column, for example
+        if is_table(given):
+            return pa.table(given)
+    problem = f"a {type(given).__name__} is no table"
+    advice = "Give a data frame, an Arrow table, a dictionary of columns, or a list of dictionaries"
+    raise FrameError(problem=problem, advice=advice)
 
 
 def _collected(lazy: Any) -> Any:
@@ -117,8 +121,21 @@ def _module(given: Any) -> str:
     return type(given).__module__.partition(".")[0]
 
 
-def _column(given: Any) -> Column:
-    """Return a column of a dictionary in one of the forms that columns have."""
+def _of_pandas(series: Any) -> Column:
+    """Return a column of pandas as Arrow has it; as a list if its values have no common type."""
+    try:
+        return _whole(pa.array(series, from_pandas=True))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        return [
+            None if is_missing else value for value, is_missing in zip(series, series.isna(), strict=True)
+        ]
+
+
+def _column(name: Any, given: Any) -> Column:
+    """Return a column of a dictionary in one of the forms that columns have. Raises FrameError for what is none."""
+    if not is_column(given):
+        problem = f"column {name!r} of the dictionary is {given!r:.60}, which is no column"
+        raise FrameError(problem=problem, advice="A dictionary has a list or an array for each column")
     if isinstance(given, (list, dict)):
         return given
     if hasattr(given, "__arrow_array__") or hasattr(given, "__arrow_c_stream__"):

@@ -212,6 +212,11 @@ WRONG = [
     (lambda: dgs.stream(5), FrameError, "a int is no table"),
     (lambda: dgs.stream({"ts": [2, None, 1]}, sort=True), FrameError, "null in row 1"),
     (lambda: dgs.stream({"ts": ["b", "a"]}, sort=True), FrameError, "cannot be sorted"),
+    (lambda: dgs.stream({"ts": [1], "k": "a"}), FrameError, "column 'k' of the dictionary is 'a'"),
+    (lambda: dgs.stream(pd.Series([1])), FrameError, "a Series is no table"),
+    (lambda: dgs.stream(pl.Series([1])), FrameError, "a Series is no table"),
+    (lambda: dgs.stream(pd.DataFrame([[1, 2]], columns=["ts", "ts"])), FrameError, "two columns 'ts'"),
+    (lambda: dgs.stream({"ts": [START]}, unit="s"), UsageError, "times of the calendar: leave it out"),
     (lambda: dgs.stream({"ts": [1]}, unit="h"), UsageError, "the units are s, ms, us, ns"),
     (lambda: dgs.run(TwoKinds, streams={"x": {"ts": [1]}}), FrameKindError, r"dgs.stream\(frame, kind='limit'"),
     (lambda: dgs.run(Seen, streams={"x": dgs.stream({"ts": [1]}, kind="raeding")}), FrameKindError, "did you mean 'reading'"),
@@ -264,3 +269,10 @@ def test_a_bounded_frame_of_spark_comes_as_arrow():
             return pa.table({"ts": [1], "sensor": ["a"], "payload": [np.int64(3)]})
 
     assert dgs.run(Seen, streams={"x": dgs.stream(Frame(), key="sensor")}).outputs == [["a", 1, 3]]
+
+
+def test_objects_of_pandas_without_a_common_type_stay_what_they_are():
+    frame = pd.DataFrame({"ts": [1, 2, 3], "sensor": "a", "payload": [1, "b", None]})
+    assert [
+        payload for _, _, payload in dgs.run(Seen, streams={"x": dgs.stream(frame, key="sensor")}).outputs
+    ] == [1, "b", None]
