@@ -12,6 +12,7 @@ import json
 import secrets
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -42,7 +43,9 @@ def new_token() -> str:
 
 
 def listening(port: int) -> socket.socket:
-    """Return a socket that listens on a port of loopback, on a free one for 0. Raises PortTakenError."""
+    """Return a socket that listens on a port of loopback, on a free one for 0. Raises PortTakenError, MissingPackageError."""
+    if any(find_spec(package) is None for package in ("starlette", "uvicorn")):
+        raise MissingPackageError(feature="`dgs view`", package="dgs[view]")
     found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -89,13 +92,10 @@ class Guard:
 
 
 def application(feed: Feed, token: str, port: int) -> Any:
-    """Return the ASGI application. Raises MissingPackageError."""
-    try:
-        from starlette.applications import Starlette
-        from starlette.responses import HTMLResponse, StreamingResponse
-        from starlette.routing import Route
-    except ImportError:
-        raise MissingPackageError(feature="`dgs view`", package="dgs[view]") from None
+    """Return the ASGI application."""
+    from starlette.applications import Starlette
+    from starlette.responses import HTMLResponse, StreamingResponse
+    from starlette.routing import Route
 
     async def front(_: Any) -> Any:
         return HTMLResponse(await asyncio.to_thread(feed.page), headers=_headers())
@@ -112,12 +112,10 @@ def application(feed: Feed, token: str, port: int) -> Any:
 def serve(
     feed: Feed, port_socket: socket.socket, token: str, *, is_wanted: Callable[[], bool] = lambda: True
 ) -> None:
-    """Serve the page until a signal comes, or it is no longer wanted. Raises MissingPackageError."""
+    """Serve the page until a signal comes, or it is no longer wanted."""
+    import uvicorn
+
     app = application(feed, token, port_socket.getsockname()[1])
-    try:
-        import uvicorn
-    except ImportError:
-        raise MissingPackageError(feature="`dgs view`", package="dgs[view]") from None
     config = uvicorn.Config(
         app,
         log_config=None,

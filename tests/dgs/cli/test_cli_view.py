@@ -101,6 +101,15 @@ def test_a_taken_port_is_named(project, dgs):
     assert "--port" in done.err
 
 
+def test_without_the_server_s_packages_the_extra_is_named(project, dgs, monkeypatch):
+    leave(project)
+    monkeypatch.setattr("dgs.view.server.find_spec", lambda package: None)
+    done = dgs("view")
+    assert done.code == 4
+    assert "pip install dgs[view]" in done.err
+    assert "http://" not in done.err
+
+
 def test_view_prints_an_address_that_shows_the_run(project):
     leave(project)
     command = [sys.executable, "-m", "dgs", "view", "--json"]
