@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from dgs.api.queries.query_tables import TableFile
 
@@ -24,6 +26,13 @@ def rows(path: str) -> Iterator[Columns]:
     table = TableFile("rows", path).read(Path(__file__).parent).rows
     columns = {name: table[name].combine_chunks() for name in table.column_names}
     yield from _batches({"ts": np.arange(len(table)), **columns})
+
+
+def lines(path: str) -> Iterator[Columns]:
+    """Yield the lines of a text in gzip, relative to `experiments/queries`, with `ts`, the number of the line."""
+    with gzip.open(Path(__file__).parent / path, "rt", encoding="utf-8") as text:
+        found = [line.rstrip("\n") for line in text]
+    yield from _batches({"ts": np.arange(len(found)), "line": pa.array(found)})
 
 
 def customers() -> Iterator[Columns]:
