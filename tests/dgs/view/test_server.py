@@ -5,6 +5,7 @@ import json
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -154,6 +155,23 @@ def test_an_open_page_shows_a_restart_within_two_seconds(tmp_path, visit):
             f"http://127.0.0.1:{port}/",
             f"http://127.0.0.1:{port}/events",
         }
+        opened.page.context.close()
+
+
+def test_what_an_open_page_is_told_never_becomes_markup(tmp_path, visit):
+    plan = tree(3)
+    directory = leave(tmp_path, plan, seconds=10, status="running")
+    file = FiguresFile(directory, warn=print)
+    why = "</li><b id=hit>x</b><img src=x onerror=window.hit=1>"
+    with served(directory) as (port, token):
+        opened = visit(f"http://127.0.0.1:{port}/?token={token}")
+        figures = figures_of(plan, 11, restart=10.5)
+        file.add(
+            replace(figures, generations=(replace(figures.generations[0], why=why), *figures.generations[1:]))
+        )
+        opened.wait_for("#happenings", why)
+        assert opened.page.locator("#hit, img").count() == 0
+        assert opened.page.evaluate("window.hit") is None
         opened.page.context.close()
 
 
