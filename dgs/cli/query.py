@@ -125,6 +125,8 @@ def query(
         if emit is not None:
             _emit(asked, emit, output)
             return
+        for error in asked.script.refused:
+            say(f"dgs: a statement is left out: {error}")
         rows = _answers(asked, on, answer, verify=verify)
         _show(asked, rows, output, as_json=as_json)
         if verify:
@@ -148,6 +150,10 @@ def asked_of(text: str, lang: str | None, tables: list[str], params: list[str], 
 
         loaded = loaded_tables(pig_program(source, None if file is None else str(file), values))
         sources += [one for one in loaded if one.name not in {each.name for each in sources}]
+    if language == "mrql":
+        from dgs.api.queries.mrql_files import named_tables
+
+        sources += named_tables(source, None if file is None else str(file), [one.name for one in sources])
     return Asked(
         source,
         tuple(sources),

@@ -23,8 +23,13 @@ def on_dgs(asked: Asked, when: str) -> Answers:
     from dgs.query.windowing.windowed_program import program_of_query
 
     asking = next(name for name in ("answer", "$answer") if name not in asked.tables)
-    program = program_of_query(rewritten(asked.script).script, closes=asking, require=asked.require)
-    streams: dict[str, Any] = {name: _events(asked, name, rank) for rank, name in enumerate(asked.rows)}
+    sources = asked.script.sources()
+    tables = {name: rows for name, rows in asked.rows.items() if not sources[name].changes}
+    script = rewritten(asked.script).script
+    program = program_of_query(script, closes=asking, require=asked.require, tables=tables)
+    streams: dict[str, Any] = {
+        name: _events(asked, name, rank) for rank, name in enumerate(asked.rows) if name not in tables
+    }
     latest = max((int(one.ts[-1]) for one in streams.values() if len(one)), default=0)
     streams[asking] = [(asking, ts, None) for ts in _times(when, latest + program.reach)]
     outputs = run(program, streams=streams, runtime="local").outputs

@@ -1,0 +1,66 @@
+"""The files that a script of MRQL names, as tables with the numbers of their rows."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dgs.api.queries.query_tables import Table, TableFile
+from dgs.errors import MissingInputError
+from dgs.query.errors import QueryError
+from dgs.query.fronts import needed
+
+if TYPE_CHECKING:
+    from dgs.query.mrql import Reading
+    from dgs.query.types import Schema
+
+
+def named_tables(text: str, name: str | None, given: Sequence[str]) -> list[Table]:
+    """Return the tables of `source` and `stream`, but for those given. A path is relative to the script, or to the working directory.
+
+    Raises MissingInputError, UsageError for an unknown format, QueryError Q703 for a line that does not fit its `type(..)`.
+    """
+    needed("sqlglot", "a query in mrql")
+    needed("lark", "a query in mrql")
+    from dgs.query.mrql import readings
+    from dgs.query.mrql.mrql_parser import QueryText
+
+    folder = Path() if name is None else Path(name).parent
+    found = readings(QueryText(name or "query.mrql", text))
+    return [_table(one, folder) for one in found if one.name not in given]
+
+
+def _table(reading: Reading, folder: Path) -> Table:
+    from dgs.query.compact.arrow_rows import to_arrow
+
+    path = folder / reading.path if (folder / reading.path).exists() else Path(reading.path)
+    if not path.exists():
+        raise MissingInputError(stream=reading.name, path=path)
+    if reading.schema is None or reading.format not in ("csv", "line"):
+        rows = TableFile(reading.name, str(path)).read(Path()).rows
+    else:
+        rows = to_arrow(list(_rows(reading, reading.schema, path)), reading.schema)
+    return Table(reading.name, rows, np.arange(len(rows)))
+
+
+def _rows(reading: Reading, schema: Schema, path: Path) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a file without a header. What follows the last column is left out; nothing between delimiters is null."""
+    from dgs.query.meanings import cast
+
+    with gzip.open(path, "rt", newline="") if path.suffix == ".gz" else path.open(newline="") as lines:
+        for number, row in enumerate(csv.reader(lines, delimiter=reading.delimiter or ",")):
+            try:
+                values = zip(row[: len(schema)], schema.types, strict=True)
+                yield tuple(
+                    None if text == "" and of.kind != "text" else cast(text, of.kind) for text, of in values
+                )
+            except (ValueError, QueryError):
+                problem = f"{path}, line {number + 1}: {row!r} does not fit ({schema})"
+                raise QueryError.of(
+                    "Q703", problem, "Mend the line, or the `type(..)`.", row=number
+                ) from None
