@@ -20,6 +20,8 @@ Side = tuple[pig.Keyed, PigRelation, list[Value] | None]
 MILLISECONDS = {
     "ms": 1, "millisecond": 1, "second": 1000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000,
 }  # fmt: skip
+LEFT_KEY, RIGHT_KEY = "left group", "right group"
+
 TIME = "ts"
 """The field with the times of rows in milliseconds. Without it, the n-th row comes at n milliseconds."""
 
@@ -111,10 +113,11 @@ def cogrouped(statement: pig.Group, groups: Sequence[PigRelation], scope: Scope)
     same_windows(groups, scope)
     result = groups[0]
     for group in groups[1:]:
-        keys = met([Value(column(one.columns[0]), one.fields[0].type) for one in (result, group)])
+        sides = ((LEFT_KEY, result), (RIGHT_KEY, group))
+        keys = met([Value(column(name), one.fields[0].type) for name, one in sides])
         pair = [(keys[0].scalar, keys[1].scalar)]
-        left = (PigField("left group", keys[0].type), *result.fields[1:])
-        right = (PigField("right group", keys[1].type), *group.fields[1:])
+        left = (PigField(LEFT_KEY, result.fields[0].type), *result.fields[1:])
+        right = (PigField(RIGHT_KEY, group.fields[0].type), *group.fields[1:])
         both = join_of(
             _recolumned(replace(result, fields=left), result),
             _recolumned(replace(group, fields=right), group),
