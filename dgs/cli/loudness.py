@@ -33,7 +33,7 @@ class Loudness:
 
     @contextmanager
     def logging(self) -> Iterator[None]:
-        """Print what `dgs.*` logs inside this context. Errors have messages of their own, so as text they are not printed here."""
+        """Print what `dgs.*` logs inside this context. Errors have messages of their own."""
         logger, handler = logging.getLogger("dgs"), on_stderr(self.level, self.log_format)
         before = logger.level
         logger.addHandler(handler)

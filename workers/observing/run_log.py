@@ -55,8 +55,8 @@ class RunLog:
         self._note(logging.WARNING, text, is_notice=is_notice)
 
     def failure(self, text: str) -> None:
-        """Note why the run ends."""
-        self._note(logging.ERROR, text)
+        """Note why the run ends, which its caller is told, too."""
+        self._note(logging.ERROR, text, is_notice=True)
 
     def close(self) -> None:
         """Close the file."""
@@ -112,7 +112,7 @@ def formatter(log_format: LogFormat) -> logging.Formatter:
 
 
 def on_stderr(level: int, log_format: LogFormat) -> logging.Handler:
-    """Return a handler that prints what `dgs.*` logs on stderr, without notices, which the caller prints."""
+    """Return a handler that prints what `dgs.*` logs on stderr, without notices and failures, which the caller prints."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(level)
     handler.setFormatter(formatter(log_format))
