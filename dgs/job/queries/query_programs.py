@@ -36,6 +36,7 @@ class QueryData:
     weights: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     deletes: Mapping[str, str] = field(default_factory=dict)
     output: Literal["snapshot", "changes"] = "snapshot"
+    on_negative: Literal["error", "drop"] = "error"
     require: Literal["A", "B", "C"] | None = None
     rules: tuple[str, ...] = ()
     base_dir: str = "."
@@ -83,6 +84,7 @@ def query_program(**data: Any) -> QueryProgram:
         weights={name: Weight(**dict(one)) for name, one in given.weights.items()},
         deletes=dict(given.deletes),
         output=given.output,
+        on_negative=given.on_negative,
         require=given.require,
     )
     program.made_by = (REF, data)

@@ -87,6 +87,7 @@ def _program_data(
         "weights": weights,
         "deletes": {one.id: one.deletes for one in tables if one.deletes is not None},
         "output": query.output,
+        "on_negative": query.on_negative,
         "require": query.require,
         "rules": tuple(query.rules),
         "base_dir": str(base_dir),

@@ -35,7 +35,7 @@ class QueryConfig(Section):
     """A query in place of a program: its text, or the file with it. `lang`: by default that of the file's extension, else sql.
 
     `params`: the values of its parameters. `answer`: when it is answered, by default once, behind all rows. `output`: all rows of
-    an answer, or its changes against the one before. `require`: the worst class of state to accept. `rules`: your own rewriting rules.
+    an answer, or its changes against the one before. `on_negative`: what to do with more deletions of a row than insertions. `require`: the worst class of state to accept. `rules`: your own rewriting rules.
     """
 
     file: LocalPath | None = None
@@ -44,6 +44,7 @@ class QueryConfig(Section):
     params: dict[str, Parameter] = {}
     answer: AnswerConfig | Literal["end"] = "end"
     output: Literal["snapshot", "changes"] = "snapshot"
+    on_negative: Literal["error", "drop"] = "error"
     require: Literal["A", "B", "C"] | None = None
     rules: list[str] = []
 

@@ -137,3 +137,12 @@ def test_another_having_resumes_the_state(flights, edit, dgs):
     assert load(from_file("plan.yaml", {})).identity_parts() == before
     (flights / "by.sql").write_text("select delay, count(*) n from flights group by delay")
     assert load(from_file("plan.yaml", {})).identity_parts() != before
+
+
+def test_more_deletions_than_insertions_end_the_run_or_are_left_out(flights, edit, dgs, answered):
+    (flights / "flights.csv").write_text("ts,carrier,delay,op\n1,UA,5,I\n2,AA,1,D\n")
+    edit("plan.yaml", "    split: 2", "    weight: {column: op, insert: I, delete: D}")
+    done = dgs("run plan.yaml --fresh")
+    assert (done.code, "error[Q702]" in done.err) == (5, True)
+    edit("plan.yaml", "file: by.sql", "file: by.sql\n    on_negative: drop")
+    assert answered() == [{"carrier": "UA", "n": 1, "s": 5}]
