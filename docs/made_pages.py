@@ -26,9 +26,12 @@ MADE = ("index.md", "changelog.md", "reference.md")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Put all pages about operating a run into the navigation."""
-    pages = sorted(str(page.relative_to(DOCS)) for page in (DOCS / "operations").glob("*.md"))
-    config.nav.insert(-2, {"Operating": pages})
+    """Put all pages about operating a run into the navigation, and those that it does not name."""
+    listed = str(config.nav)
+    pages = sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
+    operating = [name for name in pages if name.startswith("operations/")]
+    more = [name for name in pages if name not in operating and f"'{name}'" not in listed]
+    config.nav[-2:-2] = [{"Operating": operating}, *([{"More": more}] if more else [])]
     return config
 
 

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -147,30 +147,10 @@ def stream(
     order are errors of the run, with their rows, or skipped as `on_error` says.
     """
     table = of_records(frame) if _are_records(frame) else of_table(frame)
-    named = [
-        ("ts", ts),
-        *(("key", one) for one in _columns(key)),
-        *(("kind", one) for one in _columns(kind, is_text=False)),
-    ]
-    named += [("payload", one) for one in ([payload] if isinstance(payload, str) else payload or [])]
-    for argument, column in named:
-        if column not in table:
-            raise _no_column(argument, column, table, frame)
-    if unit is not None and unit not in UNITS:
-        raise UsageError(message=f"unit={unit!r}: the units are {', '.join(UNITS)}")
-    lengths = {name: columns.length(column) for name, column in table.items()}
-    if len(set(lengths.values())) > 1:
-        raise FrameError(
-            problem=f"the columns differ in length: {lengths}", advice="Give columns of one length"
-        )
-    if unit is not None and Stream(table, ts).is_calendar:
-        raise UsageError(
-            message=f"`unit` is for integers, and column {ts!r} has times of the calendar: leave it out"
-        )
-    if sort:
-        table = _sorted(table, ts)
     told = kind if kind is None or isinstance(kind, Mapping) else str(kind)
-    return Stream(table, ts, told, key, payload, unit, id)
+    said = Stream(table, ts, told, key, payload, unit, id)
+    _check(said, frame)
+    return replace(said, table=_sorted(table, ts)) if sort else said
 
 
 def streams_by_name(streams: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
@@ -191,6 +171,25 @@ def streams_by_name(streams: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any
             raise UsageError(message=f"two streams have the id {name!r}")
         found[name] = one
     return found
+
+
+def _check(said: Stream, frame: Any) -> None:
+    """Raise FrameColumnError, FrameError or UsageError for what does not fit the columns of a frame."""
+    payloads = [said.payload] if isinstance(said.payload, str) else said.payload or []
+    named = [("ts", said.ts), *(("key", one) for one in _columns(said.key))]
+    named += [("kind", one) for one in _columns(said.kind, is_text=False)]
+    for argument, column in (*named, *(("payload", one) for one in payloads)):
+        if column not in said.table:
+            raise _no_column(argument, column, said.table, frame)
+    lengths = {name: columns.length(column) for name, column in said.table.items()}
+    if len(set(lengths.values())) > 1:
+        problem, advice = f"the columns differ in length: {lengths}", "Give columns of one length"
+        raise FrameError(problem=problem, advice=advice)
+    if said.unit is not None and said.unit not in UNITS:
+        raise UsageError(message=f"unit={said.unit!r}: the units are {', '.join(UNITS)}")
+    if said.unit is not None and replace(said, unit=None).is_calendar:
+        message = f"`unit` is for integers, and column {said.ts!r} has times of the calendar: leave it out"
+        raise UsageError(message=message)
 
 
 def _are_records(frame: Any) -> bool:
