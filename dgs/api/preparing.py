@@ -224,7 +224,6 @@ def from_file(
     A given optimizer makes a new plan, and the file's own plan is ignored. `base_dir`: the start of relative paths if that is not
     the directory of the file; relative paths in the file are rewritten. Raises PlanFileError, UsageError.
     """
-    from dgs.api.queries.stream_columns import bound_to_query
     from dgs.job.document import read
 
     environ = os.environ if environ is None else environ
@@ -246,8 +245,12 @@ def from_file(
         from dgs.job.python_streams import with_memory
 
         settings, data = with_memory(settings, memory)
+    if settings.declared.program.query is not None:
+        from dgs.api.queries.stream_columns import bound_to_query
+
+        settings = bound_to_query(settings, at, data)
     return Request(
-        bound_to_query(settings, at, data),
+        settings,
         at,
         memory=data,
         keeps_plan=not wants_new_plan,

@@ -49,10 +49,12 @@ def execute(launch: Launch, caller: Caller = Caller()) -> Run:
 
     CheckpointBusyError if another process runs in the directory.
     """
+    place = launch.directory
+    if place is None or not launch.prepared.config.report:
+        return _executed(launch, caller)
     from dgs.view.run_reading import reported
 
-    place = launch.directory if launch.prepared.config.report else None
-    with reported(place, lambda: "" if place is None else KnownRun(place).status, caller.notify):
+    with reported(place, lambda: KnownRun(place).status, caller.notify):
         return _executed(launch, caller)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -122,7 +123,8 @@ def _run(launch: Launch, ending: Ending) -> Run:
         say_why_one_worker(launch.prepared)
     if launch.sinks and (weak := deliveries(launch.sinks, launch.prepared.config.delivery, base_dir)):
         loudness.notify(ending.name)(weak)
-    page = shown(launch.directory, is_wanted=ending.shows_page)
+    directory = launch.directory if ending.shows_page else None
+    page = nullcontext() if directory is None else shown(directory)
     with loudness.logging(), page, shown_progress(ending.name, is_quiet=loudness.quiet) as progress:
         caller = Caller(progress, notify=loudness.notify(ending.name), rows=progress.take_rows)
         options = replace(launch.options, log_format=loudness.log_format)

@@ -107,11 +107,8 @@ def _opened(url: str) -> Iterator[None]:
 
 
 @contextmanager
-def shown(directory: RunDirectory | None, *, is_wanted: bool) -> Iterator[None]:
-    """Show the page of a run, if that is wanted, in a process of its own that ends with this context."""
-    if not is_wanted or directory is None:
-        yield
-        return
+def shown(directory: RunDirectory) -> Iterator[None]:
+    """Show the page of a run in a process of its own that ends with this context."""
     command = [sys.executable, "-m", "dgs", "view", str(directory.path), "--until-closed"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE)  # noqa: S603 - our own command
     try:

@@ -247,13 +247,13 @@ def _without_figures(seen: Seen, results: Mapping[str, Any], plans: list[Plan]) 
 
 @contextmanager
 def reported(
-    directory: RunDirectory | None, status: Callable[[], str], notify: Callable[[str], None]
+    directory: RunDirectory, status: Callable[[], str], notify: Callable[[str], None]
 ) -> Iterator[None]:
-    """Leave the report of a run in its directory, if there is one, when this context ends, also by an error. `notify` gets why there is none."""
+    """Leave the report of a run in its directory when this context ends, also by an error. `notify` gets why there is none."""
     try:
         yield
     finally:
-        if directory is not None and directory.about():  # else it has not begun
+        if directory.about():  # else it has not begun
             try:
                 with closing(RunView(directory.path, status)) as view:
                     write_report(view.seen(), directory.path / NAME)

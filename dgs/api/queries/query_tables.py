@@ -20,7 +20,7 @@ from dgs.model.program import Program
 from dgs.model.tags import kind
 from dgs.workers.sources.context import SourceContext
 from dgs.workers.sources.readers.choosing import raw_rows
-from dgs.workers.sources.readers.csv_lines import header
+from dgs.workers.sources.readers.csv import header
 from dgs.workers.sources.readers.files import TextFile, input_files
 from dgs.workers.sources.readers.jsonl import LONGEST_LINE, parsed
 from dgs.workers.sources.rows import RawRows

@@ -28,9 +28,7 @@ UNSEEN = ("socket", "spark", "custom", "ticks")
 
 
 def bound_to_query(settings: Settings, base_dir: Path, memory: Mapping[str, Any]) -> Settings:
-    """Return settings with the program and the streams of their query, if they have one. Raises QueryError, PlanFileError."""
-    if settings.declared.program.query is None:
-        return settings
+    """Return settings with the program and the streams of their query. Raises QueryError, PlanFileError."""
     bound = with_query(settings.config, base_dir, lambda stream: stream_columns(stream, base_dir, memory))
     return replace(settings, bound=bound)
 
