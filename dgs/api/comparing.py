@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dgs.api.costing import typical_costs
-from dgs.api.planning import make_plan
 from dgs.api.preparing import Prepared, costs_on
 from dgs.planner.moving import Counts
+from dgs.planner.optimizers.by_name import make_plan
 from dgs.planner.prediction.model import Predictor
 from dgs.workers.runtime.job import Comparison
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dgs.api.costing import KnownCosts
-from dgs.api.planning import make_plan
 from dgs.api.preparing import Prepared, costs_on
 from dgs.errors import UsageError
 from dgs.job.document import parse
 from dgs.job.units import MOST_PER_SECOND, parse_rate
 from dgs.planner.drawing.chart import Line, as_svg
 from dgs.planner.given_rates import with_rates
+from dgs.planner.optimizers.by_name import make_plan
 from dgs.planner.prediction.latency import Latency
 from dgs.planner.prediction.model import Prediction, Predictor
 from dgs.planner.topology import Machine

@@ -250,12 +250,7 @@ def from_file(
 
         settings = bound_to_query(settings, at, data)
     return Request(
-        settings,
-        at,
-        memory=data,
-        keeps_plan=not wants_new_plan,
-        plan_file=plan_file,
-        plan_digest=digest,
+        settings, at, memory=data, keeps_plan=not wants_new_plan, plan_file=plan_file, plan_digest=digest
     )
 
 
@@ -290,7 +285,7 @@ def load(request: Request) -> Program:
 
 def prepare(request: Request, *, plan: Plan | None = None, max_events: int | None = None) -> Prepared:
     """Load the program, sample the input and make the plan. Raises any InvalidError before anything is started."""
-    from dgs.api.planning import hosts, machines, make_plan
+    from dgs.planner.optimizers.by_name import hosts, machines, make_plan
     from dgs.planner.validity import check
     from dgs.workers.sinks.files.places import CONNECTED
     from dgs.workers.sources.first_events import cutoff
@@ -361,7 +356,7 @@ def context_of(request: Request, program: Program, log_dir: Path | None = None) 
 
 def replanned(prepared: Prepared, **options: Any) -> Prepared:
     """Return the same request with the plan for other optimizer options."""
-    from dgs.api.planning import make_plan
+    from dgs.planner.optimizers.by_name import make_plan
 
     made = make_plan(prepared.config, prepared.program, prepared.topology, **options)
     return replace(prepared, plan=made)

@@ -104,7 +104,7 @@ def run_and_finish(launch: Launch, state_file: Path | None, ending: Ending) -> N
 
 def _run(launch: Launch, ending: Ending) -> Run:
     from dgs.api.running import execute
-    from dgs.cli.progress import shown_progress
+    from dgs.cli.loudness import shown_progress
     from dgs.workers.runtime.job import Caller
     from dgs.workers.runtime.process import keep_freed_memory
     from dgs.workers.sinks.delivery import deliveries

@@ -10,8 +10,7 @@ from dgs.view.moments import Happening, Moment, Placed, Seen
 from dgs.view.pictures.texts import count, plural, seconds, share, size
 from dgs.view.sentences import ENDED, GOING_ON, sentences
 from dgs.view.shown_steps import Step
-from dgs.workers.observing.pace_of_run import Rates
-from dgs.workers.observing.progress_line import WAITING_SECONDS, lag_of
+from dgs.workers.observing.progress_line import WAITING_SECONDS, Rates, lag_of
 
 
 class Shown:

@@ -1,4 +1,4 @@
-"""The optimizers by name: from a program and its streams to a valid plan.
+"""The optimizers by name: from a program and its streams to a valid plan, also as a plan file asks for it.
 
 >>> from dgs.model.dependence import ALWAYS, Dependence
 >>> from dgs.model.tags import kind
@@ -18,8 +18,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from dgs.errors import InternalError, UsageError
 from dgs.model.program import Program
@@ -37,9 +39,12 @@ from dgs.planner.placement import placed
 from dgs.planner.plan import Plan, PlanNode
 from dgs.planner.prediction.choice import fastest
 from dgs.planner.prediction.costs import TYPICAL, Costs
-from dgs.planner.topology import Topology
+from dgs.planner.topology import Machine, Topology
 from dgs.planner.validity import violations
 from dgs.planner.validity.violations import listing
+
+if TYPE_CHECKING:
+    from dgs.job.schema import PlanFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,3 +149,36 @@ def _options(topology: Topology, name: str, seed: int, max_leaves: int | None, m
         raise UsageError(message="max_leaves must be at least 1 and max_fan_out at least 2")
     default = RANDOM_LEAVES if name == "random" else topology.cpus
     return Options(seed, max_leaves or default, max_fan_out)
+
+
+def make_plan(
+    config: PlanFile,
+    program: Program,
+    topology: Topology,
+    *,
+    costs: Costs | Callable[[], Costs] | None = None,
+    **options: Any,
+) -> Plan:
+    """Return the plan of the optimizer named in the plan file; `options` override its section. `costs`: see `by_name.plan`."""
+    chosen = {**config.optimizer.model_dump(), "name": optimizer_of(config)}
+    return plan(program, topology, costs=costs, **{**chosen, **options})
+
+
+def optimizer_of(config: PlanFile) -> str:
+    """Return the name of the optimizer. On Spark, where a worker is a task and not a process that synchronises, `auto` is greedy."""
+    named = config.optimizer.name
+    return named if named != "auto" else "greedy" if config.runtime.kind == "spark" else "cost"
+
+
+def hosts(config: PlanFile) -> int:
+    """Return the number of processes that share the workers."""
+    if config.runtime.kind != "ray":
+        return 1
+    return config.runtime.hosts or os.cpu_count() or 1
+
+
+def machines(config: PlanFile) -> Sequence[Machine]:
+    """Return the machines to plan for: those of `nodes:`, else this machine."""
+    if config.nodes == "auto":
+        return [Machine("local", cpus=max(os.cpu_count() or 1, config.runtime.hosts or 1))]
+    return [Machine(node.id, node.cpus) for node in config.nodes]

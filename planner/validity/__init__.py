@@ -3,7 +3,7 @@
 The rules: structure, V1 (state types, forks), V2 (workers side by side own independent, disjoint tags) and coverage (every
 implementation tag has exactly one owner). All violations are reported, not only the first.
 
-`structure` has the first rule, V2 and the last one, `state_types` V1; `violations` says them in words.
+`rules` finds violations; `violations` says them in words.
 
 >>> from dgs.model.tags import kind
 >>> from dgs.model.tag_sets import TagSet
@@ -25,8 +25,12 @@ from dgs.model.impl_tags import ImplTagSet
 from dgs.model.program import Program
 from dgs.planner.plan import Plan
 from dgs.planner.topology import Topology
-from dgs.planner.validity.state_types import typing_violations
-from dgs.planner.validity.structure import coverage_violations, independence_violations, structure_violations
+from dgs.planner.validity.rules import (
+    coverage_violations,
+    independence_violations,
+    structure_violations,
+    typing_violations,
+)
 from dgs.planner.validity.violations import Violation, listing
 
 __all__ = ["Violation", "check", "violations"]

@@ -1,7 +1,7 @@
 """Observing a run: what hosts measure, what a run knows of itself, and the file that keeps it. Read in this order.
 
 - `figures`: the data model, from one worker to the whole run. Everything that shows a run is drawn from it.
-- `meter`: where the time of a host goes. `blame`: what holds a run back. `pace_of_run`: rates, and the time that is left.
+- `meter`: where the time of a host goes. `blame`: what holds a run back.
 - `progress_line`, `top_tables`: how far a run is, in one line and in tables.
 - `figure_lines`: figures as lines of text, and back. `figures_file`: the bounded file in the run directory.
 

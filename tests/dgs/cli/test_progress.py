@@ -1,6 +1,6 @@
 """Progress on stderr: how often a line comes, and with what before it."""
 
-from dgs.cli.progress import Progress
+from dgs.cli.loudness import Progress
 from dgs.observe import RunFigures
 
 

@@ -1,4 +1,6 @@
-"""The choice of the reader for a section `source:` that is not live.
+r"""The choice of the reader for a section `source:` that is not live, and how many rows its input has, for the percentage of progress.
+
+Parquet files say how many. Of text files the rows at the beginning are counted, and the rest is taken to be like them.
 
 >>> from dgs.job.schema import StreamConfig
 >>> config = StreamConfig(id="clicks", tags={"kind": "click"}, source={"memory": "clicks"})
@@ -7,13 +9,22 @@
 >>> arrivals, origin = read(config, mapping, context, batch_rows=100)
 >>> next(arrivals).payload, origin.describe()
 (['home', 'shop'], {'kind': 'memory', 'length': 2})
+>>> import tempfile
+>>> file = Path(tempfile.mkdtemp()) / "a.csv"
+>>> _ = file.write_text("ts,amount\n" + "1,10\n" * 100)
+>>> round(share_of_rows(lambda: rows_of_text([file]))(51), 2)
+0.5
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from collections.abc import Mapping as AnyMapping
+from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from dgs.errors import MissingInputError, UsageError
 from dgs.errors.hidden_values import masked_data
@@ -28,7 +39,6 @@ from dgs.workers.sources.description import FilesRead, Origin
 from dgs.workers.sources.readers.csv import CsvReader
 from dgs.workers.sources.readers.files import input_files
 from dgs.workers.sources.readers.generators import generated
-from dgs.workers.sources.readers.input_size import rows_of_parquet, rows_of_text, share_of_rows
 from dgs.workers.sources.readers.items import ItemsReader
 from dgs.workers.sources.readers.jsonl import JsonlReader
 from dgs.workers.sources.readers.parquet import ParquetReader
@@ -36,6 +46,15 @@ from dgs.workers.sources.rows import Arrivals, RawRows
 from dgs.workers.sources.shaping.mapping import Mapping, each_arrival
 
 Rows = Iterable[RawRows | Arrivals]
+
+HEAD_BYTES = 1 << 18
+"""The bytes at the beginning of a text file whose rows are counted."""
+
+MOST_FILES = 1000
+"""Of more files the rows are not counted."""
+
+NEARLY_ALL = 0.99
+"""The share of an input whose end has not been seen, at most."""
 
 FILES = ("csv", "jsonl", "parquet")
 """The kinds of sources that read files."""
@@ -144,3 +163,41 @@ def _key_types(config: StreamConfig, program: Program) -> dict[str, str]:
     known = {_KEY_TYPES.get(kind) for kind in kinds}
     only = known.pop() if len(known) == 1 else None
     return {key.column: only} if only else {}
+
+
+def share_of_rows(count: Callable[[], int | None]) -> Callable[[int], float | None]:
+    """Return the function from the rows that are read to their share. `count` is called once, when it is first needed."""
+    known: list[int | None] = []
+
+    def share(rows: int) -> float | None:
+        if not known:
+            known.append(count())
+        return min(rows / known[0], NEARLY_ALL) if known[0] else None
+
+    return share
+
+
+def rows_of_parquet(paths: Sequence[Path]) -> int | None:
+    """Return the rows of Parquet files, None if a file cannot be read."""
+    if len(paths) > MOST_FILES:
+        return None
+    try:
+        return sum(int(pq.read_metadata(path).num_rows) for path in paths)
+    except (OSError, pa.ArrowException):  # the reader says so when it comes to that file
+        return None
+
+
+def rows_of_text(paths: Sequence[Path]) -> int | None:
+    """Return about how many rows text files have, None for packed ones."""
+    if len(paths) > MOST_FILES or any(path.suffix == ".gz" for path in paths):
+        return None
+    try:
+        return round(sum(map(_about, paths)))
+    except OSError:
+        return None
+
+
+def _about(path: Path) -> float:
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    return head.count(b"\n") * path.stat().st_size / len(head) if head else 0.0

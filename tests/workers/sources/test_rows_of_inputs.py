@@ -10,7 +10,7 @@ import pytest
 from dgs.job.schema import StreamConfig
 from dgs.model.program import Program
 from dgs.workers.sources import SourceContext, open_source
-from dgs.workers.sources.readers.input_size import rows_of_text
+from dgs.workers.sources.readers.choosing import rows_of_text
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "memory"])
