@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from dgs.errors import ProgramError
+from dgs.errors import CodecError, ProgramError
 from dgs.model.columns import Column, length, to_list
 from dgs.model.dependence import ALWAYS, Dependence, Rule
 from dgs.model.events import Event, EventBatch
@@ -36,6 +36,7 @@ from dgs.query.compact.answering import Answering
 from dgs.query.compact.arrow_rows import as_columns, from_arrow, is_flat, to_arrow
 from dgs.query.compact.iterate import Values
 from dgs.query.compact.payloads import Weight, weighted_row, weighted_table
+from dgs.query.compact.query_data import data_of, from_data
 from dgs.query.compact.runs import Layout, Parts, add_parts
 from dgs.query.errors import QueryError
 from dgs.query.evaluate import Evaluation, ZBag, rows_of, zbag
@@ -119,6 +120,11 @@ class QueryProgram(Windows):
         require: Class | None = None,
     ) -> None:
         self.script = Script.of(query)
+        options = {
+            "tables": tables, "closes": closes, "weights": weights, "deletes": deletes, "output": output,
+            "resets": resets, "on_negative": on_negative, "require": require,
+        }  # fmt: skip
+        self.made_by = _again(self.script, options) if type(self) is QueryProgram else None
         self.split: Split = split(self.script, require=require)
         self.weights, self.tables = dict(weights or {}), dict(tables or {})
         self.output, self.resets = output, resets
@@ -302,6 +308,20 @@ def _rows_in(table: pa.Table, layout: Layout) -> list[Row]:
 def _table_of(layout: Layout, state: Compact) -> pa.Table:
     rows = [row for row, (count,) in state.parts() for _ in range(count)]
     return to_arrow(rows, Schema(layout.schema.fields[: layout.keys]))
+
+
+def _again(script: Script, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
+    """Return how another process makes the program, None if the query has no form as data."""
+    try:
+        return "dgs.query.program:made_again", {"data": data_of([script, dict(options)])}
+    except CodecError:
+        return None
+
+
+def made_again(data: Any) -> QueryProgram:
+    """Return the program that `made_by` describes."""
+    script, options = from_data(data)
+    return QueryProgram(script, **options)
 
 
 def _lanes(batch: EventBatch) -> list[tuple[Any, Any]]:

@@ -129,7 +129,10 @@ def _whereabouts(program: Program) -> list[Any]:
     """
     if program.made_by is not None:
         ref, arguments = program.made_by
-        return [ref, codec.encode(dict(arguments)), True]
+        try:
+            return [ref, codec.encode(dict(arguments)), True]
+        except CodecError as error:
+            raise NotThere(f"what makes the program cannot be sent: {error}") from None
     cls = type(program)
     module = sys.modules.get(cls.__module__)
     file = getattr(module, "__file__", None)

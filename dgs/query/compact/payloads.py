@@ -46,9 +46,10 @@ class Weight:
 
 def weighted_row(payload: Any, schema: Schema, weight: Weight | None, sign: int) -> Row:
     """Return the row of an event, with its weight as the last value. Raises QueryError Q703."""
+    record = _mapping(payload, schema)
     if weight is not None:
-        sign *= weight.of(payload.get(weight.column))
-    (row,) = rows_of([_mapping(payload, schema)], schema)
+        sign *= weight.of(record.get(weight.column))
+    (row,) = rows_of([record], schema)
     return (*row, sign)
 
 

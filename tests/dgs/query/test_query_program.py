@@ -6,6 +6,8 @@ import pytest
 
 pytest.importorskip("duckdb")
 
+from hypothesis import strategies as st
+
 import dgs
 from dgs.errors import ProgramError
 from dgs.query.build import INT, TEXT, average, col, count, stream, table, total
@@ -164,3 +166,28 @@ def test_names_that_no_stream_has_are_refused():
         sums(weights={"b": Weight("w")})
     with pytest.raises(QueryError, match=r"Q201"):
         stream("a", k=TEXT).join(table("names", key=TEXT), ("k", "key")).program()
+
+
+def test_no_law_is_left_out_when_a_query_is_checked():
+    query = (
+        stream("a", deletes=True, k=TEXT, x=INT).where(col("x") > 0).group("k", s=total(col("x")), n=count())
+    )
+    program = query.program(weights={"a": Weight("op", "I", "D")}, on_negative="drop")
+    values = st.fixed_dictionaries(
+        {"k": st.sampled_from("uv"), "x": st.integers(-3, 3), "op": st.sampled_from("ID")}
+    )
+    report = dgs.check(program, strategies={"a": values, "answer": st.none()}, max_examples=5, seed=1)
+    assert {law.law: law.status for law in report.laws if law.status in ("BROKEN", "skipped")} == {}
+    assert next(law.status for law in report.laws if law.law == "elsewhere") == "holds"
+
+
+def test_a_program_is_made_again_elsewhere():
+    from dgs import codec
+    from dgs.query.program import made_again
+
+    program = three_tables.program(output="changes")
+    _, arguments = program.made_by
+    again = made_again(**codec.decode(codec.encode(arguments)))
+    assert again.script == program.script
+    assert again.identity_parts() == program.identity_parts()
+    assert again.weights == program.weights
