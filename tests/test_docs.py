@@ -140,6 +140,7 @@ def test_page_has_only_blocks_that_are_checked(page):
         "csv",
         "sql",
         "pig",
+        "mrql",
         "sh",
         "mermaid",
         "",

@@ -377,7 +377,7 @@ def _hint(tree: t.Tree | None, otherwise: str) -> str:
 
 def _unused(hint: str, names: dict[str, Scalar]) -> str:
     name, number = hint, 1
-    while name in names:
+    while name.lower() in {one.lower() for one in names}:
         number += 1
         name = f"{hint}_{number}"
     return name

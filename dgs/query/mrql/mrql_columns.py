@@ -20,17 +20,19 @@ class Columns:
     def __init__(self, text: QueryText) -> None:
         self.text = text
         self.types: dict[str, Type] = {}
+        self._used = {"left", "right"}  # the columns of `plus` in aggregations
 
     def collected(self, lifted: Lifted, block: Block) -> Term:
         """Return a variable from before `group by`, as a bag in a column."""
         raise NotImplementedError
 
     def fresh(self, hint: str) -> str:
-        """Return a column name that the script has not used."""
+        """Return a column name that the script has not used, in small or great letters: DuckDB takes them for the same."""
         name, number = hint, 1
-        while name in self.types:
+        while name.lower() in self._used:
             number += 1
             name = f"{hint}_{number}"
+        self._used.add(name.lower())
         self.types[name] = Type("null")
         return name
 

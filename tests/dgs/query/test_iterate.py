@@ -80,6 +80,12 @@ def test_a_loop_without_a_limit_of_its_own_ends(monkeypatch):
     assert rows == {"answer": [(7,)]}
 
 
+def test_names_that_differ_in_their_letters_size_alone_stay_apart():
+    text = "select (X, x, p.x) from p in P, X in {p.x + 1}, x in {p.x + 2};"
+    rows, _ = by_duckdb(script(text, SOURCES), {"P": zbag([(1,)])})
+    assert rows == {"answer": [(2, 3, 1)]}
+
+
 def test_what_is_read_twice_is_computed_once(monkeypatch):
     statements = []
     run = duck.run
