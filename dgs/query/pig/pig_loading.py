@@ -44,7 +44,6 @@ class Load:
     path: str
     fields: tuple[PigField, ...]
     delimiter: str
-    is_socket: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:

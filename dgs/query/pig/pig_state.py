@@ -26,7 +26,6 @@ class PigOutput:
     fields: tuple[PigField, ...]
     path: str | None = None
     delimiter: str = ","
-    is_socket: bool = False
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,15 @@ from dgs.query.scalar import Scalar, call, column, literal
 HASHES = 2**32
 
 
+def _check_no_socket(state: PigState, statement: pig.Load | pig.Store, verb: str) -> None:
+    """Raise QueryError Q110 for a stream over a socket."""
+    if statement.is_socket:
+        remedy = "Use a file, or the event log that a run with `source: {socket: ...}` writes."
+        raise state.scope().error("Q110", f"{verb} is not supported", remedy, statement.at)
+
+
 def _load(state: PigState, statement: pig.Load) -> None:
+    _check_no_socket(state, statement, "SOCKET_READ")
     path = with_values(statement.path, state.parameters, statement.at, state.source)
     storage = storage_of(statement, state.scope())
     known = None if state.sources is None else state.sources.get(path) or state.sources.get(stem_of(path))
@@ -39,7 +47,7 @@ def _load(state: PigState, statement: pig.Load) -> None:
         fields = fields_of(known)
     else:
         fields = loaded_schema(statement, path, storage, state.base_dir, state.scope())
-    load = Load(path, fields, storage.delimiter, is_socket=statement.is_socket)
+    load = Load(path, fields, storage.delimiter)
     name = _source_name(state, load)
     state.program.loads[name] = load
     span = state.source.span(statement.at)
@@ -51,8 +59,7 @@ def _load(state: PigState, statement: pig.Load) -> None:
         if source is None:
             raise state.scope().unknown("stream", name, list(state.sources), statement.at)
         node, hidden = read_as(replace(source, span=span), fields)
-    unbounded = storage.is_stream or statement.is_socket
-    state.set(statement.alias, PigRelation(node, fields, hidden, is_unbounded=unbounded))
+    state.set(statement.alias, PigRelation(node, fields, hidden, is_unbounded=storage.is_stream))
 
 
 def _source_name(state: PigState, load: Load) -> str:
@@ -66,12 +73,12 @@ def _source_name(state: PigState, load: Load) -> str:
 
 
 def _store(state: PigState, statement: pig.Store) -> None:
+    _check_no_socket(state, statement, "SOCKET_WRITE")
     relation = state.relation(statement.source, statement.at)
     path = with_values(statement.path, state.parameters, statement.at, state.source)
     delimiter = storage_of(statement, state.scope()).delimiter
     made = state.output(statement.source, relation)
-    made = replace(made, path=path, delimiter=delimiter, is_socket=statement.is_socket)
-    state.program.outputs.append(made)
+    state.program.outputs.append(replace(made, path=path, delimiter=delimiter))
 
 
 def _show(state: PigState, statement: pig.Show) -> None:
