@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -98,6 +99,11 @@ Require = Annotated[
     ),
 ]
 
+UserRules = Annotated[
+    list[str] | None,
+    typer.Option("--rules", metavar="FILE:NAME", help="Rules of yours that rewrite the query. Repeatable."),
+]
+
 
 def query(
     text: QueryText = None,
@@ -112,6 +118,7 @@ def query(
     verify: Verify = False,
     tolerance: Tolerance = None,
     require: Require = None,
+    rules: UserRules = None,
     repl: Repl = False,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -122,6 +129,7 @@ def query(
             _converse(text, lang, tables or [], params or [], is_asked=repl)
             return
         asked = asked_of(text, lang, tables or [], params or [], require)
+        asked = replace(asked, rules=tuple(rules or ()))
         if emit is not None:
             _emit(asked, emit, output)
             return

@@ -38,7 +38,10 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class Asked:
-    """A query with the tables that it reads. `name`: of its file, for errors. `require`: the worst class of state to accept."""
+    """A query with the tables that it reads. `name`: of its file, for errors. `require`: the worst class of state to accept.
+
+    `rules`: the user's own, as `file.py:name`; the interpreter answers without them.
+    """
 
     text: str
     given: tuple[Table | TableFile, ...]
@@ -46,6 +49,7 @@ class Asked:
     name: str | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
     require: Literal["A", "B", "C"] | None = None
+    rules: tuple[str, ...] = ()
 
     @cached_property
     def tables(self) -> dict[str, Table]:
@@ -62,12 +66,22 @@ class Asked:
         return {name: one.schema or schema_of(one.rows.schema) for name, one in self.tables.items()}
 
     @cached_property
-    def script(self) -> Script:
-        """The query as a script of the algebra. Raises QueryError, Q301 if its state is of a worse class than required."""
+    def written(self) -> Script:
+        """The query as it is written, as a script of the algebra. Raises QueryError."""
         from dgs.query.relation import Source
 
         sources = {name: Source(name, schema) for name, schema in self.schemas.items()}
-        found = read(self.text, sources, lang=self.lang, name=self.name, params=self.params)
+        return read(self.text, sources, lang=self.lang, name=self.name, params=self.params)
+
+    @cached_property
+    def script(self) -> Script:
+        """The query after the user's rules. Raises QueryError, Q301 if its state is of a worse class than required."""
+        found = self.written
+        if self.rules:
+            from dgs.job.loading import load_rules
+            from dgs.query.rewrite import rewritten
+
+            found = rewritten(found, load_rules(self.rules, Path())).script
         if self.require is not None:
             from dgs.query.split import split
 
@@ -135,4 +149,4 @@ class Asked:
         from dgs.query.evaluate import answers, zbag
 
         tables = {name: zbag(from_arrow(rows, self.schemas[name])) for name, rows in self.rows.items()}
-        return answers(self.script, tables)
+        return answers(self.written, tables)

@@ -139,3 +139,39 @@ def test_a_text_of_mrql_reads_its_files(project, dgs):
     )
     done = dgs("query out.mrql --json --verify")
     assert [list(json.loads(line).values()) for line in done.out.splitlines()] == [[1, 2], [2, 1]], done.err
+
+
+RULES = """
+from dgs.query.relation import Where
+from dgs.query.rewrite import Rules
+
+wrong = Rules("wrong")
+
+
+@wrong.to_replace(Where)
+def forget(node):
+    return node.input
+
+
+harmless = Rules("harmless")
+
+
+@harmless.to_replace(Where)
+def keep(node):
+    return None
+"""
+
+
+@pytest.mark.parametrize(("name", "code", "rows"), [("wrong", 1, 4), ("harmless", 0, 1)])
+def test_rules_of_the_user_rewrite_the_query_and_verify_finds_wrong_ones(flights, dgs, name, code, rows):
+    (flights / "rules.py").write_text(RULES)
+    done = dgs(
+        f"query 'select delay from flights where delay > 2' --from flights=flights.csv --rules rules.py:{name} --verify --json"
+    )
+    assert (done.code, len(done.out.splitlines())) == (code, rows), done.err
+
+
+def test_rules_that_are_none_are_refused(flights, dgs):
+    done = dgs("query by.sql --from flights=flights.csv --rules json:dumps")
+    assert done.code == 3
+    assert "Q601" in done.err
