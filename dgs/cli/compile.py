@@ -42,7 +42,7 @@ def compile_(
 
 @dataclass(frozen=True, slots=True)
 class CompiledWorker:
-    """What was compiled for a worker, in how many seconds. `why_not`: why some or all of its events are interpreted."""
+    """The loops of a worker: whether it has some, and the seconds that took. `why_not`: the reason why some or all of its events are interpreted."""
 
     worker: str
     is_compiled: bool

@@ -1,4 +1,4 @@
-"""How much a verb that runs something says on stderr: notices, log lines, progress; and whether log lines are text or JSON.
+"""The words of a verb on stderr while it runs something: notices, log lines as text or JSON, progress.
 
 Progress is a live line on a terminal, and a status line every ten seconds elsewhere.
 """

@@ -21,7 +21,7 @@ CLASSES: dict[str, Literal["A", "B", "C"]] = {"A": "A", "B": "B", "C": "C"}
 
 
 class Place(StrEnum):
-    """Where a query is answered."""
+    """The places where a query can be answered."""
 
     LOCAL = "local"
     DGS = "dgs"
@@ -29,7 +29,7 @@ class Place(StrEnum):
 
 
 class Form(StrEnum):
-    """What a query can be written as."""
+    """The forms in which a query can be written."""
 
     DUCKDB = "duckdb"
     DGS = "dgs"

@@ -6,7 +6,7 @@ from dgs.errors import InvalidError
 
 
 class FrameError(InvalidError):
-    """What is given as a frame is none, or cannot be read as one."""
+    """Something was given as a frame that is none, or cannot be read as one."""
 
     code = "DGS570"
     template = "{problem}"

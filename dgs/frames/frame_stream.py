@@ -69,7 +69,7 @@ class Stream:
 
     @property
     def tags(self) -> dict[str, Any]:
-        """What it says of the tags, as in plan.yaml."""
+        """The section `tags` of the stream, as in plan.yaml."""
         said: dict[str, Any] = {}
         if self.kind is not None:
             said["kind"] = dict(self.kind) if isinstance(self.kind, Mapping) else {"value": self.kind}

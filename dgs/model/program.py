@@ -187,7 +187,7 @@ class Program(Typed[OwnState, OwnOutput]):
         return {}
 
     made_by: tuple[str, Mapping[str, Any]] | None = None
-    """How another process makes this program: a function, `module:name`, and its arguments. None: from its class and attributes."""
+    """The function by which another process makes this program, as `module:name`, and its arguments. None: from its class and attributes."""
 
     def hold_at_most(self, buffer_bytes: int) -> None:
         """Note `runtime.buffer_bytes` of the run, before it begins."""

@@ -50,7 +50,7 @@ class Aggregate:
 
     @property
     def reduction(self) -> Reduction:
-        """What the table says of the function. Raises QueryError Q205, Q206."""
+        """The entry of the function in the table. Raises QueryError Q205, Q206."""
         found = AGGREGATES.get(self.function)
         if found is None:
             raise QueryError.of("Q205", f"no aggregate {self.function!r}", span=self.span)
@@ -84,7 +84,7 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """What is known of an aggregate: `duckdb` and `spark` are texts with `{0}` and `{1}` for its arguments."""
+    """The facts about an aggregate: `duckdb` and `spark` are texts with `{0}` and `{1}` for its arguments."""
 
     python: Callable[[Weighted], Any]
     type: Callable[[Sequence[Type]], Type]

@@ -120,7 +120,7 @@ def _listed(bag: ZBag) -> list[Row]:
 
 
 class Varying:
-    """Which relations read names that a loop binds, and so have another value at each step."""
+    """The relations that read names which a loop binds: they have another value at each step."""
 
     def __init__(self, names: frozenset[str]) -> None:
         self._names = names

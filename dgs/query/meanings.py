@@ -1,4 +1,4 @@
-"""What scalar functions mean, in plain Python over canonical values. `functions` has the table of them.
+"""The meanings of scalar functions, in plain Python over canonical values. `functions` has the table of them.
 
 Arguments are never null, unless the table says that a function sees nulls. Comparisons know one NaN, greater than all numbers.
 """

@@ -156,7 +156,7 @@ class QueryProgram(Windows):
 
     @property
     def reach(self) -> int:
-        """How far behind the last row the last closing event must be, for all rows to be answered."""
+        """The distance of the last closing event behind the last row, so that all rows are answered."""
         return 0
 
     def identity_parts(self) -> dict[str, str]:

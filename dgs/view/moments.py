@@ -1,4 +1,4 @@
-"""What is shown of a run: its plans, its moments with rates and states, and what happened between them."""
+"""A run as it is shown: its plans, its moments with rates and states, and what happened between them."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from dgs.view.pictures.texts import clean
 from dgs.view.scenes import Pictures, Scene, changes
 
 MARK = '<meta name="generator" content="dgs report"/>'
-"""What is in the head of every page of ours."""
+"""The head of all pages."""
 
 MOST_MOMENTS = 240
 BUDGET = 600_000

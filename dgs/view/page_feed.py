@@ -1,4 +1,4 @@
-"""What a live page is told, once for all pages that are open: the moments of a run as they come, and its end."""
+"""The feed of live pages, made once for all that are open: the moments of a run as they come, and its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shown of a run, made of its figures as they come: counts become rates, waits become states and sentences."""
+"""Shown values, made of the figures of a run as they come: counts become rates, waits become states and sentences."""
 
 from __future__ import annotations
 

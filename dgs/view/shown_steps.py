@@ -112,7 +112,7 @@ class Step:
 
     @property
     def between_hosts(self) -> str:
-        """What hosts sent to each other, empty if there is one."""
+        """The traffic between hosts, empty if there is one host."""
         new, old = self.new.pairs.values(), self.old.pairs.values()
         if not new:
             return ""

@@ -1,4 +1,4 @@
-"""What observing costs: the CPU time of runs with figures beside that of runs without, in alternating pairs, local, four leaves.
+"""The cost of observing: the CPU time of runs with figures beside that of runs without, in alternating pairs, local, four leaves.
 
     python -m experiments.bench.observing_costs [PAIRS] [EVENTS OF A STREAM] [APPLICATION...]
 

@@ -1,4 +1,4 @@
-"""What the bench of queries measures: each workload gives pairs of functions, ours and its opponent's, over the same rows."""
+"""The workloads of the bench of queries: each workload gives pairs of functions, ours and its opponent's, over the same rows."""
 
 from __future__ import annotations
 

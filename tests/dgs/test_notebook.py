@@ -1,4 +1,4 @@
-"""What notebooks show, and one that is executed: four libraries, a display, an interrupt, and the run that goes on."""
+"""The displays of notebooks, and a notebook that is executed: four libraries, a display, an interrupt, and the run that goes on."""
 
 import re
 from html.parser import HTMLParser

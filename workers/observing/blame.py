@@ -30,7 +30,7 @@ CALENDAR = 10 * 365 * 86_400 * 10**9
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """What holds a run back: a stream, or a worker that is at work.
+    """The cause that holds a run back: a stream, or a worker that is at work.
 
     `chain`: the workers that wait, from the one furthest from the cause to the one that waits for it. `waiting`: all workers that wait for
     the cause. `seconds`: for how long. `short`: in a few words.

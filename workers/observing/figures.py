@@ -98,7 +98,7 @@ class SinkFigures:
 
 @dataclass(frozen=True, slots=True)
 class PairFigures:
-    """What one host has sent to another."""
+    """The traffic from one host to another."""
 
     frames: int = 0
     bytes: int = 0
@@ -133,7 +133,7 @@ class HostFigures:
 
 @dataclass(frozen=True, slots=True)
 class HostSummary:
-    """What is left of a host's figures in those of its run. `heard`: when its last report came."""
+    """The part of a host's figures that goes into those of its run. `heard`: when its last report came."""
 
     process: int = 0
     heard: float = 0.0

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 UPDATE, FORK, JOIN, SINK = range(4)
-"""What a worker does in its turn. Everything that is none of the others counts as update."""
+"""The activities of a worker in its turn. Everything that is none of the others counts as update."""
 
 
 class Spent(NamedTuple):

@@ -73,7 +73,7 @@ class Rates:
 
     @property
     def share(self) -> float | None:
-        """How much of the input is processed, 0 to 1; None if that is not known."""
+        """The share of the input that is processed, 0 to 1; None if that is not known."""
         return self._recent[-1].share if self._recent else None
 
     @property

@@ -169,7 +169,7 @@ class Inner(Worker):
 
     @property
     def awaited(self) -> Awaited | None:
-        """What holds back the first thing that waits here."""
+        """The cause that holds back the first thing that waits here."""
         if self._pending.in_flight:
             return Awaited("child", self._pending.slowest, self._pending.first_key)
         return super().awaited

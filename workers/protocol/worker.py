@@ -55,7 +55,7 @@ class Options(TypedDict, total=False):
 
 
 class Awaited(NamedTuple):
-    """What a worker waits for: a lane or another worker, and the key up to which it needs it, if there is one."""
+    """A cause for which a worker waits: a lane or another worker, and the key up to which it needs it, if there is one."""
 
     kind: Literal["lane", "parent", "child"]
     on: int | str
@@ -239,7 +239,7 @@ class Worker(ABC):
 
     @property
     def awaited(self) -> Awaited | None:
-        """What holds back the first thing that waits here: a lane, the parent, which has the state, or a child. None if nothing does."""
+        """The cause that holds back the first thing that waits here: a lane, the parent, which has the state, or a child. None if nothing does."""
         missing = self.mailbox.missing()
         if missing is not None:
             return Awaited("lane", *missing)

@@ -29,7 +29,7 @@ class Reading:
 
 
 class Counted(NamedTuple):
-    """What a source has read. `rows`: raw rows. `held`: events that wait to be put in order. `share`: of its input, 0 to 1, None if unknown."""
+    """The progress of a source. `rows`: raw rows. `held`: events that wait to be put in order. `share`: of its input, 0 to 1, None if unknown."""
 
     rows: int = 0
     held: int = 0
@@ -50,7 +50,7 @@ class EventSource(Protocol):
 
     @property
     def counted(self) -> Counted:
-        """What it has read so far. It is cheap to ask, and asked once a second."""
+        """Its progress so far. It is cheap to ask, and asked once a second."""
 
     @property
     def wait(self) -> float:

@@ -113,7 +113,7 @@ class FrontedSource:
 
     @property
     def counted(self) -> Counted:
-        """What has been read of its rows so far."""
+        """The progress over its rows so far."""
         return self._source.counted
 
     @property

@@ -81,7 +81,7 @@ class PipelineSource:
 
     @property
     def counted(self) -> Counted:
-        """What it has read so far."""
+        """Its progress so far."""
         return Counted(self._rows, self._order.held, 1.0 if self._ended else self._origin.share(self._rows))
 
     @property

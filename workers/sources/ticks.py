@@ -81,7 +81,7 @@ class Ticks:
 
     @property
     def counted(self) -> Counted:
-        """What it has read so far."""
+        """Its progress so far."""
         return Counted(self._rows, share=1.0)  # they follow the other streams
 
     @property

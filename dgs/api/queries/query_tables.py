@@ -97,7 +97,7 @@ class TableFile:
 
     @property
     def _shape(self) -> dict[str, Any]:
-        """What is said of a CSV file."""
+        """The options for reading a CSV file."""
         return {
             **({} if self.delimiter is None else {"delimiter": self.delimiter}),
             **({} if self.header is None else {"header": list(self.header)}),

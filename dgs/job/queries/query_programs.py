@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dgs.query.standing.explanation import Explanation
 
 REF = "dgs.job.queries.query_programs:query_program"
-"""What a plan file with a query names as its program."""
+"""The program that a plan file with a query names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

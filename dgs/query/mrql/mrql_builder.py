@@ -14,7 +14,7 @@ Children = list[Any]
 
 
 class PatternError(Exception):
-    """What stands before the colon of `group by` is no pattern. It becomes Q101 in `mrql_parser`."""
+    """The text before the colon of `group by` is no pattern. The error becomes Q101 in `mrql_parser`."""
 
     def __init__(self, at: t.Place) -> None:
         super().__init__(at)

@@ -1,4 +1,4 @@
-"""What an MRQL expression is during translation: a value of each row, a collection, or something to be read where it is used.
+"""An MRQL expression during translation: a value of each row, a collection, or something to be read where it is used.
 
 A value is a `Value` (a tree over columns) or `Fields` (a tuple or record, which becomes a value of its own only where it must).
 Column names are unique in a script, so that a scalar tells by its columns which rows it belongs to.

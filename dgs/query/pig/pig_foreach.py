@@ -20,7 +20,7 @@ from dgs.query.scalar import Nested, column, field
 
 @dataclass
 class Generated:
-    """What GENERATE has made so far: the node to read, and the fields with their values."""
+    """The work of GENERATE so far: the node to read, and the fields with their values."""
 
     node: Relation
     fields: list[tuple[PigField, Value]]

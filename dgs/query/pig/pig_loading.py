@@ -39,7 +39,7 @@ class StorageSpec:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a LOAD reads."""
+    """A file that LOAD reads."""
 
     path: str
     fields: tuple[PigField, ...]

@@ -40,7 +40,7 @@ class WindowSpec:
 
 @dataclass(frozen=True, slots=True)
 class PigRelation:
-    """What an alias means: a node whose columns are those of `fields`, followed by `hidden` ones.
+    """The relation of an alias: a node whose columns are those of `fields`, followed by `hidden` ones.
 
     `is_unbounded`: its rows never end. `is_rolling`: it gives a row for each row that comes in.
     """
@@ -67,7 +67,7 @@ class PigRelation:
 
 @dataclass(frozen=True)
 class Scope:
-    """What an expression may read: fields, values of a nested block by name, functions of the script, and parameters."""
+    """The names that an expression may read: fields, values of a nested block by name, functions of the script, and parameters."""
 
     source: SourceText
     fields: Sequence[PigField]

@@ -1,4 +1,4 @@
-"""What a Pig script has said so far: its aliases, outputs, parameters and mistakes."""
+"""The state of a Pig script while it is read: its aliases, outputs, parameters and mistakes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PigRequest:
 
 @dataclass
 class PigProgram:
-    """What a script has said so far. More text may be read: see `Translator`."""
+    """The outputs, requests and loads of a script so far. More text may be read: see `Translator`."""
 
     outputs: list[PigOutput] = field(default_factory=list)
     requests: list[PigRequest] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Environment:
 
 
 class PigState:
-    """What the statements of a script share. `base_dir` and `sources`: see `Translator`."""
+    """The state that the statements of a script share. `base_dir` and `sources`: see `Translator`."""
 
     def __init__(
         self,

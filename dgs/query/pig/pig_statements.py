@@ -244,4 +244,4 @@ MEANINGS: dict[type, Callable[..., None]] = {
     pig.Sample: _sample,
     pig.Window: _window,
 }
-"""What each statement does to the state of its script."""
+"""The effect of each statement on the state of its script."""

@@ -1,4 +1,4 @@
-"""What rules ask of scalars, and how they change those of a node."""
+"""Questions of rules about scalars, and changes to those of a node."""
 
 from __future__ import annotations
 

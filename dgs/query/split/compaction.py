@@ -23,7 +23,7 @@ Class = Literal["A", "B", "C"]
 
 @dataclass(frozen=True, slots=True)
 class Forced:
-    """Why a key column is kept: the clause, and its place in the text."""
+    """The reason why a key column is kept: the clause, and its place in the text."""
 
     key: str
     clause: str
@@ -32,7 +32,7 @@ class Forced:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """What is kept of one or more streams: rows of `keys`, each with its weight `$w` and its parts.
+    """A reduced form of one or more streams: rows of `keys`, each with its weight `$w` and its parts.
 
     `query`: from a batch with the column `$w` to such rows, one for each key. `parts`: columns after the keys, `$w` first, and how two of
     a key become one. `klass`: A keeps the groups, B the columns of joins too, C whole rows.
@@ -76,7 +76,7 @@ def weighted(relation: Relation) -> Relation:
 
 
 class Compacting:
-    """What one leaf must keep, while its block is split. Scalars are over the block's names (`i.name`)."""
+    """The columns and parts that one leaf must keep, while its block is split. Scalars are over the block's names (`i.name`)."""
 
     def __init__(self, leaf: Leaf) -> None:
         self.leaf = leaf

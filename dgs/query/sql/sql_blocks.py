@@ -21,7 +21,7 @@ from dgs.query.sql.sql_windows import window_of
 from dgs.query.types import Schema
 
 ONE_ROW = Source("one row", Schema(()), changes=False, rows=((),))
-"""What a `select` without FROM reads."""
+"""The single row that a `select` without FROM reads."""
 
 
 class Block:

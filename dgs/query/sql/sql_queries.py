@@ -104,7 +104,7 @@ class Queries:
 
 
 class Selected:
-    """What becomes of the rows of a block: groups, columns, an order."""
+    """The steps after the rows of a block: groups, columns, an order."""
 
     def __init__(self, block: Block) -> None:
         self._block, self._tree, self._text = block, block.tree, block.text

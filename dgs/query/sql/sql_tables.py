@@ -1,4 +1,4 @@
-"""What a SQL query may read: the tables by name, the values of its parameters, and the queries that `with` names."""
+"""The names that a SQL query may read: the tables by name, the values of its parameters, and the queries that `with` names."""
 
 from __future__ import annotations
 

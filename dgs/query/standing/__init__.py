@@ -66,7 +66,7 @@ class Query:
 
     @property
     def state(self) -> State:
-        """What is kept of the rows so far."""
+        """The state: a reduced form of the rows so far."""
         return self.program.identity() if self._state is None else self._state
 
     def h(self, **batches: Batch) -> State:

@@ -1,4 +1,4 @@
-"""What a query costs to keep: its text as algebra, each rule that rewrote it, what is kept of each stream and why, and the answer over that.
+"""The explanation of a query: its text as algebra, each rule that rewrote it, what is kept of each stream and why, and the answer over that.
 
 >>> from dgs.query.relation import Source
 >>> from dgs.query.sql import script
@@ -27,7 +27,7 @@ CLASSES = {
     "B": "the different keys that the joins ask for: an answer joins these, and not the rows",
     "C": "whole rows: an answer costs as much as asking all rows anew",
 }
-"""What the state of each class is, and what an answer costs."""
+"""The state of each class in words, and the cost of an answer."""
 
 PRICE = (
     "Each batch is reduced once (h) and merged; the price of an answer follows the rows of the state, not those of the batch. "

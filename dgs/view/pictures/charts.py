@@ -1,4 +1,4 @@
-"""What changed over time, in SVG: events a second, seconds of synchronisation, lag, events held, on equal axes.
+"""Charts over time, in SVG: events a second, seconds of synchronisation, lag, events held, on equal axes.
 
 Red lines are restarts, violet ones plan switches. A stroke of the last drawing is a checkpoint, as high as it took long.
 """

@@ -22,7 +22,7 @@ LIMIT = dgs.kind("limit")
 
 
 class Seen(dgs.Program):
-    """What arrives, as it is."""
+    """Emits its events as they arrive."""
 
     kinds = (READING,)
     depends = dgs.Dependence((READING, READING, dgs.SAME_KEY))

@@ -1,4 +1,4 @@
-"""What is shown of a run, read from its directory."""
+"""A run as it is shown, read from its directory."""
 
 from contextlib import closing
 

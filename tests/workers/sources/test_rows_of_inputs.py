@@ -1,4 +1,4 @@
-"""How much of a bounded input has been read."""
+"""The share of a bounded input that has been read."""
 
 import json
 

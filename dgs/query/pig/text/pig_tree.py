@@ -259,4 +259,4 @@ MAKERS: dict[str, Maker] = {
     "set_": _setting,
     "same": lambda at, alias, source: pig.Filter(alias, source, pig.Literal(value=True), at=at),
 }
-"""What each rule of the grammar becomes; the grammar inlines rules whose names begin with an underscore."""
+"""The node that each rule of the grammar becomes; the grammar inlines rules whose names begin with an underscore."""

@@ -1,4 +1,4 @@
-"""What is said of a script that means nothing: golden texts, each with its place and what to do."""
+"""The errors of scripts that mean nothing: golden texts, each with its place and what to do."""
 
 from pathlib import Path
 

@@ -23,7 +23,7 @@ def script(**outputs):
 
 
 def made(rules, node):
-    """What rules make of one output."""
+    """Return a node after the rules."""
     return rewritten_by(script(out=node), [rules]).script.outputs[0][1]
 
 
