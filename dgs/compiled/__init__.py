@@ -7,6 +7,6 @@ lowered, or left to the interpreter for that event. Read in this order.
 - `loop_files`, `machine`: the files of loops, and numba.
 - `lanes_as_columns`, `states_as_arrays`, `written_outputs`: what goes into a loop, and what comes out.
 - `compiled_update`, `merged_run`: folding batches of one lane and of several, with the interpreter for what deviates.
-- `compiled_beside`: compiling beside the run. `python_loops`: loops without numba, for comparing.
+- `verified_folds`: doing some of it twice, to compare. `compiled_beside`: compiling beside the run. `python_loops`: loops without numba, for comparing.
 - `preview`: what would be compiled, before a run.
 """

@@ -15,6 +15,7 @@ from dgs.compiled.lowering.method_source import Surroundings, function_of
 from dgs.compiled.lowering.value_types import DoesNotFit, NotYet, Refusal, Refused, Type, joined
 from dgs.compiled.merged_run import Interpreter, Loop, MergedRun, Rest
 from dgs.compiled.states_as_arrays import Keys, ScalarState, form_of, keys_of, state_type
+from dgs.compiled.verified_folds import VerifiedFolds
 from dgs.compiled.written_outputs import Written
 from dgs.errors.resources import CompileError
 from dgs.model.events import EventBatch
@@ -57,6 +58,7 @@ class CompiledUpdate:
         self._widest: dict[tuple[LaneClass, ...], Type] = {}
         self._lanes: dict[int, tuple[LaneClass, EventBatch]] = {}
         self._surroundings: Surroundings | None = None
+        self._verified = VerifiedFolds()
         self.refusals: dict[tuple[str, ...], Refusal] = {}
         self.events = self.deviations = self.interpreted = 0
 
@@ -71,13 +73,18 @@ class CompiledUpdate:
             return self._interpret(state, batch, outputs)
         form = form_of(text.state, keys)
         written = Written(batch, text.sites, form.objects)
-        before = self.interpreted
-        state = self._folded(form, loop, state, [*arrays, *form.of_batch(batch)], written)
-        self.events += len(batch) - (self.interpreted - before)
-        found = written.outputs()
-        if found is not None:
-            outputs.append(found)
-        return state
+        columns = [*arrays, *form.of_batch(batch)]
+
+        def compiled(state: State, outputs: list[OutputBatch]) -> State:
+            before = self.interpreted
+            state = self._folded(form, loop, state, columns, written)
+            self.events += len(batch) - (self.interpreted - before)
+            found = written.outputs()
+            if found is not None:
+                outputs.append(found)
+            return state
+
+        return self._verified.fold(compiled, lambda s, made: self._interpret(s, batch, made), state, outputs)
 
     def merged(
         self, state: State, lanes: Mapping[int, Sequence[EventBatch]], ordered: Mapping[int, Sequence[int]]
@@ -119,7 +126,11 @@ class CompiledUpdate:
 
     def fold_merged(self, run: MergedRun, state: State, rest: Rest, outputs: list[OutputBatch]) -> State:
         """Return the state after a run of several lanes; add the outputs. `rest`: interprets what is left of all lanes."""
-        state = run.fold(state, self._interpret, rest, outputs, MOST_DEVIATIONS)
+
+        def compiled(state: State, made: list[OutputBatch]) -> State:
+            return run.fold(state, self._interpret, rest, made, MOST_DEVIATIONS)
+
+        state = self._verified.fold(compiled, lambda s, made: rest(s, run.batches, made), state, outputs)
         self.events += run.count - run.interpreted
         self.interpreted += run.interpreted
         self.deviations += run.deviations

@@ -67,7 +67,7 @@ class _Lane:
 class MergedRun:
     """A run of a loop over several lanes. Law: the state and the outputs are those of `update`, event by event in OrderKey order.
 
-    `count`: how many events there are. `interpreted`: how many the interpreter has processed. `deviations`: at how many the loop has stopped.
+    `batches`: all events. `count`: how many there are. `interpreted`: how many the interpreter has processed. `deviations`: at how many the loop has stopped.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class MergedRun:
         classes: Sequence[LaneClass],
         texts: Sequence[LoopText],
     ) -> None:
-        batches = [batch for lane in lanes for batch in lane]
+        self.batches = batches = [batch for lane in lanes for batch in lane]
         if any(len(batch) and int(batch.ts[-1]) >= LAST for batch in batches):
             raise DoesNotFit("an event is at the last time that 64 bits hold")
         self._loop = loop

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 import dgs
-from dgs.compiled import compiled_beside
-from dgs.errors import MissingPackageError, UserCodeError
+from dgs.compiled import compiled_beside, verified_folds
+from dgs.errors import InternalError, MissingPackageError, UserCodeError
 from dgs.errors.resources import CompileError
 from dgs.semantics.unvectorised import without_batches
 from experiments.event_window.program import BARRIER, VALUE, EventWindow
 from experiments.fraud_detection.program import RULE, TRANSACTION, CyclicFraudDetection, FraudDetection
 from experiments.page_view_join.program import UPDATE, VIEW, PageViewJoin
-from tests.dgs.compiled.both_ways import Compiled, batch_of, interpreted
+from tests.dgs.compiled.both_ways import Compiled, batch_of, by_python, interpreted
 
 N = dgs.kind("n")
 
@@ -184,3 +184,23 @@ def test_a_run_is_compiled_by_a_process_beside_it():
     found = [run(Inverse(), payload, compile=mode) for mode in ("off", "auto")]
     assert found[0].state == found[1].state
     assert list(found[0].outputs) == list(found[1].outputs)
+
+
+@pytest.mark.parametrize("is_wrong", [True, False])
+def test_a_wrong_loop_ends_a_run_that_is_verified(monkeypatch, is_wrong):
+    monkeypatch.setattr(verified_folds, "EVERY", 2)
+    monkeypatch.setenv("DGS_VERIFY_COMPILED", "1")
+    change = (
+        (lambda text: text.replace("add_checked(s0", "add_checked(1 + s0"))
+        if is_wrong
+        else (lambda text: text)
+    )
+    compiled = Compiled(Inverse(), lambda loop: by_python(loop, change))
+    batch, outputs = batch_of(list(range(1, 300))), []
+    state = compiled.update.fold(0, batch.cut(0, 50), outputs)
+    if not is_wrong:
+        assert compiled.update.fold(state, batch, outputs) == 349
+        assert len(outputs) == 1
+        return
+    with pytest.raises(InternalError, match="the state differs"):
+        compiled.update.fold(state, batch, outputs)
