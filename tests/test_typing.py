@@ -180,7 +180,7 @@ widest: Monoid = Widest()
 barriers, values = [(BARRIER(), 3, None)], [(VALUE(), 1, 10), (VALUE(), 2, 20)]
 run = dgs.run(Sums(scale=2), streams={"barriers": barriers, "values": values}, runtime="local", verify=True)
 reveal_type(run)  # reveals: Run[int, str]
-reveal_type(run.outputs)  # reveals: list[str]
+reveal_type(run.outputs)  # reveals: Outputs[str]
 reveal_type(run.state)  # reveals: int
 reveal_type(run.report)  # reveals: dict[str, Any]
 reveal_type(run.plan)  # reveals: Plan
@@ -188,7 +188,7 @@ assert (run.outputs, run.state, run.verified) == (["60"], 0, True)
 
 items = [(PRICE("tea"), 1, 3), (ORDER("tea"), 2, 5)]
 ordered = dgs.run(Orders, streams={"items": items})
-reveal_type(ordered.outputs)  # reveals: list[int]
+reveal_type(ordered.outputs)  # reveals: Outputs[int]
 assert ordered.outputs == [15]
 
 records = [(VALUE(), 1, {"amount": 7})]
@@ -196,9 +196,9 @@ assert dgs.run(Sales, streams={"barriers": barriers, "sales": records}).outputs 
 assert dgs.run(Fares(), streams={"items": items}).outputs == [3]
 assert dgs.run(Parts, streams={"barriers": barriers, "values": values}).outputs == [30]
 seen = dgs.run(Neighbours(), streams={"cells": [(CELL(1), 1, None)]})
-reveal_type(seen.outputs)  # reveals: list[bool]
+reveal_type(seen.outputs)  # reveals: Outputs[bool]
 open_types = dgs.run(Lengths, streams={"values": values})
-reveal_type(open_types.outputs)  # reveals: list[Any]
+reveal_type(open_types.outputs)  # reveals: Outputs[Any]
 assert open_types.outputs == [0, 1]
 
 report = dgs.check(Lengths, max_examples=5, strategies={"value": int})
@@ -219,7 +219,7 @@ assert dgs.ImplTag(VALUE(), "values").tag == VALUE()
 
 def resumed() -> dgs.Run[int, str]:
     anything = dgs.run("plan.yaml", fresh=True)
-    reveal_type(anything.outputs)  # reveals: list[Any]
+    reveal_type(anything.outputs)  # reveals: Outputs[Any]
     dgs.stop(anything.run_dir or "plan.yaml", timeout=1)
     dgs.replan("plan.yaml", optimizer={"name": "greedy"})
     dgs.read_state("state.json")
@@ -273,7 +273,7 @@ class Lengths(dgs.Program[int, int]):
         return state
 
 
-run = dgs.run(Sums, streams={"values": 3})  # error: Dict entry 0 has incompatible type
+run = dgs.run(Sums, streams={"values": 3})  # error: Argument "streams" to "run" has incompatible type
 run.outputs[0] + 1  # error: Unsupported operand types for + ("str" and "int")
 run.output  # error: "Run[int, str]" has no attribute "output"
 dgs.testing.simulate(Sums)  # error: Missing positional argument "streams"

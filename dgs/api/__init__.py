@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from dgs.api.known_runs import KnownRun
     from dgs.api.preparing import Launch, Options, Request
     from dgs.flow import Flow
-    from dgs.frames.frame_stream import Stream
+    from dgs.frames.frame_stream import Items, Stream
     from dgs.job.settings import Given
     from dgs.planner.plan import Plan
 
@@ -43,7 +43,7 @@ __all__ = ["Run", "replan", "resume", "run", "stop"]
 def run(
     job: str | os.PathLike[str] | Program[OwnState, OwnOutput] | type[Program[OwnState, OwnOutput]] | Flow,
     *,
-    streams: Mapping[str, Any] | Iterable[Stream] | None = None,
+    streams: Mapping[str, Items] | Iterable[Stream] | None = None,
     runtime: str | Mapping[str, Any] | None = None,
     optimizer: str | Mapping[str, Any] | None = None,
     plan: Plan | Mapping[str, Any] | str | os.PathLike[str] | None = None,
@@ -98,7 +98,7 @@ def resume(
     run: str | os.PathLike[str],
     *,
     program: Program[OwnState, OwnOutput] | type[Program[OwnState, OwnOutput]] | None = None,
-    streams: Mapping[str, Any] | Iterable[Stream] | None = None,
+    streams: Mapping[str, Items] | Iterable[Stream] | None = None,
     runtime: str | Mapping[str, Any] | None = None,
     optimizer: str | Mapping[str, Any] | None = None,
     plan: Plan | Mapping[str, Any] | str | os.PathLike[str] | None = None,
@@ -175,7 +175,7 @@ def replan(
 
 def _requested(
     job: str | os.PathLike[str] | Program | type[Program] | Flow,
-    streams: Mapping[str, Any] | Iterable[Stream] | None,
+    streams: Mapping[str, Items] | Iterable[Stream] | None,
     given: Mapping[str, Given],
 ) -> Request:
     from dgs.api import preparing
@@ -207,7 +207,7 @@ def _resumed(
     given: Mapping[str, Given],
     options: Options,
     *,
-    streams: Mapping[str, Any] | Iterable[Stream] | None,
+    streams: Mapping[str, Items] | Iterable[Stream] | None,
     program: Program | None,
     plan: Plan | None,
 ) -> Run:

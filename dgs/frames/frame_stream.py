@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -118,6 +118,17 @@ class Stream:
             advice = f"Say dgs.stream(frame, key=...); the columns are {', '.join(self.table)}"
         if problem is not None:
             raise FrameKindError(stream=name, problem=problem.rstrip("?"), advice=advice)
+
+
+class ArrowFrame(Protocol):
+    """A table of a library that gives its columns by Arrow's interface between libraries."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the columns as a capsule."""
+
+
+Items = Iterable[Any] | Stream | ArrowFrame
+"""The items of a stream: events one by one or in batches, or a frame."""
 
 
 def stream(

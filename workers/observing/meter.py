@@ -9,7 +9,7 @@ There is one clock reading at each change, so the parts add up to the whole.
 >>> _ = meter.enter(before)              # 20 to 30: fork
 >>> meter.rest()                         # 30 to 40: update
 >>> meter.of("w0"), meter.elapsed
-(Spent(update=20, fork=10, join=0, sink=0), 40)
+(Spent(update=20.0, fork=10.0, join=0.0, sink=0.0), 40)
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Tables that `dgs query --from NAME=PATH` names: files read whole, in the order of their times.
 
->>> TableFile.parsed("flights=data/flights.csv.gz:ts=day")
-TableFile(name='flights', path='data/flights.csv.gz', ts='day')
+>>> found = TableFile.parsed("flights=data/flights.csv.gz:ts=day")
+>>> found.name, found.path, found.ts
+('flights', 'data/flights.csv.gz', 'day')
 """
 
 from __future__ import annotations

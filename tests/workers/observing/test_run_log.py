@@ -11,6 +11,7 @@ from dgs.workers.observing.run_log import RunLog, formatter, on_stderr
 
 
 def test_the_file_has_everything_from_info_on_whatever_the_levels_are(tmp_path, caplog):
+    caplog.set_level(logging.WARNING, "dgs.run")
     log = RunLog(tmp_path / "run.log", name="sums", log_format="json")
     log.info("commits epoch 1")
     log.failure("a disk is full")
