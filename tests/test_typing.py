@@ -273,7 +273,7 @@ class Lengths(dgs.Program[int, int]):
         return state
 
 
-run = dgs.run(Sums, streams={"values": 3})  # error: Argument "streams" to "run" has incompatible type
+run = dgs.run(Sums, streams={"values": 3})  # error: Dict entry 0 has incompatible type
 run.outputs[0] + 1  # error: Unsupported operand types for + ("str" and "int")
 run.output  # error: "Run[int, str]" has no attribute "output"
 dgs.testing.simulate(Sums)  # error: Missing positional argument "streams"

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -43,7 +43,7 @@ __all__ = ["Run", "replan", "resume", "run", "stop"]
 def run(
     job: str | os.PathLike[str] | Program[OwnState, OwnOutput] | type[Program[OwnState, OwnOutput]] | Flow,
     *,
-    streams: Mapping[str, Items] | Iterable[Stream] | None = None,
+    streams: Mapping[str, Items] | list[Stream] | tuple[Stream, ...] | None = None,
     runtime: str | Mapping[str, Any] | None = None,
     optimizer: str | Mapping[str, Any] | None = None,
     plan: Plan | Mapping[str, Any] | str | os.PathLike[str] | None = None,
@@ -98,7 +98,7 @@ def resume(
     run: str | os.PathLike[str],
     *,
     program: Program[OwnState, OwnOutput] | type[Program[OwnState, OwnOutput]] | None = None,
-    streams: Mapping[str, Items] | Iterable[Stream] | None = None,
+    streams: Mapping[str, Items] | list[Stream] | tuple[Stream, ...] | None = None,
     runtime: str | Mapping[str, Any] | None = None,
     optimizer: str | Mapping[str, Any] | None = None,
     plan: Plan | Mapping[str, Any] | str | os.PathLike[str] | None = None,
@@ -175,7 +175,7 @@ def replan(
 
 def _requested(
     job: str | os.PathLike[str] | Program | type[Program] | Flow,
-    streams: Mapping[str, Items] | Iterable[Stream] | None,
+    streams: Mapping[str, Items] | list[Stream] | tuple[Stream, ...] | None,
     given: Mapping[str, Given],
 ) -> Request:
     from dgs.api import preparing
@@ -207,7 +207,7 @@ def _resumed(
     given: Mapping[str, Given],
     options: Options,
     *,
-    streams: Mapping[str, Items] | Iterable[Stream] | None,
+    streams: Mapping[str, Items] | list[Stream] | tuple[Stream, ...] | None,
     program: Program | None,
     plan: Plan | None,
 ) -> Run:

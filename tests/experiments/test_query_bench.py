@@ -15,6 +15,7 @@ from experiments.queries.query_workloads import WORKLOADS, Duel, Sizes, averages
 TINY = Sizes(base=3_000, side=2_000, state=500, answer=300, repeats=2)
 
 
+@pytest.mark.slow
 def test_every_workload_runs():
     found = list(results(list(WORKLOADS), TINY))
     assert len(found) == 10
