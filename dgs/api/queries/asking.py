@@ -68,9 +68,10 @@ class Asked:
     @cached_property
     def written(self) -> Script:
         """The query as it is written, as a script of the algebra. Raises QueryError."""
+        schemas = self.schemas  # it says what is not installed
         from dgs.query.relation import Source
 
-        sources = {name: Source(name, schema) for name, schema in self.schemas.items()}
+        sources = {name: Source(name, schema) for name, schema in schemas.items()}
         return read(self.text, sources, lang=self.lang, name=self.name, params=self.params)
 
     @cached_property

@@ -1,6 +1,8 @@
 """`dgs query` and `dgs explain --query`: answers, files, verification, and how mistakes end."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -175,3 +177,16 @@ def test_rules_that_are_none_are_refused(flights, dgs):
     done = dgs("query by.sql --from flights=flights.csv --rules json:dumps")
     assert done.code == 3
     assert "Q601" in done.err
+
+
+@pytest.mark.parametrize("options", ["", " --on dgs", " --emit duckdb"])
+def test_a_query_without_its_packages_says_what_to_install(flights, options):
+    """In a fresh interpreter, where no module of queries has been imported yet."""
+    line = f"query by.sql --from flights=flights.csv{options}"
+    text = f"import sys; sys.modules['sqlglot'] = None; from dgs.cli import process; sys.argv[1:] = {line.split()}; process()"
+    done = subprocess.run(
+        [sys.executable, "-c", text], cwd=flights, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 4, done.stderr
+    assert "Q503" in done.stderr
+    assert "pip install 'dgs[query]'" in done.stderr
