@@ -142,7 +142,7 @@ def query(
 
 
 def asked_of(text: str, lang: str | None, tables: list[str], params: list[str], require: str | None) -> Asked:
-    """Return the query with its tables read. Raises UsageError, QueryError, and what reading the files raises."""
+    """Return the query over the tables that are given and the files that it names. Raises UsageError, QueryError, and what reading the files raises."""
     from dgs.api.queries.asking import Asked
     from dgs.errors import UsageError
     from dgs.query.fronts import language_of
@@ -153,15 +153,6 @@ def asked_of(text: str, lang: str | None, tables: list[str], params: list[str], 
         raise UsageError(message=f"--require {require}: there are the classes A, B and C")
     language = language_of(None if file is None else file.name, lang)
     source = text if file is None else file.read_text(encoding="utf-8")
-    if language == "pig":
-        from dgs.api.queries.pig_files import loaded_tables, pig_program
-
-        loaded = loaded_tables(pig_program(source, None if file is None else str(file), values))
-        sources += [one for one in loaded if one.name not in {each.name for each in sources}]
-    if language == "mrql":
-        from dgs.api.queries.mrql_files import named_tables
-
-        sources += named_tables(source, None if file is None else str(file), [one.name for one in sources])
     return Asked(
         source,
         tuple(sources),

@@ -65,8 +65,7 @@ class CompiledUpdate:
     def fold(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
         """Return the state after a batch; add its outputs. Raises CompileError if it must be compiled and is not accepted."""
         try:
-            keys = keys_of(state, [batch])
-            text, loop, arrays = self._prepared(state, batch, keys)
+            text, loop, arrays, keys = self._prepared(state, batch)
         except Refused as refused:
             self._refuse(batch, refused)
             self.interpreted += len(batch)
@@ -145,17 +144,18 @@ class CompiledUpdate:
     def text(self, state: State, batch: EventBatch) -> LoopText | Refusal:
         """Return the text of the loop for a batch like this one, or why it is interpreted."""
         try:
-            return self._prepared(state, batch, keys_of(state, [batch], are_many_allowed=True))[0]
+            return self._prepared(state, batch, are_many_allowed=True)[0]
         except Refused as refused:
             return refused.refusal
 
     def _prepared(
-        self, state: State, batch: EventBatch, keys: Keys | None
-    ) -> tuple[LoopText, Loop, list[Array]]:
-        """Return the loop for a batch, and its columns. Raises Refused."""
-        lane = self._lane_class(batch)
+        self, state: State, batch: EventBatch, *, are_many_allowed: bool = False
+    ) -> tuple[LoopText, Loop, list[Array], Keys | None]:
+        """Return the loop for a batch, its columns, and its keys if the state is a dict. Raises Refused."""
+        lane = self._lane_class(batch)  # first: it says whether there were enough events to compile for
+        keys = keys_of(state, [batch], are_many_allowed=are_many_allowed)
         text, loop = self._loop(lane, state_type(state, keys))
-        return text, loop, columns_of(batch, lane, text)
+        return text, loop, columns_of(batch, lane, text), keys
 
     def _refuse(self, batch: EventBatch, refused: Refused) -> None:
         """Note why a batch is interpreted. Values that do not fit are no fault of the program."""

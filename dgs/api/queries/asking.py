@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from dgs.api.queries.loaded_files import loaded
 from dgs.api.queries.query_tables import Table, TableFile
 from dgs.query.fronts import needed, read
 
@@ -54,8 +53,17 @@ class Asked:
     @cached_property
     def tables(self) -> dict[str, Table]:
         """The tables by name, read when they are first needed; of a text that names its files, these too. Raises what reading raises."""
-        given = {one.name: one if isinstance(one, Table) else one.read(Path()) for one in self.given}
-        return given if given or self.lang == "sql" else loaded(self.text, self.lang, self.name, self.params)
+        found = {one.name: one if isinstance(one, Table) else one.read(Path()) for one in self.given}
+        named: list[Table] = []
+        if self.lang == "pig":
+            from dgs.api.queries.pig_files import loaded_tables, pig_program
+
+            named = loaded_tables(pig_program(self.text, self.name, self.params))
+        elif self.lang == "mrql":
+            from dgs.api.queries.mrql_files import named_tables
+
+            named = named_tables(self.text, self.name, list(found))
+        return found | {one.name: one for one in named if one.name not in found}
 
     @cached_property
     def schemas(self) -> dict[str, Schema]:

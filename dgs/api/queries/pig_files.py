@@ -12,7 +12,6 @@ from dgs.api.queries.query_tables import Table
 from dgs.query.fronts import needed
 
 if TYPE_CHECKING:
-    from dgs.api.queries.asking import Answers
     from dgs.query.pig import PigProgram
 
 
@@ -36,7 +35,7 @@ def loaded_tables(program: PigProgram) -> list[Table]:
     return tables
 
 
-def put_out(program: PigProgram, answers: Answers) -> Iterator[str]:
+def put_out(program: PigProgram, answers: Mapping[str, list[tuple[Any, ...]]]) -> Iterator[str]:
     """Write what is stored, and yield the lines to show: rows that are dumped, and what was written. Raises OutputUnwritableError."""
     from dgs.query.pig.pig_storage import dumped, stored
 
