@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dgs.errors import CheckpointBusyError, NoSuchRunError, OutputUnwritableError
+from dgs.errors import CheckpointBusyError, CorruptFileError, NoSuchRunError, OutputUnwritableError
 from dgs.errors.nearest import did_you_mean
 from dgs.job.run_directory import ABOUT, CLAIM, LOCK, RunDirectory, runs_beside
 
@@ -134,7 +134,7 @@ def newest_of(plan_file: Path) -> KnownRun | None:
 
 
 def run_at(target: str | os.PathLike[str]) -> KnownRun:
-    """Return the run of a run directory, or the newest one of a plan file. Raises NoSuchRunError."""
+    """Return the run of a run directory, or the newest one of a plan file. Raises NoSuchRunError, CorruptFileError."""
     path = Path(target)
     if path.is_file():
         run = newest_of(path)
@@ -146,13 +146,21 @@ def run_at(target: str | os.PathLike[str]) -> KnownRun:
     if not (path / ABOUT).is_file():
         problem = f"{path} is not a run directory" if path.exists() else f"there is no {path}"
         raise NoSuchRunError(problem=problem, advice="Name a directory `.dgs/runs/ID`, or a plan.yaml")
-    return KnownRun(RunDirectory(path))
+    return _written_by_a_run(KnownRun(RunDirectory(path)))
+
+
+def _written_by_a_run(run: KnownRun) -> KnownRun:
+    """Return a run. Raises CorruptFileError if its `run.json` is of something else, or cannot be read."""
+    if "started" not in run.about:
+        problem = "it has changed since the run wrote it, or no run did"
+        raise CorruptFileError(path=run.directory.path / ABOUT, problem=problem)
+    return run
 
 
 def run_named(target: str | None, here: Path) -> KnownRun:
     """Return the run with an id, in a directory or of a plan file; None is the newest run of the plan files in `here`.
 
-    Raises NoSuchRunError, which names the nearest run.
+    Raises NoSuchRunError, which names the nearest run, and CorruptFileError.
     """
     known = list(runs_in(here))
     if target is None:
@@ -161,10 +169,10 @@ def run_named(target: str | None, here: Path) -> KnownRun:
                 problem=f"there is no run of a plan file in {here}",
                 advice="Name a run directory, or a plan.yaml",
             )
-        return known[0]
+        return _written_by_a_run(known[0])
     by_id = {run.directory.path.name: run for run in known}
     if target in by_id:
-        return by_id[target]
+        return _written_by_a_run(by_id[target])
     if Path(target).exists():
         return run_at(target)
     close = did_you_mean(Path(target).name, by_id)

@@ -12,41 +12,73 @@ from __future__ import annotations
 
 import atexit
 import os
+import select
 import signal
+import stat
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
+from contextlib import suppress
+from typing import Any, cast
+
+from dgs.workers.runtime.process import stopped_by_signals
+
+READER_SECONDS = 0.5
+"""Seconds that a message waits for the reader of stderr."""
 
 
-class Stopped(KeyboardInterrupt):
-    """A signal has asked the process to end. It stops as after Ctrl-C. `exit_code`: 128 plus the number of the signal.
+class Messages:
+    """The stream of messages, stderr: one that cannot be written, or whose reader takes nothing, is lost, and the command goes on.
 
-    After a plain KeyboardInterrupt in `exec`, for example in an import, Python ends by the signal and ignores the exit code.
+    What a run has to say is in its log, too.
     """
 
-    def __init__(self, number: int) -> None:
-        """Take the number of the signal."""
-        super().__init__()
-        self.exit_code = 128 + number
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._patience = READER_SECONDS
+
+    def write(self, text: str) -> int:
+        """Write as much as its reader takes."""
+        with suppress(OSError, ValueError):
+            if self._is_taken():
+                self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what waits, if its reader takes it."""
+        with suppress(OSError, ValueError):
+            if self._is_taken():
+                self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        """Be the stream in all else."""
+        return getattr(self._stream, name)
+
+    def _is_taken(self) -> bool:
+        """Return whether a write does not wait. After a wait in vain there is no other one until the reader goes on."""
+        file = self._stream.fileno()
+        mode = os.fstat(file).st_mode
+        if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+            return True
+        is_taken = bool(select.select([], [file], [], self._patience)[1])
+        self._patience = READER_SECONDS if is_taken else 0.0
+        return is_taken
 
 
-@contextmanager
-def stopped_by_signals() -> Iterator[None]:
-    """Raise Stopped for a signal that asks the process to end, inside this context, unless the signal is ignored."""
-    known = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    for number, handler in known.items():
-        if handler is not signal.SIG_IGN:
-            signal.signal(number, _stop)
-    try:
-        yield
-    finally:
-        for number, handler in known.items():
-            signal.signal(number, handler)
+def open_streams() -> None:
+    """Give the standard streams that are closed a file, so that no file of ours gets their numbers.
 
-
-def _stop(number: int, _frame: FrameType | None) -> None:
-    raise Stopped(number)
+    Writing to a closed stdout stays an error; messages are lost without stderr.
+    """
+    for number, flags in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, flags)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = cast("Any", Messages(stderr))
 
 
 def process() -> None:
@@ -55,6 +87,7 @@ def process() -> None:
     The interpreter is not taken down. Threads of Arrow that read ahead may need it until the very end, and then C++ aborts.
     """
     code: object = None
+    open_streams()
     try:
         try:
             main()
@@ -65,8 +98,9 @@ def process() -> None:
     except BrokenPipeError:
         code = code or 128 + signal.SIGINT  # as `dgs.cli.reporting` does
     except OSError as error:
-        code = code or 4
-        sys.stderr.write(f"dgs: the outputs cannot be written: {error}\n")
+        if not code:
+            code = 4
+            sys.stderr.write(f"dgs: the outputs cannot be written: {error}\n")
     sys.stderr.flush()
     os._exit(code if isinstance(code, int) else int(code is not None))
 

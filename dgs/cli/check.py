@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dgs.cli.options import AsJson, Debug, Tolerance
+from dgs.cli.query import Params, values_of
 from dgs.cli.reporting import print_json, reporting, say
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def check(
     seed: Seed = 0,
     tolerance: Tolerance = None,
     options_from: With = None,
+    params: Params = None,
     save_counterexample: Save = None,
     replay: Replay = None,
     as_json: AsJson = False,
@@ -64,7 +66,8 @@ def check(
         elif target is None:
             raise UsageError(message="say what to check: a program (file.py:Name), or a plan.yaml")
         else:
-            report = checks.check(target, **{"max_examples": max_examples, "seed": seed} | options)
+            given: dict[str, Any] = {"max_examples": max_examples, "seed": seed} | options
+            report = checks.check(target, params=values_of(params or []), **given)
         _tell(report, as_json=as_json)
         if save_counterexample is not None and target is not None:
             _save(report, target, save_counterexample)

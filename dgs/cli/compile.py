@@ -5,7 +5,6 @@ Each worker of the plan folds the first events that are its own, stream by strea
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
@@ -42,15 +41,21 @@ def compile_(
 
 @dataclass(frozen=True, slots=True)
 class CompiledWorker:
-    """The loops of a worker: whether it has some, and the seconds that took. `why_not`: the reason why some or all of its events are interpreted."""
+    """The loops of a worker: whether it has some, the seconds of compiling, and how many of the loops were in the cache.
+
+    `why_not`: the reason why some or all of its events are interpreted.
+    """
 
     worker: str
     is_compiled: bool
     seconds: float
+    loops: int
+    cached: int
     why_not: str | None = None
 
     def __str__(self) -> str:
-        done = [f"compiled in {self.seconds:.1f} s"] if self.is_compiled else []
+        made = f"{self.loops} loop{'s' * (self.loops != 1)}, compiled in {self.seconds:.1f} s"
+        done = [f"{made} ({self.cached} were in the cache)"] if self.is_compiled else []
         why = [] if self.why_not is None else [f"interpreted: {self.why_not}"]
         return f"{self.worker}: {'; other events are '.join([*done, *why])}"
 
@@ -64,7 +69,7 @@ def compile_ahead(prepared: Prepared) -> Iterator[CompiledWorker]:
     from dgs.workers.sources.sampling import first_events
 
     if not is_available():
-        raise MissingPackageError(feature="`dgs compile`", package="numba")
+        raise MissingPackageError(feature="`dgs compile`", package="llvmlite")
     batches = first_events(prepared.config.streams, context_of(prepared.request, prepared.program))
     lanes = Lanes(prepared.plan, prepared.program.dependence)
     for node in prepared.plan.nodes():
@@ -110,7 +115,7 @@ def _compiled(
     releases = [Release((lane,) * len(some), some, ordered) for lane, some in own.items()]
     pairs = [(lane, batch) for lane, some in own.items() for batch in some]
     releases.append(Release(tuple(lane for lane, _ in pairs), [batch for _, batch in pairs], ordered))
-    began, why_not = time.monotonic(), None
+    why_not = None
     for release in releases:
         try:
             folder.fold(program.init(), release)
@@ -118,4 +123,10 @@ def _compiled(
             why_not = why_not or error.problem
         except UserCodeError as error:
             why_not = why_not or f"the first events cannot be folded alone: {error.error}"
-    return CompiledWorker(node.id, folder.compiled_events > 0, time.monotonic() - began, why_not)
+    found = folder.compiled_counts
+    if found is None:
+        return CompiledWorker(node.id, False, 0.0, 0, 0, why_not)
+    loops = found.loops_compiled + found.loops_cached
+    return CompiledWorker(
+        node.id, found.is_compiled, found.compile_seconds, loops, found.loops_cached, why_not
+    )

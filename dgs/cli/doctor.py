@@ -35,7 +35,7 @@ OPTIONAL = {
     "deltalake": "for sinks of Delta tables: pip install 'dgs[lake]'",
     "pyiceberg": "for sinks of Iceberg tables: pip install 'dgs[lake]'",
     "hypothesis": "for `dgs check`: pip install 'dgs[check]'",
-    "numba": "for `compile:` under `runtime:`: pip install 'dgs[compiled]'",
+    "llvmlite": "for `compile:` under `runtime:`: pip install 'dgs[compiled]'",
     "pandas": "for `run.to_pandas()`",
 }
 OLDEST_PYTHON = (3, 11)
@@ -113,6 +113,8 @@ def examine(*, find_java: Callable[[], str], start_ray: bool = True) -> Iterator
         yield Check(
             package, "ok" if version else "absent", version or "not installed", "" if version else purpose
         )
+    if _version("llvmlite"):
+        yield _compiled_loops()
     if start_ray and _version("ray"):
         yield _ray_start()
     yield _java(find_java)
@@ -135,6 +137,18 @@ def _version(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
+
+
+def _compiled_loops() -> Check:
+    from dgs.compiled.loop_files import CODE, folder
+
+    place = folder()
+    if place.exists() and not os.access(place, os.W_OK):
+        return Check(
+            "compiled loops", "absent", f"{place} cannot be written", "each process compiles its own again"
+        )
+    sizes = [path.stat().st_size for path in place.glob(f"*{CODE}")]
+    return Check("compiled loops", "ok", f"{len(sizes)} in {place}, {sum(sizes) / 2**20:.1f} MiB")
 
 
 def _ray_start() -> Check:

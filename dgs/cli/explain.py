@@ -17,6 +17,7 @@ from dgs.cli.reporting import print_json, reporting
 
 if TYPE_CHECKING:
     from dgs.api.preparing import Prepared, Request
+    from dgs.observe import WorkerFigures
     from dgs.query.standing.explanation import Explanation
 
 LAST = 50
@@ -98,7 +99,7 @@ def explain(
             _print_query(asked.explained(), as_json=as_json)
             return
         if types:
-            _print_types(from_file(plan_path, given), as_json=as_json)
+            _print_types(from_file(plan_path, given), plan_path, as_json=as_json)
             return
         prepared = prepare(from_file(plan_path, given))
         say_remarks(prepared)
@@ -106,6 +107,7 @@ def explain(
         print(_dependence(prepared, shape) if dependence else _explained(prepared, shape))
         if shape is Format.TEXT and not dependence:
             _say_what_is_compiled(prepared)
+            _say_what_was_compiled(plan_path)
 
 
 def _say_what_is_compiled(prepared: Prepared) -> None:
@@ -122,18 +124,51 @@ def _say_what_is_compiled(prepared: Prepared) -> None:
         print(f"  {way}")
 
 
-def _print_types(request: Request, *, as_json: bool) -> None:
+def _say_what_was_compiled(plan_path: Path) -> None:
+    """Print what machine code has folded in the newest run of a plan file, if something was to be compiled there."""
+    from dgs.api.known_runs import newest_of
+    from dgs.observe.figures_of_runs import NoFiguresError, newest
+
+    run = newest_of(plan_path)
+    if run is None:
+        return
+    try:
+        workers = newest(run.directory.path).workers
+    except NoFiguresError:
+        return
+    lines = [_compiled_line(name, one) for name, one in workers.items() if one.is_compiled is not None]
+    if lines:
+        print(
+            "\n".join([f"\nHow update folded events in the newest run, {run.directory.path.name}:", *lines])
+        )
+
+
+def _compiled_line(name: str, worker: WorkerFigures) -> str:
+    loops = f"loops: {worker.loops_compiled} compiled in {worker.compile_seconds:.1f} s, {worker.loops_cached} from the cache"
+    one_by_one = f"{worker.interpreted_events:,} one by one ({worker.deviations:,} deviated)"
+    why = f"; interpreted: {worker.why_interpreted}" if worker.why_interpreted else ""
+    return f"  {name}: {worker.compiled_events:,} events by machine code, {one_by_one}; {loops}{why}"
+
+
+def _print_types(request: Request, plan_path: Path, *, as_json: bool) -> None:
+    from dgs.api.known_runs import newest_of
     from dgs.errors import UsageError
     from dgs.job.loading import load_flow
 
     config = request.settings.config
     if config.flow is None:
         raise UsageError(message="--types is for a plan file with `flow:`")
-    text = load_flow(config.program, request.base_dir).explained(classes=config.flow.classes)
+    lines = load_flow(config.program, request.base_dir).explained(classes=config.flow.classes).splitlines()
+    run = newest_of(plan_path)
+    tail = None if run is None else run.directory.results().get("tail")
+    if tail is not None:
+        lines.append(
+            f"the last run: {tail['worker']}, which closes blocks, was busy for {tail['seconds']:.2g} s, {tail['share']:.0%} of the time"
+        )
     if as_json:
-        print_json({"types": text.splitlines()})
+        print_json({"types": lines, **({} if tail is None else {"tail": tail})})
     else:
-        print(text)
+        print("\n".join(lines))
 
 
 def _of_plan(request: Request) -> Explanation:

@@ -21,6 +21,7 @@ from dgs.cli.reporting import (
     show_path,
 )
 from dgs.cli.view import shown
+from dgs.workers.runtime.process import check_not_stopped, keep_freed_memory
 
 if TYPE_CHECKING:
     from dgs.api.outcome import Run
@@ -96,7 +97,7 @@ def run_and_finish(launch: Launch, state_file: Path | None, ending: Ending) -> N
         ending.saved = state_file
     say(_closing_line(done, ending))
     if ending.as_json:
-        print_json(done.report)
+        print_json(done.report, waits=done.report["stopped_by"] is None)
     code = _exit_code(done)
     if code:
         raise typer.Exit(code)
@@ -106,7 +107,6 @@ def _run(launch: Launch, ending: Ending) -> Run:
     from dgs.api.running import execute
     from dgs.cli.loudness import shown_progress
     from dgs.workers.runtime.job import Caller
-    from dgs.workers.runtime.process import keep_freed_memory
     from dgs.workers.sinks.delivery import deliveries
 
     keep_freed_memory()
@@ -125,6 +125,7 @@ def _run(launch: Launch, ending: Ending) -> Run:
         loudness.notify(ending.name)(weak)
     directory = launch.directory if ending.shows_page else None
     page = nullcontext() if directory is None else shown(directory)
+    check_not_stopped()  # from here on the run itself takes signals
     with loudness.logging(), page, shown_progress(ending.name, is_quiet=loudness.quiet) as progress:
         caller = Caller(progress, notify=loudness.notify(ending.name), rows=progress.take_rows)
         options = replace(launch.options, log_format=loudness.log_format)

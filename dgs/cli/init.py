@@ -11,8 +11,9 @@ import typer
 
 from dgs.cli.options import AsJson, Debug
 from dgs.cli.reporting import print_json, reporting
-from dgs.errors import ResourceError, UsageError
+from dgs.errors import OutputUnwritableError, ResourceError, UsageError
 from dgs.errors.nearest import did_you_mean
+from dgs.job import private_files
 
 TEMPLATES = {
     "window": "sums between barriers, which end a window in all streams at once",
@@ -74,14 +75,24 @@ def init(
 
 
 def written_to(place: Path, template: str) -> list[str]:
-    """Write the files of a template; return their names. Raises FilesThereError if one is there, before any is written."""
+    """Write the files of a template, or none; return their names.
+
+    Raises FilesThereError if one is there, OutputUnwritableError with the one that cannot be written.
+    """
     found = dict(sorted(_files(files("dgs") / "templates" / template)))
     if there := [name for name in found if (place / name).exists()]:
         raise FilesThereError(directory=place, names=", ".join(there), template_name=template)
+    made: list[Path] = []
     for name, file in found.items():
         target = place / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(file.read_bytes())
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            private_files.write_whole(target, file.read_bytes())
+        except OSError as error:
+            for one in made:
+                one.unlink(missing_ok=True)
+            raise OutputUnwritableError(path=target, problem=error.strerror or str(error)) from None
+        made.append(target)
     return list(found)
 
 

@@ -32,6 +32,7 @@ class Form(StrEnum):
     """The forms in which a query can be written."""
 
     DUCKDB = "duckdb"
+    SPARK = "spark"
     DGS = "dgs"
 
 
@@ -145,14 +146,14 @@ def asked_of(text: str, lang: str | None, tables: list[str], params: list[str], 
     """Return the query over the tables that are given and the files that it names. Raises UsageError, QueryError, and what reading the files raises."""
     from dgs.api.queries.asking import Asked
     from dgs.errors import UsageError
-    from dgs.query.fronts import language_of
+    from dgs.query.fronts import language_of, text_in
 
     file = _file(text)
-    values, sources = _values(params), _table_files(tables)
+    values, sources = values_of(params), _table_files(tables)
     if require is not None and require not in CLASSES:
         raise UsageError(message=f"--require {require}: there are the classes A, B and C")
     language = language_of(None if file is None else file.name, lang)
-    source = text if file is None else file.read_text(encoding="utf-8")
+    source = text if file is None else text_in(file)
     return Asked(
         source,
         tuple(sources),
@@ -163,7 +164,7 @@ def asked_of(text: str, lang: str | None, tables: list[str], params: list[str], 
     )
 
 
-def _values(params: list[str]) -> dict[str, Any]:
+def values_of(params: list[str]) -> dict[str, Any]:
     """Return the values of parameters by name. Raises UsageError."""
     from dgs.errors import UsageError
     from dgs.job.document import parsed_value
@@ -197,7 +198,7 @@ def _converse(
         raise UsageError(message="dgs query: give a query, a file with one, or --repl")
     if text is not None:
         raise UsageError(message="dgs query: --repl reads the statements itself: leave the query out")
-    converse(lang, _table_files(tables), _values(params))
+    converse(lang, _table_files(tables), values_of(params))
 
 
 def _file(text: str) -> Path | None:

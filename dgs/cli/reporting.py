@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 
+LAST_SECONDS = 0.5
+"""Seconds that a command which is to stop waits for the reader of stdout."""
+
 
 @dataclass
 class Ending:
@@ -63,7 +66,8 @@ class Ending:
         from dgs.api.known_runs import holds_checkpoints, is_unfinished
 
         place = self.directory.checkpoints
-        if place is None or not (holds_checkpoints(place) and is_unfinished(place)):
+        goes_on = holds_checkpoints(place) and (is_unfinished(place) or self.directory.unprinted.exists())
+        if not goes_on:
             return f"repeat with: {command()}"
         resume = f"go on with: {resume_command(self.directory.path)}"
         return f"fix the program and {resume} --accept-code-change" if mended else resume
@@ -98,7 +102,7 @@ class Ending:
 @contextlib.contextmanager
 def reporting(*, as_json: bool, debug: bool) -> Iterator[Ending]:
     """Turn any exception of a verb into its message and exit code."""
-    from dgs.errors import DgsError, InternalError
+    from dgs.errors import DgsError, InternalError, SystemRefusalError
 
     ending = Ending(as_json, debug)
     try:
@@ -113,7 +117,8 @@ def reporting(*, as_json: bool, debug: bool) -> Iterator[Ending]:
         )
         if as_json:
             print_json(
-                {"error": {"code": None, "message": "stopped by a signal"}, "run_dir": _run_dir(ending)}
+                {"error": {"code": None, "message": "stopped by a signal"}, "run_dir": _run_dir(ending)},
+                waits=False,
             )
         raise typer.Exit(exit_code_of(error)) from None
     except BrokenPipeError:
@@ -123,6 +128,10 @@ def reporting(*, as_json: bool, debug: bool) -> Iterator[Ending]:
     except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
     except Exception as error:  # noqa: BLE001 - whatever is left is a bug, and must say so
+        if isinstance(error, OSError) and error.errno is not None:
+            if debug:
+                say(traceback.format_exc().rstrip())
+            raise _failure(SystemRefusalError.of(error), ending) from None
         raise _bug(error, InternalError(problem=f"{type(error).__name__}: {error}"), ending) from None
 
 
@@ -131,9 +140,22 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def print_json(data: dict[str, Any]) -> None:
-    """Print an object on stdout, on one line. A script can take the last line, after any lines of a stdout sink."""
-    print(json.dumps(data, default=str), flush=True)
+def print_json(data: dict[str, Any], *, waits: bool = True) -> None:
+    """Print an object on stdout, on one line. A script can take the last line, after any lines of a stdout sink.
+
+    `waits`: False after a request to stop. Then an object that the reader of stdout does not take is left out, with a message.
+    """
+    line = json.dumps(data, default=str) + "\n"
+    if waits:
+        print(line, end="", flush=True)
+        return
+    from dgs.workers.sinks.stdout_sink import StdoutSink
+
+    out = StdoutSink()
+    out.put([line])
+    out.show(within=LAST_SECONDS)
+    if out.is_behind:
+        say("dgs: the reader of stdout takes nothing, so the object of --json is left out")
 
 
 def print_table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:

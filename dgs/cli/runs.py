@@ -23,34 +23,6 @@ if TYPE_CHECKING:
 
 NANO = 10**9
 
-OURS = frozenset(
-    [
-        "run.json",
-        "plan.yaml",
-        "plans.ndjson",
-        "results.json",
-        "lock",
-        "story.jsonl",
-        "traceback.txt",
-        "ray.log",
-    ]
-)
-"""The files that a run makes in its directory, beside those of OURS_LIKE."""
-
-OURS_LIKE = (
-    "figures*.ndjson*",
-    "run.log*",
-    "report.html",
-    "outputs",
-    "checkpoints",
-    "control",
-    "logs",
-    "spark",
-    "dead-letter*",
-    "*.draft",
-    "*.partial",
-)
-
 
 class Action(StrEnum):
     """The actions on runs."""
@@ -162,10 +134,10 @@ class Listed:
             run.name if plan is None else show_path(plan),
             run.status,
             float(run.about.get("started", 0.0)),
-            results.get("seconds", figures.get("seconds")),
-            results.get("events_in", figures.get("events")),
-            results.get("outputs", figures.get("outputs")),
-            results.get("restarts", figures.get("restarts")),
+            _number(results.get("seconds", figures.get("seconds"))),
+            _number(results.get("events_in", figures.get("events"))),
+            _number(results.get("outputs", figures.get("outputs"))),
+            _number(results.get("restarts", figures.get("restarts"))),
             results.get("verified"),
         )
 
@@ -173,6 +145,11 @@ class Listed:
         """Return it as data."""
         facts = {name: value for name, value in vars(self).items() if name != "run"}
         return {**facts, "run_dir": str(self.run.directory.path)}
+
+
+def _number(found: Any) -> Any:
+    """Return a number of a file, None if it is something else: the file may be damaged."""
+    return found if isinstance(found, (int, float)) else None
 
 
 def _last_figures(run: KnownRun) -> dict[str, Any]:
@@ -322,20 +299,30 @@ def _reason_to_keep(one: Listed, found: Sequence[Listed], *, unfinished: bool) -
         return "it is running"
     if next(other.id for other in found if other.plan == one.plan) == one.id:
         return "it is the newest of its plan file"
-    if not unfinished and one.status != "done" and _could_go_on(one.run):
+    if not unfinished and _could_go_on(one.run):
         return "it could be gone on with (--unfinished removes it, too)"
-    strangers = sorted(path.name for path in one.run.directory.path.iterdir() if not _is_ours(path))
-    return f"it holds what no run made: {', '.join(strangers[:3])}" if strangers else None
+    if one.run.directory.path.is_symlink():
+        return "it is a link"
+    if not one.run.directory.is_whole:
+        return "its run.json is not as a run wrote it"
+    return _strange(one.run.directory.path)
+
+
+def _strange(directory: Path) -> str | None:
+    """Return why a directory may not be removed, None if runs have made all that is in it."""
+    from dgs.api.own_files import strangers
+
+    try:
+        found = strangers(directory)
+    except OSError as error:
+        return error.strerror or str(error)
+    return f"it holds what no run made: {', '.join(found[:3])}" if found else None
 
 
 def _could_go_on(run: KnownRun) -> bool:
     from dgs.api.known_runs import is_unfinished
 
-    return is_unfinished(run.directory.checkpoints)
-
-
-def _is_ours(path: Path) -> bool:
-    return path.name in OURS or any(path.match(pattern) for pattern in OURS_LIKE)
+    return is_unfinished(run.directory.checkpoints) or run.directory.unprinted.exists()
 
 
 def _remove(one: Listed) -> str | None:

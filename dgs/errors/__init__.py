@@ -87,6 +87,7 @@ from dgs.errors.resources import (
     RayUnreachableError,
     SparkUnavailableError,
     SparkUnreachableError,
+    SystemRefusalError,
 )
 
 __all__ = [
@@ -137,6 +138,7 @@ __all__ = [
     "SparkUnavailableError",
     "SparkUnreachableError",
     "StalledError",
+    "SystemRefusalError",
     "UnfinishedRunError",
     "UnknownColumnError",
     "UnownedTagError",

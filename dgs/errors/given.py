@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from dgs.errors.families import InvalidError, UsageError
 
 
@@ -65,27 +67,30 @@ class NoPlanError(InvalidError):
 
 
 class MissingInputError(InvalidError):
-    """An input file named by a source does not exist, or a glob matches nothing."""
+    """An input file does not exist, or a glob matches nothing. `advice`: what its path is relative to, if plan.yaml does not name it."""
 
     code = "DGS307"
     template = "{at}stream {stream!r}: no file at {path}{hint}"
-    fix = "Paths in plan.yaml are relative to the plan file"
+    fix = "{advice}"
+    FROM_HERE: ClassVar[str] = "Its path is relative to the working directory"
 
     def __init__(self, *, stream: str, path: object, hint: str = "", at: str = "", **facts: object) -> None:
-        super().__init__(stream=stream, path=path, hint=hint, at=at, **facts)
+        usual = {"advice": "Paths in plan.yaml are relative to the plan file"}
+        super().__init__(stream=stream, path=path, hint=hint, at=at, **usual | facts)
 
 
 class UnknownColumnError(InvalidError):
-    """plan.yaml names a column that the source does not have."""
+    """A source, or a file that a query reads, does not have a column that is named. `advice`: where the name is, if not in plan.yaml."""
 
     code = "DGS308"
     template = (
         "{at}stream {stream!r}: there is no column {column!r} in {where}{hint}; its columns are {columns}"
     )
-    fix = "Correct the name under `ts:`, `tags:`, `payload:` or `columns:` of the stream"
+    fix = "{advice}"
 
     def __init__(self, *, stream: str, column: str, hint: str = "", at: str = "", **facts: object) -> None:
-        super().__init__(stream=stream, column=column, hint=hint, at=at, **facts)
+        usual = {"advice": "Correct the name under `ts:`, `tags:`, `payload:` or `columns:` of the stream"}
+        super().__init__(stream=stream, column=column, hint=hint, at=at, **usual | facts)
 
 
 class MalformedRowError(InvalidError):

@@ -48,6 +48,20 @@ class OutputUnwritableError(ResourceError):
     fix = "Make room there and let this user write, or name another place: the `path` of a sink, the `log` of a source, or `--run-dir`"
 
 
+class SystemRefusalError(ResourceError):
+    """The operating system refuses an operation on a file, a directory or stdout."""
+
+    code = "DGS451"
+    template = "{place}: {problem}"
+    fix = "Look at the path, at what this user may do there, and at the room on that disk; --debug shows what was done"
+
+    @classmethod
+    def of(cls, error: OSError) -> SystemRefusalError:
+        """Return the error with its file; what is printed has none."""
+        names = [str(name) for name in (error.filename, error.filename2) if name is not None]
+        return cls(place=" and ".join(names) or "stdout or a file", problem=error.strerror or str(error))
+
+
 class MissingPackageError(ResourceError):
     """An optional package is needed and absent."""
 

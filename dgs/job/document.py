@@ -49,6 +49,12 @@ from dgs.job.references import PATHS, REFS, Place, Reference, with_references
 NAMES = (*PATHS, *REFS, "name", "id", "table", "column")
 """Keys whose values are names, which are to be seen wherever what they name is."""
 
+QUERY = "a query: answer it with `dgs query`, or name it in a plan file, `program: {query: {file: ...}}`"
+OTHER_FILES = dict.fromkeys((".sql", ".pig", ".mrql"), QUERY) | {
+    ".py": "Python: name its program in a plan file, `program: {ref: file.py:Name}`"
+}
+"""What a file is that is no plan file, by its extension, and what to do with it."""
+
 MAX_BYTES = 4 * 2**20
 MAX_DEPTH = 200
 
@@ -102,6 +108,8 @@ class Document:
 def read(path: str | os.PathLike[str], environ: Mapping[str, str] | None = None) -> Document:
     """Read a YAML file. Raises PlanFileError if it cannot be read, is too large, or is not YAML that we accept."""
     name = os.fspath(path)
+    if (other := OTHER_FILES.get(Path(path).suffix)) is not None:
+        raise PlanFileError(where=name, problem=f"a plan file is YAML, and this is {other}")
     try:
         with Path(path).open("rb") as file:
             content = file.read(MAX_BYTES + 1)

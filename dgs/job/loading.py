@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dgs.flow.definition import Flow
     from dgs.query.rewrite import Rules
 
-SPELLING = 'Write "file.py:Name", relative to the plan file, or "package.module:Name"'
+SPELLING = 'Write "file.py:Name" or "package.module:Name"'
 
 
 def load_program(config: ProgramConfig, base_dir: Path) -> Program:
@@ -240,9 +240,8 @@ def _by_name(ref: str, source: str, base_dir: Path) -> ModuleType:
         return importlib.import_module(source)
     except ModuleNotFoundError as error:
         if error.name and (source == error.name or source.startswith(error.name + ".")):
-            raise _failure(
-                ref, f"there is no module {error.name!r} beside the plan file or installed"
-            ) from None
+            where = base_dir.resolve()
+            raise _failure(ref, f"there is no module {error.name!r} in {where} or installed") from None
         raise _failure(ref, f"importing {source} raised {_summary(error)}", error) from error
     except RAISED as error:
         if is_interrupt(error):

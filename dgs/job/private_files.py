@@ -14,7 +14,9 @@ The mask is one of this process, and not the process's own: what user code and s
 from __future__ import annotations
 
 import os
+import secrets
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -92,7 +94,20 @@ def refuse_foreign(path: Path) -> None:
 
 def write(path: Path, text: str) -> None:
     """Write a text file whole, in place of what it was. Raises OSError."""
-    draft = path.with_name(path.name + ".draft")
-    with open(draft, "w", encoding="utf-8", opener=opener) as file:
-        file.write(text)
-    draft.replace(path)
+    write_whole(path, text.encode(), opener=opener)
+
+
+def write_whole(path: Path, data: bytes, *, opener: Callable[[str, int], int] | None = None) -> None:
+    """Write a file whole, in place of what it was, through a new one beside it. `opener`: gives its mode; None: the process's own.
+
+    A failure leaves the file as it was, and nothing beside it. Two writers do not mix, and nobody's link is followed. Raises OSError.
+    """
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.draft")
+    try:
+        with open(draft, "xb", opener=opener) as file:
+            file.write(data)
+        draft.replace(path)
+    except BaseException:
+        with suppress(OSError):  # the first error matters more
+            draft.unlink(missing_ok=True)
+        raise

@@ -8,9 +8,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from dgs.errors import UsageError
 from dgs.frames.frame_errors import FrameKindError, MixedTimesError
 from dgs.frames.frame_stream import UNITS, Stream, streams_by_name
 from dgs.frames.tables import is_table, of_table
@@ -24,6 +25,35 @@ if TYPE_CHECKING:
     from dgs.job.settings import Settings
 
 ITEM_LENGTH = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A program given from Python with its streams; `kinds`: those of each stream, if its items are rows for the front of a flow."""
+
+    program: Program
+    streams: Mapping[str, Any] | None = None
+    kinds: Mapping[str, list[str]] | None = None
+
+
+def of_python(job: Any, streams: Mapping[str, Any] | Iterable[Any] | None, call: str) -> Given:
+    """Return the program of a program, its class or a flow, and what its streams are to it. `call`: the function, for errors.
+
+    Raises UsageError for a job of another type, and FlowError.
+    """
+    named = None if streams is None else streams_by_name(streams)
+    if isinstance(job, (Program, type)):
+        return Given(job() if isinstance(job, type) else job, named)
+    if not hasattr(job, "check_streams"):
+        advice = "; call its run()" if hasattr(job, "run") else ""
+        raise UsageError(message=f"{call}, and not a {type(job).__name__}{advice}")
+    made = job.compiled()
+    if named is None:
+        return Given(made.running())
+    job.check_streams(named)
+    elements = {name: job.readable(name, stream) for name, stream in named.items()}
+    found = made.streams(elements) if made.reads is None else made.rows(elements)
+    return Given(made.running(), found, {name: made.kinds_of(name) for name in found})
 
 
 def gathered(streams: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from dgs.job.settings import Settings
 
 ABOUT, LOCK, OUTPUTS, PLAN, RESULTS = "run.json", "lock", "outputs", "plan.yaml", "results.json"
-PLANS, STORY = "plans.ndjson", "story.jsonl"
+PLANS, STORY, UNPRINTED = "plans.ndjson", "story.jsonl", "unprinted.jsonl"
 
 CLAIM = "process "
 """The beginning of a lock's content."""
@@ -53,6 +53,16 @@ NOTED = (
     "process",
 )
 """The keys in run.json."""
+
+KINDS: dict[str, tuple[type, ...]] = {
+    "name": (str,),
+    "plan_file": (str, type(None)),
+    "base_dir": (str,),
+    "started": (float, int),
+    "checkpoints": (str,),
+    "status": (str,),
+}
+"""The types of the facts in run.json that others rely on."""
 
 SEAL = (
     "# Written by dgs for its run, and read when that goes on. Without this line it may be changed. Digest: "
@@ -126,8 +136,18 @@ class RunDirectory:
         return None if noted is None else self.path.joinpath(noted).resolve()
 
     def about(self) -> dict[str, Any]:
-        """Return the content of run.json, empty if it cannot be read."""
-        return {name: fact for name, fact in read_object(self.path / ABOUT).items() if name != DIGEST}
+        """Return the content of run.json, empty if it cannot be read or is of something else."""
+        found = {name: fact for name, fact in read_object(self.path / ABOUT).items() if name != DIGEST}
+        is_of_a_run = all(isinstance(found.get(name, kinds[0]()), kinds) for name, kinds in KINDS.items())
+        return found if is_of_a_run else {}
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether run.json is as a run wrote it."""
+        about = read_object(self.path / ABOUT)
+        known = {name: fact for name, fact in about.items() if name != DIGEST}
+        is_old = DIGEST not in about and about.keys() <= set(NOTED)  # version 0.1.0 wrote no digest
+        return bool(self.about()) and (is_old or about.get(DIGEST) == _digest(known))
 
     def note(self, **facts: Any) -> None:
         """Add facts to run.json."""
@@ -139,10 +159,7 @@ class RunDirectory:
 
         To change the plan.yaml on purpose, a user removes its first line.
         """
-        about = read_object(self.path / ABOUT)
-        known = {name: fact for name, fact in about.items() if name != DIGEST}
-        is_old = DIGEST not in about and about.keys() <= set(NOTED)  # version 0.1.0 wrote no digest
-        if not about or not (is_old or about.get(DIGEST) == _digest(known)):
+        if not self.is_whole:
             raise CorruptFileError(path=self.path / ABOUT, problem="it has changed since the run wrote it")
         try:
             first, _, rest = self.plan_file.read_text(encoding="utf-8").partition("\n")
@@ -162,6 +179,11 @@ class RunDirectory:
     def story(self) -> Path:
         """The file for the story of a failed run."""
         return self.path / STORY
+
+    @property
+    def unprinted(self) -> Path:
+        """The file for outputs that the reader of stdout has not taken."""
+        return self.path / UNPRINTED
 
     def forget_results(self) -> None:
         """Remove results.json and the story of a failure, since the run goes on."""

@@ -142,10 +142,15 @@ class HeartbeatConfig(Section):
     max_delay: Duration
 
 
+FOR_QUERIES = ("weight", "deletes", "columns")
+"""Keys of a stream that only a query reads."""
+
+
 class StreamConfig(Section):
     """An input stream. The order of streams in the file breaks ties between equal timestamps.
 
-    For a query: `weight` says which rows are deletions; all rows of a stream with `deletes` are, of those of the stream it names.
+    For a query: `weight` says which rows are deletions; all rows of a stream with `deletes` are, of those of the stream it names;
+    `columns` gives the types of its columns, which need not be looked up in its first rows.
     """
 
     id: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")
@@ -159,6 +164,7 @@ class StreamConfig(Section):
     heartbeat: HeartbeatConfig | None = None
     weight: WeightConfig | None = None
     deletes: str | None = None
+    columns: ColumnTypes | None = None
 
     @property
     def impl_streams(self) -> tuple[str, ...]:
@@ -337,7 +343,7 @@ class PlanFile(Section):
 
     def _wrong_weights(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
         for number, stream in enumerate(self.streams if self.program.query is None else ()):
-            for key in (name for name in ("weight", "deletes") if getattr(stream, name) is not None):
+            for key in (name for name in FOR_QUERIES if getattr(stream, name) is not None):
                 yield ("streams", number, key), f"`{key}:` is for a query: `program: {{query: ...}}`"
 
     def _wrong_ticks(self) -> Iterator[tuple[tuple[str | int, ...], str]]:

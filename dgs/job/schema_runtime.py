@@ -248,7 +248,7 @@ class DeltaSink(IdentifiedSink):
     """A table of Delta Lake in the directory `path`: one version for each checkpoint. `mode`: as in `FileSink`.
 
     `by: kind` makes a table for each kind of event that has outputs, in a directory of its own. `columns`: types where the first
-    outputs do not tell.
+    outputs do not tell. `partition_by`: columns whose values divide the files; their types must be known beforehand.
     """
 
     path: LocalPath
@@ -256,11 +256,26 @@ class DeltaSink(IdentifiedSink):
     by: Literal["kind"] | None = None
     identity: Identity = True
     columns: dict[str, Literal["int", "float", "str", "bool", "datetime", "date", "bytes"]] = {}
+    partition_by: list[str] = []
 
     @model_validator(mode="after")
     def _has_distinct_columns(self) -> DeltaSink:
         if twice := sorted(set(self.identity_columns().values()) & set(self.columns)):
             raise ValueError(f"two columns would have the name {twice[0]!r}: rename one under `identity`")
+        return self
+
+    @model_validator(mode="after")
+    def _has_partitions_of_known_types(self) -> DeltaSink:
+        kinds = {**dict.fromkeys(self.identity_columns().values(), "int"), **self.columns}
+        for name in self.partition_by:
+            kind = kinds.get(name)
+            if kind not in ("int", "str", "bool", "date"):
+                problem = "its type is not known" if kind is None else f"its type is {kind}"
+                raise ValueError(
+                    f"`partition_by` names {name!r}, and {problem}: give it `int`, `str`, `bool` or `date` under `columns`"
+                )
+        if len(set(self.partition_by)) < len(self.partition_by):
+            raise ValueError("`partition_by` names a column twice")
         return self
 
 

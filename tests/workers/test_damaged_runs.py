@@ -17,7 +17,7 @@ from tests.workers.damaging import (
     right,
 )
 
-FLIPS = 30
+FLIPS = 12
 """Flips of one bit in each project; `python -m tests.workers.damaging` does more."""
 
 

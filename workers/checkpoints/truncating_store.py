@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from dgs.errors import DgsError
 from dgs.workers.checkpoints.directory import CheckpointDirectory
 from dgs.workers.recovery.checkpoint import Checkpoint, CheckpointStore, ResumePoint
-from dgs.workers.recovery.positions import Positions
 
-Truncate = Callable[[Sequence[Positions]], object]
-"""Deletes what no run needs that resumes from one of these positions."""
+Truncate = Callable[[Sequence[Checkpoint]], object]
+"""Deletes what no run needs that resumes from one of these checkpoints, which are without their states."""
 
 
 class TruncatingStore:
@@ -27,7 +27,7 @@ class TruncatingStore:
         self._store, self._directory = store, directory
         self._truncate: Truncate | None = truncate
         self._notify = notify
-        self._known: dict[int, Positions] = {}
+        self._known: dict[int, Checkpoint] = {}
         self._oldest = 0
 
     def begin(self) -> ResumePoint:
@@ -40,9 +40,9 @@ class TruncatingStore:
         if self._truncate is None:
             return
         if checkpoint.state is not None:
-            self._known[checkpoint.epoch] = checkpoint.positions
+            self._known[checkpoint.epoch] = replace(checkpoint, state=None)
         try:
-            self._known = kept = kept_positions(self._directory, self._known)
+            self._known = kept = kept_checkpoints(self._directory, self._known)
             if kept and min(kept) != self._oldest:
                 self._truncate(list(kept.values()))
                 self._oldest = min(kept)
@@ -55,15 +55,15 @@ class TruncatingStore:
         self._store.close()
 
 
-def kept_positions(directory: Path, known: dict[int, Positions] | None = None) -> dict[int, Positions]:
-    """Return the positions of the checkpoints that are kept in a directory, by epoch. `known`: those that need not be read.
+def kept_checkpoints(directory: Path, known: dict[int, Checkpoint] | None = None) -> dict[int, Checkpoint]:
+    """Return the checkpoints that are kept in a directory, without their states, by epoch. `known`: those that need not be read.
 
-    Those of a state that cannot be read are not among them: no run can resume from it. Raises IncompatibleCheckpointError.
+    One with a state that cannot be read is not among them: no run can resume from it. Raises IncompatibleCheckpointError.
     """
     found = CheckpointDirectory(directory)
     committed, known = found.committed(), known or {}
-    kept: dict[int, Positions] = {}
+    kept: dict[int, Checkpoint] = {}
     for epoch in () if committed is None else committed.states:
         with suppress(DgsError):
-            kept[epoch] = known.get(epoch) or found.load(epoch).manifest.checkpoint.positions
+            kept[epoch] = known.get(epoch) or replace(found.load(epoch).manifest.checkpoint, state=None)
     return kept

@@ -45,7 +45,10 @@ class WorkerFigures:
     """Figures of a worker: its host, the events that it processed, and the synchronisations that it took part in.
 
     `update_seconds`, `fork_seconds`, `join_seconds`: in the program's functions and what is done around them. `idle_seconds`: the rest.
-    `held_events`, `held_bytes`: those that wait here. `is_compiled`: whether machine code folds its events, None if it is not to.
+    `held_events`, `held_bytes`: those that wait here. `is_compiled`: whether machine code folds its events, None if it is not to; the
+    rest is about that. `compiled_events`, `interpreted_events`: folded by machine code, and one by one. `deviations`: how many of the
+    latter machine code has come to and left. `loops_compiled`, `loops_cached`: made for this worker, in `compile_seconds`, and taken
+    from the cache. `why_interpreted`: what is not accepted.
     """
 
     host: int
@@ -60,6 +63,13 @@ class WorkerFigures:
     held_events: int = 0
     held_bytes: int = 0
     is_compiled: bool | None = None
+    compiled_events: int = 0
+    interpreted_events: int = 0
+    deviations: int = 0
+    loops_compiled: int = 0
+    loops_cached: int = 0
+    compile_seconds: float = 0.0
+    why_interpreted: str = ""
 
 
 @dataclass(frozen=True, slots=True)

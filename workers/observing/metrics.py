@@ -168,10 +168,23 @@ def _of_worker(known: _Families, figures: RunFigures, name: str, worker: WorkerF
     for state in ("update", "fork", "join", "idle"):
         seconds = getattr(worker, f"{state}_seconds")
         known.counter("dgs_worker_seconds", "Seconds of a worker.", seconds, worker=name, state=state)
+    if worker.is_compiled is not None:
+        _of_compiled(known, name, worker)
     waiting = 0.0 if wait is None else max(figures.t - wait.since, 0.0)
     known.gauge(
         "dgs_worker_waiting", "Seconds that it has waited for what it waits for.", waiting, worker=name
     )
+
+
+def _of_compiled(known: _Families, name: str, worker: WorkerFigures) -> None:
+    for by, events in (("machine_code", worker.compiled_events), ("interpreter", worker.interpreted_events)):
+        known.counter("dgs_folded_events", "Events folded.", events, worker=name, by=by)
+    known.counter(
+        "dgs_deviations", "Events that machine code left to the interpreter.", worker.deviations, worker=name
+    )
+    for source, loops in (("compiler", worker.loops_compiled), ("cache", worker.loops_cached)):
+        known.counter("dgs_loops", "Loops of machine code made.", loops, worker=name, source=source)
+    known.counter("dgs_compile_seconds", "Seconds of compiling.", worker.compile_seconds, worker=name)
 
 
 def _some_workers(workers: Any) -> Iterator[tuple[str, WorkerFigures]]:
@@ -188,8 +201,15 @@ def _some_workers(workers: Any) -> Iterator[tuple[str, WorkerFigures]]:
             "fork_seconds",
             "join_seconds",
             "idle_seconds",
+            "compiled_events",
+            "interpreted_events",
+            "deviations",
+            "loops_compiled",
+            "loops_cached",
+            "compile_seconds",
         )
-        sums = {name: sum(getattr(worker, name) for worker in mine) for name in counts}
+        sums: dict[str, Any] = {name: sum(getattr(worker, name) for worker in mine) for name in counts}
+        sums["is_compiled"] = mine[0].is_compiled
         yield f"all of host {host}", WorkerFigures(host, **sums)
 
 

@@ -101,6 +101,7 @@ class HostActor:
         self._figures: HostFigures | None = None  # the newest that the driver has not got
         self._wanted: list[bool] = []  # snapshots that the driver asked for; True: save the state in any case
         self._stopping = False
+        self._reads = True
         self._asking: SimpleQueue[Standing] | None = None
         self._transport: Transport | None = None
         self._engine: Engine | None = None
@@ -187,7 +188,7 @@ class HostActor:
                 engine.take(frame)
             while self._wanted:
                 engine.request_snapshot(always=self._wanted.pop())
-            busy = engine.step()
+            busy = engine.step(reads=self._reads)
             self._answer(engine)
             self._figures = engine.figures_if_due() or self._figures
             for target, frame in engine.take_frames():
@@ -216,8 +217,15 @@ class HostActor:
             asking.put(engine.standing())
 
     @ray.method(concurrency_group="control")
-    def poll(self) -> Any:
-        """Return the numbers of events read and outputs made, the new outputs for the driver, new reports, and new figures."""
+    def poll(self, reads: bool) -> Any:
+        """Return the numbers of events read and outputs made, the new outputs for the driver, new reports, and new figures.
+
+        `reads`: whether the host may read input from now on.
+        """
+        has_more_to_do = reads and not self._reads
+        self._reads = reads
+        if has_more_to_do:
+            self._channel().wake()
         with self._lock:
             ready, self._ready = self._ready, []
             reports, self._reports = self._reports, []

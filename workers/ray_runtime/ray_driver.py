@@ -248,7 +248,8 @@ class _Driver:
         """Collect outputs, reports and counts of all hosts; commit complete checkpoints."""
         events = outputs = 0
         reports: list[HostReport | RootReport] = []
-        for read, written, batches, new, figures in self._hosts.ask(lambda actor: actor.poll.remote()):
+        reads = self._session.may_read(is_stopping=checkpoints.is_stopping)
+        for read, written, batches, new, figures in self._hosts.ask(lambda actor: actor.poll.remote(reads)):
             if figures is not None:
                 self._session.observer.take(figures)
             events, outputs = events + read, outputs + written
@@ -260,5 +261,6 @@ class _Driver:
         if self._watchdog.is_due(events + outputs, now=time.monotonic()):
             standings = [s for s in self._hosts.ask(lambda actor: actor.standing.remote()) if s is not None]
             if len(standings) == len(self._hosts.actors):
-                self._watchdog.say(sentence(standings, unit=self._deployment.job.unit))
+                why = sentence(standings, unit=self._deployment.job.unit)
+                self._watchdog.say(why if reads else self._session.caller_outputs.waiting)
                 self._session.story.write()

@@ -2,7 +2,7 @@
 
 - `job`: the task of a runtime (`Job`), its result (`JobResult`), and the callbacks to its caller (`Caller`).
 - `deployment`: the host of each worker and of each source.
-- `engine`: the loop of one host, with its `host_sources`, `host_outputs` and `process`, its clock and memory. All runtimes drive this loop.
+- `engine`: the loop of one host, with its `host_sources`, `host_outputs` and `process`, its clock, memory and signals. All runtimes drive this loop.
 - `checkpointing`: when to take a checkpoint and what to commit. `caller_outputs`: outputs that go out at the caller.
 - `control`: requests to stop or to move, from signals and files. `recovery.stop_request` follows such a request.
 - `supervisor`: a run as generations, each from the last commit. `store_opening`: the stores that it commits to.

@@ -1,203 +1,123 @@
 """Outputs that hosts send to the caller: for stdout, for `collect`, and events that were left out.
 
-Outputs for the sink `memory` are those of `collect`: a caller that does not collect them needs none. What waits for a commit, and what
-is collected, is on disk beyond `buffer_bytes`.
-
->>> from dgs.model.tags import Tag
->>> def batch(*values):
-...     rows = list(range(len(values)))
-...     return OutputBatch.of("s", rank=0, tags=[Tag("a")], ts=rows, seq=rows, index=rows, values=list(values))
->>> held = HeldOutputs(bound=500)
->>> for value in "abcdef":
-...     held.add(1, batch(value))
->>> held.bytes_in_memory <= 500, [one.to_list() for one in held.take(1)], held.bytes_in_memory
-(True, [['a'], ['b'], ['c'], ['d'], ['e'], ['f']], 0)
+Outputs for the sink `memory` are those of `collect`: a caller that does not collect them needs none. What waits for a commit or for the
+reader of stdout, and what is collected, is on disk beyond `buffer_bytes`.
 """
 
 from __future__ import annotations
 
-import os
-import struct
-import tempfile
-import weakref
-from collections.abc import Iterable, Iterator
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from sys import getsizeof
-from typing import IO, Generic, TypeVar
 
-from dgs import codec
-from dgs.errors import CodecError
-from dgs.model import columns
+from dgs.job import private_files
 from dgs.model.outputs import OutputBatch
 from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.runtime.job import Job
-from dgs.workers.sinks import HostSink
-from dgs.workers.sinks.simple_sinks import StdoutSink
+from dgs.workers.sinks.formats.json_text import as_json
+from dgs.workers.sinks.kept_outputs import HeldOutputs, KeptOutputs
+from dgs.workers.sinks.stdout_sink import StdoutSink
+from dgs.workers.storage.disk import sync_file
 from dgs.workers.storage.whole_files import refusing
 
-Held = OutputBatch | DeadLetter
-One = TypeVar("One", bound=Held)
-
-BYTES_PER_ROW = 100
-"""The memory that the id of an output is taken to need."""
-
-ONE_IN = 16
-"""One in so many objects of a batch is measured, the first among them."""
-
-_LENGTH = struct.Struct("<Q")
-
-
-class KeptOutputs(Generic[One]):
-    """Outputs in memory up to a bound, and then in a file without a name; what the codec does not carry stays in memory.
-
-    `bound`: the bytes that may be in memory; `directory`: where the file is, if it is there. Iterating gives those in memory, then those in the file, each
-    in the order in which they came, as often as it is asked for. Raises OutputUnwritableError.
-    """
-
-    def __init__(self, *, bound: int, directory: Path) -> None:
-        self._bound = bound
-        self._directory = directory if directory.is_dir() else Path(tempfile.gettempdir())
-        self._in_memory: list[One] = []
-        self._file: IO[bytes] | None = None
-        self.bytes_in_memory = 0
-
-    def append(self, one: One, *, others: int = 0) -> None:
-        """Keep an output. `others`: bytes that others have in memory. A dead letter is small, and stays in memory."""
-        if isinstance(one, DeadLetter):
-            self._in_memory.append(one)
-            return
-        size = _size(one)
-        has_room = self._file is None and others + self.bytes_in_memory + size <= self._bound
-        if has_room or not self._is_put(one):
-            self._in_memory.append(one)
-            self.bytes_in_memory += size
-
-    def _is_put(self, one: OutputBatch) -> bool:
-        """Put an output into the file; return whether the codec carries it."""
-        try:
-            data = codec.encode(one, keeps_order=True)
-        except CodecError:
-            return False
-        with refusing(self._directory):
-            if self._file is None:
-                self._file = tempfile.TemporaryFile(dir=self._directory)  # noqa: SIM115 - closed with this object
-                weakref.finalize(self, self._file.close)
-            self._file.write(_LENGTH.pack(len(data)))
-            self._file.write(data)
-        return True
-
-    def __iter__(self) -> Iterator[One]:
-        yield from self._in_memory
-        if self._file is None:
-            return
-        with refusing(self._directory):
-            self._file.flush()
-            file, place = self._file.fileno(), 0
-            while head := os.pread(file, _LENGTH.size, place):
-                (length,) = _LENGTH.unpack(head)
-                yield codec.decode(os.pread(file, length, place + _LENGTH.size))
-                place += _LENGTH.size + length
-
-    def close(self) -> None:
-        """Forget all outputs."""
-        self._in_memory, self.bytes_in_memory = [], 0
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-
-def _size(one: OutputBatch) -> int:
-    """Return the bytes that an output is taken to need in memory."""
-    values = one.values
-    if isinstance(values, list):
-        some = values[::ONE_IN]  # asking each of them costs a third of a scalar run
-        objects = sum(map(getsizeof, some)) * len(values) // max(len(some), 1)
-    else:
-        objects = columns.nbytes(values)
-    return objects + BYTES_PER_ROW * len(one)
-
-
-class HeldOutputs:
-    """Outputs that wait for their commit, by epoch: in memory up to a bound, the rest in files without names. See `KeptOutputs`."""
-
-    def __init__(self, *, bound: int, directory: Path | None = None) -> None:
-        self._bound, self._directory = bound, Path(tempfile.gettempdir()) if directory is None else directory
-        self._epochs: dict[int, KeptOutputs[Held]] = {}
-
-    @property
-    def bytes_in_memory(self) -> int:
-        """The bytes that are taken to be in memory."""
-        return sum(epoch.bytes_in_memory for epoch in self._epochs.values())
-
-    @property
-    def epochs(self) -> list[int]:
-        """The epochs that have outputs, in order."""
-        return sorted(self._epochs)
-
-    def add(self, number: int, one: Held) -> None:
-        """Let an output of an epoch wait."""
-        if number not in self._epochs:
-            self._epochs[number] = KeptOutputs(bound=self._bound, directory=self._directory)
-        epoch = self._epochs[number]
-        epoch.append(one, others=self.bytes_in_memory - epoch.bytes_in_memory)
-
-    def take(self, number: int) -> Iterator[Held]:
-        """Remove the outputs of an epoch, one by one, in the order in which they came."""
-        epoch = self._epochs.pop(number)
-        yield from epoch
-        epoch.close()
-
-    def clear(self) -> None:
-        """Forget all outputs."""
-        for epoch in self._epochs.values():
-            epoch.close()
-        self._epochs.clear()
+LOOK_SECONDS = 0.05
+"""Seconds between two looks whether a run that only waits for the reader of stdout is to end."""
 
 
 class CallerOutputs:
-    """Writes outputs to stdout, and keeps them if the job collects outputs (`outputs`).
+    """Prints outputs on stdout, and keeps them if the job collects outputs (`outputs`).
 
-    These sinks can neither take an output back nor recognise a repeat. So outputs wait here until their epoch is committed. Only
-    stdout gets them at once if the run takes no checkpoints or `delivery` is `at_least_once`.
+    Neither can take an output back or recognise a repeat. So outputs wait here until their epoch is committed. Only stdout gets
+    them at once if the run takes no checkpoints or `delivery` is `at_least_once`.
+
+    No output waits for the reader of stdout inside a write. What it has not taken when the run ends is kept in the run directory
+    (`Job.unprinted_path`), and a resumed run prints it first.
     """
 
     def __init__(self, job: Job) -> None:
         holds = job.checkpoint is not None and job.delivery == "exactly_once"
-        sinks: list[HostSink] = [StdoutSink() for config in job.sinks if config.kind == "stdout"]
-        self._at_once, self._sinks = ([], sinks) if holds else (sinks, [])
+        prints = any(config.kind == "stdout" for config in job.sinks)
+        self._prints_at_once, self._prints_committed = prints and not holds, prints and holds
         self._collect = job.collect
         self._may_repeat = job.delivery == "at_least_once"
-        bound, directory = job.runtime.buffer_bytes, job.output_dir
-        self.held = HeldOutputs(bound=bound, directory=directory)
+        self._bound, self._directory = job.runtime.buffer_bytes, job.output_dir
+        self.held = HeldOutputs(bound=self._bound, directory=self._directory)
+        self._letters: list[tuple[int, DeadLetter]] = []
+        self._stdout, self._unprinted = StdoutSink(), deque[KeptOutputs]()
         self._has_shown = False
-        self.outputs: KeptOutputs[OutputBatch] = KeptOutputs(bound=bound, directory=directory)
+        self.outputs = KeptOutputs(bound=self._bound, directory=self._directory)
         self.skipped = 0
         self.dead_letters: list[DeadLetter] = []
+        self._unprinted_file = job.unprinted_path if prints else None
+        if job.resumes and self._unprinted_file is not None and self._unprinted_file.exists():
+            self._stdout.put(_lines_of(self._unprinted_file))
 
     @staticmethod
     def is_needed(job: Job) -> bool:
         """Return whether hosts must send outputs to the caller."""
         return job.collect or any(config.kind == "stdout" for config in job.sinks)
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether outputs wait for the reader of stdout."""
+        return self._stdout.is_behind
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many outputs wait for the reader of stdout that the run must not make more."""
+        return sum(kept.bytes for kept in self._unprinted) > self._bound
+
+    @property
+    def waiting(self) -> str:
+        """A sentence on what waits for the reader of stdout."""
+        size = sum(kept.bytes for kept in self._unprinted)
+        return f"the reader of stdout takes nothing; {size // 2**20:,} MiB of outputs wait for it, and no input is read"
+
     def write(self, made: Iterable[tuple[int, OutputBatch | DeadLetter]]) -> None:
-        """Take outputs of a host and the events that it left out, each with its epoch."""
+        """Take outputs of a host and the events that it left out, each with its epoch; print what can be printed now."""
         for epoch, batch in made:
             if isinstance(batch, DeadLetter):
-                self.held.add(epoch, batch)
+                self._letters.append((epoch, batch))
                 continue
-            for sink in self._at_once:
-                sink.write(batch, epoch)
+            if self._prints_at_once:
                 self._has_shown = True
-            if self._sinks or self._collect:
+                self._tail().append(batch)
+            if self._prints_committed or self._collect:
                 self.held.add(epoch, batch)
+        self._stdout.show()
+
+    def _tail(self) -> KeptOutputs:
+        """Return where outputs that are printed at once wait: not the first ones, which are being printed."""
+        if len(self._unprinted) <= 1:
+            self._print(KeptOutputs(bound=self._bound, directory=self._directory))
+        return self._unprinted[-1]
+
+    def _print(self, kept: KeptOutputs) -> None:
+        self._unprinted.append(kept)
+        self._stdout.put(self._lines(kept))
+
+    def _lines(self, kept: KeptOutputs) -> Iterator[str]:
+        for batch in kept:
+            yield from (as_json(value) + "\n" for value in batch.to_list())
+        self._unprinted.remove(kept)
+        kept.close()
 
     def commit(self, epoch: int) -> None:
         """Release the outputs of an epoch and of earlier ones, since these are committed."""
         for due in (number for number in self.held.epochs if number <= epoch):
-            for batch in self.held.take(due):
-                self._release(due, batch)
-        for sink in (*self._sinks, *self._at_once):
-            sink.stage(epoch)
+            kept = self.held.take(due)
+            if self._collect:
+                self.outputs.extend(kept)
+            if self._prints_committed:
+                self._print(kept)
+            else:
+                kept.close()
+        committed = [letter for due, letter in self._letters if due <= epoch]
+        self._letters = [(due, letter) for due, letter in self._letters if due > epoch]
+        self.skipped += len(committed)
+        self.dead_letters += committed if self._collect else []
+        self._stdout.show()
 
     @property
     def can_discard(self) -> bool:
@@ -207,23 +127,42 @@ class CallerOutputs:
     def discard(self) -> None:
         """Forget outputs that are not committed. The run goes on from its last checkpoint, and makes them again."""
         self.held.clear()
+        self._letters.clear()
 
-    def _release(self, epoch: int, batch: OutputBatch | DeadLetter) -> None:
-        if isinstance(batch, DeadLetter):
-            self.skipped += 1
-            if self._collect:
-                self.dead_letters.append(batch)
-            return
-        for sink in self._sinks:
-            sink.write(batch, epoch)
-        if self._collect:
-            self.outputs.append(batch)
+    def print_rest(self, is_over: Callable[[float], bool]) -> None:
+        """Print what waits for the reader of stdout, until `is_over`, which gets the seconds since it last took something."""
+        taken = time.monotonic()
+        while self.is_behind and not is_over(time.monotonic() - taken):
+            if self._stdout.show(within=LOOK_SECONDS):
+                taken = time.monotonic()
 
-    def close(self, *, complete: bool) -> None:
-        """End the run: no more outputs will come, and those held here are not committed."""
-        self.held.clear()
-        for sink in (*self._sinks, *self._at_once):
-            if complete:
-                sink.close()
-            else:
-                sink.abort()
+    def close(self) -> Path | None:
+        """End the run: no more outputs will come, and those held here are not committed.
+
+        Return the file that keeps the others that are not printed; None if all are, or the run leaves no files. Raises
+        OutputUnwritableError.
+        """
+        self.discard()
+        if self._unprinted_file is None:
+            return None
+        if self.is_behind:
+            _keep(self._unprinted_file, self._stdout.left())
+            return self._unprinted_file
+        with refusing(self._unprinted_file):
+            self._unprinted_file.unlink(missing_ok=True)
+        return None
+
+
+def _lines_of(path: Path) -> Iterator[str]:
+    with refusing(path), path.open(encoding="utf-8", newline="\n") as file:
+        yield from file
+
+
+def _keep(path: Path, lines: Iterable[str]) -> None:
+    """Write lines into a file, which some of them may come from."""
+    new = path.with_name(f"{path.name}.new")
+    with refusing(path), open(new, "w", encoding="utf-8", opener=private_files.opener) as file:
+        file.writelines(lines)
+        sync_file(file)
+    with refusing(path):
+        new.replace(path)

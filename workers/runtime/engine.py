@@ -99,23 +99,27 @@ class Engine:
         """Take a frame of another host. The next step acts on it."""
         self._inbox.append(frame)
 
-    def step(self) -> bool:
-        """Act on frames that have arrived, and read from one source if that is allowed. Return whether anything was done."""
+    def step(self, *, reads: bool = True) -> bool:
+        """Act on frames that have arrived, and read from one source if that is allowed. Return whether anything was done.
+
+        `reads`: False if the outputs that there are have no place to go, so that no input is to make more.
+        """
         self.host.story.tick(process.now())
         try:
-            return self._step()
+            return self._step(reads=reads)
         except Exception as error:
             self.host.story.says(f"fails: {in_a_line(error)}", getattr(error, "worker", None))
             raise
 
-    def _step(self) -> bool:
+    def _step(self, *, reads: bool) -> bool:
         if self.began is None:
             self.began = process.now()
         busy = bool(self._inbox) or self.host.is_behind
         while self._inbox:
             self.host.receive(self._inbox.popleft())
         self._sources.begin_step(self.host.lowest_besides)
-        name = None if self.host.is_behind else self.host.next_source(self._sources.is_ready)
+        is_to_read = reads and not self.host.is_behind
+        name = self.host.next_source(self._sources.is_ready) if is_to_read else None
         if name is not None and not self._sources.is_congested(name):
             batches, frontier = self._sources.read(name, self.host.frontiers[name])
             self.events += sum(map(len, batches))

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from dgs.errors import hidden_values
 from dgs.job import private_files
-from dgs.job.run_directory import STORY
+from dgs.job.run_directory import STORY, UNPRINTED
 from dgs.job.schema import (
     CheckpointConfig,
     ObserveConfig,
@@ -120,6 +120,11 @@ class Job:
     def story_path(self) -> Path | None:
         """The file for the story of a failed run: in the run directory, None without one."""
         return None if self.control_dir is None else self.output_dir / STORY
+
+    @property
+    def unprinted_path(self) -> Path | None:
+        """The file for outputs that the reader of stdout has not taken: in the run directory, None without one."""
+        return None if self.control_dir is None else self.output_dir / UNPRINTED
 
     @property
     def figures_dir(self) -> Path | None:

@@ -17,6 +17,10 @@ PROGRESS_EVERY = 0.2
 """Seconds between two looks at the time, for figures and the watchdog."""
 
 
+READER_SECONDS = 0.01
+"""Seconds between two looks whether the reader of stdout takes outputs again."""
+
+
 def run_local(job: Job, caller: Caller = Caller()) -> JobResult:
     """Run a job in this process and return its result. Raises any DgsError; outputs are then left as `.partial`."""
     return supervise(job, drive, lambda _: 1, caller)
@@ -35,10 +39,11 @@ def drive(deployment: Deployment, session: Session) -> Ended:
     try:
         while not checkpoints.is_over and request is None:
             request = checkpoints.poll(lambda always: engine.request_snapshot(always=always))
-            if not engine.step():
-                if engine.idle_seconds is None and not checkpoints.is_stopping:
+            reads = session.may_read(is_stopping=checkpoints.is_stopping)
+            if not engine.step(reads=reads):
+                if reads and engine.idle_seconds is None and not checkpoints.is_stopping:
                     raise StalledError(reason=sentence([engine.standing()], unit=job.unit))
-                time.sleep(min(engine.idle_seconds or 0.0, PROGRESS_EVERY))
+                time.sleep(min(engine.idle_seconds or 0.0, PROGRESS_EVERY) if reads else READER_SECONDS)
             session.caller_outputs.write(engine.take_outputs())
             checkpoints.take_reports(engine.take_reports())
             if process.now() - reported > PROGRESS_EVERY:
@@ -49,7 +54,11 @@ def drive(deployment: Deployment, session: Session) -> Ended:
                 session.observer.show_if_due(is_stopping=checkpoints.is_stopping)
                 session.replanning.look(lambda: [engine.take_counts()])
                 if watchdog.is_due(events + outputs, now=time.monotonic()):
-                    watchdog.say(sentence([engine.standing()], unit=job.unit))
+                    watchdog.say(
+                        sentence([engine.standing()], unit=job.unit)
+                        if reads
+                        else session.caller_outputs.waiting
+                    )
                     session.story.write()
         seconds = process.now() - started
     finally:

@@ -16,18 +16,21 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dgs.errors import InternalError, OutputUnwritableError
+from dgs.errors import DgsError, InternalError, OutputUnwritableError
 from dgs.errors.hidden_values import masked_data
 from dgs.job.schema import CheckpointConfig, SinkConfig
 from dgs.job.schema_runtime import SINKS_WITHOUT_OPTIONS
 from dgs.model.identity import Migrate, identity_of, migration
+from dgs.workers.checkpoints.directory import CheckpointDirectory
 from dgs.workers.checkpoints.directory_store import DirectoryStore
 from dgs.workers.checkpoints.memory_store import MemoryStore
+from dgs.workers.checkpoints.saved import RECORDS
 from dgs.workers.recovery.checkpoint import CheckpointStore, Publish, ResumePoint, StagedFile, StagedOutput
 from dgs.workers.sinks.collisions import check_no_collisions, targets
+from dgs.workers.sinks.files.leftovers import discard_leftovers, note_run
 from dgs.workers.sinks.files.owned import adopt, check_free, check_kept
 from dgs.workers.sinks.files.part_file import locked
-from dgs.workers.sinks.files.places import LAKE_KINDS, Place, output_places
+from dgs.workers.sinks.files.places import FILE_KINDS, LAKE_KINDS, Place, output_places, sink_place
 from dgs.workers.sinks.files.publishing import claim, remove_earlier, with_digest
 from dgs.workers.storage.whole_files import refusing
 
@@ -204,6 +207,30 @@ def check_outputs(job: Job, point: ResumePoint) -> None:
         check_table_kept(path, sink.details.table, writer)
     for lake in _lakes(job):
         lake.check_kept(job.run_id)
+
+
+def tidy_appended(job: Job) -> None:
+    """Note the run where it appends files; remove those without final names that runs before it have left and do not need."""
+    for config in job.sinks:
+        if config.kind in FILE_KINDS and config.details.mode == "append" and job.checkpoint_dir is not None:
+            place = sink_place(config, output_dir=job.output_dir, base_dir=job.base_dir)
+            note_run(place.directory, job.run_id, job.checkpoint_dir)
+            discard_leftovers(place, _is_needed)
+
+
+def _is_needed(checkpoints: Path, name: str) -> bool:
+    """Return whether a run can go on from its checkpoints, or has committed a file without giving it its final name."""
+    if not checkpoints.is_dir():
+        return False
+    try:
+        committed = CheckpointDirectory(checkpoints).committed()
+    except DgsError:  # who can read it decides
+        return True
+    if committed is None:
+        return any((checkpoints / record).exists() for record in RECORDS)
+    last = committed.checkpoint
+    is_unpublished = any(Path(file.path).name == name for file in last.files if isinstance(file, StagedFile))
+    return is_unpublished or (last.epoch > 0 and not last.is_final)
 
 
 def settle_rows(job: Job) -> None:

@@ -35,6 +35,7 @@ from dgs.workers.runtime.store_opening import (
     opened_store,
     places_of,
     settle_rows,
+    tidy_appended,
     withdraw_rows,
 )
 from dgs.workers.sinks import is_central, open_sink
@@ -52,6 +53,9 @@ LONGEST_BACKOFF = 60.0
 
 LOOK_SECONDS = 0.05
 """Seconds between two looks for a request during a pause between generations."""
+
+LAST_SECONDS, MOST_LAST_SECONDS = 0.5, 2.0
+"""Seconds that a run which is to end waits for the reader of stdout: since it last took something, and in all."""
 
 STOP_GRACE = 1.0
 """Seconds that a run may take to end after `stop_timeout` before user code is interrupted."""
@@ -100,6 +104,10 @@ class Session:
             says=self.story.says,
         )
 
+    def may_read(self, *, is_stopping: bool) -> bool:
+        """Return whether hosts may read input: not while too many outputs wait for the reader of stdout, unless the run is to end."""
+        return is_stopping or not self.caller_outputs.is_full
+
     def may_restart(self, point: ResumePoint) -> bool:
         """Return whether another generation may follow a lost one that began at `point`."""
         lost = 0 if self.commits.figures.events > point.events else len(self.restarts)
@@ -134,6 +142,7 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
         stack.enter_context(caller.ports.outputs())
         run, store = stack.enter_context(opened_store(job, publisher.publish))
         job = replace(job, run_id=run)
+        tidy_appended(job)
         stores = RunStores(job, caller.ports.store(store, job), publisher.publish)
         stack.callback(stores.close)
         stop = StopRequest(job.runtime.stop_timeout / SECOND)
@@ -152,14 +161,13 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
             commits,
             RunObserver(job, caller, commits),
         )
-        complete = False
         try:
             result = _generations(session, drive, hosts)
-            complete = result.stopped_by is None
             if session.job.is_kept:
                 discard_unpublished(places_of(job))
-            elif complete:
+            elif result.stopped_by is None:
                 settle_rows(job)
+            result = _printed(session, result)
         except BaseException as error:
             session.observer.end("failed", why=in_a_line(error))
             story.says(f"the run fails: {in_a_line(error)}")
@@ -167,10 +175,49 @@ def supervise(job: Job, drive: Drive, hosts: Callable[[Job], int], caller: Calle
             story.write()
             with suppress(DgsError):  # then the next run does it, and this error matters more
                 withdraw_rows(job, run)
+            _end_printing_of_a_failure(session, error)
             raise
-        finally:
-            session.caller_outputs.close(complete=complete)
         return result
+
+
+def _printed(session: Session, result: JobResult) -> JobResult:
+    """Print the rest of the outputs, for as long as their reader takes, or for a moment if the run is to stop; return the result.
+
+    Raises BrokenPipeError, OutputUnwritableError.
+    """
+    made, by = session.caller_outputs, result.stopped_by
+    asked = time.monotonic()
+
+    def is_over(silent: float) -> bool:
+        nonlocal by, asked
+        request = session.control.pending()
+        if by is None and request is not None and request.action == "stop":
+            by, asked = request.by, time.monotonic()
+        return by is not None and (silent > LAST_SECONDS or time.monotonic() - asked > MOST_LAST_SECONDS)
+
+    made.print_rest(is_over)
+    if made.is_behind and result.stopped_by is None:
+        result = replace(result, stopped_by=by, stopped_at=session.commits.figures.epoch)
+    _end_printing(session)
+    return result
+
+
+def _end_printing(session: Session) -> None:
+    if (kept := session.caller_outputs.close()) is not None:
+        session.caller.notify(
+            f"the reader of stdout has not taken all outputs; the others are in {kept}, and `dgs resume` prints them first"
+        )
+
+
+def _end_printing_of_a_failure(session: Session, error: BaseException) -> None:
+    """Print the rest of the outputs of a run that has failed, and keep what its reader does not take."""
+    with suppress(DgsError, BrokenPipeError):  # the first error matters more
+        if isinstance(error, BrokenPipeError):
+            session.caller_outputs.close()
+            return
+        if isinstance(error, DgsError):
+            session.caller_outputs.print_rest(lambda silent: silent > LAST_SECONDS)
+        _end_printing(session)
 
 
 def _logged(notify: Callable[[str], None], log: RunLog) -> Callable[[str], None]:

@@ -16,7 +16,7 @@ from dgs.workers.sinks.files.jsonl_sink import jsonl_sink
 from dgs.workers.sinks.files.places import CONNECTED, PartNames, sink_place
 from dgs.workers.sinks.files.table_sinks import csv_sink, parquet_sink, spark_sink
 from dgs.workers.sinks.formats.identified import IdentifiedOutputs
-from dgs.workers.sinks.simple_sinks import NoneSink, StdoutSink
+from dgs.workers.sinks.simple_sinks import NoneSink
 
 _FILES: dict[str, Callable[[PartNames], HostSink]] = {
     "jsonl": jsonl_sink,
@@ -24,7 +24,6 @@ _FILES: dict[str, Callable[[PartNames], HostSink]] = {
     "parquet": parquet_sink,
     "spark": spark_sink,
 }
-_SIMPLE: dict[str, Callable[[], HostSink]] = {"none": NoneSink, "stdout": StdoutSink}
 
 
 def is_central(config: SinkConfig) -> bool:
@@ -58,8 +57,8 @@ def open_sink(
     function.
     """
     details = config.details
-    if config.kind in _SIMPLE:
-        return _SIMPLE[config.kind]()
+    if config.kind == "none":
+        return NoneSink()
     if config.kind == "callable":
         function = load_function(details.ref, base_dir)
         return CallableSink(function, details.args, ref=details.ref, program=program)

@@ -1,4 +1,4 @@
-"""The sinks without files: stdout, none.
+"""The sink without a place: none, and the base of sinks that have delivered outputs when `write` returns.
 
 >>> from dgs.model.tags import Tag
 >>> batch = OutputBatch.of("s", rank=0, tags=[Tag("a")], ts=[1, 2], seq=[0, 1], index=[0, 0], values=["x", "y"])
@@ -10,11 +10,8 @@
 
 from __future__ import annotations
 
-import sys
-
 from dgs.model.outputs import OutputBatch
 from dgs.workers.sinks.contract import Staged
-from dgs.workers.sinks.formats.json_text import as_json
 
 
 class Delivered:
@@ -40,24 +37,3 @@ class NoneSink(Delivered):
     def write(self, batch: OutputBatch, epoch: int) -> None:  # noqa: ARG002 - there is nothing to stage
         """Count the outputs."""
         self.count += len(batch)
-
-
-class StdoutSink:
-    """Prints one line of JSON per output."""
-
-    def write(self, batch: OutputBatch, epoch: int) -> None:  # noqa: ARG002 - there is nothing to stage
-        """Print the outputs."""
-        sys.stdout.writelines(as_json(value) + "\n" for value in batch.to_list())
-
-    def stage(self, epoch: int) -> Staged:  # noqa: ARG002 - nothing is kept
-        """Flush."""
-        sys.stdout.flush()
-        return Staged()
-
-    def close(self) -> None:
-        """Flush."""
-        sys.stdout.flush()
-
-    def abort(self) -> None:
-        """Flush."""
-        sys.stdout.flush()

@@ -18,7 +18,7 @@ import os
 import secrets
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Any, Protocol
 
 from dgs.job import private_files
 from dgs.workers.storage.locks import FileLock
@@ -27,7 +27,7 @@ TEMPORARY = ".tmp"
 """The ending of names of unfinished files. The owner of the directory may remove those that a crash has left."""
 
 
-def sync_file(file: IO[bytes]) -> None:
+def sync_file(file: IO[Any]) -> None:
     """Make the content of an open file durable. Raises OSError; a later call for that file may then falsely succeed."""
     file.flush()
     os.fsync(file.fileno())

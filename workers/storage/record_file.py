@@ -4,14 +4,21 @@ Layout, little-endian: magic `DGSR`, version u32; then records of 24 bytes: two 
 the first one that of the name. A record that a crash has torn is the last one, and is cut off or all zeros: it was never acted upon,
 and goes. Any other damage is an error.
 
+The first number of a pair never falls, so the first records can be cut off (`cut`). One pair stands for them: the first number of the last
+of them, and the greatest second one. Version 2 then has, before its records: their count, that pair, the digest of the last of
+them, and a BLAKE2b-64 of these and the name.
+
 >>> import tempfile
 >>> path = Path(tempfile.mkdtemp()) / "beats.dgs"
 >>> with closing(RecordWriter(path, "clicks")) as writer:
 ...     writer.append(7, 100)
 ...     writer.append(9, 120)
 >>> reader = RecordReader(path, "clicks")
->>> reader.poll(most=1), reader.poll(), reader.poll(), reader.count
+>>> reader.poll(until=1), reader.poll(), reader.poll(), reader.count
 ([(7, 100)], [(9, 120)], [], 2)
+>>> cut(path, "clicks", below=9, least=1)
+>>> reader.poll(), RecordReader(path, "clicks").poll()
+([], [(7, 100), (9, 120)])
 """
 
 from __future__ import annotations
@@ -19,58 +26,110 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from bisect import bisect_left
 from contextlib import closing
 from pathlib import Path
 from struct import Struct
+from typing import IO, NamedTuple
 
 from dgs.errors import CorruptFileError, OutputUnwritableError
 from dgs.job import private_files
 from dgs.workers.storage.disk import sync_directory
-from dgs.workers.storage.locks import take
-from dgs.workers.storage.whole_files import make_directory, refusing
+from dgs.workers.storage.locks import take, take_at_once
+from dgs.workers.storage.whole_files import make_directory, refusing, replace_with
 
-__all__ = ["RecordReader", "RecordWriter", "closing"]
+__all__ = ["RecordReader", "RecordWriter", "closing", "cut"]
 
 START = Struct("<4sI")
-MAGIC, VERSION = b"DGSR", 1
+MAGIC, VERSION, CUT_VERSION = b"DGSR", 1, 2
 PAIR = Struct("<qq")
 DIGEST_BYTES = 8
 SIZE = PAIR.size + DIGEST_BYTES
+CUT = Struct(f"<qqq{DIGEST_BYTES}s")
+
+CUT_LEAST = 1_024
+"""The least number of records that are worth to be cut off."""
 
 PATIENCE = 10.0
 """Seconds that a writer waits for one before it that is still ending."""
 
 
+class Beginning(NamedTuple):
+    """The beginning of a file, before its records. `gone`: how many were cut off, for which `pair` stands. `size`: in bytes."""
+
+    size: int = START.size
+    gone: int = 0
+    pair: tuple[int, int] = (0, 0)
+    digest: bytes = b""
+
+
 class RecordReader:
-    """Reads the records of a file, and those that are appended meanwhile. `count`: those read; `digest`: of the last of them."""
+    """Reads the records of a file, and those that are appended meanwhile.
+
+    `count`: those read, with those that were cut off; `digest`: of the last of them.
+    """
 
     def __init__(self, path: Path, name: str) -> None:
         self.path, self.name = path, name
         self.count = 0
         self.digest = hashlib.blake2b(name.encode(), digest_size=DIGEST_BYTES).digest()
+        self.beginning = Beginning()
 
-    def poll(self, most: int = -1) -> list[tuple[int, int]]:
-        """Return the records since the last poll, at most so many; none if there is no such file. Raises CorruptFileError."""
+    def poll(self, until: int | None = None) -> list[tuple[int, int]]:
+        """Return the records since the last poll, up to the one of that number; none if there is no such file.
+
+        The pair that stands for those cut off comes first. Raises CorruptFileError.
+        """
         try:
             with self.path.open("rb") as file:
-                head = file.read(START.size)
-                file.seek(self._end)
-                data = file.read(most * SIZE if most >= 0 else -1)
+                beginning = self.read_beginning(file)
+                if beginning is None:
+                    return []
+                self.beginning = beginning
+                found = self._begun()
+                file.seek(self.end)
+                data = file.read(-1 if until is None else max(until - self.count, 0) * SIZE)
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
             raise CorruptFileError(path=self.path, problem=error.strerror or str(error)) from error
-        if len(head) < START.size:
-            return []
-        if head != START.pack(MAGIC, VERSION):
-            raise CorruptFileError(path=self.path, problem="it does not begin as files of dgs do")
-        found = []
         for start in range(0, len(data) - SIZE + 1, SIZE):
             record = data[start : start + SIZE]
             if record == bytes(SIZE) and not any(data[start:]):
                 break
             found.append(self._taken(record))
         return found
+
+    def read_beginning(self, file: IO[bytes]) -> Beginning | None:
+        """Return what comes before the records; None if that is not written yet."""
+        head = file.read(START.size)
+        if len(head) < START.size:
+            return None
+        if head == START.pack(MAGIC, VERSION):
+            return Beginning()
+        if head != START.pack(MAGIC, CUT_VERSION):
+            raise CorruptFileError(path=self.path, problem="it does not begin as files of dgs do")
+        about = file.read(CUT.size + DIGEST_BYTES)
+        if about[CUT.size :] != self._digest_of_cut(about[: CUT.size]):
+            raise CorruptFileError(path=self.path, problem="its beginning does not match its digest")
+        count, first, second, digest = CUT.unpack(about[: CUT.size])
+        return Beginning(START.size + len(about), count, (first, second), digest)
+
+    def _begun(self) -> list[tuple[int, int]]:
+        """Return the pair for the records that were cut off, if nothing was read yet."""
+        beginning = self.beginning
+        if self.count >= beginning.gone:
+            return []
+        if self.count:
+            problem = (
+                f"its first {beginning.gone} records were cut off, and only {self.count} of them were read"
+            )
+            raise CorruptFileError(path=self.path, problem=problem)
+        self.count, self.digest = beginning.gone, beginning.digest
+        return [beginning.pair]
+
+    def _digest_of_cut(self, about: bytes) -> bytes:
+        return hashlib.blake2b(about + self.name.encode(), digest_size=DIGEST_BYTES).digest()
 
     def _taken(self, record: bytes) -> tuple[int, int]:
         pair, digest = record[: PAIR.size], record[PAIR.size :]
@@ -81,8 +140,9 @@ class RecordReader:
         return first, second
 
     @property
-    def _end(self) -> int:
-        return START.size + self.count * SIZE
+    def end(self) -> int:
+        """The place in the file behind the last record read."""
+        return self.beginning.size + (self.count - self.beginning.gone) * SIZE
 
     def _digest(self, pair: bytes) -> bytes:
         return hashlib.blake2b(self.digest + pair, digest_size=DIGEST_BYTES).digest()
@@ -95,14 +155,15 @@ class RecordReader:
 class RecordWriter(RecordReader):
     """Appends to a file, alone: another writer waits, and is refused after a while. `known`: the records that were there.
 
-    Raises OutputUnwritableError, CorruptFileError.
+    It cuts the file when it appends or closes, if that was asked for meanwhile. Raises OutputUnwritableError, CorruptFileError.
     """
+
+    _request: Path | None = None
 
     def __init__(self, path: Path, name: str) -> None:
         super().__init__(path, name)
         make_directory(path.parent)
-        with refusing(path):
-            self._descriptor = private_files.opener(os.fspath(path), os.O_RDWR | os.O_CREAT)
+        self._descriptor = -1
         try:
             with refusing(path):
                 self._lock()
@@ -112,34 +173,142 @@ class RecordWriter(RecordReader):
                     sync_directory(path.parent)
             self.known = self.poll()
             with refusing(path):
-                os.ftruncate(self._descriptor, self._end)
+                os.ftruncate(self._descriptor, self.end)
         except BaseException:
             self.close()
             raise
+        self._request = _request_beside(path)
+        with refusing(path):
+            self._request.unlink(missing_ok=True)  # of another run, perhaps
 
     def append(self, first: int, second: int) -> None:
         """Add a record. Raises OutputUnwritableError; the file is then as before, but for what is cut off when it is opened again."""
+        self._cut_if_asked()
         pair = PAIR.pack(first, second)
         digest = self._digest(pair)
         with refusing(self.path):
-            self._put(pair + digest, self._end)
+            self._put(pair + digest, self.end)
         self._note(digest)
 
     def close(self) -> None:
         """Let others write; again is nothing."""
         if self._descriptor >= 0:
+            try:
+                self._cut_if_asked()
+            finally:
+                os.close(self._descriptor)
+                self._descriptor = -1
+
+    def cut(self, below: int) -> None:
+        """Cut off the records whose first number is below this. A crash at any moment leaves the old file or the new one."""
+        with refusing(self.path), self.path.open("rb") as file:
+            kept = _first_at(file, self.beginning, self.count, below)
+            if kept == self.beginning.gone:
+                return
+            reader = RecordReader(self.path, self.name)
+            gone = reader.poll(until=kept)
+            file.seek(reader.end)
+            rest = file.read(self.end - reader.end)
+        about = CUT.pack(kept, gone[-1][0], max(second for _, second in gone), reader.digest)
+        head = START.pack(MAGIC, CUT_VERSION) + about + self._digest_of_cut(about)
+        new = self.path.with_name(f"{self.path.name}.new")
+        with refusing(self.path):
+            descriptor = _written(new, head + rest)
+            new.replace(self.path)
             os.close(self._descriptor)
-            self._descriptor = -1
+            self._descriptor, self.beginning = descriptor, Beginning(len(head), kept)
+            sync_directory(self.path.parent)
+
+    def _cut_if_asked(self) -> None:
+        if self._request is None or not self._request.exists():
+            return
+        try:
+            below = int(self._request.read_text(encoding="ascii"))
+            self._request.unlink(missing_ok=True)
+        except (OSError, ValueError):  # it is asked for again after the next commit
+            return
+        self.cut(below)
 
     def _lock(self) -> None:
+        """Open the file that has the name, and take its lock."""
         deadline = time.monotonic() + PATIENCE
-        while not take(self._descriptor):
-            if time.monotonic() > deadline:
+        while True:
+            self._descriptor = private_files.opener(os.fspath(self.path), os.O_RDWR | os.O_CREAT)
+            if take(self._descriptor):
+                if self._has_the_name():
+                    return
+            elif time.monotonic() > deadline:
                 raise OutputUnwritableError(path=self.path, problem="another process writes it")
+            self.close()  # the writer before has cut the file, which is another one now
+
+    def _has_the_name(self) -> bool:
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), self.path.stat())
+        except FileNotFoundError:
+            return False
 
     def _put(self, data: bytes, place: int) -> None:
-        left = memoryview(data)
-        while left:
-            written = os.pwrite(self._descriptor, left, place)
-            left, place = left[written:], place + written
-        os.fsync(self._descriptor)
+        _put(self._descriptor, data, place)
+
+
+def cut(path: Path, name: str, *, below: int, least: int | None = None) -> None:
+    """Cut off the records whose first number is below this, if they are at least so many (CUT_LEAST), and no fewer than the others.
+
+    So cutting a file that grows takes no more work than writing it. A process that is writing the file does it when it next appends, or closes it.
+    Raises OutputUnwritableError, CorruptFileError.
+    """
+    try:
+        with path.open("rb") as file:
+            beginning = RecordReader(path, name).read_beginning(file)
+            if beginning is None:
+                return
+            count = beginning.gone + (os.fstat(file.fileno()).st_size - beginning.size) // SIZE
+            kept = _first_at(file, beginning, count, below)
+            if not _pays(kept - beginning.gone, count - kept, CUT_LEAST if least is None else least):
+                return
+            is_written_now = not take_at_once(file.fileno())
+    except FileNotFoundError:
+        return
+    if is_written_now:
+        replace_with(_request_beside(path), str(below).encode())
+        return
+    with closing(RecordWriter(path, name)) as writer:
+        writer.cut(below)
+
+
+def _pays(gone: int, left: int, least: int) -> bool:
+    return gone >= max(least, left)
+
+
+def _request_beside(path: Path) -> Path:
+    return path.with_name(f"{path.name}.cut")
+
+
+def _first_at(file: IO[bytes], beginning: Beginning, count: int, below: int) -> int:
+    """Return the number of the first record whose first number is not below this, by a binary search."""
+
+    def first_of(number: int) -> int:
+        file.seek(beginning.size + (number - beginning.gone) * SIZE)
+        return int(PAIR.unpack(file.read(PAIR.size))[0])
+
+    return bisect_left(range(beginning.gone, count), below, key=first_of) + beginning.gone
+
+
+def _written(path: Path, data: bytes) -> int:
+    """Write a new file, durably; return its descriptor, which has its lock."""
+    descriptor = private_files.opener(os.fspath(path), os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+    try:
+        take(descriptor)
+        _put(descriptor, data, 0)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _put(descriptor: int, data: bytes, place: int) -> None:
+    left = memoryview(data)
+    while left:
+        written = os.pwrite(descriptor, left, place)
+        left, place = left[written:], place + written
+    os.fsync(descriptor)

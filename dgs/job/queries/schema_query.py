@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from dgs.job.schema_base import LocalPath, Scalar, Section
+from dgs.job.schema_base import Count, LocalPath, Scalar, Section
 from dgs.job.schema_sources import Period
 
 Parameter = Scalar | list[Scalar] | None
@@ -19,15 +19,16 @@ Parameter = Scalar | list[Scalar] | None
 
 
 class AnswerConfig(Section):
-    """When a query is answered: at multiples of a time (`every`), or at every event of a `stream`."""
+    """When a query is answered: at multiples of a time (`every`), at every event of a `stream`, or after so many `rows`."""
 
     every: Period | None = None
     stream: str | None = None
+    rows: Count | None = Field(default=None, ge=1)
 
     @model_validator(mode="after")
     def _one(self) -> AnswerConfig:
-        if (self.every is None) == (self.stream is None):
-            raise PydanticCustomError("choice", "give `every:` or `stream:`, or write `answer: end`")
+        if [self.every, self.stream, self.rows].count(None) != 2:  # noqa: PLR2004 - all but one
+            raise PydanticCustomError("choice", "give `every:`, `stream:` or `rows:`, or write `answer: end`")
         return self
 
 

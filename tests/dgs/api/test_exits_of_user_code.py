@@ -2,6 +2,7 @@
 
 import json
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -110,3 +111,20 @@ def test_ctrl_c_while_user_code_runs_is_an_interrupt():
     with pytest.raises(KeyboardInterrupt) as caught:
         UserCode(Program()).call("update", interrupted)
     assert is_interrupt(caught.value)
+
+
+def test_wherever_errors_of_user_code_are_caught_a_signal_is_told_from_them():
+    """The processes of trials are ended from outside; what is raised again is looked at by its caller."""
+    root = Path(dgs.__file__).parents[1]
+    caught = [
+        (path, lines[number + 1 : number + 6])
+        for folder in ("dgs", "planner", "workers", "spark_bridge")
+        for path in (root / folder).rglob("*.py")
+        if path.name not in ("trial.py", "trial_process.py")
+        for lines in [path.read_text().splitlines()]
+        for number, line in enumerate(lines)
+        if "except RAISED" in line
+    ]
+    assert len(caught) > 10
+    for path, following in caught:
+        assert any("is_interrupt" in line or line.strip() == "raise" for line in following), path

@@ -11,11 +11,14 @@ from typer.testing import CliRunner
 
 import dgs
 from dgs.api.known_runs import committed_in
-from dgs.api.truncating import TruncatedLogError
+from dgs.api.truncating import CutHeartbeatsError, TruncatedLogError
 from dgs.cli.app import app
 from dgs.errors import UsageError
 from dgs.workers.event_log import LogWriter
 from dgs.workers.event_log.summary import streams
+from dgs.workers.sources.live.decisions import HEARTBEATS
+from dgs.workers.storage import record_file
+from dgs.workers.storage.record_file import RecordReader
 
 PROGRAM = """
 import dgs
@@ -143,3 +146,44 @@ def test_log_elsewhere_is_truncated_on_request_and_the_run_goes_on(tmp_path):
 def progress(folder):
     committed = committed_in(folder / "run" / "checkpoints")
     return 0 if committed is None else committed.checkpoint.events
+
+
+def beats_of(folder):
+    """Run a job over a log with heartbeats, which come between its rows, each of them committed; return the file of them."""
+    (folder / "program.py").write_text(PROGRAM)
+    plan = yaml.safe_load(plan_of(folder, {"log": {"path": "log", "ts": "ts"}}).read_text())
+    plan["streams"][0] |= {"heartbeat": {"every": "1ms", "max_delay": "1ms"}, "on_disorder": "drop"}
+    (folder / "plan.yaml").write_text(yaml.safe_dump(plan))
+    log = LogWriter(folder / "log", "values", "w")
+    file = folder / "run" / "logs" / "values" / HEARTBEATS
+
+    def feed():
+        patience = time.monotonic() + 60
+        for batch in range(3):
+            soon = time.time_ns() // 10**6 + 500  # so that it is not late
+            log.append(batch, {"ts": [soon], "n": [1]}, keep_order=True)
+            before = file.stat().st_size if file.exists() else 0
+            while time.monotonic() < patience and (
+                progress(folder) <= batch or not file.exists() or file.stat().st_size == before
+            ):
+                time.sleep(0.01)
+        log.close()
+
+    feeding = threading.Thread(target=feed)
+    feeding.start()
+    try:
+        dgs.run(folder / "plan.yaml", run_dir=folder / "run")
+    finally:
+        feeding.join()
+    return file
+
+
+def test_heartbeats_of_a_run_are_cut_and_then_missed_by_what_needs_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(record_file, "_pays", lambda gone, _left, _least: gone > 0)
+    file = beats_of(tmp_path)
+    dgs.resume(tmp_path / "run")
+    reader = RecordReader(file, "values")
+    reader.poll()
+    assert reader.beginning.gone
+    with pytest.raises(CutHeartbeatsError, match=r"the first \d+ heartbeats in .* `--verify` needs them"):
+        dgs.resume(tmp_path / "run", verify=True)

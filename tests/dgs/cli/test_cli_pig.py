@@ -78,3 +78,22 @@ def test_the_prompt_reads_a_pipe(words, dgs, monkeypatch):
         "    select",
     ]
     assert "(Mary had a lamb)" in said
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("return x * 2", "6"),
+        ("sys.exit(0)", "error[Q704]: f(3,) raised SystemExit: 0"),
+        ("raise KeyboardInterrupt", "error[Q704]: f(3,) raised KeyboardInterrupt"),
+    ],
+)
+def test_a_function_in_a_script_is_called_back_and_its_exits_are_errors(project, dgs, body, told):
+    (project / "numbers.csv").write_text("3\n")
+    (project / "calls.pig").write_text(
+        f"<%\nimport sys\ndef f(x: int) -> int:\n    {body}\n%>\n"
+        "a = LOAD 'numbers.csv' USING PigStorage(',') AS (n: int); b = FOREACH a GENERATE f(n); DUMP b;"
+    )
+    done = dgs("query calls.pig")
+    assert told in done.out + done.err
+    assert (done.code == 0) == (told == "6")

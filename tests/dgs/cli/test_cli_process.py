@@ -1,10 +1,15 @@
 """The end of the process of a command: its exit code, what `atexit` has to do, and outputs that cannot be written."""
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from dgs.cli import Messages
+from tests.selection import rest_is_slow
 
 END = """
 import atexit, sys
@@ -28,8 +33,63 @@ def test_a_process_ends_with_the_code_of_the_command_and_calls_its_handlers(argu
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux has a file that is always full")
-def test_outputs_that_cannot_be_written_at_the_end_are_an_error():
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--version"], "dgs: the outputs cannot be written: "),
+        (["schema"], "error[DGS451]: stdout or a file: No space left on device"),
+    ],
+)
+def test_outputs_that_cannot_be_written_are_an_error(arguments, told):
     with Path("/dev/full").open("w", encoding="utf-8") as full:
-        done = ended("--version", stdout=full)
+        done = ended(*arguments, stdout=full)
     assert done.returncode == 4
-    assert done.stderr.startswith("dgs: the outputs cannot be written: ")
+    assert done.stderr.startswith(told)
+
+
+@pytest.mark.parametrize("place", ["taken", "taken/below"])
+def test_a_new_folder_that_cannot_be_written_is_told_with_its_file(tmp_path, place):
+    (tmp_path / "taken").touch()
+    done = ended("init", "window", str(tmp_path / place), stdout=subprocess.PIPE)
+    assert done.returncode == 4
+    assert f"error[DGS402]: cannot write to {tmp_path / place}" in done.stderr
+
+
+@pytest.mark.parametrize("stderr", rest_is_slow(["2>&-", "2>/dev/full"]))
+def test_messages_that_cannot_be_written_end_nothing(project, stderr):
+    line = f"{sys.executable} -m dgs run plan.yaml {stderr}"
+    done = subprocess.run(["bash", "-c", line], cwd=project, stdout=subprocess.PIPE, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert list(project.glob(".dgs/runs/*/outputs/part-*.jsonl"))
+
+
+def test_messages_wait_for_no_reader(monkeypatch):
+    monkeypatch.setattr("dgs.cli.READER_SECONDS", 0.01)
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as reader, os.fdopen(writing, "w", buffering=1) as stream:
+        messages = Messages(stream)
+        for _ in range(3_000):  # more than a pipe holds
+            print("x" * 99, file=messages, flush=True)
+        assert len(os.read(reader.fileno(), 2**20)) % 100 == 0
+        print("later", file=messages, flush=True)
+        assert os.read(reader.fileno(), 100) == b"later\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "code"), rest_is_slow([("--set 'sinks=[stdout]'", 4), ("", 0), ("--json", 4)])
+)
+def test_closed_stdout_is_an_error_where_something_is_printed(project, options, code):
+    line = f"{sys.executable} -m dgs run plan.yaml {options} >&-"
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=project, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == code, done.stderr
+    assert ("stdout" in done.stderr) == (code == 4)
+
+
+def test_a_signal_whose_exception_was_swallowed_keeps_the_run_from_beginning(project, dgs, monkeypatch):
+    """As by an import with an `except:` of its own."""
+    monkeypatch.setattr("dgs.workers.runtime.process.came", [signal.SIGTERM])
+    done = dgs("run plan.yaml")
+    assert done.code == 143
+    assert "was stopped" in done.err

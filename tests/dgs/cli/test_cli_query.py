@@ -13,6 +13,9 @@ def flights(project):
     (project / "by.sql").write_text(
         "select carrier, count(*) n, sum(delay) s\nfrom flights group by carrier\n"
     )
+    (project / "cases.csv").write_text("a,A\n1,2\n")
+    (project / "types.jsonl").write_text('{"v": 5}\n{"v": "x"}\n')
+    (project / "lists.jsonl").write_text('{"v": [5]}\n')
     return project
 
 
@@ -30,6 +33,49 @@ def test_a_query_over_a_file_is_answered(flights, dgs):
 def test_a_text_is_answered_as_a_table(flights, dgs):
     done = dgs("query 'select max(delay) m from flights' --from flights=flights.csv")
     assert (done.code, done.out) == (0, "m\n5\n")
+
+
+def test_a_file_with_a_header_alone_is_a_table_without_rows(flights, dgs):
+    (flights / "none.csv").write_text("carrier,delay\n")
+    for place in ("local", "dgs"):
+        done = dgs(f"query 'select count(*) n, sum(delay) s from t' --from t=none.csv --on {place} --json")
+        assert (done.code, json.loads(done.out)) == (0, {"n": 0, "s": None})
+
+
+def test_a_table_may_have_the_name_of_the_answer(flights, dgs):
+    done = dgs("query 'select count(*) n from answer' --from answer=flights.csv --on dgs --json")
+    assert (done.code, json.loads(done.out)) == (0, {"n": 4})
+
+
+@pytest.mark.parametrize("name", ["windows.pig", "windows.sql"])
+def test_windows_are_answered_by_the_times_of_their_rows(flights, dgs, name):
+    (flights / "clicks.csv").write_text("ann,1000\nbob,14000\nann,12000\nann,\nbob,-1\n")
+    (flights / "windows.pig").write_text(
+        "a = LOAD 'clicks.csv' USING PigStorage(',') AS (user: chararray, ts: long); w = WINDOW a RANGE 10 SECONDS;"
+        " g = GROUP w BY user; c = FOREACH g GENERATE group, COUNT(w); DUMP c;"
+    )
+    (flights / "named.csv").write_text("user,at\n" + (flights / "clicks.csv").read_text())
+    (flights / "windows.sql").write_text(
+        "select user, tumble(at, '10 seconds') w, count(*) n from t group by 1, 2"
+    )
+    done = dgs(f"query {name} --from t=named.csv --on dgs --verify --json")
+    assert done.code == 0, done.err
+    assert len(done.out.splitlines()) == 4
+
+
+def test_pig_reads_maps_and_bags_that_are_null(flights, dgs):
+    (flights / "bags.txt").write_text("1\t{(1),(3)}\t[k#v]\n2\t\t\n")
+    (flights / "bags.pig").write_text(
+        "n = LOAD 'bags.txt' AS (id: int, b: bag{t: (p: int)}, m: map[]);"
+        " c = FOREACH n GENERATE id, COUNT(b) AS n, m#'k' AS v; DUMP c;"
+    )
+    done = dgs("query bags.pig --verify")
+    assert (done.code, done.out.splitlines()) == (0, ["(1,2,v)", "(2,,)"]), done.err
+
+
+def test_a_parameter_may_be_a_list(flights, dgs):
+    done = dgs("query 'select delay from t where carrier in $m' --from t=flights.csv -p m=[AA,HA] --json")
+    assert [json.loads(line)["delay"] for line in done.out.splitlines()] == [-3, 1]
 
 
 def test_rows_go_into_a_file(flights, dgs):
@@ -51,6 +97,32 @@ def test_a_query_is_written_for_duckdb(flights, dgs):
     assert done.code == 0
 
 
+def test_a_query_is_written_for_spark(flights, dgs):
+    done = dgs("query by.sql --from flights=flights.csv --emit spark -o texts")
+    assert done.code == 0, done.err
+    text = (flights / "texts" / "answer.sql").read_text()
+    assert text.startswith("-- names differ by case")
+    assert "FROM `flights`" in text
+
+
+LOOP = "repeat v = {1} step select x + 1 from x in v limit 2;"
+
+
+@pytest.mark.parametrize("form", ["duckdb", "spark"])
+def test_a_loop_is_not_one_statement(flights, dgs, form):
+    (flights / "loop.mrql").write_text(LOOP)
+    done = dgs(f"query loop.mrql --emit {form}")
+    assert (done.code, "error[Q501]: the loop of 'answer' is not one statement" in done.err) == (3, True), (
+        done.err
+    )
+
+
+def test_a_plan_file_needs_the_times_of_all_files_that_a_script_names(flights, dgs):
+    (flights / "all.mrql").write_text('select f.delay from f in stream(csv, "flights.csv");')
+    done = dgs("query all.mrql --emit dgs")
+    assert (done.code, "give --from flights=PATH:ts=COLUMN" in done.err) == (2, True), done.err
+
+
 @pytest.mark.parametrize(
     ("line", "code", "said"),
     [
@@ -68,12 +140,82 @@ def test_a_query_is_written_for_duckdb(flights, dgs):
         ("query by.sql --from flights=flights.csv -p a", 2, "-p NAME=VALUE"),
         ("query 'select carrier from flights' --from flights=flights.csv --require B", 3, "class C"),
         ("explain by.sql --from flights=flights.csv", 2, "are for --query"),
+        (
+            "query 'select * from t' --from t=cases.csv",
+            3,
+            "Q202]: query.sql:1:15: two columns are named 'a' and 'A'",
+        ),
+        (
+            "query 'select v from t' --from t=types.jsonl",
+            5,
+            "error[Q703]: the values of a column in types.jsonl",
+        ),
+        ("query 'select * from t' --from t=lists.jsonl -o rows.csv", 2, "'v' holds lists or records"),
+        ("query 'select 1' --from 'a b=flights.csv'", 2, "a name is of letters"),
+        (
+            "query 'select 1' --on dgs",
+            3,
+            "error[Q110]: not supported: a program of a query that reads no stream",
+        ),
+        (
+            "query 'select from t' --from t=flights.csv",
+            3,
+            "a `select` without columns",
+        ),
+        (
+            "query 'select cast(carrier as int) from t' --from t=flights.csv",
+            5,
+            "error[Q704]: cast: 'UA' cannot be int64",
+        ),
+        ("query 'select delay // 0 from t' --from t=flights.csv", 5, "error[Q704]: integer division by 0"),
+        (
+            "query 'select * from t where delay in $m' --from t=flights.csv -p m=5",
+            3,
+            "the parameter 'm' is no list",
+        ),
     ],
 )
 def test_mistakes_end_with_their_codes(flights, dgs, line, code, said):
     done = dgs(line)
     assert (done.code, said in done.err) == (code, True), done.err
     assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ("query by.sql --from flights=none.csv", 3, "Its path is relative to the working directory"),
+        ("query by.sql --from flights=flights.csv:ts=at", 3, "are carrier, delay. Correct `:ts=at`"),
+        ("query none.pig", 3, "Its path is relative to the working directory"),
+        ("query none.mrql", 3, "Its path is relative to the script, or to the working directory"),
+        ("query by.sql --from flights=broken.parquet", 3, "the file cannot be read as parquet"),
+        ("query by.sql --from flights=empty.csv", 3, "the file is empty"),
+        ("query by.sql --from flights=flights.csv --rules none.py:mine", 3, 'Write "file.py:Name" or'),
+        (
+            "query by.sql --from flights=flights.csv --rules none.here:mine",
+            3,
+            "there is no module 'none' in ",
+        ),
+        ("query latin.sql", 2, "latin.sql cannot be read: it is not UTF-8 text"),
+        ("check latin.sql", 2, "latin.sql cannot be read: it is not UTF-8 text"),
+        ("explain latin.sql --query", 2, "latin.sql cannot be read: it is not UTF-8 text"),
+    ],
+)
+def test_files_that_are_not_there_or_broken_are_said_without_a_plan_file(flights, dgs, line, code, said):
+    (flights / "none.pig").write_text("a = LOAD 'none.txt' AS (line); DUMP a;")
+    (flights / "none.mrql").write_text('select x from x in source(csv, "none.csv", ",");')
+    (flights / "latin.sql").write_bytes("select 'é'".encode("latin-1"))
+    (flights / "empty.csv").write_text("")
+    (flights / "broken.parquet").write_text("PAR1")
+    done = dgs(line)
+    assert (done.code, said in done.err) == (code, True), done.err
+    assert "plan" not in done.err
+
+
+@pytest.mark.parametrize("verb", ["run", "plan", "explain", "bench", "predict", "simulate", "compile"])
+def test_a_query_in_place_of_a_plan_file_is_told_apart(flights, dgs, verb):
+    done = dgs(f"{verb} by.sql")
+    assert (done.code, "this is a query: answer it with `dgs query`" in done.err) == (3, True), done.err
 
 
 def test_explain_says_the_class_and_what_forces_it(flights, dgs):
@@ -83,6 +225,12 @@ def test_explain_says_the_class_and_what_forces_it(flights, dgs):
     assert found["compactions"][0]["keys"] == [
         {"column": "carrier", "clause": "group by", "place": "by.sql:2:23"}
     ]
+
+
+def test_explain_counts_the_rows_that_are_kept(flights, dgs):
+    line = "explain by.sql --query --from flights=flights.csv"
+    assert "keeps 3 rows of 4" in dgs(line).out
+    assert json.loads(dgs(f"{line} --json").out)["compactions"][0]["kept"] == {"rows": 3, "of": 4}
 
 
 def test_explain_needs_no_tables_for_sql(flights, dgs):

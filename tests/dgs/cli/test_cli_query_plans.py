@@ -62,6 +62,55 @@ def test_answers_come_at_the_events_of_a_stream(flights, edit, answered):
     assert [row["n"] for row in answered()] == [1, 1, 1, 13, 13, 13]
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_answers_come_after_so_many_rows_and_behind_the_last(flights, edit, answered, seed):
+    edit("plan.yaml", "file: by.sql", "text: select count(*) n from flights\n    answer: {rows: 10}")
+    found = answered(f"run plan.yaml --fresh --verify --json --optimizer random --set optimizer.seed={seed}")
+    assert [row["n"] for row in found] == [10, 20, 30, 39]
+
+
+def test_rows_that_come_with_the_run_are_not_counted_before_it(flights, edit, dgs):
+    edit("plan.yaml", "csv: {path: flights.csv}", "socket: {port: 0}")
+    edit("plan.yaml", "    split: 2", "    columns: {carrier: str, delay: int}")
+    edit("plan.yaml", "file: by.sql", "file: by.sql\n    answer: {rows: 10}")
+    done = dgs("run plan.yaml")
+    assert (done.code, "those of 'flights' come with it" in done.err) == (3, True), done.err
+
+
+def test_rows_of_the_time_of_the_last_counted_one_count(flights, edit, answered):
+    rows = "".join(f"{ts},UA,1\n" for ts in (1, 2, 2, 2, 3, 4))
+    (flights / "flights.csv").write_text(f"ts,carrier,delay\n{rows}")
+    edit("plan.yaml", "file: by.sql", "text: select count(*) n from flights\n    answer: {rows: 2}")
+    assert [row["n"] for row in answered()] == [4, 6]
+
+
+def test_columns_are_declared_where_no_row_tells_them(flights, edit, answered):
+    (flights / "flights.csv").write_text("ts,carrier,delay\n")
+    edit("plan.yaml", "    split: 2", "    columns: {carrier: str, delay: int}")
+    edit("plan.yaml", "file: by.sql", "text: select count(carrier) n, sum(delay) s from flights")
+    assert answered() == [{"n": 0, "s": None}]
+
+
+@pytest.mark.parametrize("source", ["socket: {port: 0}", "custom: {ref: flights.py:Flights}"])
+def test_columns_are_declared_for_sources_that_are_not_opened_before(flights, edit, dgs, source):
+    edit("plan.yaml", "csv: {path: flights.csv}", source)
+    done = dgs("explain plan.yaml --query")
+    assert (done.code, "write `columns: {NAME: TYPE, ...}`" in done.err) == (3, True), done.err
+    edit("plan.yaml", "    split: 2", "    columns: {carrier: str, delay: int}")
+    done = dgs("explain plan.yaml --query")
+    assert (done.code, "class A" in done.out) == (0, True), done.err
+
+
+def test_a_socket_of_a_script_of_pig_is_a_stream_of_the_plan(flights, edit, answered):
+    (flights / "by.pig").write_text(
+        "f = SOCKET_READ 'localhost:9999' AS (carrier: chararray, delay: int);"
+        "late = FILTER f BY delay > 2; SOCKET_WRITE late TO 'localhost:9998';"
+    )
+    edit("plan.yaml", "file: by.sql", "file: by.pig")
+    edit("plan.yaml", "id: flights", "id: localhost_9999")
+    assert {row["delay"] for row in answered()} == {3}
+
+
 def test_weights_take_rows_away(flights, edit, answered):
     (flights / "flights.csv").write_text("ts,carrier,delay,op\n1,UA,5,I\n2,AA,1,I\n3,UA,5,D\n")
     edit("plan.yaml", "    split: 2", "    weight: {column: op, insert: I, delete: D}")
@@ -93,6 +142,9 @@ WRONG = [
         "no stream 'flihts'; did you mean 'flights'?",
     ),
     ("file: by.sql", "file: by.sql\n    answer: {evry: 3}", "unknown key 'evry'"),
+    ("file: by.sql", "file: by.sql\n    answer: {rows: 3, every: 3}", "give `every:`, `stream:` or `rows:`"),
+    ("file: by.sql", "file: by.sql\n    answer: {rows: 0}", "at least 1"),
+    ("    split: 2", "    columns: {carrier: text}", "expected 'int', 'float', 'str', 'bool' or 'datetime'"),
     ("file: by.sql", "file: by.sql\n    require: D", "expected 'A', 'B' or 'C'"),
     ("file: by.sql", "text: select carrier from flights\n    require: B", "class C, where B is required"),
     (
@@ -107,6 +159,21 @@ WRONG = [
     ),
     ("  query:\n", "  args: {a: 1}\n  query:\n", "`query:` takes the place of"),
     ("    split: 2", "    weight: {colum: op}", "missing key 'column'"),
+    (
+        "    split: 2",
+        "    weight: {column: op}",
+        "`weight:` names no column 'op'; there are ts, carrier, delay",
+    ),
+    (
+        "file: by.sql",
+        "text: select carrier w from flights\n    output: changes",
+        "Q202]: query.sql:1:8: the answer has a column 'w'",
+    ),
+    (
+        "file: by.sql",
+        "text: select count(*), tumble(delay, 5) from flights group by 2",
+        "windows are by the column 'delay', and the times of its rows by 'ts': write `ts: delay`",
+    ),
     ("    split: 2", "    deletes: flight", "no other stream 'flight'; did you mean 'flights'?"),
 ]
 

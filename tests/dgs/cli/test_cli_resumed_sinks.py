@@ -26,6 +26,7 @@ from tests.dgs.recovering import (
     meanwhile,
     write_project,
 )
+from tests.selection import rest_is_slow
 
 SINKS = "sinks: [{sqlite: {path: out.db}}]\n"
 BOTH = "sinks: [{jsonl: {path: out}}, {sqlite: {path: out.db}}]\n"
@@ -138,7 +139,7 @@ def forget_run(saved: Path) -> None:
     store.write_record(replace(store.committed(), run="", sinks=None))
 
 
-@pytest.mark.parametrize("place", range(0, 100, 9))
+@pytest.mark.parametrize("place", rest_is_slow(range(0, 100, 9), keep=4))
 def test_a_flipped_bit_of_a_checkpoint_is_harmless_or_refused(stopped, dgs, place):
     for path in sorted((stopped / "saved").glob("*.dgs")):
         copy = stopped / "copy"

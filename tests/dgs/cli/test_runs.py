@@ -112,6 +112,44 @@ def test_prune_never_removes_what_is_alive_newest_or_not_of_a_run(made, dgs, run
     assert "keeps alive: it is running" in done.out
 
 
+@pytest.mark.parametrize("place", ["outputs/thesis.txt", "outputs/figures/one.png", "checkpoints/notes.md"])
+def test_prune_never_removes_what_others_have_put_among_outputs_and_checkpoints(made, dgs, run_dirs, place):
+    path = made("old", age=2).path / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("mine")
+    made("newest")
+    done = dgs("runs prune --keep 0 --yes")
+    assert f"keeps old: it holds what no run made: {'/'.join(place.split('/')[:2])}" in done.out
+    assert path.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "content",
+    ['{"hello": 1}', '{"started": "yesterday", "name": 5}', '{"name": "sums", "status": []}', "[]", "{"],
+)
+def test_a_file_of_others_with_the_name_of_ours_harms_no_command_and_is_never_removed(
+    made, dgs, project, content
+):
+    made("newest")
+    place = project / ".dgs" / "runs" / "theirs"
+    place.mkdir()
+    (place / "run.json").write_text(content)
+    (project / ".dgs" / "runs" / "link").symlink_to(made("linked", age=3).path)
+    assert dgs("runs ls").code == 0
+    assert dgs("runs show newest").code == 0
+    done = dgs("runs prune --older-than 1d --yes")
+    assert done.code == 0
+    assert "keeps link: it is a link" in done.out
+    assert (place / "run.json").read_text() == content
+
+
+def test_prune_keeps_a_run_whose_reader_has_not_taken_all_outputs(made, dgs, run_dirs):
+    (made("done", age=2).path / "unprinted.jsonl").write_text("1\n")
+    (made("empty", age=2).path / "checkpoints").mkdir()
+    made("newest")
+    assert "keeps done: it could be gone on with" in dgs("runs prune --keep 0 --yes").out
+
+
 def test_prune_keeps_a_run_that_could_be_gone_on_with(made, dgs, run_dirs, monkeypatch):
     made("unfinished", "failed", age=2)
     made("newest")

@@ -8,7 +8,7 @@ from dgs.model.order import OrderKey
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Tag
 from dgs.workers.checkpoints.directory_store import DirectoryStore
-from dgs.workers.checkpoints.truncating_store import TruncatingStore, kept_positions
+from dgs.workers.checkpoints.truncating_store import TruncatingStore, kept_checkpoints
 from dgs.workers.recovery.checkpoint import Checkpoint
 from dgs.workers.recovery.positions import Layer, Part, Positions
 
@@ -28,7 +28,7 @@ def opened(tmp_path):
 
 
 def bases(kept):
-    return [found.base("s").ts for found in kept]
+    return [found.positions.base("s").ts for found in kept]
 
 
 def test_logs_are_truncated_when_an_older_checkpoint_has_gone(opened, tmp_path):
@@ -45,7 +45,7 @@ def test_logs_are_truncated_when_an_older_checkpoint_has_gone(opened, tmp_path):
     store.commit(Checkpoint(5, b"state", positions(50)))
     store.close()
     assert asked[2:] == [[30, 50]]
-    assert bases(kept_positions(tmp_path).values()) == [30, 50]
+    assert bases(kept_checkpoints(tmp_path).values()) == [30, 50]
 
 
 def test_failure_to_truncate_is_told_once_and_the_run_goes_on(opened, tmp_path):

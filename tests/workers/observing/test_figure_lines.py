@@ -33,7 +33,7 @@ FULL = RunFigures(
     restarts=1,
     hosts={0: HostSummary(12, 100.25, 1 << 20, 5, 6), 1: HostSummary()},
     workers={
-        "w0": WorkerFigures(0, 3, 2, 1, 0.5, 0.25, 0.125, 9.0, Wait("stream", "rules", 40, 99.0), 5, 60, True),
+        "w0": WorkerFigures(0, 3, 2, 1, 0.5, 0.25, 0.125, 9.0, Wait("stream", "rules", 40, 99.0), 5, 60, True, 900, 8, 2, 3, 1, 0.5, "line 3: odd"),
         "w1": WorkerFigures(1, waits_for=Wait("parent", "w0", None, 98.0), is_compiled=False),
     },
     streams={"rules": StreamFigures(9, 8, 39, 39, False, 1.5, 7, 99.5, 2, 1, 1, 0.75), "values": StreamFigures()},

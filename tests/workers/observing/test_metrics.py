@@ -9,6 +9,7 @@ import subprocess
 import time
 import urllib.request
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,7 @@ pytest.importorskip("prometheus_client")
 OPERATIONS = Path(__file__).parents[3] / "docs" / "operations"
 NOW = 1_700_000_100.0
 HOSTILE = 'rules"} 1\n# <script>\\'
+W0 = WorkerFigures(0, 40, 2, 1, 3.0, 0.5, 0.25, 9.0, Wait("stream", HOSTILE, 40, NOW - 90.0), 5, 60)
 
 FULL = RunFigures(
     t=NOW,
@@ -42,7 +44,7 @@ FULL = RunFigures(
     restarts=1,
     hosts={0: HostSummary(1, NOW, 1 << 20, 5)},
     workers={
-        "w0": WorkerFigures(0, 40, 2, 1, 3.0, 0.5, 0.25, 9.0, Wait("stream", HOSTILE, 40, NOW - 90.0), 5, 60),
+        "w0": replace(W0, is_compiled=True, compiled_events=900, interpreted_events=8, deviations=2),
         "w1": WorkerFigures(0, 30),
     },
     streams={
@@ -83,6 +85,9 @@ def test_a_scrape_has_the_newest_figures():
     assert float(found[f"dgs_outputs_total{of_run}"]) == 7
     assert float(found[f"dgs_checkpoint_age_seconds{of_run}"]) == 10
     assert float(found[f"dgs_worker_waiting{of_w0}"]) == 90
+    assert float(found[f"dgs_deviations_total{of_w0}"]) == 2
+    folded = [float(value) for name, value in found.items() if name.startswith("dgs_folded_events")]
+    assert folded == [900, 8]
     assert float(found[f"dgs_synchronisation_seconds_total{of_w0}"]) == 0.75
     assert float(found['dgs_dropped_total{plan="fraud",run="run-1",stream="payments"}']) == 3
     assert float(found['dgs_phase{phase="running",plan="fraud",run="run-1"}']) == 1

@@ -305,6 +305,7 @@ class Busy(Falls):
             time.sleep(PATIENCE)
 
 
+@pytest.mark.slow
 def test_a_host_that_is_busy_after_a_loss_is_killed(tmp_path, generations):
     run = Falling(tmp_path, {(leaf_tag(tmp_path), 300): 1}, pauses_at=300, program=Busy)
     run.run()
@@ -321,6 +322,7 @@ def test_a_host_does_not_run_for_a_generation_that_is_over():
     assert host.release()
 
 
+@pytest.mark.slow
 def test_a_run_begins_anew_when_nothing_is_committed_yet(tmp_path):
     run = Falling(tmp_path, {(BARRIER(), 300): 1}, every="1h")
     run.run()
@@ -328,6 +330,7 @@ def test_a_run_begins_anew_when_nothing_is_committed_yet(tmp_path):
     assert run.notices == ["the run starts again from the beginning, now"]
 
 
+@pytest.mark.slow
 def test_a_run_without_checkpoints_begins_anew(tmp_path):
     run = Falling(tmp_path, {(leaf_tag(tmp_path), 300): 1}, every=None)
     assert run.run().figures.restarts == 1
@@ -352,6 +355,7 @@ def test_hosts_that_are_left_tell_what_happened_before_a_run_failed(tmp_path):
     assert [entry.text for entry in entries][-1].startswith("the run fails: WorkerLostError")
 
 
+@pytest.mark.slow
 def test_restarts_without_progress_are_bounded_and_pause_and_the_run_can_be_resumed(tmp_path):
     settings = {"runtime.restarts": {"max": 2, "backoff": "100ms"}}
     run = Falling(tmp_path, {(BARRIER(), 50): 3}, every="1h", settings=settings)
@@ -364,7 +368,8 @@ def test_restarts_without_progress_are_bounded_and_pause_and_the_run_can_be_resu
     run.check_files()
 
 
-@pytest.mark.parametrize("where", rest_is_slow(["running", "opening"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["running", "opening"])
 def test_a_host_that_hangs_is_lost_once_it_has_not_answered(tmp_path, monkeypatch, where):
     falls = {(BARRIER(), 300): 1} if where == "running" else {("init",): 1}
     run = Falling(tmp_path, falls, signal=signal.SIGSTOP)
@@ -384,6 +389,7 @@ def test_a_host_that_hangs_is_lost_once_it_has_not_answered(tmp_path, monkeypatc
     assert no_host_is_left()
 
 
+@pytest.mark.slow
 def test_a_host_that_takes_long_to_open_is_not_lost(tmp_path, monkeypatch):
     driver, opening, alive = os.getpid(), tmp_path / "opening", tmp_path / "alive"
     asked = RayHosts._asked

@@ -44,7 +44,7 @@ def test_outputs_are_printed_as_they_come_where_nothing_is_committed_exactly_onc
     assert (capsys.readouterr().out, collected(outputs)) == ('"x"\n"y"\n', [])
     assert outputs.can_discard == (job.delivery == "at_least_once")
     outputs.commit(1)
-    outputs.close(complete=True)
+    outputs.close()
     assert (capsys.readouterr().out, collected(outputs)) == ("", ["x", "y"])
 
 
@@ -68,7 +68,7 @@ def test_discarded_outputs_are_never_seen(capsys):
     outputs.write([(2, batch("made again"))])
     outputs.commit(2)
     outputs.write([(3, batch("uncommitted"))])
-    outputs.close(complete=False)
+    outputs.close()
     assert capsys.readouterr().out == '"committed"\n"made again"\n'
     assert collected(outputs) == ["committed", "made again"]
 
@@ -87,7 +87,7 @@ def test_outputs_beyond_the_bound_wait_on_disk_and_come_in_order(capsys, tmp_pat
     outputs.write([(2, batch("last"))])
     outputs.commit(2)
     assert capsys.readouterr().out.split() == [f'"{value}"' for value in [*expected[120:], "last"]]
-    outputs.close(complete=True)
+    outputs.close()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -100,7 +100,7 @@ def test_collected_outputs_beyond_the_bound_are_on_disk_and_read_as_often_as_wan
         outputs.write([(1 + number // 120, batch(value))])
         assert outputs.held.bytes_in_memory <= 20 * 1024
     outputs.commit(2)
-    outputs.close(complete=True)
+    outputs.close()
     assert outputs.outputs.bytes_in_memory <= 20 * 1024
     assert [collected(outputs), collected(outputs)] == [expected, expected]
     assert list(tmp_path.iterdir()) == []
@@ -116,7 +116,7 @@ def test_collected_outputs_that_the_codec_does_not_carry_stay_in_memory(tmp_path
     assert collected(outputs) == [odd, "even"]
 
 
-@pytest.mark.parametrize("ends", [CallerOutputs.discard, lambda outputs: outputs.close(complete=False)])
+@pytest.mark.parametrize("ends", [CallerOutputs.discard, CallerOutputs.close])
 def test_discarded_outputs_leave_no_file(capsys, tmp_path, ends):
     outputs = CallerOutputs(
         replace(CHECKPOINTED, collect=False, output_dir=tmp_path, runtime=RuntimeConfig(buffer_bytes="1B"))

@@ -4,11 +4,13 @@ import json
 import sqlite3
 import threading
 import time
+import warnings
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import accumulate
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
@@ -160,6 +162,69 @@ def test_a_table_for_each_kind(tmp_path, kind):
             place = tmp_path / "lake" / name if kind == "delta" else tmp_path / "lake"
             assert set(read(place, kind, f"outputs_{name}")["kind"].to_pylist()) == {name}
             assert len(read(place, kind, f"outputs_{name}")) == rows
+
+
+def by_others(place: Path, kind: str) -> list[dict]:
+    """Return the rows as Polars reads them, and check that DuckDB finds as many."""
+    polars, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
+    if kind == "delta":
+        rows = polars.scan_delta(str(place)).collect()
+        found = deltalake.DeltaTable(str(place)).to_pyarrow_dataset()
+    else:
+        with warnings.catch_warnings(action="ignore"):  # that a plug-in would be quicker
+            rows = polars.scan_iceberg(iceberg(place)).collect()
+        found = iceberg(place).scan().to_arrow()
+    with duckdb.connect() as database:
+        database.register("found", found)
+        assert database.sql("SELECT count(*) FROM found").fetchall() == [(len(rows),)]
+    return rows.to_dicts()
+
+
+@EACH_LAKE
+def test_files_of_a_partitioned_table_have_one_partition_each_and_readers_find_all_rows(tmp_path, kind):
+    record = "{'day': None}"
+    Project(tmp_path / "whole", sink(kind, ", columns: {day: str}"), record=record).run()
+    options = ", columns: {day: str}, partition_by: [kind, key, day]"
+    project = Project(tmp_path / "divided", sink(kind, options), record=record)
+    for _ in range(2):  # the second run replaces the first
+        project.run()
+    place = tmp_path / "divided" / "lake"
+    rows = read(place, kind).to_pylist()
+    wanted = read(tmp_path / "whole" / "lake", kind).to_pylist()
+    assert sorted(map(repr, rows)) == sorted(
+        repr({name: row.get(name) for name in rows[0]}) for row in wanted
+    )
+    assert sorted(map(repr, by_others(place, kind))) == sorted(map(repr, rows))
+    found = [pq.read_table(path, partitioning=None).to_pylist() for path in place.rglob("part-*.parquet")]
+    assert {len({(row["kind"], row["key"]) for row in file}) for file in found} == {1}
+    table = lake_sink(kind, {"path": "lake"}, place.parent)._table("")
+    assert table.partitions() == ["kind", "key", "day"]
+
+
+@EACH_LAKE
+def test_a_table_with_other_partitions_is_refused_where_rows_are_added(tmp_path, kind):
+    Project(tmp_path, sink(kind, ", partition_by: [kind]")).run()
+    with pytest.raises(DgsError) as caught:
+        Project(tmp_path, sink(kind, ", mode: append")).run()
+    assert caught.value.code == "DGS580"
+    assert "is partitioned by kind, and the sink says nothing" in str(caught.value)
+    Project(tmp_path, sink(kind, ", mode: append, partition_by: [kind]")).run(a=range(1))
+    assert len(read(tmp_path / "lake", kind)) == 24
+    Project(tmp_path, sink(kind, ", partition_by: [epoch, stream]")).run()
+    assert len(read(tmp_path / "lake", kind)) == 14
+
+
+@EACH_LAKE
+def test_a_host_with_many_partitions_has_few_open_files(tmp_path, kind, monkeypatch):
+    monkeypatch.setattr("dgs.workers.sinks.lake.data_files.MOST_OPEN", 2)
+    monkeypatch.setattr("dgs.workers.sinks.lake.data_files.ROWS_PER_BLOCK", 2)
+    keys = [0, 1, 2, 0, 1, 3]
+    project = Project(tmp_path, sink(kind, ", partition_by: [key]"))
+    streams = {"a": [], "b": [(("b", key), ts, {"n": 1, "outputs": 2}) for ts, key in enumerate(keys)]}
+    dgs.run(project.folder / "plan.yaml", streams=streams)
+    rows = read(tmp_path / "lake", kind).sort_by([("seq", "ascending"), ("index", "ascending")])
+    assert rows["key"].to_pylist() == [str(key) for key in keys for _ in range(2)]
+    assert rows["total"].to_pylist() == [total for total in range(1, 7) for _ in range(2)]
 
 
 @EACH_LAKE
@@ -404,9 +469,10 @@ def versions_of(place, kind):
     return {epoch: found[epoch] for epoch in sorted(found) if epoch}
 
 
+@pytest.mark.parametrize("options", ["", ", partition_by: [epoch, kind]"])
 @EACH_LAKE
-def test_the_version_of_each_epoch_has_the_outputs_of_the_events_up_to_it(tmp_path, slow, kind):
-    run_slow(slow("one", kind))
+def test_the_version_of_each_epoch_has_the_outputs_of_the_events_up_to_it(tmp_path, slow, kind, options):
+    run_slow(slow("one", kind, options))
     versions, before = versions_of(tmp_path / "lake", kind), 0
     assert len(versions) > 3
     for epoch, version in versions.items():
@@ -416,6 +482,20 @@ def test_the_version_of_each_epoch_has_the_outputs_of_the_events_up_to_it(tmp_pa
         assert len(rows) > before
         before = len(rows)
     assert before == len(TOTALS)
+
+
+def test_a_filter_on_epochs_or_times_passes_over_the_files_of_others(tmp_path, slow):
+    run_slow(slow("one", "delta"))
+    table = deltalake.DeltaTable(str(tmp_path / "lake"))
+    found, files = table.to_pyarrow_dataset(), len(table.file_uris())
+    assert files > 3
+    for chosen in (
+        pc.field("epoch") == 2,
+        pc.field("ts") < 20,
+        (pc.field("kind") == "none") | (pc.field("seq") > 250),
+    ):
+        assert len(list(found.get_fragments(chosen))) < files
+        assert found.to_table(filter=chosen).sort_by("seq") == found.to_table().filter(chosen).sort_by("seq")
 
 
 @EACH_LAKE
@@ -481,6 +561,8 @@ def test_two_sinks_of_one_table_and_a_source_that_reads_it_are_refused(tmp_path)
         (", identity: [tss]", "identity"),
         (", by: key", "kind"),
         (", identity: {nr: x}", "identity"),
+        (", partition_by: [day]", "'day', and its type is not known: give it"),
+        (", columns: {at: datetime}, partition_by: [at]", "'at', and its type is datetime"),
     ],
 )
 def test_mistakes_in_the_section_are_told(tmp_path, options, said):

@@ -1,6 +1,7 @@
 """A run that begins where outputs are: its own, those of another job, and with each `mode`."""
 
 import json
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pyarrow.parquet
 import pytest
 
 import dgs
+from dgs.api.known_runs import newest_of
 from dgs.workers.sinks.files.owned import OccupiedOutputError, OthersOutputsError, OutputsThereError
 from tests.selection import rest_is_slow
 
@@ -177,14 +179,14 @@ def go_wrong(folder, plan):
     return done.stderr
 
 
-def write_many(folder, name):
+def write_many(folder, name, count=ROWS):
     """Let a job read many values, and then one that ends it."""
-    rows = [json.dumps({"ts": ts, "amount": value}) for ts, value in enumerate([*range(10, ROWS), "fails"])]
+    rows = [json.dumps({"ts": ts, "amount": value}) for ts, value in enumerate([*range(10, count), "fails"])]
     (folder / f"{name}.jsonl").write_text("\n".join(rows))
 
 
 @KINDS
-@pytest.mark.parametrize("program", [FAILING, DYING], ids=["fails", "is_killed"])
+@pytest.mark.parametrize("program", rest_is_slow([DYING, FAILING]), ids=["is_killed", "fails"])
 def test_failed_run_leaves_nothing_among_outputs_that_it_appends_to(project, tmp_path, kind, program):
     project("first", kind, [1, 2], "append")
     project("second", kind, [3], "append")
@@ -199,6 +201,35 @@ def test_failed_run_leaves_nothing_among_outputs_that_it_appends_to(project, tmp
     (tmp_path / "program.py").write_text(PROGRAM)
     project("third", kind, [4], "append")
     assert amounts(tmp_path, kind) == [1, 2, 3, 4]
+
+
+def unfinished(folder):
+    return sorted(path.name for path in (folder / "out").glob("*.partial"))
+
+
+@pytest.mark.parametrize("then", rest_is_slow(["removed", "resumed", "never begun"]))
+def test_leftovers_of_a_killed_run_that_appends_stay_for_as_long_as_it_can_go_on(project, tmp_path, then):
+    (tmp_path / "program.py").write_text(DYING)
+    write_many(tmp_path, "kept", count=300)
+    project("first", "jsonl", [1], "append")
+    text = (tmp_path / "first.yaml").read_text().replace("first.jsonl", "kept.jsonl")
+    text = text.replace("sinks:", "checkpoint: {every: 1ms}\nsinks:") if then != "never begun" else text
+    (tmp_path / "killed.yaml").write_text(text.replace("runtime: {", "runtime: {batch_rows: 100, "))
+    go_wrong(tmp_path, "killed.yaml")
+    of_others = tmp_path / "out" / "part-ffffffff-000001-0.g1.jsonl.partial"
+    of_others.touch()
+    assert len(unfinished(tmp_path)) > 1
+    left = unfinished(tmp_path)
+    if then == "removed":
+        shutil.rmtree(newest_of(tmp_path / "killed.yaml").directory.path)
+    project("third", "jsonl", [2], "append")
+    assert unfinished(tmp_path) == (left if then == "resumed" else [of_others.name])
+    if then == "resumed":
+        mended = PROGRAM.replace("event.payload}", "300 if event.payload == 'fails' else event.payload}")
+        (tmp_path / "program.py").write_text(mended)
+        dgs.run(tmp_path / "killed.yaml", resume=True, accept_code_change=True)
+        assert amounts(tmp_path, "jsonl") == [1, 2, *range(10, 301)]
+        assert unfinished(tmp_path) == [of_others.name]
 
 
 def test_rows_of_a_killed_run_that_were_moved_stay(project, tmp_path):

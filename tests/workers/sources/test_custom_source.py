@@ -95,7 +95,7 @@ def disordered(steps, jitter):
     return found
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(gaps, st.lists(st.integers(0, 3), min_size=1, max_size=5), sizes, policies, st.data())
 def test_going_on_gives_what_was_not_needed_before_and_nothing_else(steps, jitter, size, policy, data):
     """Whatever the source had read when the checkpoint was taken, and whichever position of its own the run goes on from."""

@@ -8,6 +8,7 @@ from dgs.model.order import BEGIN, END, OrderKey
 from dgs.workers.event_log import LogWriter
 from dgs.workers.sources import SourceContext
 from dgs.workers.sources.log_truncation import first_row, truncated
+from tests.selection import rest_is_slow
 from tests.workers.reading import Kinds, opened, readings, rows, stream
 
 RANK = 1
@@ -26,7 +27,7 @@ def events_from(base_dir, config, key):
 
 
 @pytest.mark.parametrize("policy", ["error", "drop", {"sort_within": "4ms"}])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", rest_is_slow(range(8), keep=3))
 def test_truncated_log_has_all_that_runs_need_and_little_else(tmp_path, policy, seed):
     chosen = random.Random(seed)
     slack = 0 if policy == "error" else 3

@@ -118,7 +118,7 @@ def test_error_names_the_stream(folder):
     assert caught.value.exit_code == 6
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     size=st.sampled_from([0, 1, WHOLE_BYTES - 1, WHOLE_BYTES, WHOLE_BYTES + 1, 3 * WHOLE_BYTES]),
     block=st.integers(0, 15),
@@ -269,7 +269,7 @@ def check_skip(config, row, items=None, **options):
     return len(expected) - len(found)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     pieces,
     st.lists(st.sampled_from(["single", "table", "batch"]), min_size=5, max_size=5),
@@ -283,7 +283,7 @@ def test_skip_in_memory(sizes, kinds, row, batch_rows):
     assert skipped == max(row - 1, 0)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(pieces, st.integers(1, 3), st.integers(0, 30), st.integers(1, 4))
 def test_skip_in_parquet(tmp_path_factory, sizes, group, row, batch_rows):
     folder = tmp_path_factory.mktemp("parquet")
@@ -303,7 +303,7 @@ def test_skip_in_parquet(tmp_path_factory, sizes, group, row, batch_rows):
         assert check_skip(config, row, base_dir=folder, batch_rows=batch_rows) == max(row - 1, 0)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(pieces, st.integers(0, 30), st.integers(1, 4))
 def test_skip_in_a_log(tmp_path_factory, sizes, row, batch_rows):
     folder = tmp_path_factory.mktemp("log")

@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 
 from dgs.errors import CorruptFileError, MissingInputError, OutOfOrderError, UnknownColumnError
 from dgs.model.order import END, OrderKey
+from dgs.model.program import Program
 from dgs.model.tags import Tag
 from dgs.workers.event_log import LogWriter
 from dgs.workers.event_log.event_tables import event_table
-from dgs.workers.sources.live.log import LogRowsGoneError
+from dgs.workers.event_log.reader import LogReader
+from dgs.workers.sources.live.log import LogArrivals, LogRowsGoneError
 from dgs.workers.sources.live.waiting import LiveTime
+from dgs.workers.sources.shaping.mapping import Mapping
 from tests.workers.reading import opened, readings, rows, stream
 
 LIVE = LiveTime(linger=0, elapsed=lambda: 0)
@@ -34,7 +37,7 @@ def outcome(source):
         return late.row, late.ts
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     st.lists(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3)), max_size=5), max_size=5),
     st.sampled_from(["error", "drop", {"sort_within": "4ms"}]),
@@ -187,3 +190,21 @@ def test_split_log_is_dealt_by_row_number(tmp_path):
     source = opened(config, base_dir=tmp_path, streams=["s/1"])
     assert {(row[0], row[3] // 1024) for row in found_in(source)} == {("s/1", 1)}
     assert readings(opened(config, base_dir=tmp_path))[-1].frontier == END
+
+
+def test_looks_for_segments_are_rarer_while_a_log_is_quiet_and_frequent_again_after_rows(tmp_path):
+    now = 0.0
+    config = stream(VALUES, payload="k")
+    mapping = Mapping(config, Program(), plan_unit="none")
+    source = LogArrivals(LogReader(tmp_path, "s"), mapping, batch_rows=9, clock=lambda: now)
+    writer, waits = LogWriter(tmp_path, "s", "w"), []
+    for _ in range(200):
+        next(source)
+        waits.append(round(source.wait(), 9))
+        now += waits[-1]
+    assert waits == sorted(waits)
+    assert (waits[0], waits[-1]) == (0.01, 0.05)
+    writer.append(0, {"ts": [1], "k": [2]})
+    assert len(next(source)) == 1
+    next(source)
+    assert source.wait() == pytest.approx(0.01)

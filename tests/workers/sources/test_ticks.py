@@ -182,5 +182,5 @@ def test_a_resolved_section_is_the_same_section(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_the_simulation_takes_ticks(tmp_path: Path, seed: int) -> None:
     case = case_of(prepare(from_file(plan_file(tmp_path, some_notes(seed)), {})))
-    for number in range(40):
+    for number in range(15):
         case.check(100 * seed + number)

@@ -52,7 +52,7 @@ class HostObserver:
 
     def _of(self, worker: Worker, now: float) -> WorkerFigures:
         meter = self._host.meter
-        spent = meter.of(worker.id)
+        spent, compiled = meter.of(worker.id), worker.compiled_counts
         return WorkerFigures(
             self._host.index,
             worker.events,
@@ -65,7 +65,7 @@ class HostObserver:
             self._wait(worker, now),
             worker.held,
             worker.load,
-            worker.is_compiled,
+            **({} if compiled is None else compiled._asdict()),
         )
 
     def _wait(self, worker: Worker, now: float) -> Wait | None:

@@ -84,15 +84,19 @@ def list_outputs(files: Sequence[StagedFile], job: Path | None = None) -> None:
         whose = None if job is None else seen_from(final.parent, job)
         lines[final.parent].append(_line(final.name, Listed(file.size, file.digest, whose)))
     for directory, new in lines.items():
-        path = directory / LIST
-        with refusing(path), open(path, "ab", opener=private_files.opener) as names:
-            is_new = not names.tell()
-            names.write(
-                "\n".join(["", *new]).encode()
-            )  # begins a new line, in case a crash has torn the last one
-            sync_file(names)
-            if is_new:
-                sync_directory(directory)
+        add_lines(directory, new)
+
+
+def add_lines(directory: Path, lines: Sequence[str]) -> None:
+    """Add lines to the list of a directory, durably. Raises OutputUnwritableError."""
+    path = directory / LIST
+    with refusing(path), open(path, "ab", opener=private_files.opener) as names:
+        is_new = not names.tell()
+        # It begins a new line, in case a crash has torn the last one.
+        names.write("\n".join(["", *lines]).encode())
+        sync_file(names)
+        if is_new:
+            sync_directory(directory)
 
 
 def owned(place: Place) -> list[Path]:
@@ -153,7 +157,7 @@ def adopt(places: Iterable[Place]) -> None:
 
 
 def tidy(directory: Path) -> None:
-    """Forget listed files that are gone. Raises OutputUnwritableError."""
+    """Forget listed files that are gone, and runs that have left none. Raises OutputUnwritableError."""
     listed = _listed(directory)
     if gone := {name for name in listed if not (directory / name).exists()}:
         kept = [

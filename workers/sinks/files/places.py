@@ -29,6 +29,9 @@ CONNECTED = ("custom", *LAKE_KINDS)
 TRANSACTIONAL = (*FILE_KINDS, *CONNECTED)
 """Kinds of sinks whose outputs become visible at a commit. The others remember which outputs they have accepted."""
 
+RUN_LETTERS = 8
+"""The letters of a run's id in the names of files that it appends."""
+
 HIDDEN = "_"
 """Spark, and most readers of directories of Parquet, ignore files whose names begin with it."""
 
@@ -53,7 +56,9 @@ class Place:
 
     def of_run(self, run: str) -> Place:
         """Return the place of one run. If outputs are appended, its files have names with the run's id."""
-        return replace(self, stem=f"{self.stem}-{run[:8]}") if run and self.mode == "append" else self
+        return (
+            replace(self, stem=f"{self.stem}-{run[:RUN_LETTERS]}") if run and self.mode == "append" else self
+        )
 
     @property
     def opener(self) -> Callable[[str, int], int] | None:

@@ -26,11 +26,12 @@ BEGUN = 0
 
 
 class DataFile(NamedTuple):
-    """A Parquet file in the directory of a table's data. `size`: bytes."""
+    """A Parquet file in the directory of a table's data. `size`: bytes. `partition`: the values of its partition, as text."""
 
     name: str
     size: int
     rows: int
+    partition: tuple[str | None, ...] = ()
 
 
 class LakeTable(Protocol):
@@ -53,13 +54,16 @@ class LakeTable(Protocol):
     def schema(self) -> pa.Schema:
         """Return the columns of an existing table."""
 
+    def partitions(self) -> list[str]:
+        """Return the columns that divide the files of an existing table."""
+
     def committed(self, run: str) -> int | None:
         """Return the last epoch that a run has committed to an existing table, None if it has not begun there."""
 
     def files(self) -> list[tuple[Path, int]]:
         """Return the data files of an existing table, with their sizes in bytes."""
 
-    def create(self, schema: pa.Schema, run: str, job: str | None) -> None:
+    def create(self, schema: pa.Schema, run: str, job: str | None, partition_by: Sequence[str]) -> None:
         """Make the table without rows, in place of an existing one, whose history stays where the format allows it."""
 
     def begin(self, run: str) -> None:

@@ -12,11 +12,16 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from dgs.workers.sinks.lake.contract import BEGUN, EPOCH, JOB, RUN, DataFile, LakeTable, lake_errors
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
+
+
+BOUNDED = frozenset([pa.int64(), pa.string()])
+"""Types of columns whose bounds the Delta log has: the values of others have several forms there."""
 
 
 class Delta(LakeTable):
@@ -51,6 +56,11 @@ class Delta(LakeTable):
         with lake_errors(self._path):
             return pa.schema(self._table().schema().to_arrow())
 
+    def partitions(self) -> list[str]:
+        """Return the partition columns in the metadata."""
+        with lake_errors(self._path):
+            return list(self._table().metadata().partition_columns)
+
     def committed(self, run: str) -> int | None:
         """Return the version of the run's last transaction."""
         with lake_errors(self._path):
@@ -64,7 +74,7 @@ class Delta(LakeTable):
             sizes = found.column("size_bytes").to_pylist()
             return [(self._path / name, size) for name, size in zip(names, sizes, strict=True)]
 
-    def create(self, schema: pa.Schema, run: str, job: str | None) -> None:
+    def create(self, schema: pa.Schema, run: str, job: str | None, partition_by: Sequence[str]) -> None:
         """Make the table, or a new version of it without rows."""
         from deltalake import DeltaTable, Schema
 
@@ -74,6 +84,7 @@ class Delta(LakeTable):
                 str(self._path),
                 Schema.from_arrow(schema),
                 mode="overwrite",
+                partition_by=list(partition_by),
                 configuration={} if job is None else {JOB: job},
                 commit_properties=_properties(run, BEGUN),
                 raise_if_key_not_exists=False,
@@ -98,9 +109,13 @@ class Delta(LakeTable):
         """Commit files."""
         from deltalake.transaction import AddAction
 
+        partitions = self.partitions()
+
         def added(file: DataFile) -> AddAction:
-            written = int((self._path / file.name).stat().st_mtime * 1000)
-            return AddAction(file.name, file.size, {}, written, True, json.dumps({"numRecords": file.rows}))
+            path = self._path / file.name
+            written = int(path.stat().st_mtime * 1000)
+            values = dict(zip(partitions, file.partition, strict=True))
+            return AddAction(file.name, file.size, values, written, True, json.dumps(statistics_of(path)))
 
         with lake_errors(self._path):
             self._write([added(file) for file in files], run, epoch)
@@ -109,7 +124,11 @@ class Delta(LakeTable):
         with lake_errors(self._path):
             table = self._table()
             table.create_write_transaction(
-                actions, "append", table.schema(), commit_properties=_properties(run, epoch)
+                actions,
+                "append",
+                table.schema(),
+                partition_by=table.metadata().partition_columns,
+                commit_properties=_properties(run, epoch),
             )
 
     def _table(self) -> DeltaTable:
@@ -121,6 +140,43 @@ class Delta(LakeTable):
         else:
             self._newest.update_incremental()
         return self._newest
+
+
+def statistics_of(path: Path) -> dict[str, Any]:
+    """Return what the Delta log says of a file, by which readers pass over it: the rows, and the bounds of its plain columns.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "a.parquet"
+    >>> pq.write_table(pa.table({"ts": [3, 1], "key": ["x", None], "list": [[1], [2]]}), path)
+    >>> statistics_of(path)["minValues"], statistics_of(path)["maxValues"], statistics_of(path)["nullCount"]
+    ({'ts': 1, 'key': 'x'}, {'ts': 3, 'key': 'x'}, {'ts': 0, 'key': 1})
+    """
+    footer = pq.read_metadata(path)
+    low: dict[str, Any] = {}
+    high: dict[str, Any] = {}
+    nulls: dict[str, int] = {}
+    types = {field.name: field.type for field in footer.schema.to_arrow_schema()}
+    for i in range(footer.num_columns):
+        column = footer.schema.column(i)
+        is_plain = column.max_definition_level <= 1 and column.max_repetition_level == 0
+        if not is_plain or types.get(column.path) not in BOUNDED:
+            continue
+        chunks = [footer.row_group(group).column(i) for group in range(footer.num_row_groups)]
+        parts = [chunk.statistics for chunk in chunks]
+        if any(part is None or not part.has_null_count for part in parts):
+            continue
+        nulls[column.path] = sum(part.null_count for part in parts)
+        if all(
+            part.has_min_max or part.null_count == chunk.num_values
+            for part, chunk in zip(parts, chunks, strict=True)
+        ):
+            bounds = [(part.min, part.max) for part in parts if part.has_min_max]
+            if bounds:
+                low[column.path], high[column.path] = (
+                    min(least for least, _ in bounds),
+                    max(most for _, most in bounds),
+                )
+    return {"numRecords": footer.num_rows, "minValues": low, "maxValues": high, "nullCount": nulls}
 
 
 def _application(run: str) -> str:

@@ -17,7 +17,7 @@ from dgs.workers.sinks.lake.contract import BEGUN, EPOCH, JOB, RUN, DataFile, La
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
-    from pyiceberg.table import Table
+    from pyiceberg.table import Table, Transaction
 
 CATALOG = "catalog.db"
 """The SQLite database of the default catalog, in the directory of the lake."""
@@ -60,6 +60,18 @@ class Iceberg(LakeTable):
             found = schema_to_pyarrow(self._table().schema(), include_field_ids=False)
             return pa.schema([(field.name, _plain(field.type)) for field in found])
 
+    def partitions(self) -> list[str]:
+        """Return the columns of the partition spec; one with another transform than identity has its own name."""
+        with lake_errors(self._directory):
+            table = self._table()
+            fields, columns = table.spec().fields, table.schema()
+            return [
+                columns.find_column_name(field.source_id) or field.name
+                if str(field.transform) == "identity"
+                else field.name
+                for field in fields
+            ]
+
     def committed(self, run: str) -> int | None:
         """Return the epoch in the properties of the table."""
         with lake_errors(self._directory):
@@ -75,8 +87,8 @@ class Iceberg(LakeTable):
                 for task in tasks
             ]
 
-    def create(self, schema: pa.Schema, run: str, job: str | None) -> None:
-        """Make the table, or remove its rows and its columns."""
+    def create(self, schema: pa.Schema, run: str, job: str | None, partition_by: Sequence[str]) -> None:
+        """Make the table, or remove its rows and the columns that are not those of `schema`."""
         about = {_key(run): str(BEGUN), **({} if job is None else {JOB: job})}
         with lake_errors(self._directory):
             self._directory.mkdir(parents=True, exist_ok=True)
@@ -84,18 +96,27 @@ class Iceberg(LakeTable):
             if not catalog.table_exists(self._identifier):
                 catalog.create_namespace_if_not_exists(self._namespace)
                 place = f"file://{self._place}"
-                catalog.create_table(self._identifier, schema=schema, location=place, properties=about)
+                with catalog.create_table_transaction(
+                    self._identifier, schema=schema, location=place, properties=about
+                ) as changes:
+                    _partition(changes, partition_by)
                 return
             table = self._table()
             with table.transaction() as changes:
                 newest = table.current_snapshot()
                 if newest is not None and newest.summary and newest.summary["total-records"] != "0":
                     changes.delete("True", snapshot_properties={RUN: run, EPOCH: str(BEGUN)})
+                with changes.update_spec() as partitions:
+                    for part in table.spec().fields:
+                        partitions.remove_field(part.name)
+                stay = {field.name for field in self.schema() if field in schema}
                 with changes.update_schema(allow_incompatible_changes=True) as columns:
                     for field in table.schema().fields:
-                        columns.delete_column(field.name)
+                        if field.name not in stay:
+                            columns.delete_column(field.name)
                 with changes.update_schema(allow_incompatible_changes=True) as columns:
                     columns.union_by_name(schema)
+                _partition(changes, partition_by)
                 changes.set_properties(about)
 
     def begin(self, run: str) -> None:
@@ -155,6 +176,14 @@ class Iceberg(LakeTable):
             "warehouse": f"file://{self._directory}",
         }
         return load_catalog("dgs", **(self._properties or own))
+
+
+def _partition(changes: Transaction, columns: Sequence[str]) -> None:
+    """Divide the files of a table by the values of columns."""
+    if columns:
+        with changes.update_spec() as partitions:
+            for name in columns:
+                partitions.add_identity(name)
 
 
 def _key(run: str) -> str:

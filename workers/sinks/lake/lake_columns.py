@@ -6,7 +6,7 @@ n: int64
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -40,6 +40,19 @@ class SameNameError(InvalidError):
     code = "DGS319"
     template = "outputs have the columns {one!r} and {other!r}, which engines that read {table} take for one"
     fix = "Give one of them another name in the program; those that identify outputs have theirs under the sink's `identity`"
+
+
+class PartitionsDifferError(InvalidError):
+    """A table is divided by other columns than the sink says."""
+
+    code = "DGS580"
+    template = "{table} is partitioned by {there}, and the sink says {wanted}"
+    fix = "Say the same columns under the sink's `partition_by`, or write to another table"
+
+
+def shown(columns: Sequence[str]) -> str:
+    """Return columns in words."""
+    return ", ".join(columns) or "nothing"
 
 
 def check_distinct(schema: pa.Schema, *, table: str) -> None:
@@ -91,6 +104,14 @@ def fitted_to(table: pa.Table, schema: pa.Schema, *, name: str) -> pa.Table:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise _differs(field.name, kind, field.type, name, str(error).splitlines()[0]) from None
     return pa.table(columns)
+
+
+def with_columns(table: pa.Table, schema: pa.Schema, names: Iterable[str]) -> pa.Table:
+    """Return the table with the columns `names` of a schema: those that it lacks are nulls."""
+    for name in names:
+        if name not in table.column_names:
+            table = table.append_column(schema.field(name), pa.nulls(len(table), schema.field(name).type))
+    return table
 
 
 def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:

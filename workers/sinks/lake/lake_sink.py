@@ -33,11 +33,14 @@ from dgs.workers.sinks.lake.data_files import EpochFiles, cast_file
 from dgs.workers.sinks.lake.delta_table import Delta
 from dgs.workers.sinks.lake.iceberg_table import Iceberg
 from dgs.workers.sinks.lake.lake_columns import (
+    PartitionsDifferError,
     check_distinct,
     declared_schema,
     fitted_to,
     merged,
     of_lakes,
+    shown,
+    with_columns,
 )
 from dgs.workers.storage.whole_files import refusing
 
@@ -88,6 +91,8 @@ class LakeSink(Sink):
             if mode is None and there != self._job:
                 whose = os.path.normpath(place / str(there))
                 raise OthersOutputsError(where=place, job=whose, names=str(table))
+            if mode == "append":
+                self._check_partitions(table)
 
     def check_kept(self, run: str) -> None:
         """Check that tables have what a run has committed to them. Raises OutputsChangedError.
@@ -98,9 +103,15 @@ class LakeSink(Sink):
         if self._config.by is None and not (only.is_there() and only.committed(run) is not None):
             raise OutputsChangedError(where=self._directory, problem=f"{only} knows nothing of the run")
         for table in self._existing():
+            self._check_partitions(table)
             for path, size in table.files():
                 if path.is_relative_to(table.data) and not _has_size(path, size):
                     raise OutputsChangedError(where=table.data, problem=f"{path.name} is gone or damaged")
+
+    def _check_partitions(self, table: LakeTable) -> None:
+        there, wanted = table.partitions(), self._config.partition_by
+        if there != wanted:
+            raise PartitionsDifferError(table=str(table), there=shown(there), wanted=shown(wanted))
 
     def last_epoch(self, run: str) -> int:
         """Return the last epoch that a run has committed to a table, 0 before the first."""
@@ -127,7 +138,7 @@ class LakeSink(Sink):
                 table.begin(run)
             return
         schema = table.schema() if table.is_there() else self._declared
-        table.create(schema, run, self._job)
+        table.create(schema, run, self._job, self._config.partition_by)
 
     def open(self, generation: Generation, host: int) -> None:
         """Open the sink in a host."""
@@ -181,7 +192,7 @@ class LakeSink(Sink):
                 schema = merged(schema, pq.read_schema(path), is_new=is_new)
         cast = [cast_file(table.data, file, schema, table=str(table)) for file in files]
         if is_new:
-            table.create(schema, run, self._job)
+            table.create(schema, run, self._job, self._config.partition_by)
         else:
             table.widen(schema)
         table.append(cast, run, epoch)
@@ -233,7 +244,7 @@ class LakeSink(Sink):
             goes_on = table.is_there() and (self._config.mode == "append" or bool(table.committed(run)))
             self._schemas[kind] = table.schema() if goes_on else self._declared
         name = f"part-{run[:8]}-{epoch:06d}-{self._host}.g{self._generation.number}"
-        files = EpochFiles(table.data, name, self._shape(kind, str(table)))
+        files = EpochFiles(table.data, name, self._shape(kind, str(table)), self._config.partition_by)
         self._open[kind, epoch] = files
         return files
 
@@ -242,7 +253,7 @@ class LakeSink(Sink):
             made = fitted_to(of_lakes(table), self._schemas[kind], name=name)
             self._schemas[kind] = merged(self._schemas[kind], made.schema, is_new=False)
             check_distinct(self._schemas[kind], table=name)
-            return made
+            return with_columns(made, self._schemas[kind], self._config.partition_by)
 
         return shaped
 

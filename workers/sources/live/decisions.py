@@ -78,7 +78,11 @@ class Decisions:
             return None
         count, digest = before
         found = RecordReader(self._file.path, self._file.name)
-        found.poll(most=count)
+        found.poll(until=count)
+        if found.count > count:
+            return (
+                f"the first {found.count} entries of {found.path} were cut off, more than the {count} it had"
+            )
         if found.count < count:
             return f"{found.path} had {count} entries, and has {found.count} now"
         return None if found.digest.hex() == digest else f"{found.path} has other entries now"

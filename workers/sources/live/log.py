@@ -50,8 +50,11 @@ from dgs.workers.sources.live.waiting import Live, nothing
 from dgs.workers.sources.rows import Arrivals, Beats, RawRows
 from dgs.workers.sources.shaping.mapping import Mapping
 
-POLL = 0.01
-"""Seconds between two looks for new segments."""
+POLL, SLOWEST_POLL = 0.01, 0.05
+"""The least and the most seconds between two looks for new segments."""
+
+PATIENCE = 0.05
+"""Between two looks, this part of the time goes by for which there has been nothing: a stream that is quiet costs little."""
 
 
 class LogRowsGoneError(CheckpointError):
@@ -92,6 +95,7 @@ class LogArrivals(Live):
         self._needed_from = 0
         self._state_before = MIN_TS
         self._next_look = float("-inf")
+        self._found_at = clock()
         self._ready: deque[Arrivals] = deque()
 
     @property
@@ -160,8 +164,10 @@ class LogArrivals(Live):
                     raise StopIteration
                 if (error := failure.found(self._log.path / self._log.stream)) is not None:
                     raise error
-                self._next_look = self._clock() + POLL
+                now = self._clock()
+                self._next_look = now + min(max(POLL, PATIENCE * (now - self._found_at)), SLOWEST_POLL)
                 return nothing(self._log.row)
+            self._found_at = self._clock()
             self._ready.extend(self._arrivals(*found))
         return self._ready.popleft()
 

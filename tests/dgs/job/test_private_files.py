@@ -1,0 +1,43 @@
+"""Files that are written whole: a failure leaves what was there, and nothing beside it."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from dgs.job import private_files
+
+
+def test_a_full_disk_leaves_the_file_as_it_was(tmp_path, monkeypatch):
+    path = tmp_path / "run.json"
+    private_files.write(path, "old")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(OSError, match="No space"):
+        private_files.write(path, "new")
+    assert (path.read_text(), list(tmp_path.iterdir())) == ("old", [path])
+
+
+def test_what_others_have_beside_the_file_is_left_alone(tmp_path):
+    theirs, path = tmp_path / "theirs", tmp_path / "state.json"
+    theirs.write_text("mine")
+    for name in ("state.json.draft", ".state.json.draft"):
+        (tmp_path / name).symlink_to(theirs)
+    private_files.write_whole(path, b"new")
+    assert (path.read_text(), theirs.read_text()) == ("new", "mine")
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_only_private_files_are_for_their_owner_alone(tmp_path):
+    before = os.umask(0o022)
+    try:
+        private_files.write(tmp_path / "private", "")
+        private_files.write_whole(tmp_path / "public", b"")
+    finally:
+        os.umask(before)
+    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("private", "public")]
+    assert modes == [0o600, 0o644]
