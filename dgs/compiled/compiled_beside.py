@@ -1,8 +1,8 @@
-"""Compiling in a process beside the run (`compile: auto`), so that a worker never waits for numba: it interprets until the loop is ready.
+"""Compiling in a process beside the run (`compile: auto`), so that a worker never waits for that: it interprets until the loop is ready.
 
 Run as a program, this module compiles the loop in a file, at a low priority:
 
-    python -m dgs.compiled.compiled_beside ~/.cache/dgs/compiled/dgs_compiled_2f61.py
+    python -m dgs.compiled.compiled_beside ~/.cache/dgs/compiled/dgs_compiled_2f61.ll
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def loop_or_none(loop: LoopText) -> Callable[..., Any] | None:
     path = loop_files.written(loop)
     if loop_files.is_ready(path):
         _running.pop(path, None)
-        return loop_files.machine_code(loop)
+        return loop_files.load(loop, path)
     failed = path.with_suffix(FAILED)
     if failed.exists():
         raise Refused(failed.read_text(encoding="utf-8"))
@@ -55,13 +55,15 @@ def _started(path: Path) -> subprocess.Popen[bytes]:
 
 
 def main(path: Path) -> None:
-    """Compile the loop in a file. Where numba refuses it, leave a file that says so."""
-    os.nice(LATER)
+    """Compile the loop in a file. Where LLVM refuses it, leave a file that says so."""
     try:
-        loop_files.load(path)
+        loop_files.compile_file(path)
     except Refused as refused:
+        if isinstance(refused.__cause__, OSError):  # such as a full disk: that is so today
+            raise
         path.with_suffix(FAILED).write_text(refused.refusal.why, encoding="utf-8")
 
 
 if __name__ == "__main__":
+    os.nice(LATER)
     main(Path(sys.argv[1]))

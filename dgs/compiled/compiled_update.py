@@ -36,8 +36,7 @@ class CompiledUpdate:
 
     `interpret`: folds what is not compiled. `is_required`: what is refused raises CompileError. `refusals`: why batches were interpreted,
     by their kinds. `events`: how many were compiled. `deviations`: how many the compiled loop left to the interpreter. `interpreted`: how
-    many were interpreted, those included. `translate`: makes a loop of its text; None: it is not ready yet. `least`: so many events are
-    interpreted first, as compiling is not worth it for fewer.
+    many were interpreted, those included. `translate`: makes a loop of its text; None: it is not ready yet.
     """
 
     def __init__(
@@ -47,10 +46,9 @@ class CompiledUpdate:
         *,
         is_required: bool = False,
         translate: Callable[[LoopText], Loop | None] = machine_code,
-        least: int = 0,
     ) -> None:
         self._update, self._interpret, self._is_required = update, interpret, is_required
-        self._translate, self._least = translate, least
+        self._translate = translate
         self._loops: dict[
             tuple[tuple[LaneClass, ...], Ordered, Type],
             tuple[LoopText, Loop | None, Sequence[LoopText]] | Refusal,
@@ -137,8 +135,6 @@ class CompiledUpdate:
 
     def _lane_class(self, batch: EventBatch) -> LaneClass:
         """Return the class of the lane of a batch. Raises Refused."""
-        if self.interpreted < self._least:
-            raise NotYet("there were few events so far")
         return lane_class(batch, reads_stream="stream" in function_of(self._update).__code__.co_names)
 
     def text(self, state: State, batch: EventBatch) -> LoopText | Refusal:

@@ -1,34 +1,37 @@
-"""Files of compiled loops: the texts, and numba's cache of their machine code beside them.
+"""Files of compiled loops: their texts for LLVM, and their machine code beside them.
 
-A text is written by rename under a name that is a digest of it, of this package and of the versions of what compiles it. So a file is
-never out of date. Where files cannot be written, the folder is one of this process.
+Each file is written by rename, under a name that is a digest of the text, of how it is compiled, and of the processor. So none is ever
+out of date. Where files cannot be written, the folder is one of this process.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import importlib.util
 import os
-import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from dgs.compiled.called_loops import CalledLoop
+from dgs.compiled.lowering.llvm_text import ENTRY, llvm_text
 from dgs.compiled.lowering.loop_text import LoopText
-from dgs.compiled.lowering.value_types import scalars_of
+from dgs.compiled.lowering.value_types import Refused, scalars_of
 
-HEADER = "from dgs.compiled.machine import *\nfrom dgs.compiled.machine import INFINITY, i64, u64\n\n"
-WHOLE = "\n\nloop = compiled(loop, {arguments!r}, {states!r})\n"
-READY = ".ready"
-"""The ending of a file that says that the machine code of a loop is in the cache."""
+TEXT, CODE = ".ll", ".o"
+"""The endings of texts for LLVM, and of machine code, which follows its digest."""
+DIGEST = 16
+"""The bytes of a digest of machine code."""
 
 
 def is_available() -> bool:
-    """Whether numba is installed. It is not imported."""
-    return importlib.util.find_spec("numba") is not None
+    """Whether llvmlite is installed. It is not imported."""
+    return importlib.util.find_spec("llvmlite") is not None
 
 
 def folder() -> Path:
@@ -37,43 +40,87 @@ def folder() -> Path:
     return Path(base) / "dgs" / "compiled"
 
 
-def machine_code(loop: LoopText) -> Callable[..., Any]:
-    """Return a loop as machine code, from the cache if it was compiled before. Raises Refused if numba refuses it."""
-    return load(written(loop))
+def machine_code(loop: LoopText) -> CalledLoop:
+    """Return a loop as machine code, from the cache if it was compiled before. Raises Refused if LLVM refuses it."""
+    path = written(loop)
+    compile_file(path)
+    return load(loop, path)
 
 
 def written(loop: LoopText) -> Path:
-    """Return the file of a loop; write it if it is not there."""
-    text = HEADER + loop.text + WHOLE.format(arguments=loop.arguments, states=scalars_of(loop.state))
-    digest = hashlib.blake2b((_versions() + text).encode(), digest_size=12).hexdigest()
-    return _file(folder(), f"dgs_compiled_{digest}", text)
+    """Return the file of the text of a loop; write it if it is not there. Raises Refused if it has no machine code."""
+    return _file(folder(), *_named(loop.text, loop.arguments, scalars_of(loop.state)))
 
 
 def is_ready(path: Path) -> bool:
-    """Whether the machine code of a loop is in the cache."""
-    return path.with_suffix(READY).exists()
+    """Whether the machine code of a text is in the cache."""
+    return path.with_suffix(CODE).exists()
+
+
+def compile_file(path: Path) -> None:
+    """Compile a text for LLVM unless that is done. One process of this machine does it. Raises Refused if LLVM refuses it."""
+    if is_ready(path):
+        return
+    from dgs.compiled.machine import compiled
+
+    with _alone(path):
+        if not is_ready(path):
+            path.touch()  # compiling begins: see `seconds_of`
+            code = compiled(path.read_text(encoding="utf-8"))
+            try:
+                _put(path.with_suffix(CODE), _digest(code) + code)
+            except OSError as error:
+                raise Refused(f"its machine code cannot be written: {error}") from error
+
+
+def seconds_of(path: Path) -> float:
+    """Return how long compiling a text took. It is ready."""
+    return max(path.with_suffix(CODE).stat().st_mtime - path.stat().st_mtime, 0.0)
+
+
+def load(loop: LoopText, path: Path) -> CalledLoop:
+    """Return a loop whose machine code is in the cache."""
+    return CalledLoop(_function(path), loop.arguments, scalars_of(loop.state))
 
 
 @cache
-def _versions() -> str:
-    """Return what else decides the machine code: the source of the checked operations, and versions."""
-    operations = Path(__file__).with_name("machine.py").read_text(encoding="utf-8")
-    packages = ("numba", "llvmlite", "numpy")
-    return "\n".join([operations, sys.version, *(metadata.version(package) for package in packages)])
+def _function(path: Path) -> Callable[[Any], None]:
+    from dgs.compiled.machine import function
+
+    found = path.with_suffix(CODE).read_bytes()
+    if found[:DIGEST] != _digest(found[DIGEST:]):  # the machine went down before it was on the disk
+        path.with_suffix(CODE).unlink(missing_ok=True)
+        compile_file(path)
+        found = path.with_suffix(CODE).read_bytes()
+    return function(found[DIGEST:], path.stem)
+
+
+def _digest(code: bytes) -> bytes:
+    return hashlib.blake2b(code, digest_size=DIGEST).digest()
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    with path.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @cache
-def load(path: Path) -> Callable[..., Any]:
-    """Return the loop in a file as machine code. Raises Refused if numba refuses it."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(path.stem)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # numba looks the module up by its name
-    spec.loader.exec_module(module)
-    loop: Callable[..., Any] = module.loop
-    path.with_suffix(READY).touch()
-    return loop
+def _named(text: str, arguments: tuple[str, ...], scalars: tuple[str, ...]) -> tuple[str, str]:
+    """Return the name of the file of a loop, and what it holds. The function in it has the same name: all of a process are in one space."""
+    found = llvm_text(text, arguments, scalars)
+    name = f"dgs_compiled_{hashlib.blake2b((_conditions() + found).encode(), digest_size=12).hexdigest()}"
+    return name, found.replace(ENTRY, f"@{name}(")
+
+
+@cache
+def _conditions() -> str:
+    """Return what else decides the machine code."""
+    from dgs.compiled.machine import processor
+
+    source = Path(__file__).with_name("machine.py").read_text(encoding="utf-8")
+    return "\n".join([source, metadata.version("llvmlite"), processor()])
 
 
 @cache
@@ -83,17 +130,22 @@ def _own_folder() -> tempfile.TemporaryDirectory[str]:
 
 @cache
 def _file(where: Path, name: str, text: str) -> Path:
-    try:
-        return _written(where, name, text)
-    except OSError:
-        return _written(Path(_own_folder().name), name, text)
+    why: OSError | str = "no folder lets it"
+    for place in (where, Path(_own_folder().name)):
+        path = (place / name).with_suffix(TEXT)
+        try:
+            if not path.exists():
+                _put(path, text.encode())
+        except OSError as error:
+            why = error
+            continue
+        if is_ready(path) or os.access(place, os.W_OK):
+            return path
+    raise Refused(f"its machine code cannot be written: {why}")
 
 
-def _written(where: Path, name: str, text: str) -> Path:
-    path = where / f"{name}.py"
-    if not path.exists():
-        where.mkdir(mode=0o700, parents=True, exist_ok=True)
-        part = path.with_suffix(f".{os.getpid()}.part")
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    return path
+def _put(path: Path, data: bytes) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    part = path.with_suffix(f".{os.getpid()}.part")
+    part.write_bytes(data)
+    part.replace(path)

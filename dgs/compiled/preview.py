@@ -53,7 +53,7 @@ def ways(program: Program, batches: Sequence[EventBatch]) -> list[Way]:
 def check_compiled(program: Program, batches: Sequence[EventBatch]) -> None:
     """Check that `update` is compiled for the first events of streams. Raises CompileError, MissingPackageError."""
     if not is_available():
-        raise MissingPackageError(feature="`compile: require`", package="numba")
+        raise MissingPackageError(feature="`compile: require`", package="llvmlite")
     for way in ways(program, batches):
         if way.refusal is not None:
             raise CompileError(program=program.name, kind=", ".join(way.kinds), problem=str(way.refusal))

@@ -1,4 +1,4 @@
-"""Loops translated by Python itself: slow, but at once, and without numba. `dgs check` and our tests compare lowered updates with them.
+"""Loops translated by Python itself: slow, but at once, and without LLVM. `dgs check` and our tests compare lowered updates with them.
 
 The checked operations are written out here with Python's ints, as the definition of what those of `machine` do.
 """

@@ -40,6 +40,10 @@ EVENTS_OF_A_KEY, FEW_KEYS = 4, 8
 """With fewer events of a key than these, putting entries into arrays and back costs more than a compiled loop saves. Few keys cost little."""
 
 
+FIRST_EVENTS = 1024
+"""If these have all tags of a batch, the others need not be looked at."""
+
+
 class Keys:
     """The keys of the events of batches, each with a slot. Raises Refused if equal keys may differ, NotYet if there are too many.
 
@@ -71,6 +75,8 @@ def _used_tags(batch: EventBatch) -> Array:
         return np.zeros(min(1, len(batch)), np.intp)
     if len(batch) < len(batch.tags):
         return np.unique(batch.codes)
+    if np.bincount(batch.codes[:FIRST_EVENTS], minlength=len(batch.tags)).all():
+        return np.arange(len(batch.tags))
     return np.flatnonzero(np.bincount(batch.codes, minlength=len(batch.tags)))
 
 

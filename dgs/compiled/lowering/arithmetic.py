@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from dgs.compiled.lowering.value_types import BOOL, FLOAT, INT, NONE, NUMBERS, TEXT, Refused
+from dgs.compiled.lowering.value_types import BOOL, FLOAT, INT, NONE, NUMBERS, PYTHON, TEXT, Refused
 from dgs.compiled.lowering.values import Value, constant
 
 FOLDED: dict[type[ast.AST], Callable[..., Any]] = {
@@ -149,7 +149,8 @@ class Arithmetic:
         if isinstance(op, (ast.Is, ast.IsNot)):
             return self._identity(node, op, left, right)
         if isinstance(op, (ast.In, ast.NotIn)):
-            if left.is_known and right.is_known and right.type.name == "tuple":
+            is_plain = left.is_known and left.type != PYTHON  # else an object's own equality would be asked
+            if is_plain and right.is_known and right.type.name == "tuple":
                 return constant((left.constant in right.constant) == isinstance(op, ast.In))
             raise Refused("`in` is compiled for constants only", node)
         if (known := self.folded(op, left, right)) is not None:

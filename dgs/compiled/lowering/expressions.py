@@ -7,7 +7,6 @@ import builtins
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from types import ModuleType
 from typing import Any
 
 from dgs.compiled.lowering.arithmetic import Arithmetic
@@ -105,14 +104,18 @@ class Expressions(Arithmetic):
             raise Refused(f"`{ast.unparse(node)}` is not compiled", node)
         try:
             if of.type == PROGRAM:
-                return constant(self._surroundings.of_program(node.attr), node)
-            if of.type == PYTHON and isinstance(of.constant, ModuleType):
-                return constant(self._surroundings.attribute(of.constant, node.attr), node)
+                return self._known(self._surroundings.of_program(node.attr), node)
+            if of.type == PYTHON:
+                return self._known(self._surroundings.attribute(of.constant, node.attr), node)
         except Refused as refused:
             raise Refused(refused.refusal.why, node) from None
         if of.type.of is not None and node.attr in of.type.names:
             return of.parts[of.type.names.index(node.attr)]
         raise Refused(f"`{ast.unparse(node)}` is not compiled", node)
+
+    def _known(self, value: Any, node: ast.AST) -> Value:
+        """Return what the program, a module or a plain object has. Of an object that is no constant only attributes are used."""
+        return constant(value, node) if is_known(value) else Value(PYTHON, constant=value)
 
     def _of_event(self, node: ast.Attribute) -> Value:
         if node.attr == "tag":
@@ -156,7 +159,7 @@ class Expressions(Arithmetic):
     def _tuple(self, node: ast.Tuple) -> Value:
         parts = [self.expression(part) for part in node.elts]
         value = tuple_value(parts)
-        if all(part.is_known for part in parts):
+        if all(part.is_known and part.type != PYTHON for part in parts):
             return replace(value, constant=tuple(part.constant for part in parts))
         return value
 
@@ -304,6 +307,8 @@ class Expressions(Arithmetic):
 
     def merged(self, ends: list[Value], branches: list[list[str]], node: ast.AST, what: str) -> Value:
         """Return the value that is one of two, and add to the branches what gives it its scalars."""
+        if PYTHON in (ends[0].type, ends[1].type) and ends[0].constant is not ends[1].constant:
+            raise Refused(f"{what} is one of two objects", node)
         if ends[0] == ends[1] and type(ends[0].constant) is type(ends[1].constant):
             return ends[0]
         of = joined(ends[0].type, ends[1].type, node, what=what)

@@ -84,7 +84,8 @@ class Surroundings:
     """
 
     def __init__(self, function: FunctionType, owner: Any) -> None:
-        self._owner = owner
+        self.of, self._owner = function, owner
+        self._inside: list[tuple[CodeType, Surroundings]] = []
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         self._cells = cells
         self._globals = function.__globals__
@@ -104,17 +105,34 @@ class Surroundings:
         if not isinstance(of, ModuleType) and looked_up_by is not object.__getattribute__:
             raise Refused("the program computes its attributes")
         found = inspect.getattr_static(of, name, MISSING)
-        if not is_known(found):
+        if not is_known(found) and not _is_plain(found):
             raise Refused(f"`{name}` is no constant of {type(of).__name__}")
         self._attributes.append((of, name, found))
-        return found
+        is_method = isinstance(found, FunctionType) and not isinstance(of, (ModuleType, type))
+        return MethodType(found, of) if is_method and name not in vars(of) else found
 
     def of_program(self, name: str) -> Any:
         """Return a plain attribute of the program. Raises Refused for any other."""
         return self.attribute(self._owner, name)
 
+    def is_program(self, value: Any) -> bool:
+        """Whether a value is the program itself."""
+        return value is self._owner
+
+    def inside(self, function: FunctionType) -> Surroundings:
+        """Return the surroundings of a function that is called, which are looked after with these."""
+        found = next(
+            (one for code, one in self._inside if code is function.__code__ and one.of is function), None
+        )
+        if found is None:
+            found = Surroundings(function, self._owner)
+            self._inside.append((function.__code__, found))
+        return found
+
     def have_changed(self) -> bool:
         """Return whether a value that was read is another one by now."""
+        if any(one.of.__code__ is not code or one.have_changed() for code, one in self._inside):
+            return True
         if any(self._look_up(name) is not value for name, value in self._names.items()):
             return True
         return any(inspect.getattr_static(of, name, MISSING) is not v for of, name, v in self._attributes)
@@ -126,6 +144,16 @@ class Surroundings:
             except ValueError:
                 return MISSING
         return self._globals.get(name, self._builtins.get(name, MISSING))
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is a function or a bound method of Python, or an object whose attributes are looked up in the usual way."""
+    if isinstance(value, (FunctionType, MethodType)):
+        return True
+    of: Any = type(value)
+    if value is MISSING or callable(value) or hasattr(of, "__getattr__") or hasattr(of, "__get__"):
+        return False
+    return of.__getattribute__ is object.__getattribute__ and hasattr(value, "__dict__")
 
 
 def is_known(value: Any) -> bool:

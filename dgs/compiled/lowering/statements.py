@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import FunctionType
 
-from dgs.compiled.lowering.entries import Entries
 from dgs.compiled.lowering.expressions import Seen
+from dgs.compiled.lowering.inlined_calls import InlinedCalls
 from dgs.compiled.lowering.method_source import Surroundings, definition
 from dgs.compiled.lowering.value_types import (
     EMIT,
     EVENT,
     PROGRAM,
+    PYTHON,
     Refused,
     Type,
     dict_of,
@@ -45,7 +46,7 @@ class Sites:
     found: list[Site] = field(default_factory=list)
 
 
-class Lowering(Entries):
+class Lowering(InlinedCalls):
     """Lowers an update for events of one kind. `returned`: the type of the state that it returns."""
 
     def __init__(
@@ -64,6 +65,7 @@ class Lowering(Entries):
         super().__init__(seen, surroundings, names, state, depth=depth, prefix=prefix)
         self._state, self._sites, self.returned = state, sites, state
         self._is_certain = not sites.are_some  # whether every event of the lane comes here
+        self._returns = 0  # statements so far that may have ended an event
         tree = definition(function)
         program, before, event, emit = (argument.arg for argument in tree.args.args)
         self._fixed = {program: Value(PROGRAM), event: Value(EVENT), emit: Value(EMIT)}
@@ -134,6 +136,7 @@ class Lowering(Entries):
             self.names |= yes if test.constant else no
             return self._block(node.body if test.constant else node.orelse)
         before, was_certain, self._is_certain = dict(self.names), self._is_certain, False
+        returns_before = self._returns
         ends, had_stored, have_stored = [], self.has_stored, self.has_stored
         for body, known in ((node.body, yes), (node.orelse, no)):
             self.names, self.has_stored = {**before, **known}, had_stored
@@ -142,7 +145,7 @@ class Lowering(Entries):
             have_stored = have_stored or (self.has_stored and not returns)
             left = {n: before[n] if value is known.get(n) else value for n, value in self.names.items()}
             ends.append((returns, self.names if returns else left, lines, self.names))
-        self._is_certain = was_certain and ends[0][0] == ends[1][0]
+        self._is_certain = was_certain and self._returns == returns_before
         self.has_stored = have_stored
         branches = [lines for _, _, lines, _ in ends]
         if ends[0][0] or ends[1][0]:
@@ -160,6 +163,7 @@ class Lowering(Entries):
         self.names = {n: self.merged([one[n], other[n]], branches, node, f"`{n}`") for n in names}
 
     def _return(self, node: ast.Return) -> None:
+        self._returns += 1
         value = NOTHING if node.value is None else self.expression(node.value)
         if value.type.name == "dict":
             self.put("continue")
@@ -175,6 +179,9 @@ class Lowering(Entries):
         self.put("continue")
 
     def _emit(self, call: ast.Call) -> None:
+        if self._callee(call.func) is not None:
+            self.expression(call)  # its own statements are all that counts
+            return
         if self.expression(call.func).type != EMIT:
             raise Refused(f"a call of `{ast.unparse(call.func)}` is not compiled", call)
         if len(call.args) != 1 or call.keywords or isinstance(call.args[0], ast.Starred):
@@ -198,6 +205,8 @@ def state_names(state: Type) -> list[str]:
 
 def written(value: Value, node: ast.AST | None = None) -> Iterator[tuple[str, str]]:
     """Yield the texts and types of the scalars of an output that a loop has to write. The rest goes out as it came in."""
+    if value.type == PYTHON:
+        raise Refused("a module, a class, a function or an object is not emitted", node)
     if value.origin is not None or value.is_known:
         return
     if value.parts:

@@ -1,7 +1,7 @@
 """Runs of a program as Python does them and as compiled loops do them, and an equality that sees every bit.
 
-A loop is translated in two ways: by numba, and by Python itself with the checked operations written out. Python needs no time to
-compile, so random programs are translated by it: they test the lowering. numba's operations are tested on a grid.
+A loop is translated in two ways: by LLVM, and by Python itself with the checked operations written out. Python
+needs no time to compile, so most random programs are translated by it: they test the lowering.
 """
 
 import linecache
@@ -47,7 +47,7 @@ def exact(value):
         return "dict", tuple((name, exact(one)) for name, one in value.items())
     if isinstance(value, (tuple, list)):
         return type(value).__name__, tuple(map(exact, value))
-    return type(value).__name__, repr(value)
+    return type(value).__name__, hex(value) if isinstance(value, int) else repr(value)  # of any length
 
 
 def interpreted(program, batch, state):
@@ -66,11 +66,9 @@ def interpreted(program, batch, state):
 class Compiled:
     """A program as compiled loops, made by `translate`. `update`: the compiled update, with its counters."""
 
-    def __init__(self, program, translate=by_python, least=0):
+    def __init__(self, program, translate=by_python):
         loop = Folder(program, program.states()[0], "w")._loop
-        self.update = CompiledUpdate(
-            program.states()[0].update, loop.fold_batch, translate=translate, least=least
-        )
+        self.update = CompiledUpdate(program.states()[0].update, loop.fold_batch, translate=translate)
 
     def fold(self, batch, state, cuts=()):
         """Return the same as `interpreted`. `cuts`: where the batch is cut into several."""
@@ -103,3 +101,15 @@ def batch_of(payload, *, tags=None, codes=None):
 def without_limit(monkeypatch):
     """Let a batch deviate as often as it likes."""
     monkeypatch.setattr(compiled_update, "MOST_DEVIATIONS", 10**9)
+
+
+def differing(writer, start, translate=by_python):
+    """Return whether a random program does something else when it is compiled, its text, and the compiled update."""
+    text = writer.program()
+    program = program_of(text)
+    compiled = Compiled(program, translate)
+    for _ in range(4):
+        batch, cuts = writer.batch()
+        if compiled.fold(batch, start, cuts) != interpreted(program, batch, start):
+            return True, text, compiled.update
+    return False, text, compiled.update

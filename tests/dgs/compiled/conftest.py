@@ -1,12 +1,12 @@
-"""The fixture of tests that need numba."""
+"""The fixture of tests that need llvmlite."""
 
 import pytest
 
 
 @pytest.fixture
 def machine(monkeypatch, tmp_path_factory):
-    """The translator of loops to machine code. Tests that use it are skipped where numba is not installed."""
-    pytest.importorskip("numba", reason="numba is not installed: pip install 'dgs[compiled]'")
+    """The translator of loops to machine code. Tests that use it are skipped where llvmlite is not installed."""
+    pytest.importorskip("llvmlite", reason="llvmlite is not installed: pip install 'dgs[compiled]'")
     from dgs.compiled.loop_files import machine_code
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))

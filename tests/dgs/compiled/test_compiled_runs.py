@@ -8,9 +8,12 @@ import pytest
 
 import dgs
 from dgs.compiled import compiled_beside, verified_folds
+from dgs.compiled.compiled_update import CompiledUpdate
 from dgs.errors import InternalError, MissingPackageError, UserCodeError
 from dgs.errors.resources import CompileError
 from dgs.semantics.unvectorised import without_batches
+from dgs.workers.protocol.folding.fold import Folder, ToCompile
+from dgs.workers.protocol.releases import Release
 from experiments.event_window.program import BARRIER, VALUE, EventWindow
 from experiments.fraud_detection.program import RULE, TRANSACTION, CyclicFraudDetection, FraudDetection
 from experiments.page_view_join.program import UPDATE, VIEW, PageViewJoin
@@ -83,19 +86,19 @@ def test_a_program_that_is_not_accepted_is_refused_before_the_run():
         run(Words(), [1, 2], compile="require")
 
 
-def test_a_run_without_numba_says_what_to_install(monkeypatch):
+def test_a_run_without_llvmlite_says_what_to_install(monkeypatch):
     monkeypatch.setattr("dgs.compiled.preview.is_available", lambda: False)
-    with pytest.raises(MissingPackageError, match="numba"):
+    with pytest.raises(MissingPackageError, match="llvmlite"):
         run(Inverse(), [1, 2], compile="require")
 
 
-def test_importing_dgs_and_running_interpreted_imports_no_numba():
+def test_importing_dgs_and_running_interpreted_imports_no_llvmlite():
     text = (
         "import sys, dgs\nclass P(dgs.Program):\n    kinds = (dgs.kind('n'),)\n    def init(self): return 0\n"
     )
     text += "    def update(self, state, event, emit): return state + event.payload\n"
     text += "streams = {'n': [(dgs.Tag('n'), ts, ts) for ts in range(100)]}\n"
-    text += "assert dgs.run(P(), streams=streams, runtime='local').state == 4950\nassert 'numba' not in sys.modules\n"
+    text += "assert dgs.run(P(), streams=streams, runtime='local').state == 4950\nassert 'llvmlite' not in sys.modules\n"
     subprocess.run([sys.executable, "-c", text], check=True, timeout=60)
 
 
@@ -161,7 +164,7 @@ class Running:
         return None
 
 
-def test_a_loop_that_numba_refuses_stays_interpreted(machine, monkeypatch):
+def test_a_loop_that_llvm_refuses_stays_interpreted(machine, monkeypatch):
     monkeypatch.setattr(
         compiled_beside, "_started", lambda path: path.with_suffix(".failed").write_text("too odd")
     )
@@ -172,9 +175,15 @@ def test_a_loop_that_numba_refuses_stays_interpreted(machine, monkeypatch):
 
 
 def test_few_events_are_not_compiled(machine):
-    compiled = Compiled(Inverse(), machine, least=250)
-    compiled.fold(batch_of(list(range(1, 400))), 0, [100, 200, 300])
-    assert (compiled.update.interpreted, compiled.update.events) == (300, 99)
+    program, batch = Inverse(), batch_of(list(range(1, 400)))
+    update = program.states()[0].update
+    folder = Folder(
+        program, program.states()[0], "w", compiled=ToCompile(update, is_required=False, least=250)
+    )
+    folder._compiled = CompiledUpdate(update, folder._loop.fold_batch, translate=machine)
+    for start in (0, 100, 200, 300):
+        folder.fold(0, Release((0,), [batch.cut(start, min(start + 100, 399))]))
+    assert (folder.interpreted, folder.compiled_counts.compiled_events) == (300, 99)
 
 
 @pytest.mark.usefixtures("machine")

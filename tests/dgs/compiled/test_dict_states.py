@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dgs
+from dgs import codec
 from dgs.compiled import states_as_arrays
 from dgs.model import columns
-from tests.dgs.compiled.both_ways import Compiled, batch_of, by_python, interpreted, program_of
+from tests.dgs.compiled.both_ways import Compiled, batch_of, by_python, exact, interpreted, program_of
 from tests.dgs.compiled.random_dict_programs import DictWriter
 
 
@@ -151,3 +152,33 @@ def test_few_events_of_many_keys_are_interpreted(keys, is_compiled):
     assert compiled.fold(batch, {}) == interpreted(program, batch, {})
     assert (compiled.update.events > 0) is is_compiled
     assert not compiled.update.refusals
+
+
+@pytest.mark.parametrize("first", [0, 1500])
+def test_a_key_that_comes_late_in_a_batch_has_its_slot(first):
+    text = "class P(dgs.Program):\n    def init(self): return {}\n    def update(self, state, event, emit):\n"
+    text += "        k = event.tag.key\n        emit(state.get(k))\n        state[k] = event.payload\n        return state\n"
+    program = program_of(text)
+    codes = np.zeros(1600, np.int32)
+    codes[first::3] = 1
+    batch = batch_of(np.arange(1600), tags=[dgs.Tag("a", 7), dgs.Tag("a", 8), dgs.Tag("a", 9)], codes=codes)
+    compiled = Compiled(program)
+    assert compiled.fold(batch, {}) == interpreted(program, batch, {})
+    assert compiled.update.events == len(batch)
+
+
+@pytest.mark.parametrize("is_compiled_first", [True, False])
+@pytest.mark.parametrize("seed", range(25))
+def test_a_state_that_was_saved_is_folded_on_in_the_other_mode(seed, is_compiled_first):
+    """Checkpoints hold what the codec makes of a state, so a run may be resumed with another `compile:`."""
+    writer = DictWriter(seed)
+    program = program_of(writer.dict_program())
+    batch, _ = writer.dict_batch()
+    wanted = interpreted(program, batch, program.init())
+    if len(wanted) > 2:
+        return  # it raises
+    update, middle = Compiled(program).update, len(batch) // 2
+    modes = (update.fold, update._interpret) if is_compiled_first else (update._interpret, update.fold)
+    state = modes[0](program.init(), batch.cut(0, middle), []) if middle else program.init()
+    saved = codec.encode(state, keeps_order=True)
+    assert exact(modes[1](codec.decode(saved), batch.cut(middle, len(batch)), [])) == wanted[0]

@@ -1,0 +1,129 @@
+"""The checked operations as functions of LLVM, and the types of what they take and return.
+
+Each returns a value, and whether Python would have done something else: overflow, a division by zero, an int that is no float.
+`python_loops` defines the same operations with Python's ints.
+"""
+
+from __future__ import annotations
+
+INT, FLOAT, BOOL = "i64", "double", "i1"
+"""The types of numbers in registers, as LLVM names them."""
+VALUES = {"i8": INT, "f8": FLOAT, "?": BOOL}
+"""The types of the scalars of a state."""
+EXACT = 2**53
+"""Up to here every int is a float."""
+PAIR, FLOAT_PAIR = f"{{{INT}, {BOOL}}}", f"{{{FLOAT}, {BOOL}}}"
+
+OF_INTS = ("add_checked", "subtract_checked", "multiply_checked", "floor_divide_checked", "modulo_checked", "remainder_checked")  # fmt: skip
+
+SIGNATURES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    **dict.fromkeys(OF_INTS, ((INT, INT), (INT, BOOL))),
+    "exact_float": ((INT,), (FLOAT, BOOL)),
+    "divide_checked": ((FLOAT, FLOAT), (FLOAT, BOOL)),
+    "negated": ((FLOAT,), (FLOAT,)),
+    "magnitude": ((FLOAT,), (FLOAT,)),
+}
+"""By the name of an operation: the types that it takes, and those that it returns."""
+
+
+def _overflowing(name: str, operation: str) -> str:
+    """Return an operation on two ints with LLVM's test for overflow."""
+    return f"""
+declare {PAIR} @llvm.{operation}.with.overflow.i64(i64, i64)
+define internal {PAIR} @{name}(i64 %a, i64 %b) alwaysinline nounwind {{
+  %both = call {PAIR} @llvm.{operation}.with.overflow.i64(i64 %a, i64 %b)
+  ret {PAIR} %both
+}}"""
+
+
+def _dividing(name: str, result: str) -> str:
+    """Return an operation that divides two ints. A constant divisor makes the tests vanish. `result`: the lines that compute `%value`."""
+    return f"""
+define internal {PAIR} @{name}(i64 %a, i64 %b) alwaysinline nounwind {{
+  %is_least = icmp eq i64 %a, {-(2**63)}
+  %is_minus_one = icmp eq i64 %b, -1
+  %overflows = and i1 %is_least, %is_minus_one
+  %is_zero = icmp eq i64 %b, 0
+  %deviates = or i1 %is_zero, %overflows
+  %by = select i1 %deviates, i64 1, i64 %b
+  %rest = srem i64 %a, %by
+  %signs = xor i64 %rest, %by
+  %differ = icmp slt i64 %signs, 0
+  %is_some = icmp ne i64 %rest, 0
+  %is_off = and i1 %is_some, %differ
+  {result}
+  %first = insertvalue {PAIR} undef, i64 %value, 0
+  %both = insertvalue {PAIR} %first, i1 %deviates, 1
+  ret {PAIR} %both
+}}"""
+
+
+QUOTIENT = """%towards_zero = sdiv i64 %a, %by
+  %lower = sub i64 %towards_zero, 1
+  %value = select i1 %is_off, i64 %lower, i64 %towards_zero"""
+MODULO = """%moved = add i64 %rest, %by
+  %value = select i1 %is_off, i64 %moved, i64 %rest"""
+REMAINDER = "%value = add i64 %rest, 0"
+
+OF_FLOATS = f"""
+declare double @llvm.fabs.f64(double)
+define internal {FLOAT_PAIR} @exact_float(i64 %a) alwaysinline nounwind {{
+  %value = sitofp i64 %a to double
+  %is_more = icmp sgt i64 %a, {EXACT}
+  %is_less = icmp slt i64 %a, {-EXACT}
+  %deviates = or i1 %is_more, %is_less
+  %first = insertvalue {FLOAT_PAIR} undef, double %value, 0
+  %both = insertvalue {FLOAT_PAIR} %first, i1 %deviates, 1
+  ret {FLOAT_PAIR} %both
+}}
+define internal {FLOAT_PAIR} @divide_checked(double %a, double %b) alwaysinline nounwind {{
+  %is_zero = fcmp oeq double %b, 0.0
+  %by = select i1 %is_zero, double 1.0, double %b
+  %value = fdiv double %a, %by
+  %first = insertvalue {FLOAT_PAIR} undef, double %value, 0
+  %both = insertvalue {FLOAT_PAIR} %first, i1 %is_zero, 1
+  ret {FLOAT_PAIR} %both
+}}
+define internal double @negated(double %a) alwaysinline nounwind {{
+  %value = fneg double %a
+  ret double %value
+}}
+define internal double @magnitude(double %a) alwaysinline nounwind {{
+  %value = call double @llvm.fabs.f64(double %a)
+  ret double %value
+}}
+"""
+
+OPERATIONS = "".join(
+    [
+        _overflowing("add_checked", "sadd"),
+        _overflowing("subtract_checked", "ssub"),
+        _overflowing("multiply_checked", "smul"),
+        _dividing("floor_divide_checked", QUOTIENT),
+        _dividing("modulo_checked", MODULO),
+        _dividing("remainder_checked", REMAINDER),
+        OF_FLOATS,
+    ]
+)
+"""The text of all operations."""
+
+FIRST_FROM = '''
+def first_from(times, start, stop, bound):
+    """Return the first row from `start` on, up to `stop`, whose time is not below a bound: in steps that double, then by halves."""
+    low = start
+    step = i64(1)
+    while low + step < stop and times[u64(low + step)] < bound:
+        low += step
+        step += step
+    high = low + step
+    if stop < high:
+        high = stop
+    while low < high:
+        middle = (low + high) >> 1
+        if times[u64(middle)] < bound:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+'''
+"""A function that loops over several lanes call, in the words of a loop."""

@@ -1,0 +1,75 @@
+"""The choice between compiled and interpreted folds by their times: the cheaper one, and the same outputs whatever is chosen."""
+
+import random
+
+import pytest
+
+from dgs.compiled.cheaper_way import COMPILED_FIRST, HOLDS_FOR, INTERPRETED_NEXT, MOST_EVENTS, CheaperWay
+from dgs.compiled.compiled_update import CompiledUpdate
+from dgs.workers.protocol.bounds import Bounds
+from dgs.workers.protocol.folding.fold import Folder
+from tests.dgs.compiled.both_ways import by_python, program_of
+from tests.dgs.compiled.random_dict_programs import DictWriter
+from tests.dgs.compiled.test_merged_lanes import by_key, lanes_of, release_of, sequential
+
+MEASURED = COMPILED_FIRST + INTERPRETED_NEXT
+
+
+class Work:
+    """Folds that take so many seconds by a clock of their own. `done`: which were compiled."""
+
+    def __init__(self, compiled, interpreted):
+        self.compiled, self.interpreted = compiled, interpreted
+        self.now, self.done = 0, []
+
+    def fold(self, is_compiled):
+        self.now += self.compiled if is_compiled else self.interpreted
+        self.done.append(is_compiled)
+        return None, is_compiled
+
+
+@pytest.mark.parametrize(("compiled", "interpreted"), [(1, 2), (2, 1)])
+def test_the_cheaper_way_is_taken(compiled, interpreted):
+    work = Work(compiled, interpreted)
+    ways = CheaperWay(clock=lambda: work.now)
+    for _ in range(MEASURED + 50):
+        ways.folded(100, work.fold)
+    assert set(work.done[MEASURED:]) == {compiled < interpreted}
+
+
+def test_both_ways_are_measured_again():
+    work = Work(2, 1)
+    ways = CheaperWay(clock=lambda: work.now)
+    for _ in range(MEASURED + HOLDS_FOR + 1):
+        ways.folded(100, work.fold)
+    work.compiled, work.done = 0.5, []
+    for _ in range(MEASURED + 1):
+        ways.folded(100, work.fold)
+    assert work.done[-1] is True
+
+
+def test_sizes_are_chosen_for_apart_and_large_releases_are_compiled():
+    work = Work(2, 1)
+    ways = CheaperWay(clock=lambda: work.now)
+    for _ in range(MEASURED + 1):
+        ways.folded(100, work.fold)
+    ways.folded(1000, work.fold)
+    ways.folded(MOST_EVENTS + 1, work.fold)
+    assert work.done[-3:] == [False, True, True]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_outputs_are_those_of_update_whatever_is_chosen(seed):
+    draw, writer = random.Random(seed), DictWriter(seed)
+    program = program_of(writer.dict_program())
+    update = program.states()[0].update
+    folder = Folder(program, program.states()[0], "w", Bounds(few_events=0))
+    folder._compiled = CompiledUpdate(update, folder._loop.fold_batch, translate=by_python)
+    folder._cheaper = CheaperWay(clock=draw.random)
+    for _ in range(MEASURED + 10):
+        lanes, batches = lanes_of(writer, draw, with_keys=True)
+        wanted = sequential(program, batches, program.init())
+        if not isinstance(wanted[1], dict):
+            continue  # it raises: see test_merged_lanes
+        state, _ = folder.fold(program.init(), release_of(lanes, batches))
+        assert by_key(state) == wanted[0]
