@@ -8,22 +8,20 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Mapping
+from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
 from dgs.errors import InternalError
-from dgs.query.compact.arrow_rows import arrow_schema
+from dgs.query.compact.arrow_rows import arrow_schema, in_one_form
 from dgs.query.errors import QueryError
-from dgs.query.functions import FUNCTIONS
+from dgs.query.functions import FUNCTIONS, USER_FUNCTION, null_of_null
 from dgs.query.sql_text import type_text
 from dgs.query.types import Schema
 
 if TYPE_CHECKING:
     import duckdb
-
-USER_FUNCTION = re.compile(r"\b(python_[0-9a-f]+_\w+)\(")
-"""A call of a user's function in a statement."""
 
 INSTALL = "Run pip install 'dgs[query]'."
 _HERE = threading.local()
@@ -55,17 +53,15 @@ def run(statement: str, tables: Mapping[str, pa.Table], schema: Schema) -> pa.Ta
         for name, table in tables.items():
             connection.register(name, table)
         found = connection.sql(statement).to_arrow_table()
-    except duckdb.OutOfRangeException as error:
-        raise QueryError.of("Q701", _first_line(error), "Cast the values to float64 before.") from None
-    except (duckdb.ConversionException, duckdb.InvalidInputException) as error:
-        code = "Q701" if "INT128" in str(error) or "HUGEINT" in str(error) else "Q704"
-        raise QueryError.of(code, _first_line(error)) from None
+    except (duckdb.OutOfRangeException, duckdb.ConversionException, duckdb.InvalidInputException) as error:
+        raised = _HERE.__dict__.pop("raised", None)
+        raise raised or _of_values(_first_line(error)) from None
     except duckdb.Error as error:
         raise InternalError(problem=f"{_first_line(error)} in the statement {statement}") from error
     finally:
         for name in tables:
             connection.unregister(name)
-    return found.cast(arrow_schema(schema)) if found.schema != arrow_schema(schema) else found
+    return in_one_form(found.cast(arrow_schema(schema)) if found.schema != arrow_schema(schema) else found)
 
 
 def _know_functions(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
@@ -75,18 +71,66 @@ def _know_functions(connection: duckdb.DuckDBPyConnection, statement: str) -> No
         function = FUNCTIONS[name]
         of = function.called_back or ()
 
-        def strict(*given: Any, python: Callable[..., Any] = function.python) -> Any:
-            return None if any(one is None for one in given) else python(*given)
-
         types: list[Any] = [type_text(one) for one in of]
         connection.create_function(
             name,
-            cast("Any", strict),
+            cast("Any", _strict(function.python, len(types))),
             types,
             type_text(function.type(of)),
             null_handling=cast("Any", "special"),
         )
         known.add(name)
+
+
+FAULTS = (
+    (
+        r"Could not convert string '(?P<value>.*)' to (?P<kind>\w+)",
+        "Q704",
+        "cast: '{value}' cannot be {kind}",
+    ),
+    (
+        r'timestamp field (?:format|value out of range): "(?P<value>.*?)"',
+        "Q704",
+        "cast: '{value}' is no time",
+    ),
+    (r"with value (?P<value>-?(?:nan|inf)) can't", "Q704", "cast: {value} cannot be int64"),
+    (r"with value (?P<value>\S+) can't", "Q701", "{value} does not fit 64 bits"),
+    (r"Overflow in .* of INT64 \((?P<value>[^)]*)\)", "Q701", "{value} does not fit 64 bits"),
+    (r"Overflow on (?P<value>.*)", "Q701", "{value} does not fit 64 bits"),
+    (r"Division by zero", "Q704", "integer division by 0"),
+)
+"""The faults of values that DuckDB reports, with our code and text of each."""
+KINDS = {"INT64": "int64", "DOUBLE": "float64", "BOOL": "bool"}
+
+
+def _of_values(said: str) -> QueryError:
+    """Return the error for values on which a function fails, from what DuckDB says of them."""
+    for pattern, code, problem in FAULTS:
+        found = re.search(pattern, said)
+        if found is not None:
+            parts = {name: KINDS.get(text, text) for name, text in found.groupdict().items()}
+            remedy = "Cast the values to float64 before." if code == "Q701" else ""
+            return QueryError.of(code, problem.format(**parts), remedy)
+    return QueryError.of("Q704", f"a function fails on its values: {said}")
+
+
+def _strict(python: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """Return a function of so many arguments that is null where one is. DuckDB asks for its signature.
+
+    What it raises is kept, since DuckDB passes on only its text.
+    """
+    called = null_of_null(python)
+
+    def strict(*given: Any) -> Any:
+        try:
+            return called(*given)
+        except BaseException as error:
+            _HERE.raised = error
+            raise
+
+    parameters = [Parameter(f"a{place}", Parameter.POSITIONAL_ONLY) for place in range(count)]
+    strict.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return strict
 
 
 def _first_line(error: Any) -> str:

@@ -17,7 +17,7 @@ from functools import cmp_to_key
 from typing import Any
 
 from dgs.errors import InternalError
-from dgs.query.errors import QueryError
+from dgs.query.errors import QueryError, Span
 from dgs.query.relation import (
     UNTIL_LIMIT,
     Expand,
@@ -34,11 +34,15 @@ from dgs.query.relation import (
     Window,
     old,
 )
-from dgs.query.scalar import ITEMS, Bound, Nested, Row, bound
+from dgs.query.scalar import ITEMS, Bound, Nested, Row, Scalar, bound
 from dgs.query.types import Schema, conform, fitting, order_key, unified
 
 ZBag = dict[Row, int]
 Tables = Mapping[str, ZBag]
+
+MOST_BOUND = 10_000
+_BOUND: dict[tuple[int, int], tuple[Bound, Scalar, Schema]] = {}
+"""What scalars are bound to, by the identities of scalar and schema, which are kept so that no others get these."""
 
 
 def zbag(rows: Iterable[Row], weight: int = 1) -> ZBag:
@@ -187,11 +191,11 @@ class Evaluation:
         return found
 
     def _where(self, node: Where) -> ZBag:
-        is_wanted = bound(node.predicate, node.input.schema, node.span)
+        is_wanted = _bound_once(node.predicate, node.input.schema, node.span)
         return {row: weight for row, weight in self.of(node.input).items() if is_wanted(row)}
 
     def _expand(self, node: Expand) -> ZBag:
-        items = bound(node.items, node.input.schema, node.span)
+        items = _bound_once(node.items, node.input.schema, node.span)
         found: ZBag = {}
         for row, weight in self.of(node.input).items():
             for item in items(row) or ():
@@ -228,7 +232,11 @@ class Evaluation:
         of = node.input.schema
         keys = _all_bound(node.keys, of)
         taken = [
-            ([bound(one, of, each.span) for one in each.arguments], _bound_or_none(each.where, of), each)
+            (
+                [_bound_once(one, of, each.span) for one in each.arguments],
+                _bound_or_none(each.where, of),
+                each,
+            )
             for _, each in node.aggregates
         ]
         are_floats = [
@@ -259,7 +267,7 @@ class Evaluation:
     def _ordered(self, node: Order) -> list[Row]:
         rows = _listed(self.of(node.input))
         for key in reversed(node.by):  # sorting is stable: the last key first
-            value = bound(key.scalar, node.input.schema, node.span)
+            value = _bound_once(key.scalar, node.input.schema, node.span)
             rows.sort(key=_sorter(value, key.descending, key.nulls_first))
         stop = None if node.limit is None else node.offset + node.limit
         return rows[node.offset : stop]
@@ -299,12 +307,23 @@ def _nested(query: Relation, items: Iterable[Row]) -> tuple[Row, ...]:
 Nested.meaning = staticmethod(_nested)
 
 
+def _bound_once(scalar: Scalar, schema: Schema, span: Span | None = None) -> Bound:
+    """Bind a scalar as `bound` does, and know it the next time: a query is asked of many few rows."""
+    place = (id(scalar), id(schema))
+    known = _BOUND.get(place)
+    if known is None:
+        if len(_BOUND) >= MOST_BOUND:
+            _BOUND.clear()
+        known = _BOUND[place] = (bound(scalar, schema, span), scalar, schema)
+    return known[0]
+
+
 def _all_bound(fields: Iterable[tuple[str, Any]], schema: Schema) -> list[Bound]:
-    return [bound(one, schema) for _, one in fields]
+    return [_bound_once(one, schema) for _, one in fields]
 
 
 def _bound_or_none(predicate: Any, schema: Schema) -> Bound | None:
-    return None if predicate is None else bound(predicate, schema)
+    return None if predicate is None else _bound_once(predicate, schema)
 
 
 def _sorter(value: Bound, descending: bool, nulls_first: bool) -> Any:
@@ -326,8 +345,8 @@ def _partners(node: Join, right: ZBag) -> Callable[[Row], list[Row]]:
     if not node.pairs:
         everything = list(right)
         return lambda _: everything
-    of_left = [bound(one, node.left.schema, node.span) for one, _ in node.pairs]
-    of_right = [bound(other, node.right.schema, node.span) for _, other in node.pairs]
+    of_left = [_bound_once(one, node.left.schema, node.span) for one, _ in node.pairs]
+    of_right = [_bound_once(other, node.right.schema, node.span) for _, other in node.pairs]
     is_mixed = [unified((a.type, b.type)).kind == "float64" for a, b in zip(of_left, of_right, strict=True)]
 
     def key(row: Row, sides: list[Bound]) -> Row | None:

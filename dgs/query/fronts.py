@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, cast
 
+from dgs.errors import UsageError
 from dgs.errors.nearest import did_you_mean
 from dgs.query.errors import QueryError
 
@@ -38,6 +39,17 @@ def language_of(file: str | None, given: str | None = None) -> str:
         hint = did_you_mean(given, FRONTS) or f"; there are {', '.join(FRONTS)}"
         raise QueryError.of("Q501", f"no language {given!r}{hint}")
     return given
+
+
+def text_in(path: str | Path) -> str:
+    """Return the text of a query in a file. Raises UsageError if it cannot be read."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        problem = "it is not UTF-8 text"
+    except OSError as error:
+        problem = str(error.strerror)
+    raise UsageError(message=f"{path} cannot be read: {problem}")
 
 
 def needed(package: str, what: str) -> None:

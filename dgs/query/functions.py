@@ -13,7 +13,8 @@ the name of an `exp.Anonymous`. To add a function, add a line to the table.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,17 +22,29 @@ from sqlglot import exp
 
 from dgs.query import meanings as m
 from dgs.query.errors import QueryError
+from dgs.query.type_rules import (
+    NUMBER,
+    TypeRule,
+    always,
+    both_lists,
+    compared,
+    item_at,
+    item_of,
+    mean_of_items,
+    member,
+    numeric,
+    rounded,
+    sum_of_items,
+)
 from dgs.query.types import BOOL, FLOAT, INT, TEXT, TIME, Type, bag, list_of, unified
-
-TypeRule = Callable[[Sequence[Type]], Type]
-"""From the types of the arguments to the type of the result. Raises QueryError Q204."""
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One function. `duckdb` and `spark` are texts with `{0}`, `{1}` for arguments and `{all}` for all of them with commas.
+    """One function.
 
-    `least` and `most`: the number of arguments. `sees_nulls`: it is called with nulls too; else the result is null if an argument is.
+    `duckdb` and `spark` are texts with `{0}`, `{1}` for arguments, `{all}` for all of them with commas, and `{digits}` for all but the
+    first as small integers. `least` and `most`: the number of arguments. `sees_nulls`: it is called with nulls too; else the result is null if an argument is.
     `unifies`: integers become floats where another argument is a float. `called_back`: the types of the arguments of a user's function,
     which DuckDB calls back by its name.
     """
@@ -49,6 +62,8 @@ class Function:
 
 
 FUNCTIONS: dict[str, Function] = {}
+USER_FUNCTION = re.compile(r"\b(python_[0-9a-f]+_\w+)\(")
+"""A call of a user's function in a statement."""
 MANY = 1000
 
 ALIASES = {
@@ -66,6 +81,11 @@ ALIASES = {
     "strposition": "position_of",
     "startswith": "starts_with",
     "endswith": "ends_with",
+    "splitpart": "split_part",
+    "arraymin": "list_min",
+    "arraymax": "list_max",
+    "arraydistinct": "list_distinct",
+    "arrayposition": "list_position",
     "list_size": "array_size",
     "len": "array_size",
     "tstodatetime": "to_time",
@@ -92,6 +112,11 @@ def arguments_of(node: exp.Expression) -> list[exp.Expression]:
     return found
 
 
+def null_of_null(python: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that is null where an argument is."""
+    return lambda *given: None if any(one is None for one in given) else python(*given)
+
+
 def function_of(node: exp.Expression) -> Function:
     """Return the function of a node. Raises QueryError Q205 for an unknown one, Q206 for a wrong number of arguments."""
     name = name_of(node)
@@ -105,48 +130,6 @@ def function_of(node: exp.Expression) -> Function:
         wanted = str(found.least) if found.least == found.most else f"{found.least} to {found.most}"
         raise QueryError.of("Q206", f"{name} takes {wanted} arguments, not {count}", name=name)
     return found
-
-
-def always(result: Type, *wanted: str) -> TypeRule:
-    """Return the rule of a function with one type of result, and kinds of arguments separated by `|`."""
-
-    def rule(types: Sequence[Type]) -> Type:
-        for place, one in enumerate(types):
-            kinds = wanted[min(place, len(wanted) - 1)].split("|") if wanted else ["any"]
-            if one.kind not in (*kinds, "null") and "any" not in kinds:
-                raise QueryError.of(
-                    "Q204", f"argument {place + 1} is {one}, where {' or '.join(kinds)} is needed"
-                )
-        return result
-
-    return rule
-
-
-NUMBER = "int64|float64"
-
-
-def numeric(types: Sequence[Type]) -> Type:
-    """Return the type of arithmetic: integers give integers, else floats. Raises QueryError Q204."""
-    always(FLOAT, NUMBER)(types)
-    return unified([*types]) if any(one.kind != "null" for one in types) else INT
-
-
-def compared(types: Sequence[Type]) -> Type:
-    """Return bool for values that have a type in common. Raises QueryError Q204."""
-    unified(types)
-    return BOOL
-
-
-def item_of(types: Sequence[Type]) -> Type:
-    """Return the type of the items of the first argument. Raises QueryError Q204."""
-    if types[0].of is None:
-        raise QueryError.of("Q204", f"{types[0]} is no list or bag")
-    return types[0].of
-
-
-def same_list(types: Sequence[Type]) -> Type:
-    """Return the type of a list of the items of the first argument."""
-    return list_of(item_of(types))
 
 
 def _define(
@@ -168,14 +151,14 @@ def _arithmetic() -> None:
     _define("add", lambda a, b: m.number(a + b), numeric, "({0} + {1})", 2, unifies=True)
     _define("sub", lambda a, b: m.number(a - b), numeric, "({0} - {1})", 2, unifies=True)
     _define("mul", lambda a, b: m.number(a * b), numeric, "({0} * {1})", 2, unifies=True)
-    divided = "(CAST({0} AS DOUBLE) / CAST({1} AS DOUBLE))"
+    divided = "(CAST({0} AS DOUBLE) / (CAST({1} AS DOUBLE) + 0.0))"  # 0.0 makes a negative zero positive
     _define("div", lambda a, b: m.divided(float(a), float(b)), always(FLOAT, NUMBER), divided, 2)
     _define("intdiv", m.truncated, always(INT, "int64"), "({0} // {1})", 2, spark="({0} DIV {1})")
     _define("mod", m.remainder, numeric, "({0} % {1})", 2, unifies=True)
     _define("neg", lambda a: m.number(-a), numeric, "(-{0})", 1)
     _define("abs", lambda a: m.number(abs(a)), numeric, "abs({0})", 1)
     _define("sign", m.sign, always(INT, NUMBER), "CAST(sign({0}) AS BIGINT)", 1)
-    _define("round", m.rounded, lambda types: numeric(types[:1]), "round({all})", 1, 2)
+    _define("round", m.rounded, rounded, "round({0}{digits})", 1, 2)
     _define("floor", m.whole(math.floor), numeric, "floor({0})", 1)
     _define("ceil", m.whole(math.ceil), numeric, "ceil({0})", 1)
     for name, python in (("sqrt", m.root), ("ln", m.logarithm), ("exp", m.exponential)):
@@ -240,12 +223,13 @@ def _logic() -> None:
 
 def _texts() -> None:
     text = always(TEXT, "text")
-    for name, python in (("lower", str.lower), ("upper", str.upper)):
+    for name, python in (("lower", m.lower), ("upper", m.upper)):
         _define(name, python, text, name + "({0})", 1)
     _define("trim", lambda a: a.strip(" "), text, "trim({0})", 1)
     _define("ltrim", lambda a: a.lstrip(" "), text, "ltrim({0})", 1)
     _define("rtrim", lambda a: a.rstrip(" "), text, "rtrim({0})", 1)
-    _define("reverse", lambda a: a[::-1], text, "reverse({0})", 1)
+    backwards = "array_to_string(list_reverse(list_transform(range(1, length({0}) + 1), lambda i: substring({0}, i, 1))), '')"
+    _define("reverse", lambda a: a[::-1], text, backwards, 1, spark="reverse({0})")
     _define("length", len, always(INT, "text"), "length({0})", 1)
     _define("substring", m.substring, always(TEXT, "text", "int64"), "substring({all})", 2, 3)
     _define("left", lambda a, n: a[:n], always(TEXT, "text", "int64"), "left({0}, {1})", 2)
@@ -277,6 +261,7 @@ def _texts() -> None:
         "string_split({0}, {1})",
         2,
         spark="split({0}, concat('\\\\Q', {1}, '\\\\E'))",
+        sees_nulls=True,
     )
     _define("split_part", m.split_part, always(TEXT, "text", "text", "int64"), "split_part({all})", 3)
     words = "list_filter(string_split_regex({0}, '[ \\t\\n\\r\\f\\v\",()*]+'), lambda x: x <> '')"
@@ -298,15 +283,15 @@ def _lists() -> None:
         sees_nulls=True,
         unifies=True,
     )
-    _define("list_sum", m.total, item_of, "list_sum({0})", 1)
-    _define("list_avg", m.mean, always(FLOAT, "list|bag"), "list_avg({0})", 1)
+    _define("list_sum", m.total, sum_of_items, "list_sum({0})", 1)
+    _define("list_avg", m.mean, mean_of_items, "list_avg({0})", 1)
     _define("list_min", m.least_of, item_of, "list_min({0})", 1, spark="array_min({0})")
     _define("list_max", m.greatest_of, item_of, "list_max({0})", 1, spark="array_max({0})")
     counted = "len(list_filter({0}, lambda x: x IS NOT NULL))"
     _define(
         "list_count",
         lambda a: len(m.present(a)),
-        some,
+        always(INT, "list|bag"),
         counted,
         1,
         spark="size(filter({0}, x -> x IS NOT NULL))",
@@ -314,15 +299,15 @@ def _lists() -> None:
     _define(
         "list_distinct",
         m.distinct,
-        lambda types: types[0],
+        lambda types: always(types[0], "list|bag")(types),
         "list_sort(list_distinct({0}))",
         1,
         spark="array_sort(filter(array_distinct({0}), x -> x IS NOT NULL))",
     )
     _define(
         "list_contains",
-        lambda a, b: b in a,
-        always(BOOL),
+        lambda a, b: m.position(a, b) is not None,
+        member(BOOL),
         "list_contains({0}, {1})",
         2,
         spark="array_contains({0}, {1})",
@@ -330,14 +315,28 @@ def _lists() -> None:
     _define(
         "list_position",
         m.position,
-        always(INT),
+        member(INT),
         "list_position({0}, {1})",
         2,
+        sees_nulls=True,
         spark="nullif(array_position({0}, {1}), 0)",
     )
-    _define("list_extract", m.item_at, item_of, "list_extract({0}, {1})", 2, spark="try_element_at({0}, {1})")
     _define(
-        "list_concat", lambda a, b: a + b, same_list, "list_concat({0}, {1})", 2, spark="concat({0}, {1})"
+        "list_extract",
+        m.item_at,
+        item_at,
+        "list_extract({0}, {1})",
+        2,
+        spark="try_element_at({0}, try_cast(nullif({1}, 0) AS INT))",
+    )
+    _define(
+        "list_concat",
+        lambda a, b: (a or ()) + (b or ()),
+        both_lists,
+        "list_concat({0}, {1})",
+        2,
+        spark="concat(coalesce({0}, array()), coalesce({1}, array()))",
+        sees_nulls=True,
     )
     counts = "range(CAST({0} AS BIGINT))"
     _define(

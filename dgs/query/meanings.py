@@ -15,6 +15,9 @@ from typing import Any
 from dgs.query.errors import QueryError
 from dgs.query.types import fitting, one_float, order_key
 
+FLOAT_DIGITS = 300
+"""Rounding to more digits than this changes nothing of a float, or leaves nothing of it."""
+
 
 def failed(function: str, problem: str) -> QueryError:
     """Return the error of a function that fails on its values."""
@@ -74,11 +77,13 @@ def rounded(value: Any, digits: int = 0) -> Any:
         return value if digits >= 0 else int(_rounded(Decimal(value), digits))
     if not math.isfinite(value):
         return value
+    if abs(digits) > FLOAT_DIGITS:
+        return value if digits > 0 else 0.0
     scale = 10.0 ** abs(digits)
     scaled = value * scale if digits >= 0 else value / scale
-    whole = math.copysign(math.floor(abs(scaled) + 0.5), scaled)
     if abs(scaled) >= 2.0**52:
         return value
+    whole = math.copysign(math.floor(abs(scaled) + 0.5), scaled)
     return one_float(whole / scale if digits >= 0 else whole * scale)
 
 
@@ -113,14 +118,14 @@ def exponential(value: float) -> float:
 
 
 def power(base: float, exponent: float) -> float:
-    """Return a power as a float."""
+    """Return a power as a float, by IEEE: NaN for a fraction as exponent of a negative base."""
+    base, exponent = float(base), float(exponent)
     try:
-        found = float(base) ** float(exponent)
+        return one_float(math.pow(base, exponent))
     except OverflowError:
-        return math.inf
-    except ZeroDivisionError:
-        return math.inf
-    return math.nan if isinstance(found, complex) else one_float(found)
+        return -math.inf if base < 0 and exponent % 2 == 1 else math.inf
+    except ValueError:
+        return math.inf if base == 0 else math.nan
 
 
 def sign(value: Any) -> int:
@@ -137,19 +142,40 @@ def substring(text: str, start: int, length: int | None = None) -> str:
     return text[max(first, 0) : max(stop, 0)]
 
 
+def lower(text: str) -> str:
+    """Return a text in small letters, each of one letter, as DuckDB has them."""
+    return "".join(one if len(one) == 1 else one[0] for one in map(str.lower, text))
+
+
+def upper(text: str) -> str:
+    """Return a text in capital letters, each of one letter, as DuckDB has them: a letter without one stays."""
+    return "".join(map(_capital, text))
+
+
+def _capital(letter: str) -> str:
+    found = letter.upper()
+    if len(found) == 1:
+        return found
+    return "ẞ" if letter == "ß" else letter.title() if len(letter.title()) == 1 else letter
+
+
 def tokens(text: str) -> tuple[str, ...]:
     """Return the words of a text, without empty ones."""
     return tuple(one for one in re.split(r"[ \t\n\r\f\v\",()*]+", text) if one)
 
 
-def split_text(text: str, separator: str) -> tuple[str, ...]:
-    """Return the parts of a text between separators."""
-    return tuple(text.split(separator)) if separator else tuple(text)
+def split_text(text: str | None, separator: str | None) -> tuple[str, ...] | None:
+    """Return the parts of a text between separators: its characters if that is empty, the text alone if that is null."""
+    if text is None:
+        return None
+    if separator is None:
+        return (text,)
+    return tuple(text.split(separator)) if separator else tuple(text) or ("",)
 
 
 def split_part(text: str, separator: str, position: int) -> str:
     """Return one part of a text, from 1; empty if there is none."""
-    parts = split_text(text, separator)
+    parts = split_text(text, separator) or ()
     place = position - 1 if position > 0 else len(parts) + position
     return parts[place] if 0 <= place < len(parts) and position else ""
 
@@ -181,9 +207,9 @@ def greatest_of(items: Sequence[Any]) -> Any:
     return max(present(items), key=order_key, default=None)
 
 
-def position(items: Sequence[Any], wanted: Any) -> int | None:
-    """Return the place of an item in a list, from 1; null if it is not there."""
-    return next((place for place, item in enumerate(items, 1) if item == wanted), None)
+def position(items: Sequence[Any] | None, wanted: Any) -> int | None:
+    """Return the place of an item in a list, from 1; null if it is not there. A null is found too."""
+    return next((place for place, item in enumerate(items or (), 1) if equal(item, wanted)), None)
 
 
 def item_at(items: Sequence[Any], place: int) -> Any:
@@ -197,13 +223,28 @@ def distinct(items: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(sorted(set(present(items)), key=order_key))
 
 
+TIME_TEXT = re.compile(
+    r"\s*(\d{1,4})([-/ ])(\d{1,2})\2(\d{1,2})(?:(?:T| +)(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d+))?)?"
+    r"(?:Z| UTC| ?[+-]\d{2}(?::?\d{2})?)?)?",
+    re.ASCII,
+)
+
+
 def time_of(text: str) -> dt.datetime:
-    """Return the time that a text writes as in ISO 8601."""
+    """Return the time that a text writes: a date, and hours, minutes, seconds. A zone is read over, as DuckDB does."""
+    found = TIME_TEXT.fullmatch(text)
+    if found is None:
+        raise failed("cast", f"{text!r} is no time")
+    year, month, day, hour, minute, second = (int(found[place] or 0) for place in (1, 3, 4, 5, 6, 7))
+    fraction = int((found[8] or "").ljust(6, "0")[:6])
+    is_midnight = (hour, minute, second, fraction) == (24, 0, 0, 0)
     try:
-        value = dt.datetime.fromisoformat(text.strip())
-    except ValueError:
+        day_of = dt.datetime(year, month, day)  # noqa: DTZ001 - times of queries have no zone
+        if is_midnight:
+            return day_of + dt.timedelta(days=1)
+        return day_of.replace(hour=hour, minute=minute, second=second, microsecond=fraction)
+    except (ValueError, OverflowError):
         raise failed("cast", f"{text!r} is no time") from None
-    return value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
 
 
 def cast(value: Any, kind: str) -> Any:
@@ -214,10 +255,21 @@ def cast(value: Any, kind: str) -> Any:
         raise failed("cast", f"{value!r} cannot be {kind}") from None
 
 
+def _ascii(text: str) -> str:
+    """Return a text of a number without spaces around it. Raises ValueError for digits of other scripts."""
+    if not text.isascii():
+        raise ValueError
+    return text.strip()
+
+
 def _to_int(value: Any) -> int:
     if isinstance(value, str):
-        text = value.strip()
-        return fitting(int(text) if re.fullmatch(r"[+-]?\d+", text) else int(_rounded(Decimal(text), 0)))
+        text = _ascii(value)
+        if re.fullmatch(r"[+-]?\d+|0x[0-9a-f]+|0b[01]+", text, re.IGNORECASE):
+            return fitting(int(text, 0 if text[1:2] in "xXbB" and text[1:] else 10))
+        return fitting(int(_rounded(Decimal(text), 0)))
+    if isinstance(value, float) and math.isfinite(value) and abs(value) >= 2.0**63 and value != -(2.0**63):
+        raise QueryError.of("Q701", f"{value} does not fit 64 bits")
     return fitting(round(value) if isinstance(value, float) else int(value))
 
 
@@ -226,15 +278,22 @@ def _to_text(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, float) and not math.isfinite(value):
         return {"inf": "inf", "-inf": "-inf"}.get(str(value), "nan")
+    if isinstance(value, dt.datetime) and value.microsecond:
+        return str(value).rstrip("0")
     return str(value)
+
+
+def _to_float(value: Any) -> float:
+    return one_float(float(_ascii(value) if isinstance(value, str) else value))
 
 
 def _to_bool(value: Any) -> bool:
     if isinstance(value, str):
-        texts = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
-        if value.strip().lower() not in texts:
-            raise ValueError
-        return texts[value.strip().lower()]
+        if value.lower() in ("true", "t", "yes", "y", "1"):
+            return True
+        if value.lower() in ("false", "f", "no", "n", "0"):
+            return False
+        raise ValueError
     return bool(value)
 
 
@@ -244,7 +303,7 @@ def _to_time(value: Any) -> dt.datetime:
 
 _CASTS: dict[str, Any] = {
     "int64": _to_int,
-    "float64": lambda value: one_float(float(value)),
+    "float64": _to_float,
     "text": _to_text,
     "bool": _to_bool,
     "time": _to_time,

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -27,12 +28,13 @@ from dgs.model.columns import Column, length, to_list
 from dgs.model.dependence import ALWAYS, Dependence, Rule
 from dgs.model.events import Event, EventBatch
 from dgs.model.program import Emit
-from dgs.model.tags import kind
+from dgs.model.tags import Tag, kind
 from dgs.monoids.contract import Cuts, bounds
 from dgs.monoids.windows import Windows
 from dgs.query import duck
 from dgs.query.compact import Compact
 from dgs.query.compact.answering import Answering
+from dgs.query.compact.arrow_plans import Plan, planned
 from dgs.query.compact.arrow_rows import as_columns, from_arrow, is_flat, to_arrow
 from dgs.query.compact.iterate import Values
 from dgs.query.compact.payloads import Weight, weighted_row, weighted_table
@@ -57,17 +59,19 @@ Rows = Any
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """One compaction as a monoid of `Compact` states: h by DuckDB for many rows and by the interpreter for few."""
+    """One compaction as a monoid of `Compact` states: h by Arrow or else DuckDB for many rows, and by the interpreter for few."""
 
     compaction: Compaction
     layout: Layout = field(init=False)
     text: str = field(init=False)
+    plan: Plan | None = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         keys = len(self.compaction.keys)
         merges = tuple(merge for _, merge in self.compaction.parts)
         object.__setattr__(self, "layout", Layout(self.compaction.schema, keys, merges))
         object.__setattr__(self, "text", text_of(self.compaction.query))
+        object.__setattr__(self, "plan", planned(self.compaction.query))
 
     def of_rows(self, stream: str, rows: ZBag) -> Compact:
         """Return the compaction of rows of a stream, each with its weight as the last value."""
@@ -79,6 +83,11 @@ class Held:
 
     def of_table(self, stream: str, table: pa.Table) -> Compact:
         """Return the compaction of a table of a stream with the column `$w`. Raises QueryError Q701, Q704."""
+        found = None if self.plan is None else self.plan({stream: table})
+        return self.by_statement(stream, table) if found is None else Compact.of_run(self.layout, found)
+
+    def by_statement(self, stream: str, table: pa.Table) -> Compact:
+        """Return the same by a statement of DuckDB."""
         tables = {name: _empty(source) for name, source in self.sources.items()} | {stream: table}
         return Compact.of_run(self.layout, duck.run(self.text, tables, self.layout.schema))
 
@@ -130,12 +139,17 @@ class QueryProgram(Windows):
         self.output, self.resets = output, resets
         self._drops = on_negative == "drop"
         sources = {name: one for name, one in self.script.sources().items() if one.changes}
+        if not sources:
+            raise QueryError.of(
+                "Q110", "not supported: a program of a query that reads no stream", "Ask it once."
+            )
         self._into = {name: (name, 1) for name in sources} | {
             name: (stream, -1) for name, stream in (deletes or {}).items()
         }
         self._schemas = {name: one.columns for name, one in sources.items()}
         self.held = tuple(map(Held, self.split.compactions))
         self._check_names(deletes or {})
+        self._check_outputs()
         vars(self).update(accumulates=tuple(map(kind, self._into)), closes=(kind(closes),), monoid=self)
         pairs = [(self.closes[0], other) for other in (self.closes[0], *self.accumulates)]
         self.depends = Dependence(*(Rule(one, other, ALWAYS) for one, other in pairs))
@@ -154,6 +168,9 @@ class QueryProgram(Windows):
                 "Q201", f"no rows for the table {missing[0]!r}", f"Give `tables` with {missing[0]!r}."
             )
 
+    at: Mapping[str, str] = MappingProxyType({})
+    """For a program that answers windows, the column of each stream with its times."""
+
     @property
     def reach(self) -> int:
         """The distance of the last closing event behind the last row, so that all rows are answered."""
@@ -164,6 +181,17 @@ class QueryProgram(Windows):
         parts = {f"compaction {number}": one.text for number, one in enumerate(self.held)}
         parts |= {f"loop {name}": str(layouts[0].schema) for name, layouts in self._loop_layouts.items()}
         return parts | {"output": self.output if self.output == "changes" else "snapshot"}
+
+    def _check_outputs(self) -> None:
+        """Refuse a column with the name of what is put beside the columns of an answer. Raises QueryError Q202."""
+        outputs = self.script.outputs
+        beside = {"w": "how often a row comes or goes"} if self.output == "changes" else {}
+        beside |= {"output": "which output a row is of"} if len(outputs) > 1 else {}
+        for _, one in outputs:
+            taken = next((name for name in one.schema.names if name in beside), None)
+            if taken is not None:
+                problem = f"the answer has a column {taken!r}, and {taken!r} says {beside[taken]}"
+                raise QueryError.of("Q202", problem, "Give the column another name.", one.span)
 
     @cached_property
     def answering(self) -> Answering:
@@ -216,7 +244,7 @@ class QueryProgram(Windows):
 
     def fold(self, batch: EventBatch) -> State:
         """Return the state of a batch of rows."""
-        parts = [self._of_lane(tag.kind, batch.take(rows)) for tag, rows in _lanes(batch)]
+        parts = [self._of_lane(tag.kind, lane) for tag, lane in _lanes(batch)]
         state = self.identity()
         for one in parts:
             state = self.join(state, one)
@@ -276,8 +304,9 @@ class QueryProgram(Windows):
     def _emit(self, found: Mapping[str, pa.Table], emit: Emit) -> None:
         take = getattr(emit, "column", None)  # a caller that changes rows on their way has none
         for name, table in found.items():
-            if take is not None and len(found) == 1 and is_flat(table):
-                take(as_columns(table))
+            if take is not None and is_flat(table):
+                label = {"output": pa.repeat(name, len(table))} if len(found) > 1 else {}
+                take(label | as_columns(table))
                 continue
             for row in self.answering.outputs(name, table):
                 emit({"output": name, **row} if len(found) > 1 else row)
@@ -324,13 +353,12 @@ def made_again(data: Any) -> QueryProgram:
     return QueryProgram(script, **options)
 
 
-def _lanes(batch: EventBatch) -> list[tuple[Any, Any]]:
+def _lanes(batch: EventBatch) -> list[tuple[Tag, EventBatch]]:
     """Return the tags of a batch with their rows."""
     if batch.codes is None:
-        return [(batch.tags[0], np.arange(len(batch)))] if len(batch) else []
-    return [
-        (tag, rows) for code, tag in enumerate(batch.tags) if len(rows := np.flatnonzero(batch.codes == code))
-    ]
+        return [(batch.tags[0], batch)] if len(batch) else []
+    lanes = [(tag, np.flatnonzero(batch.codes == code)) for code, tag in enumerate(batch.tags)]
+    return [(tag, batch.take(rows)) for tag, rows in lanes if len(rows)]
 
 
 def _rows_of(given: Rows, schema: Schema) -> list[Row]:

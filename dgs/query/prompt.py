@@ -178,6 +178,7 @@ class Prompt:
 
         if self._pig is None:
             self._pig = Translator(self._base_dir, {name: str(one) for name, one in self._params.items()})
+        self._pig.environment.lost.clear()  # their mistakes have been shown: from now on they are unknown names
         script = read_script(self._rest, NAME, is_open=True)
         self._rest = script.rest.lstrip()
         before = replace(self._pig.program, problems=[], notes=[], outputs=[], requests=[])

@@ -47,11 +47,13 @@ class Relation:
             if error.facts["span"] is not None or self.span is None:
                 raise
             raise QueryError(**(error.facts | {"span": self.span, "where": str(self.span)})) from None
-        repeated = [name for place, name in enumerate(found.names) if name in found.names[:place]]
-        if repeated:
-            raise QueryError.of(
-                "Q202", f"two columns are named {repeated[0]!r}", "Rename one of them.", self.span
-            )
+        known: dict[str, str] = {}
+        for name in found.names:
+            first = known.get(name.lower())
+            if first is not None:
+                both = repr(name) if first == name else f"{first!r} and {name!r}, which are one name in SQL"
+                raise QueryError.of("Q202", f"two columns are named {both}", "Rename one of them.", self.span)
+            known[name.lower()] = name
         return found
 
     def _schema(self) -> Schema:

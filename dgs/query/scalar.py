@@ -316,7 +316,9 @@ _KINDS = {
 
 def _cast(node: Scalar, schema: Schema) -> Bound:
     part, wanted = bound(node.this, schema), kind_of(node.args["to"])
-    if part.type.of is not None or part.type.kind == "record":
+    is_time, becomes_time = part.type.kind == "time", wanted == TIME
+    has_no_form = becomes_time != is_time and "text" not in (part.type.kind, wanted.kind)
+    if part.type.kind != "null" and (part.type.of is not None or part.type.kind == "record" or has_no_form):
         raise QueryError.of("Q204", f"{part.type} cannot be cast to {wanted}")
     return Bound(
         wanted, lambda row: None if (found := part(row)) is None else meanings.cast(found, wanted.kind)

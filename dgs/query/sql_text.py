@@ -32,7 +32,7 @@ from dgs.query.relation import (
     Where,
     Window,
 )
-from dgs.query.scalar import ITEMS, Nested, Scalar, call, kind_of, type_of
+from dgs.query.scalar import ITEMS, Nested, Scalar, call, column, kind_of, type_of
 from dgs.query.types import TEXT, Schema, Type
 
 TYPES = {
@@ -66,11 +66,17 @@ def text_literal(value: str) -> str:
 
 def scalar_text(scalar: Scalar, schema: Schema) -> str:
     """Return the text of a scalar over a schema."""
+    if isinstance(scalar, exp.Column) and schema.type(scalar.name).kind == "null":
+        return "NULL"  # a column of nulls has a type of DuckDB's, which might not fit
     writer = _WRITERS.get(type(scalar))
     if writer is not None:
         return writer(scalar, schema)
     function, parts = function_of(scalar), arguments_of(scalar)
     texts = [scalar_text(one, schema) for one in parts]
+    if function.name in ("floor", "ceil") and type_of(parts[0], schema).kind == "int64":
+        return texts[0]  # DuckDB makes a float of it, which has fewer digits
+    if "NULL" in texts and not function.sees_nulls:
+        return f"CAST(NULL AS {type_text(type_of(scalar, schema))})"  # DuckDB may not know which function is meant
     if function.unifies:
         types = [type_of(one, schema).kind for one in parts]
         if {"int64", "float64"} <= set(types):
@@ -78,7 +84,12 @@ def scalar_text(scalar: Scalar, schema: Schema) -> str:
                 f"CAST({text} AS DOUBLE)" if kind == "int64" else text
                 for text, kind in zip(texts, types, strict=True)
             ]
-    return function.duckdb.format(*texts, all=", ".join(texts))
+    return function.duckdb.format(*texts, all=", ".join(texts), digits=digits_text(texts[1:]))
+
+
+def digits_text(texts: list[str]) -> str:
+    """Return further arguments as small integers, each after a comma: a number of digits is no BIGINT."""
+    return "".join(f", CAST({text} AS INTEGER)" for text in texts)
 
 
 def _column(node: Scalar, schema: Schema) -> str:  # noqa: ARG001 - as all writers
@@ -121,7 +132,10 @@ def _if(node: Scalar, schema: Schema) -> str:
 def _choice(
     node: Scalar, tests: list[Scalar], branches: list[Scalar], default: Scalar | None, schema: Schema
 ) -> str:
-    result = type_text(type_of(node, schema))
+    of = type_of(node, schema)
+    if of.kind == "null":
+        return "NULL"
+    result = type_text(of)
     texts = [
         f"WHEN {scalar_text(test, schema)} THEN CAST({scalar_text(then, schema)} AS {result})"
         for test, then in zip(tests, branches, strict=True)
@@ -141,6 +155,8 @@ def _between(node: Scalar, schema: Schema) -> str:
 
 def _cast(node: Scalar, schema: Schema) -> str:
     inner, wanted = scalar_text(node.this, schema), kind_of(node.args["to"])
+    if wanted.kind == "text" and type_of(node.this, schema).kind == "float64":
+        inner = f"{inner} + 0.0"  # a negative zero has a sign in DuckDB
     return f"CAST({inner} AS {type_text(wanted)})"
 
 
@@ -166,7 +182,8 @@ def _nested(node: Scalar, schema: Schema) -> str:
     row = ", ".join(f"{quoted(name)} := {quoted(name)}" for name in query.schema.names)
     order = "" if query.is_ordered else f" ORDER BY {_everything(query.schema)}"
     text = text_of(query, {ITEMS: given})
-    return f"(SELECT coalesce(list(struct_pack({row}){order}), []) FROM ({text}))"
+    made = f"(SELECT coalesce(list(struct_pack({row}){order}), []) FROM ({text}))"
+    return f"CASE WHEN {listed} IS NOT NULL THEN {made} END"
 
 
 _WRITERS: dict[type, Callable[[Any, Schema], str]] = {
@@ -254,7 +271,7 @@ class _Texts:
     def _map(self, node: Map) -> str:
         schema, wanted = node.input.schema, node.schema
         fields = [f"{_typed(one, schema, wanted.type(name))} AS {quoted(name)}" for name, one in node.fields]
-        return f"SELECT {', '.join(fields)} FROM {self.below(node.input)}"
+        return f"SELECT {', '.join(fields) or 'NULL'} FROM {self.below(node.input)}"
 
     def _where(self, node: Where) -> str:
         return (
@@ -269,7 +286,7 @@ class _Texts:
         parts = []
         for part in node.parts:
             columns = [
-                f"CAST({quoted(own)} AS {type_text(of)}) AS {quoted(name)}"
+                f"CAST({scalar_text(column(own), part.schema)} AS {type_text(of)}) AS {quoted(name)}"
                 for own, (name, of) in zip(part.schema.names, node.schema.fields, strict=True)
             ]
             parts.append(f"SELECT {', '.join(columns)} FROM {self.below(part)}")
@@ -290,7 +307,7 @@ class _Texts:
         fields = [f"{text} AS {quoted(name)}" for (name, _), text in zip(node.keys, keys, strict=True)]
         fields += [f"{aggregate_text(one, schema)} AS {quoted(name)}" for name, one in node.aggregates]
         by = f" GROUP BY {', '.join(str(place + 1) for place in range(len(keys)))}" if keys else ""
-        return f"SELECT {', '.join(fields)} FROM {self.below(node.input)}{by}"
+        return f"SELECT {', '.join(fields) or 'count(*)'} FROM {self.below(node.input)}{by}"
 
     def _order(self, node: Order) -> str:
         schema = node.input.schema
@@ -350,7 +367,9 @@ def _typed(scalar: Scalar, schema: Schema, wanted: Type) -> str:
 
 def _key(key: Key, schema: Schema) -> str:
     nulls = "FIRST" if key.nulls_first else "LAST"
-    return f"{scalar_text(key.scalar, schema)} {'DESC' if key.descending else 'ASC'} NULLS {nulls}"
+    is_column = isinstance(key.scalar, exp.Column)
+    by = quoted(key.scalar.name) if is_column else scalar_text(key.scalar, schema)
+    return f"{by} {'DESC' if key.descending else 'ASC'} NULLS {nulls}"
 
 
 def _everything(schema: Schema) -> str:

@@ -1,7 +1,7 @@
 """`python -m experiments.queries.bench`: what queries cost to keep, beside what one would do without dgs, in one run.
 
-Each line has medians of five alternating repetitions, and the share of our time in the opponent's, or our time in ms. Without `--full`
-sizes are small and it takes a minute.
+Each line has medians of the CPU time of five alternating repetitions, and the share of our time in the opponent's, or our time in ms.
+Without `--full` sizes are small and it takes a minute.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from experiments.queries.query_workloads import FULL, SMALL, WORKLOADS, Duel, Si
 
 @dataclass(frozen=True)
 class Result:
-    """A duel with its medians, in ms, and the figure of its kind that is to be `most`."""
+    """A duel with its medians, in ms of CPU time, and the figure of its kind that is to be `most`."""
 
     name: str
     opponent: str
@@ -53,9 +53,9 @@ def measured(duel: Duel, sizes: Sizes) -> Result:
 
 def _milliseconds(work: Any) -> float:
     gc.collect()
-    started = time.perf_counter()
+    started = time.process_time()
     work()
-    return 1e3 * (time.perf_counter() - started)
+    return 1e3 * (time.process_time() - started)
 
 
 def results(names: list[str], sizes: Sizes) -> Iterator[Result]:

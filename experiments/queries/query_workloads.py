@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import duckdb
@@ -13,12 +15,16 @@ import pyarrow as pa
 
 from dgs import codec
 from dgs.model.events import EventBatch
+from dgs.model.outputs import BatchEmitter, OutputBatch
 from dgs.model.tags import Tag
 from dgs.query.fronts import read
 from dgs.query.program import QueryProgram
 from dgs.query.relation import Source
 from dgs.query.rewrite import rewritten
 from dgs.query.types import INT, Schema
+from dgs.workers.sinks.files.file_sink import FileSink
+from dgs.workers.sinks.files.places import PartNames, Place
+from dgs.workers.sinks.files.table_sinks import parquet_sink
 
 KEYS = 10_001
 INCREMENT = 10_000
@@ -215,20 +221,24 @@ def states(sizes: Sizes) -> Iterator[Duel]:
 
 
 def answers(sizes: Sizes) -> Iterator[Duel]:
-    """Rows of an answer as outputs, beside the answer itself; and from the text to the program."""
+    """Rows of an answer as outputs in a file of Parquet, beside the answer itself; and from the text to the program."""
     program = program_of(AVERAGES, t=Schema.of(k=INT, v=INT))
     state = program.fold(batch("t", {"k": np.arange(sizes.answer), "v": np.arange(sizes.answer)}))
-    event = batch("answer", {"x": np.zeros(1)}).events()[0]
+    asked = EventBatch.of("answer", rank=0, tags=[Tag("answer")], ts=[0])
 
-    def emitted() -> list[Any]:
-        found: list[Any] = []
-        program.close(state, event, found.append)
-        return found
+    def written(sink: FileSink, epoch: int) -> None:
+        outputs: list[OutputBatch] = []
+        program.update_batch(state, asked, BatchEmitter(asked, outputs))
+        sink.write(outputs[0], epoch)
+        sink.stage(epoch)
 
-    yield Duel(
-        f"answer of {sizes.answer:,} rows as outputs", "the answer as a table", 25.0, lambda _: emitted,
-        lambda _: lambda: program.answering.tables(state), kind="ms beyond",
-    )  # fmt: skip
+    with TemporaryDirectory() as directory:
+        sink = parquet_sink(PartNames(Place(Path(directory), "parquet"), 0, by_epoch=True))
+        yield Duel(
+            f"answer of {sizes.answer:,} rows to Parquet", "the answer as a table", 25.0,
+            lambda place: partial(written, sink, place), lambda _: lambda: program.answering.tables(state), kind="ms beyond",
+        )  # fmt: skip
+        sink.close()
     schemas = {"l": Schema.of(k=INT, g=INT), "r": Schema.of(k=INT, v=INT)}
     yield Duel("parse to program", "", 80.0, lambda _: lambda: program_of(MANY_TO_MANY, **schemas), kind="ms")
 

@@ -1,10 +1,12 @@
 """A query answered by Spark: `spark.sql` of its text, over tables that become views.
 
-A loop has no statement: each of its steps is one, over a view that is as far as it has come.
+A loop has no statement: each of its steps is one, over a view that is as far as it has come. What a statement would read twice is a
+view, too: a text in which it stands again wherever it is read may be too large for Spark.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
@@ -16,8 +18,10 @@ import pyarrow as pa
 from dgs.errors import InternalError, SparkQueryError
 from dgs.job.schema import SparkConfig
 from dgs.query.errors import QueryError
+from dgs.query.functions import FUNCTIONS, USER_FUNCTION, null_of_null
 from dgs.query.relation import UNTIL_LIMIT, Relation, Repeat, Script, Source, old
 from dgs.query.rewrite import Rules, rewritten
+from dgs.query.rewrite.shared_graph import Numbering, SharedGraph
 from dgs.query.scalar import Row
 from dgs.query.spark.spark_scalars import spark_type, ticked
 from dgs.query.spark.spark_text import spark_text
@@ -82,6 +86,9 @@ class Views:
         self._spark = spark
         self._names: dict[str, str] = {}
         self._made: list[str] = []
+        self._numbering = Numbering()
+        self._shared: dict[int, Source] = {}
+        self._turning: set[str] = set()  # what loops change
 
     def add(self, name: str, frame: Any) -> None:
         """Make a frame the view of a name, in place of the one before."""
@@ -104,8 +111,42 @@ class Views:
 
     def frame(self, relation: Relation) -> Any:
         """Return a relation as a frame of Spark; its loops are run."""
-        ready = self._without_loops(relation)
-        return self._spark.sql(spark_text(ready, self._names))
+        ready = self._read_once(self._without_loops(relation))
+        return self._asked(ready)
+
+    def _asked(self, relation: Relation) -> Any:
+        """Return a relation without loops as a frame. Spark is told of the user's functions that it calls."""
+        text = spark_text(relation, self._names)
+        for name in {*USER_FUNCTION.findall(text)}:
+            function = FUNCTIONS[name]
+            result = spark_type(function.type(function.called_back or ()))
+            self._spark.udf.register(name, null_of_null(function.python), result)
+        return self._spark.sql(text)
+
+    def _read_once(self, relation: Relation) -> Relation:
+        """Return a relation in which each node with several readers is a view, computed now. What no loop changes stays one."""
+        graph = SharedGraph(Script.of(relation), self._numbering)
+        now: dict[int, Relation] = {}
+
+        def changed(node: Relation) -> Relation:
+            number = self._numbering.number(node)
+            found = self._shared.get(number) or now.get(number)
+            if found is None:
+                found = node.with_inputs(tuple(map(changed, node.inputs)))
+                if node.inputs and not node.is_ordered and len(graph.readers(node)) > 1:
+                    found = self._viewed(number, node, found)
+                now[number] = found
+            return found
+
+        return changed(graph.script.outputs[0][1])
+
+    def _viewed(self, number: int, node: Relation, ready: Relation) -> Source:
+        """Return a view of a node. `ready`: the node over views."""
+        view = Source(f"shared {next(self._numbers)}", node.schema, changes=False)
+        self._keep(view.name, self._asked(ready), node.schema)
+        if self._turning.isdisjoint(Script.of(node).sources()):
+            self._shared[number] = view
+        return view
 
     def _without_loops(self, relation: Relation) -> Relation:
         """Return a relation in which the last values of loops are read as tables."""
@@ -115,6 +156,7 @@ class Views:
 
     def _looped(self, node: Repeat) -> Source:
         schemas = [start.schema for start in node.start]
+        self._turning |= {*node.names, *map(old, node.names)}
         for name, start, schema in zip(node.names, node.start, schemas, strict=True):
             self._keep(name, self.frame(start), schema)
         for _ in range(UNTIL_LIMIT if node.limit is None else node.limit):
@@ -140,6 +182,9 @@ def _error_of(error: Exception) -> Exception:
     """Return our error for one of Spark's: of the data, of our text, or of Spark."""
     from pyspark.errors import AnalysisException, ParseException
 
+    raised = re.search(r"QueryError: (Q\d+): (.+)", str(error))  # by a user's function
+    if raised is not None:
+        return QueryError.of(raised[1], raised[2])
     problem = first_line(error)
     code = next((ours for name, ours in OWN_CODES.items() if name in problem), None)
     if code is not None:

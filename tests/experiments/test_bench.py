@@ -43,7 +43,7 @@ def test_expected_outputs_are_those_of_the_specification(apps, name, monkeypatch
     assert found.events == specified.events == app.events
 
 
-@pytest.mark.parametrize("name", rest_is_slow(SYNTHETIC, keep=2))
+@pytest.mark.parametrize("name", rest_is_slow(SYNTHETIC))
 def test_every_contestant_has_the_expected_outputs(apps, name):
     group = list(contestants(apps[name], apps[name], LOCAL))
     rows = medians(measured(group, repetitions=1))
@@ -86,6 +86,7 @@ def run(*arguments):
     )
 
 
+@pytest.mark.slow
 def test_command_writes_every_sample_and_the_surroundings(tmp_path):
     files = tmp_path / "all.json", tmp_path / "all.svg"
     one = ("--app", "event-window", "--engine", "numpy", "--engine", "local", "--leaves", "4")
@@ -142,6 +143,7 @@ def test_sweeps_have_no_target_of_the_applications():
     assert Ratios(rows).verdict(rows[1]) is None
 
 
+@pytest.mark.slow
 def test_sweeps_have_the_expected_outputs():
     shapes = replace(LOCAL, leaves=(4,))
     groups = [

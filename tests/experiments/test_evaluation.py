@@ -32,7 +32,7 @@ def made(tmp_path_factory):
     return make
 
 
-LONG = ("figure8", "figure10", "predictions", "choices")
+LONG = ("figure4", "figure8", "figure10", "predictions", "choices", "moving", "table1")
 
 
 @pytest.mark.parametrize(
@@ -81,6 +81,7 @@ def test_keys_alone_do_not_scale_and_a_plan_does(made):
         assert at[app, "dgs, synchronisation plan", NODES] > most + 0.5
 
 
+@pytest.mark.slow
 def test_rates_of_other_engines_are_those_recorded(made):
     for name, which in (("figure4", "automatic"), ("figure6", "manual")):
         data = made(name)[0]
@@ -92,6 +93,7 @@ def test_rates_of_other_engines_are_those_recorded(made):
         assert any("the project's design, page 7" in note for note in data["notes"])
 
 
+@pytest.mark.slow
 def test_latency_is_measured_over_workers_and_heartbeats(made):
     rows = made("figure10")[0]["rows"]
     assert {row["sweep"] for row in rows} == {"workers", "heartbeats"}
@@ -100,6 +102,7 @@ def test_latency_is_measured_over_workers_and_heartbeats(made):
     assert all(row["problem"] is None and row["outputs"] > 1 for row in rows)
 
 
+@pytest.mark.slow
 def test_programs_keep_all_three_principles(made):
     rows = made("table1")[0]["rows"]
     ours = [row for row in rows if row["system"] == "dgs"]
@@ -137,6 +140,35 @@ def test_case_studies_are_predicted_beside_the_paper(made):
     outliers = [row for row in data["rows"] if row["app"] == "outlier detection"]
     assert bool(outliers) == DATA.is_dir()
     assert any("7.3 x in the paper" in note for note in data["notes"]) == DATA.is_dir()
+
+
+@pytest.mark.slow
+def test_hot_key_moves_without_a_change_of_outputs(made):
+    rows = made("moving")[0]["rows"]
+    assert [row["plan"] for row in rows][-1] == "`replan: auto`"
+    assert all(row["problem"] is None and row["seconds"] > 0 for row in rows)
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the recorded data are not beside the checkout")
+@pytest.mark.slow
+def test_one_recorded_job_is_compared_with_the_plain_loop_here(tmp_path):
+    app = typer.Typer()
+    app.command()(command.main)
+    only = ["--job", "quakes from 4.5", "--place", "local"]
+    done = CliRunner().invoke(app, ["choices", *only, "--out", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    (row,) = json.loads((tmp_path / "choices.json").read_text())["rows"]
+    assert (row["job"], row["place"], row["problem"]) == ("quakes from 4.5", "local", None)
+    assert row["of_loop"] > 0
+    assert row["slower"] >= 1
+
+
+@pytest.mark.parametrize(("name", "job"), [("choices", "nothing"), ("table1", "dear keys")])
+def test_unknown_job_is_refused(tmp_path, name, job):
+    app = typer.Typer()
+    app.command()(command.main)
+    done = CliRunner().invoke(app, [name, "--job", job, "--out", str(tmp_path)])
+    assert (done.exit_code, list(tmp_path.iterdir())) == (2, [])
 
 
 def test_unknown_name_is_refused(tmp_path):

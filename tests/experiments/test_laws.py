@@ -53,7 +53,7 @@ def keyed(module, keys):
 
 
 every_program = pytest.mark.parametrize("subject", subjects(), ids=lambda s: s.name)
-brief = settings(max_examples=60, deadline=None)
+brief = settings(max_examples=30, deadline=None)
 
 
 def processed(subject, state, event):

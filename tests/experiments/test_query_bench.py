@@ -32,6 +32,7 @@ def test_an_answer_that_is_kept_is_the_recomputed_one(workload):
     assert ours.to_pylist() == duck.cast(pa.schema(ours.schema)).to_pylist()
 
 
+@pytest.mark.slow
 def test_figures_are_of_their_kinds():
     duel = Duel("x", "y", 1.0, lambda _: lambda: None, lambda _: lambda: sum(range(100_000)))
     assert 0 < measured(duel, TINY).figure < 1

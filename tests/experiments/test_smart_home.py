@@ -12,6 +12,7 @@ import pytest
 import dgs
 from dgs.errors import MissingInputError
 from dgs.job.loading import load_callable
+from tests.selection import rest_is_slow
 
 HOME = Path(__file__).parents[2] / "experiments" / "smart_home"
 SHARED = Path(__file__).parents[2].parent / "shared"
@@ -31,7 +32,7 @@ OPTIMIZERS = [
     *({"name": "random", "seed": seed} for seed in range(4)),
 ]
 by_all_optimizers = pytest.mark.parametrize(
-    "optimizer", OPTIMIZERS, ids=lambda one: "-".join(map(str, one.values()))
+    "optimizer", rest_is_slow(OPTIMIZERS, keep=4), ids=lambda one: "-".join(map(str, one.values()))
 )
 
 
@@ -122,7 +123,9 @@ def of_meters():
 
 @needs(DEBS)
 @pytest.mark.parametrize(
-    "optimizer", [*OPTIMIZERS, {"name": "exhaustive"}], ids=lambda one: "-".join(map(str, one.values()))
+    "optimizer",
+    rest_is_slow([*OPTIMIZERS, {"name": "exhaustive"}], keep=4),
+    ids=lambda one: "-".join(map(str, one.values())),
 )
 def test_plugs_have_the_sequential_predictions_each_second(of_plugs, optimizer, tmp_path):
     settings = {f"optimizer.{name}": value for name, value in optimizer.items()}
@@ -174,7 +177,9 @@ def test_interpolated_plugs_are_as_recorded(hold, optimizer):
 
 @needs(RECORDED)
 @needs(REGIONS)
-@pytest.mark.parametrize(("hold", "optimizer"), [(False, OPTIMIZERS[1]), (True, OPTIMIZERS[-1])])
+@pytest.mark.parametrize(
+    ("hold", "optimizer"), rest_is_slow([(True, OPTIMIZERS[-1]), (False, OPTIMIZERS[1])])
+)
 def test_interpolated_regions_are_as_recorded(hold, optimizer, tmp_path):
     settings = {f"optimizer.{name}": value for name, value in optimizer.items()}
     settings["program.args.hold"] = hold

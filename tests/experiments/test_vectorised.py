@@ -18,7 +18,7 @@ from dgs.model.outputs import OutputBatch
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 HUGE = 2**62
 
-brief = settings(max_examples=60, deadline=None)
+brief = settings(max_examples=30, deadline=None)
 
 
 @dataclass(frozen=True)

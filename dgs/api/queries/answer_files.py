@@ -18,11 +18,16 @@ if TYPE_CHECKING:
 
 
 def write_rows(path: Path, rows: Sequence[tuple[Any, ...]], schema: Schema) -> None:
-    """Write rows into a file. Raises UsageError for an extension that is no format, OutputUnwritableError."""
+    """Write rows into a file. Raises UsageError for an extension that is no format, and for lists in CSV; OutputUnwritableError."""
     from dgs.query.compact.arrow_rows import arrow_schema
 
     if path.suffix not in (".jsonl", ".csv", ".parquet"):
         raise UsageError(message=f"-o {path}: a file ends with .jsonl, .csv or .parquet")
+    lists = [name for name, of in schema.fields if of.of is not None or of.kind == "record"]
+    if lists and path.suffix == ".csv":
+        raise UsageError(
+            message=f"-o {path}: {lists[0]!r} holds lists or records, which CSV has not: write .jsonl or .parquet"
+        )
     records = [dict(zip(schema.names, row, strict=True)) for row in rows]
     table = pa.Table.from_pylist(records, arrow_schema(schema))
     try:

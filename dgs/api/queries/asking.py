@@ -10,12 +10,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import pyarrow as pa
 
 from dgs.api.queries.query_tables import Table, TableFile
@@ -103,12 +105,35 @@ class Asked:
         from dgs.query.standing.explanation import explained
 
         if self.given or self.lang != "sql":
-            return explained(self.script, require=self.require)
+            found = explained(self.script, require=self.require)
+            return replace(found, kept=self._kept(found))
         from dgs.query.sql.sql_guesses import guessed
 
         sources = guessed(self.text, self.name or "query.sql")
         script = read(self.text, sources, lang=self.lang, name=self.name, params=self.params)
         return explained(script, require=self.require)
+
+    def _kept(self, explanation: Explanation) -> dict[str, tuple[int, int]]:
+        """Return how many rows each compaction keeps, of how many: nothing without DuckDB, or if a function fails on a row."""
+        if find_spec("duckdb") is None:
+            return {}
+        from dgs.query.compact import Compact
+        from dgs.query.errors import QueryError
+        from dgs.query.program import Held
+
+        found = {}
+        for one in explanation.split.compactions:
+            held, tables = Held(one), {name: self.rows[name] for name in one.streams}
+            weights = {name: np.ones(len(rows), dtype=np.int64) for name, rows in tables.items()}
+            weighted = {
+                name: rows.append_column("$w", pa.array(weights[name])) for name, rows in tables.items()
+            }
+            try:
+                kept = reduce(Compact.joined, [held.of_table(name, rows) for name, rows in weighted.items()])
+            except QueryError:
+                return {}
+            found[one.name] = len(kept), sum(map(len, tables.values()))
+        return found
 
     @property
     def outputs(self) -> tuple[tuple[str, Relation], ...]:

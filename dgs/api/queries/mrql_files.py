@@ -40,7 +40,8 @@ def _table(reading: Reading, folder: Path) -> Table:
 
     path = folder / reading.path if (folder / reading.path).exists() else Path(reading.path)
     if not path.exists():
-        raise MissingInputError(stream=reading.name, path=path)
+        advice = "Its path is relative to the script, or to the working directory"
+        raise MissingInputError(stream=reading.name, path=path, advice=advice)
     if reading.schema is None or reading.format not in ("csv", "line"):
         rows = TableFile(reading.name, str(path)).read(Path()).rows
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,17 @@ def on_dgs(asked: Asked, when: str) -> Answers:
     from dgs.query.types import conform
     from dgs.query.windowing.windowed_program import program_of_query
 
-    asking = next(name for name in ("answer", "$answer") if name not in asked.tables)
+    asking = next(
+        name for name in chain(["answer"], map("answer_{}".format, count())) if name not in asked.tables
+    )
     sources = asked.script.sources()
     tables = {name: rows for name, rows in asked.rows.items() if not sources[name].changes}
     script = rewritten(asked.script).script
     program = program_of_query(script, closes=asking, require=asked.require, tables=tables)
     streams: dict[str, Any] = {
-        name: _events(asked, name, rank) for rank, name in enumerate(asked.rows) if name not in tables
+        name: _events(asked, name, rank, program.at.get(name))
+        for rank, name in enumerate(asked.rows)
+        if name not in tables
     }
     latest = max((int(one.ts[-1]) for one in streams.values() if len(one)), default=0)
     streams[asking] = [(asking, ts, None) for ts in _times(when, latest + program.reach)]
@@ -42,10 +47,16 @@ def on_dgs(asked: Asked, when: str) -> Answers:
     return found
 
 
-def _events(asked: Asked, name: str, rank: int) -> EventBatch:
-    rows = asked.rows[name]
+def _events(asked: Asked, name: str, rank: int, at: str | None) -> EventBatch:
+    """Return a table as events, in the order of their times. `at`: the column of the times of windows, null for rows in none."""
+    rows, ts = asked.rows[name], asked.tables[name].ts
+    if at is not None:
+        rows = rows.filter(rows[at].is_valid())
+        ts = np.asarray(rows[at].combine_chunks())
+        order = np.argsort(ts, kind="stable")
+        rows, ts = rows.take(order), ts[order]
     payload = {column: rows[column].combine_chunks() for column in rows.column_names}
-    return EventBatch.of(name, rank=rank, tags=[Tag(name)], ts=asked.tables[name].ts, payload=payload)
+    return EventBatch.of(name, rank=rank, tags=[Tag(name)], ts=ts, payload=payload)
 
 
 def _times(when: str, latest: int) -> list[int]:

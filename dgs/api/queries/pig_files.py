@@ -21,7 +21,8 @@ def pig_program(text: str, name: str | None, params: Mapping[str, Any]) -> PigPr
     needed("lark", "a query in pig")
     from dgs.query.pig import checked, program_of
 
-    return checked(program_of(text, name=name or "query.pig", params=params))
+    name = name or "query.pig"
+    return checked(program_of(text, name=name, params=params), text, name)
 
 
 def loaded_tables(program: PigProgram) -> list[Table]:

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,22 +16,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dgs.errors import UsageError
+from dgs.errors import MissingInputError, UnknownColumnError, UsageError
 from dgs.job.schema import CsvSource, SourceConfig, StreamConfig, TagConfig
 from dgs.model.program import Program
 from dgs.model.tags import kind
 from dgs.workers.sources.context import SourceContext
 from dgs.workers.sources.readers.choosing import raw_rows
 from dgs.workers.sources.readers.csv import header
-from dgs.workers.sources.readers.files import TextFile, input_files
-from dgs.workers.sources.readers.jsonl import LONGEST_LINE, parsed
-from dgs.workers.sources.rows import RawRows
-from dgs.workers.sources.shaping.mapping import PAYLOAD_COLUMN, Mapping
+from dgs.workers.sources.readers.files import FileProblemError, TextFile, input_files
+from dgs.workers.sources.readers.jsonl import LONGEST_LINE, LineProblemError, parsed
+from dgs.workers.sources.rows import Place, RawRows
+from dgs.workers.sources.shaping.mapping import PAYLOAD_COLUMN, Mapping, malformed
 
 if TYPE_CHECKING:
     from dgs.query.types import Schema
 
 FORMATS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+NAME = r"[A-Za-z_][A-Za-z0-9_.-]*"
+"""What the id of a stream may be."""
+
 BLOCK_ROWS = 65_536
 ROW = kind("row")
 
@@ -56,6 +60,10 @@ class TableFile:
         path, has_ts, column = rest.rpartition(":ts=")
         if not equals or not name or not (path if has_ts else rest) or (has_ts and not column):
             raise UsageError(message=f"--from {text}: write --from NAME=PATH or --from NAME=PATH:ts=COLUMN")
+        if not re.fullmatch(NAME, name):
+            raise UsageError(
+                message=f"--from {text}: a name is of letters, digits, `_`, `.` and `-`, a letter or `_` first"
+            )
         return cls(name, path, column) if has_ts else cls(name, rest)
 
     @property
@@ -73,8 +81,16 @@ class TableFile:
         return found
 
     def read(self, base_dir: Path) -> Table:
-        """Return the rows. Raises MissingInputError, MalformedRowError, UnknownColumnError, UsageError."""
+        """Return the rows. Raises MissingInputError, MalformedRowError, UnknownColumnError, UsageError, QueryError Q703."""
         _ = self.format
+        try:
+            return self._read(base_dir)
+        except MissingInputError as error:
+            raise MissingInputError(**error.facts | {"advice": MissingInputError.FROM_HERE}) from None
+        except UnknownColumnError as error:
+            raise UnknownColumnError(**error.facts | {"advice": f"Correct `:ts={self.ts}`"}) from None
+
+    def _read(self, base_dir: Path) -> Table:
         names = self._names(base_dir)
         column = self.ts or names[0]
         config = StreamConfig(
@@ -87,14 +103,32 @@ class TableFile:
         mapping = Mapping(config, Rows(), plan_unit="none")
         found, _ = raw_rows(config, mapping, SourceContext(Rows(), base_dir=base_dir), BLOCK_ROWS)
         blocks = [block for block in found if isinstance(block, RawRows)]
-        parts = [_table(block, names) for block in blocks]
-        table = pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
+        if not blocks:
+            return self._empty(names)
+        table = self._whole(blocks, names)
         if self.ts is None:
             return Table(self.name, table, np.arange(len(table)))
         times = [mapping.clock.times(block.columns[self.ts], first=block.first) for block in blocks]
         ts = np.concatenate(times) if times else np.empty(0, dtype=np.int64)
         order = np.argsort(ts, kind="stable")
         return Table(self.name, table.take(order), ts[order])
+
+    def _empty(self, names: list[str]) -> Table:
+        """Return a table without rows, whose columns fit any type."""
+        from dgs.query.types import NULL, Schema
+
+        schema = Schema(tuple((name, NULL) for name in names))
+        return Table(self.name, pa.table({name: pa.nulls(0) for name in names}), np.arange(0), schema)
+
+    def _whole(self, blocks: list[RawRows], names: list[str]) -> pa.Table:
+        """Return all blocks as one table. Raises QueryError Q703 where the values of a column have no one type."""
+        from dgs.query.errors import QueryError
+
+        try:
+            return pa.concat_tables([_table(block, names) for block in blocks], promote_options="permissive")
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+            problem = f"the values of a column in {self.path} are of different types: {error}"
+            raise QueryError.of("Q703", problem, "Write them as one type.") from None
 
     @property
     def _shape(self) -> dict[str, Any]:
@@ -105,16 +139,27 @@ class TableFile:
         }
 
     def _names(self, base_dir: Path) -> list[str]:
-        """Return the names of the columns of the first file, in its order; of JSON those in the first line."""
+        """Return the names of the columns of the first file, in its order. Raises MalformedRowError if it has none."""
         (path, *_) = input_files(self.path, base_dir=base_dir, stream=self.name)
+        try:
+            names = self._named_in(path)
+        except (FileProblemError, LineProblemError, OSError, ValueError, pa.ArrowException) as error:
+            problem = f"the file cannot be read as {self.format}: {error}"
+            raise malformed(self.name, 0, problem, Place(path.name)) from None
+        if not names:
+            raise malformed(self.name, 0, "the file is empty, so its columns are not known", Place(path.name))
+        return names
+
+    def _named_in(self, path: Path) -> list[str]:
+        """Return the names of the columns of a file; of JSON those in the first line."""
         if self.format == "csv":
             if self.header is not None:
                 return list(self.header)
-            return header(path, CsvSource.model_validate({"path": self.path, **self._shape})) or ["ts"]
+            return header(path, CsvSource.model_validate({"path": self.path, **self._shape}))
         if self.format == "parquet":
             return list(pq.read_schema(path).names)
         with TextFile(path, "utf-8", longest=LONGEST_LINE) as text:
-            return [*parsed(text.readline() or b"{}")] or ["ts"]
+            return [*parsed(text.readline() or b"{}")]
 
 
 @dataclass(frozen=True, slots=True)

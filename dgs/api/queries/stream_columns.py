@@ -10,42 +10,47 @@ from typing import Any
 
 import pyarrow as pa
 
+from dgs.api.queries.answer_times import BLOCK_ROWS, RowsOf
 from dgs.errors import PlanFileError
 from dgs.job.queries.query_streams import with_query
 from dgs.job.schema import StreamConfig, TagConfig
 from dgs.job.schema_sources import LiteralValue
 from dgs.job.settings import Settings
 from dgs.model import columns
-from dgs.model.program import Program
-from dgs.model.tags import kind
 from dgs.query.fronts import needed
 from dgs.workers.sources.context import SourceContext
 from dgs.workers.sources.opening import open_arrivals
 
-FIRST_ROWS = 4096
+TIMES = "dgs.api.queries.answer_times:times"
+"""The generator of the times of answers by count."""
+
 UNSEEN = ("socket", "spark", "custom", "ticks")
 """Sources that are not opened before the run."""
 
 
 def bound_to_query(settings: Settings, base_dir: Path, memory: Mapping[str, Any]) -> Settings:
     """Return settings with the program and the streams of their query. Raises QueryError, PlanFileError."""
-    bound = with_query(settings.config, base_dir, lambda stream: stream_columns(stream, base_dir, memory))
+    bound = with_query(
+        settings.config, base_dir, lambda stream: stream_columns(stream, base_dir, memory), times=TIMES
+    )
     return replace(settings, bound=bound)
 
 
 def stream_columns(config: StreamConfig, base_dir: Path, memory: Mapping[str, Any]) -> dict[str, Any]:
     """Return the types of the columns of a stream as data.
 
-    Raises PlanFileError for a stream whose rows are not there before the run, or are no records, QueryError Q703 for values that
-    queries do not have, and what reading the source raises.
+    Raises PlanFileError for a stream without `columns:` whose rows are not there before the run, or are no records, QueryError Q703 for
+    values that queries do not have, and what reading the source raises.
     """
     needed("sqlglot", "a query")
     from dgs.query.compact.arrow_types import data_of, schema_of
+    from dgs.query.types import BOOL, FLOAT, INT, TEXT, TIME
 
+    if config.columns is not None:
+        types = {"int": INT, "float": FLOAT, "str": TEXT, "bool": BOOL, "datetime": TIME}
+        return {name: data_of(types[of]) for name, of in config.columns.items()}
     if config.source.kind in UNSEEN:
-        problem = (
-            f"a {config.source.kind} source does not say its columns before the run: read its log, or a file"
-        )
+        problem = f"a {config.source.kind} source does not say its columns before the run: write `columns: {{NAME: TYPE, ...}}`"
         raise PlanFileError(where=f"stream {config.id!r}", problem=problem)
     payload = _first_payload(config, base_dir, memory)
     if not isinstance(payload, dict):
@@ -57,7 +62,7 @@ def stream_columns(config: StreamConfig, base_dir: Path, memory: Mapping[str, An
 
 def _first_payload(config: StreamConfig, base_dir: Path, memory: Mapping[str, Any]) -> Any:
     """Return the payloads of the first rows, as columns if they are records."""
-    program = _Rows(config.id)
+    program = RowsOf(config.id)
     tags = config.tags or TagConfig(kind=LiteralValue(value=config.id))
     seen = config.model_copy(
         update={
@@ -65,19 +70,13 @@ def _first_payload(config: StreamConfig, base_dir: Path, memory: Mapping[str, An
             "payload": [config.payload] if isinstance(config.payload, str) else config.payload,
         }
     )
-    _, arrivals = open_arrivals(seen, SourceContext(program, base_dir=base_dir, memory=memory), FIRST_ROWS)
+    _, arrivals = open_arrivals(seen, SourceContext(program, base_dir=base_dir, memory=memory), BLOCK_ROWS)
     with closing(arrivals):
         first = next((part for part in arrivals if len(part) and not part.is_unreadable), None)
     if first is None:
         raise PlanFileError(
-            where=f"stream {config.id!r}", problem="it has no rows, which would say its columns"
+            where=f"stream {config.id!r}",
+            problem="it has no rows, which would say its columns: write `columns: {NAME: TYPE, ...}`",
         )
     payload = first.payload
     return columns.as_column(payload) if isinstance(payload, list) else payload
-
-
-class _Rows(Program):
-    """Stands for the program of a query, which is made when the columns are known."""
-
-    def __init__(self, name: str) -> None:
-        vars(self).update(kinds=(kind(name),))

@@ -1,11 +1,13 @@
 """`dgs check` of a query: each rule that rewrote it keeps its answer, by the reference interpreter, on small inputs.
 
 - `small_tables`: small inputs of a script, with few values, many ties, repeated rows and the constants of the script.
+- `query_files`: files of queries without a plan file. `rounding`: when their states and answers are equal.
 - `rule_results`: the scripts before and after each step on them; of an input that tells them apart, the smallest part that does.
 """
 
 from __future__ import annotations
 
+from dgs.check.queries.rounding import with_rounding
 from dgs.check.queries.rule_results import rule_results
 
-__all__ = ["rule_results"]
+__all__ = ["rule_results", "with_rounding"]

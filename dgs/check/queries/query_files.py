@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import combinations, islice
-from pathlib import Path
+from itertools import combinations, islice, product
 from typing import Any
 
 from dgs.check.options import Options
+from dgs.check.queries.rounding import with_rounding
 from dgs.check.queries.rule_results import rule_results
 from dgs.check.queries.small_tables import SmallTables
 from dgs.check.report import LawResult
@@ -17,24 +18,29 @@ from dgs.job.queries.query_programs import QueryData, query_program
 from dgs.model.program import Program
 from dgs.query.compact.arrow_types import data_of
 from dgs.query.errors import QueryError
-from dgs.query.fronts import language_of, needed
-from dgs.query.types import INT, TEXT, plain
+from dgs.query.fronts import language_of, needed, text_in
+from dgs.query.types import BOOL, INT, TEXT, TIME, plain
 
-MOST_GUESSES = 200
+MOST_GUESSES = 400
 INPUTS = 20
 """The number of small inputs whose rows become the payloads of the check."""
 
 
-def from_query(path: str, options: Options) -> tuple[Program | None, Options, list[LawResult]]:
+def from_query(
+    path: str, options: Options, params: Mapping[str, Any]
+) -> tuple[Program | None, Options, list[LawResult]]:
     """Return the program of a query, the options with small rows of its streams, and the results for its rules.
 
-    There is no program if a rule changes the answer. Raises QueryError; UsageError without the file, or if no guess of types fits.
+    There is no program if a rule changes the answer. Raises QueryError; UsageError without the file, or if no guess of types fits; and what
+    reading the files of a script raises. `params`: the values of its parameters.
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(message=f"{path} cannot be read: {error.strerror}") from None
-    data: dict[str, Any] = {"text": text, "name": path, "columns": _columns(text, path)}
+    text, options = text_in(path), with_rounding(options)
+    data: dict[str, Any] = {
+        "text": text,
+        "name": path,
+        "params": params,
+        "columns": _columns(text, path, params),
+    }
     explanation = QueryData(**data).explanation()
     results = rule_results(explanation.rewritten.steps, options)
     if any(one.is_broken for one in results):
@@ -52,25 +58,25 @@ def from_query(path: str, options: Options) -> tuple[Program | None, Options, li
     return query_program(**data), replace(options, strategies=given | dict(options.strategies)), results
 
 
-def _columns(text: str, path: str) -> dict[str, dict[str, Any]]:
-    """Return the tables of a query in SQL with types of their columns that fit: integers, and as few texts as there must be.
+def _columns(text: str, path: str, params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the tables of a query with the types of their columns: of Pig and MRQL those of its files, of SQL some that fit.
 
-    The other languages say the types themselves.
+    Raises UsageError if no guess fits, and what reading the files raises.
     """
-    if language_of(path) != "sql":
-        return {}
-    needed("sqlglot", "a query in sql")
-    from dgs.query.sql.sql_guesses import guessed
+    lang = language_of(path)
+    if lang != "sql":
+        from dgs.api.queries.asking import Asked
 
-    names = [(table, name) for table, source in guessed(text, path).items() for name in source.columns.names]
-    some = (texts for count in range(len(names) + 1) for texts in combinations(names, count))
+        asked = Asked(text, (), lang=lang, name=path, params=params)
+        return {
+            name: {column: data_of(of) for column, of in schema.fields}
+            for name, schema in asked.schemas.items()
+        }
+    needed("sqlglot", "a query in sql")
     first: QueryError | None = None
-    for texts in islice(some, MOST_GUESSES):
-        columns: dict[str, dict[str, Any]] = {table: {} for table, _ in names}
-        for table, name in names:
-            columns[table][name] = data_of(TEXT if (table, name) in texts else INT)
+    for columns in islice(_guesses(text, path), MOST_GUESSES):
         try:
-            for _, output in QueryData(text=text, name=path, columns=columns).script().outputs:
+            for _, output in QueryData(text=text, name=path, params=params, columns=columns).script().outputs:
                 output.schema  # noqa: B018 - it is computed, and may not fit
         except QueryError as error:
             if error.code not in ("Q204", "Q208"):
@@ -80,3 +86,18 @@ def _columns(text: str, path: str) -> dict[str, dict[str, Any]]:
             return columns
     message = f"{path}: no types of its columns are found that fit; check a plan file with the query, which has rows ({first})"
     raise UsageError(message=message)
+
+
+def _guesses(text: str, path: str) -> Iterator[dict[str, dict[str, Any]]]:
+    """Yield types of the columns that a query in SQL names: integers, and ever more of other types."""
+    from dgs.query.sql.sql_guesses import guessed
+
+    names = [(table, name) for table, source in guessed(text, path).items() for name in source.columns.names]
+    for count in range(len(names) + 1):
+        for some in combinations(names, count):
+            for types in product((TEXT, BOOL, TIME), repeat=count):
+                others = dict(zip(some, types, strict=True))
+                columns: dict[str, dict[str, Any]] = {table: {} for table, _ in names}
+                for table, name in names:
+                    columns[table][name] = data_of(others.get((table, name), INT))
+                yield columns

@@ -1,10 +1,11 @@
 """`Compact`: what is kept of a stream, as rows by key in runs of falling size, and as few rows in a dictionary.
 
-A join appends, and makes one run of two only when the later has grown to the size of the one before it: rows are touched about as often
-as the number of runs, not as often as there are joins. Two states of the same content are equal and have the same bytes, whatever
+A join appends, and makes one run of several when there are `ALIKE` of about one size: rows are touched about as often as there are sizes,
+not as often as there are joins. Two states of the same content are equal and have the same bytes, whatever
 their runs: on its way through the codec a state is one run in the order of its keys.
 
-- `runs`: runs and their merging; `arrow_rows`: rows as Arrow tables and back.
+- `runs`: runs and their merging, `number_runs` of those that are numbers alone; `arrow_rows`: rows as Arrow tables and back.
+- `arrow_scalars`, `arrow_plans`, `arrow_joins`: scalars and relations that Arrow computes; `answering`, `iterate`: answers over states.
 
 >>> from dgs.query.types import INT, Schema
 >>> layout = Layout(Schema.of(k=INT, w=INT), 1, ("sum",))
@@ -15,6 +16,7 @@ their runs: on its way through the codec a state is one run in the order of its 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -42,6 +44,9 @@ __all__ = ["Compact", "Layout", "check_support"]
 
 SMALL = 200
 """The most rows in the dictionary: below it a join of dictionaries is faster than one of tables."""
+
+ALIKE = 4
+"""So many runs of one size, up to this factor, are merged."""
 
 
 class Compact:
@@ -87,33 +92,35 @@ class Compact:
         large, small = (self, other) if len(self.few) >= len(other.few) else (other, self)
         for key, parts in small.few.items():
             add_parts(large.few, key, parts, self.layout)
-        made = Compact(self.layout, large.few, sorted((*self.runs, *other.runs), key=len, reverse=True))
+        made = Compact(self.layout, large.few, [*self.runs, *other.runs])
         made.touched = self.touched + other.touched
-        made.is_sorted = any(
-            one.is_sorted and one.runs[0] is made.runs[0] for one in (self, other) if one.runs
-        )
         made._shrink()
+        ordered = [one.runs[0] for one in (self, other) if one.is_sorted and one.runs]
+        made.is_sorted = any(one is made.runs[0] for one in ordered)
         return made
 
     def _shrink(self) -> None:
-        """Make a run of the dictionary if it is large, and one of two runs of which the later is more than half the one before."""
+        """Make a run of the dictionary if it is large, and one of the runs of one size if there are many."""
         if len(self.few) > SMALL:
             self.runs.append(of_parts(self.few, self.layout))
             self.few = {}
-        place = len(self.runs) - 1
-        while place > 0:
-            before, last = self.runs[place - 1 : place + 1]
-            if 2 * len(last) > len(before):
-                self.touched += len(last) + len(before)
-                self.is_sorted = self.is_sorted and place > 1
-                self.runs[place - 1 :] = [merged([before, last, *self.runs[place + 1 :]], self.layout)]
-            place -= 1
+        by_size: dict[int, list[pa.Table]] = {}
+        for one in self.runs:
+            by_size.setdefault(_size(one), []).append(one)
+        while alike := next((runs for runs in by_size.values() if len(runs) >= ALIKE), None):
+            self.touched += sum(map(len, alike))
+            made = merged(alike, self.layout)
+            alike.clear()
+            by_size.setdefault(_size(made), []).append(made)
+        self.runs = sorted(
+            (one for runs in by_size.values() for one in runs if len(one)), key=len, reverse=True
+        )
 
     def table(self) -> pa.Table:
         """Return all rows as one run in the order of its keys, which the state then is too."""
-        rest = self.runs[1:] + ([of_parts(self.few, self.layout)] if self.few else [])
-        base = self.runs[0] if self.runs else arrow_schema(self.layout.schema).empty_table()
-        if not self.is_sorted:
+        runs = self.runs + ([of_parts(self.few, self.layout)] if self.few else [])
+        base, *rest = runs or [arrow_schema(self.layout.schema).empty_table()]
+        if not self.is_sorted or not self.runs:
             base = in_order(base, self.layout)
         if rest:
             new = merged(rest, self.layout) if len(rest) > 1 else rest[0]
@@ -137,6 +144,11 @@ class Compact:
 
     def __repr__(self) -> str:
         return f"Compact({', '.join(self.layout.schema.names)}: {len(self)} rows)"
+
+
+def _size(run: pa.Table) -> int:
+    """Return the logarithm of the number of rows, to the base `ALIKE`, without its fraction."""
+    return int(math.log(max(len(run), 1), ALIKE))
 
 
 def _to(state: Compact) -> Any:

@@ -1,4 +1,4 @@
-"""Answers over compactions: one statement of DuckDB for each output, one for each step of a loop, or the interpreter for few rows.
+"""Answers over compactions: by Arrow, else by a statement of DuckDB for each output and for each step of a loop, or by the interpreter for few rows.
 
 Rows come in the order of the query, or of all columns, so that an output has the same number under every plan.
 """
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from dgs.query import duck
 from dgs.query.compact import Compact, check_support
+from dgs.query.compact.arrow_plans import planned
 from dgs.query.compact.arrow_rows import from_arrow, to_arrow
 from dgs.query.compact.iterate import Iteration, Values, is_one_statement
 from dgs.query.evaluate import Evaluation, zbag
@@ -34,6 +35,8 @@ class Answering:
         self._split, self._drops = split, drops
         self._given = {name: list(rows) for name, rows in given.items()}
         self._outputs = {name: one if one.is_ordered else Order(one) for name, one in split.answer.outputs}
+        orders = {one.name: one.keys for one in split.compactions}
+        self._plans = {name: planned(one, orders) for name, one in self._outputs.items()}
         self._texts = {name: text_of(one) for name, one in self._outputs.items() if is_one_statement(one)}
         self._is_warm = any(
             isinstance(one, Repeat) and one.mode == "warm"
@@ -63,16 +66,20 @@ class Answering:
         found = {}
         for name, output in self._outputs.items():
             if not is_small:
-                text = self._texts.get(name)
-                tables = compacted | self._arrow
-                found[name] = (
-                    iteration.table(output) if text is None else duck.run(text, tables, output.schema)
-                )
+                found[name] = self._computed(name, compacted | self._arrow, iteration)
                 continue
             if evaluation is None:
                 evaluation = self._evaluation(compacted)
             found[name] = to_arrow(evaluation.rows(output), output.schema)
         return found, iteration.results
+
+    def _computed(self, name: str, tables: Mapping[str, pa.Table], iteration: Iteration) -> pa.Table:
+        plan, text = self._plans[name], self._texts.get(name)
+        found = None if plan is None else plan(tables)
+        if found is not None:
+            return found
+        output = self._outputs[name]
+        return iteration.table(output) if text is None else duck.run(text, tables, output.schema)
 
     def _evaluation(self, compacted: Mapping[str, pa.Table]) -> Evaluation:
         bags = {

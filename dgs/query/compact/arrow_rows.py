@@ -8,12 +8,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from dgs.query.errors import QueryError
 from dgs.query.evaluate import rows_of
 from dgs.query.scalar import Row
 from dgs.query.types import Schema, Type, plain
@@ -56,8 +59,23 @@ def _array(values: Sequence[Any], of: Type) -> pa.Array:
 
 def from_arrow(table: pa.Table, schema: Schema) -> list[Row]:
     """Return the rows of a table in canonical form. Raises QueryError Q703 for a value that does not fit."""
-    columns = [column.to_pylist() for column in table.columns]
+    try:
+        columns = [column.to_pylist() for column in table.columns]
+    except (OverflowError, ValueError):
+        raise QueryError.of("Q703", "a time is outside of the years 1 to 9999") from None
     return rows_of(zip(*columns, strict=True), schema) if columns else []
+
+
+def in_one_form(table: pa.Table) -> pa.Table:
+    """Return a table whose columns of floats have one NaN and no negative zero, as values of the interpreter."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_floating(field.type):
+            column = pc.add(table.column(place), 0.0)
+            is_nan = pc.is_nan(column)
+            if pc.any(is_nan).as_py():
+                column = pc.if_else(is_nan, math.nan, column)
+            table = table.set_column(place, field, column)
+    return table
 
 
 def is_flat(table: pa.Table) -> bool:

@@ -10,20 +10,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dgs.query.compact import number_runs
 from dgs.query.compact.arrow_rows import arrow_schema, from_arrow, to_arrow
+from dgs.query.compact.number_runs import numbers_of
 from dgs.query.errors import QueryError
 from dgs.query.meanings import number
 from dgs.query.scalar import Row
 from dgs.query.types import GREATEST_INT, Schema, order_key
 
-FIXED = frozenset({"int64", "float64"})
 FEW = 8
-"""A run this many times as large as another is searched for the other's keys; else both are grouped."""
+"""A run this many times as large as another, or as large if the key is one number, is searched for the other's keys; else both are merged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +91,9 @@ def merged(runs: Sequence[pa.Table], layout: Layout) -> pa.Table:
             for key, parts in rows_in(run, layout):
                 add_parts(found, key, parts, layout)
         return of_parts(found, layout)
+    found_numbers = _merged_numbers(runs, layout)
+    if found_numbers is not None:
+        return found_numbers
     aggregations = list(zip(layout.part_names, layout.merges, strict=True))
     grouped = pa.TableGroupBy(pa.concat_tables(runs), list(layout.key_names), use_threads=False)
     made = grouped.aggregate(aggregations)
@@ -131,69 +133,38 @@ def in_order(table: pa.Table, layout: Layout) -> pa.Table:
         return table.combine_chunks()
     if not layout.has_flat_keys:
         return to_arrow(sorted(from_arrow(table, layout.schema), key=order_key), layout.schema)
+    numbers = numbers_of(table)
+    ordered = None if numbers is None else number_runs.in_key_order(numbers, layout.keys)
+    if ordered is not None:
+        return table.combine_chunks() if ordered is numbers else _table(ordered, layout)
     order = pc.sort_indices(table, [(name, "ascending") for name in layout.key_names])
     return table.take(order).combine_chunks()
 
 
-def numbers_of(table: pa.Table, layout: Layout) -> list[npt.NDArray[Any]] | None:
-    """Return the columns as arrays; None if one is no number, holds nulls or NaN, or is no sum."""
-    if any(one.kind not in FIXED for one in layout.schema.types) or set(layout.merges) != {"sum"}:
-        return None
-    if any(column.null_count for column in table.columns):
-        return None
-    found = [np.asarray(column.combine_chunks()) for column in table.columns]
-    return None if any(one.dtype.kind == "f" and np.isnan(one).any() for one in found) else found
-
-
 def inserted(base: pa.Table, new: pa.Table, layout: Layout) -> pa.Table | None:
-    """Return the run of a large one in order and a small one, found by searching; None where only grouping can do it."""
+    """Return the run of a large one in order and a small one, found by searching; None where only merging can do it."""
     if (
         not layout.keys
-        or len(base) < FEW * len(new)
+        or len(base) < (1 if layout.keys == 1 else FEW) * len(new)
+        or set(layout.merges) != {"sum"}
         or any(_may_overflow(name, (base, new)) for name in _sums(layout))
     ):
         return None
-    large, small = numbers_of(base, layout), numbers_of(in_order(new, layout), layout)
+    large, small = numbers_of(base), numbers_of(in_order(new, layout))
     if large is None or small is None:
         return None
-    place = _places(large[: layout.keys], small[: layout.keys])
-    near = np.minimum(place, len(base) - 1)
-    known = place < len(base)
-    for mine, theirs in zip(large[: layout.keys], small[: layout.keys], strict=True):
-        known &= mine[near] == theirs
-    parts = []
-    for mine, theirs in zip(large[layout.keys :], small[layout.keys :], strict=True):
-        sums = mine.copy()
-        sums[place[known]] += theirs[known]
-        parts.append(sums)
-    columns = [*large[: layout.keys], *parts]
-    if not known.all():
-        fresh = ~known
-        columns = [
-            np.insert(mine, place[fresh], one[fresh]) for mine, one in zip(columns, small, strict=True)
-        ]
-    return without_zeros(pa.table(dict(zip(layout.schema.names, columns, strict=True))), layout)
+    return without_zeros(_table(number_runs.inserted(large, small, layout.keys), layout), layout)
 
 
-def _places(base: list[npt.NDArray[Any]], wanted: list[npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
-    """Return for each wanted key the number of keys of the base before it: a binary search of all of them at once."""
-    if len(base) == 1:
-        return np.searchsorted(base[0], wanted[0]).astype(np.int64)
-    low = np.zeros(len(wanted[0]), dtype=np.int64)
-    high = np.full(len(wanted[0]), len(base[0]), dtype=np.int64)
-    while (low < high).any():
-        middle = (low + high) // 2
-        at = np.minimum(middle, len(base[0]) - 1)
-        before = np.zeros(len(low), dtype=bool)
-        same = np.ones(len(low), dtype=bool)
-        for mine, theirs in zip(base, wanted, strict=True):
-            value = mine[at]
-            before |= same & (value < theirs)
-            same &= value == theirs
-        active = low < high
-        low = np.where(active & before, middle + 1, low)
-        high = np.where(active & ~before, middle, high)
-    return low
+def _merged_numbers(runs: Sequence[pa.Table], layout: Layout) -> pa.Table | None:
+    """Return several runs as one in order, None if a column is no number."""
+    numbers = [one for one in map(numbers_of, runs) if one is not None]
+    made = number_runs.united(numbers, layout.keys, layout.merges) if len(numbers) == len(runs) else None
+    return None if made is None else without_zeros(_table(made, layout), layout)
+
+
+def _table(columns: number_runs.Run, layout: Layout) -> pa.Table:
+    return pa.Table.from_arrays([pa.array(one) for one in columns], schema=arrow_schema(layout.schema))
 
 
 def check_support(table: pa.Table, layout: Layout, of: str, *, drops: bool) -> pa.Table:

@@ -317,7 +317,7 @@ class Collections(Values):
         ]
         if len({len(one.fields) for one in aligned}) > 1:
             raise self.text.error("Q208", trees[1].at, "a union of elements with different parts")
-        return Rows(Union(tuple(aligned)), first.element)
+        return Rows(Union(tuple(aligned), span=self.text.span(trees[1].at)), first.element)
 
     def _literal(self, tree: t.BagOf | t.ListOf, names: Names, context: Context | None) -> Rows:
         if not tree.items:

@@ -123,7 +123,8 @@ def _place(text: str, position: int) -> t.Place:
 def _syntax_error(whole: QueryText, text: str, error: UnexpectedInput) -> QueryError:
     if isinstance(error, UnexpectedCharacters):
         letter = text[error.pos_in_stream or 0]
-        return whole.error("Q101", (error.line, error.column), f"{letter!r} begins no word of MRQL")
+        problem = "the statement ends too early" if letter == ";" else f"{letter!r} begins no word of MRQL"
+        return whole.error("Q101", (error.line, error.column), problem)
     expected = _expected(error) if isinstance(error, UnexpectedToken) else ""
     if isinstance(error, UnexpectedToken) and error.token.type != "$END":
         return whole.error(

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dgs.query.errors import QueryError
+from dgs.query.errors import QueryError, Span
 from dgs.query.pig.pig_state import PigOutput, PigProgram
 from dgs.query.pig.pig_translation import Translator
 from dgs.query.pig.text.pig_reading import read_script
@@ -47,16 +47,18 @@ def script(
 
     Raises QueryError for the first mistake. What is not supported is left out with all that reads it, unless no output is left.
     """
-    return checked(program_of(text, sources, name=name, params=params)).script
+    return checked(program_of(text, sources, name=name, params=params), text, name).script
 
 
-def checked(program: PigProgram) -> PigProgram:
-    """Return a program without mistakes. Raises QueryError, see `script`."""
+def checked(program: PigProgram, text: str, name: str) -> PigProgram:
+    """Return the program of a text, if it has no mistakes. Raises QueryError, see `script`."""
     wrong = [one for one in program.problems if one.code != "Q110"]
     if wrong:
         raise wrong[0]
     if not program.outputs and not program.requests:
         if program.problems:
             raise program.problems[0]
-        raise QueryError.of("Q101", "the script has no output", "End it with STORE or DUMP.")
+        lines = text.rstrip().split("\n")
+        end = Span(name, len(lines), len(lines[-1]) + 1, lines[-1].replace("\t", " "))
+        raise QueryError.of("Q101", "the script has no output", "End it with STORE or DUMP.", end)
     return program

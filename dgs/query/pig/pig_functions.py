@@ -111,7 +111,8 @@ def _numbers(name: str, result: PigType | None = None) -> Callable[[Sequence[Val
 
 def _round(given: Sequence[Value]) -> Value:
     (one,) = map(as_number, given)
-    return Value(call("truncate", call("round", one.scalar)), LONG)
+    half_up = call("floor", call("add", one.scalar, literal(0.5)))  # -2.5 is -2, as in Java
+    return Value(call("truncate", half_up), LONG)
 
 
 def _bag_of(given: Sequence[Value]) -> Value:

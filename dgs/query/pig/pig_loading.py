@@ -112,7 +112,7 @@ def _files(path: str, base_dir: Path) -> list[Path]:
         return [found]
     some = sorted(base_dir.glob(path)) if not Path(path).is_absolute() and set(path) & set("*?[") else []
     if not some:
-        raise MissingInputError(stream=stem_of(path), path=found)
+        raise MissingInputError(stream=stem_of(path), path=found, advice=MissingInputError.FROM_HERE)
     return some
 
 

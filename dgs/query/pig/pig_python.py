@@ -49,6 +49,9 @@ class PythonSection:
         self.digest = hashlib.sha256(code.encode()).hexdigest()[:12]
         self._names: dict[str, Any] | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_names": None}  # another process runs the code itself
+
     def called(self, definition: ast.FunctionDef) -> Callable[[Sequence[Value]], Value]:
         """Return the function that makes a call of one of the code's functions."""
         result = _type(definition.returns) or CHARARRAY
@@ -71,7 +74,7 @@ class PythonSection:
                 run,
                 lambda _: result.stored,
                 name + "({all})",
-                "",
+                name + "({all})",
                 len(types),
                 len(types),
                 called_back=types,

@@ -201,7 +201,8 @@ def _arithmetic(operator: str, parts: Sequence[Value]) -> Value:
 def _choice(operands: Sequence[pig.Expression], scope: Scope) -> Value:
     test = condition_of(operands[0], scope)
     then, otherwise = met([value_of(one, scope) for one in operands[1:]])
-    return Value(when(test.scalar, then.scalar, otherwise.scalar), then.type)
+    unless_null = when(call("isnull", test.scalar), literal(None), otherwise.scalar)  # as Pig says of nulls
+    return Value(when(test.scalar, then.scalar, unless_null), then.type)
 
 
 def _cast(node: pig.Cast, scope: Scope) -> Value:

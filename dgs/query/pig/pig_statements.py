@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -31,16 +32,21 @@ from dgs.query.scalar import Scalar, call, column, literal
 HASHES = 2**32
 
 
-def _check_no_socket(state: PigState, statement: pig.Load | pig.Store, verb: str) -> None:
-    """Raise QueryError Q110 for a stream over a socket."""
-    if statement.is_socket:
-        remedy = "Use a file, or the event log that a run with `source: {socket: ...}` writes."
-        raise state.scope().error("Q110", f"{verb} is not supported", remedy, statement.at)
+def _check_socket(state: PigState, statement: pig.Load | pig.Store, verb: str, remedy: str) -> None:
+    """Raise QueryError Q110 for a socket where no plan file gives the streams."""
+    if statement.is_socket and state.sources is None:
+        raise state.scope().error(
+            "Q110", f"{verb} is not supported without a plan file", remedy, statement.at
+        )
 
 
 def _load(state: PigState, statement: pig.Load) -> None:
-    _check_no_socket(state, statement, "SOCKET_READ")
     path = with_values(statement.path, state.parameters, statement.at, state.source)
+    if statement.is_socket:
+        path = stem_of(re.sub(r"\W+", "_", path))
+    _check_socket(
+        state, statement, "SOCKET_READ", f"In one it reads the stream {path!r}, of a `socket` source."
+    )
     storage = storage_of(statement, state.scope())
     known = None if state.sources is None else state.sources.get(path) or state.sources.get(stem_of(path))
     if known is not None and not statement.fields:
@@ -59,7 +65,8 @@ def _load(state: PigState, statement: pig.Load) -> None:
         if source is None:
             raise state.scope().unknown("stream", name, list(state.sources), statement.at)
         node, hidden = read_as(replace(source, span=span), fields)
-    state.set(statement.alias, PigRelation(node, fields, hidden, is_unbounded=storage.is_stream))
+    is_unbounded = storage.is_stream or statement.is_socket
+    state.set(statement.alias, PigRelation(node, fields, hidden, is_unbounded=is_unbounded))
 
 
 def _source_name(state: PigState, load: Load) -> str:
@@ -73,7 +80,9 @@ def _source_name(state: PigState, load: Load) -> str:
 
 
 def _store(state: PigState, statement: pig.Store) -> None:
-    _check_no_socket(state, statement, "SOCKET_WRITE")
+    _check_socket(
+        state, statement, "SOCKET_WRITE", "In one the sinks of the plan take the rows, as those of STORE."
+    )
     relation = state.relation(statement.source, statement.at)
     path = with_values(statement.path, state.parameters, statement.at, state.source)
     delimiter = storage_of(statement, state.scope()).delimiter

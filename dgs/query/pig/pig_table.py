@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from dgs.query.functions import FUNCTIONS, Function, TypeRule, always
+from dgs.query.functions import FUNCTIONS, Function
+from dgs.query.meanings import failed
+from dgs.query.type_rules import TypeRule, always
 from dgs.query.types import BOOL, FLOAT, GREATEST_INT, INT, NULL, TEXT, Type, list_of, one_float
 
 WHOLE = r"[+-]?[0-9]+"
@@ -57,6 +59,14 @@ def words_between(text: str, delimiters: str) -> tuple[str, ...]:
     return tuple(one for one in re.split(f"[{re.escape(delimiters)}]+", text) if one)
 
 
+def matches(text: str, pattern: str) -> bool:
+    """Whether a whole text matches a regular expression. Raises QueryError Q704 if it is none."""
+    try:
+        return re.fullmatch(pattern, text) is not None
+    except re.error as error:
+        raise failed("matches", f"{pattern!r} is no regular expression: {error}") from None
+
+
 def map_value(pairs: Sequence[tuple[str, Any]], key: str) -> Any:
     """Return the value of a key, null if it is not there."""
     return next((value for known, value in pairs if known == key), None)
@@ -88,8 +98,10 @@ _SPARK_INT = (
 _BOOL = "(CASE lower(trim({0})) WHEN 'true' THEN true WHEN 'false' THEN false END)"
 _WORDS = "list_filter(string_split_regex({0}, '[ \\t\\n\\r\\f\\v]+'), lambda x: x <> '')"
 _SPARK_WORDS = "filter(split({0}, '[ \\\\t\\\\n\\\\r\\\\f\\\\x0B]+'), x -> x <> '')"
-_BETWEEN = "list_filter(string_split_regex({0}, '[' || regexp_escape({1}) || ']+'), lambda x: x <> '')"
-_SPARK_BETWEEN = "filter(split({0}, concat('[\\\\Q', {1}, '\\\\E]+')), x -> x <> '')"
+_ANY_OF = "CASE {1} WHEN '' THEN '[^\\s\\S]' ELSE '[' || regexp_escape({1}) || ']+' END"
+_SPARK_ANY_OF = "CASE {1} WHEN '' THEN '[^\\\\s\\\\S]' ELSE concat('[\\\\Q', {1}, '\\\\E]+') END"
+_BETWEEN = "list_filter(string_split_regex({0}, " + _ANY_OF + "), lambda x: x <> '')"
+_SPARK_BETWEEN = "filter(split({0}, " + _SPARK_ANY_OF + "), x -> x <> '')"
 _VALUE = 'list_filter({0}, lambda x: x."key" = {1})[1]."value"'
 _SPARK_VALUE = "get(filter({0}, x -> x.key = {1}), 0).value"
 
@@ -102,7 +114,7 @@ _added("words", words, always(list_of(TEXT), "text"), (_WORDS, _SPARK_WORDS))
 _added("words_between", words_between, always(list_of(TEXT), "text"), (_BETWEEN, _SPARK_BETWEEN), 2)
 _added("map_value", map_value, _value_type, (_VALUE, _SPARK_VALUE), 2)
 _MATCHES = ("regexp_full_match({0}, {1})", "({0} RLIKE concat('^(?:', {1}, ')$'))")
-_added("matches", lambda a, b: re.fullmatch(b, a) is not None, always(BOOL, "text"), _MATCHES, 2)
+_added("matches", matches, always(BOOL, "text"), _MATCHES, 2)
 _added(
     "bag_or_empty", lambda a: a or (), lambda types: types[0], ("coalesce({0}, [])", "coalesce({0}, array())")
 )

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dgs.query.pig.text import pig_syntax as pig
-from dgs.query.types import BOOL, FLOAT, INT, TEXT, TIME, Type, bag, list_of, record
+from dgs.query.types import BOOL, FLOAT, INT, TEXT, TIME, Schema, Type, bag, list_of, record
 
 STORED = {
     "int": INT, "long": INT, "float": FLOAT, "double": FLOAT, "chararray": TEXT, "bytearray": TEXT,
@@ -117,6 +117,8 @@ def from_stored(stored: Type) -> PigType:
     """
     if stored.kind == "record":
         return PigType("tuple", tuple(PigField(name, from_stored(one)) for name, one in stored.fields))
+    if stored.kind == "list" and stored.of is not None and Schema(stored.of.fields).names == ("key", "value"):
+        return PigType("map", (PigField(None, from_stored(stored.of.fields[1][1])),))
     if stored.of is not None:
         inner = from_stored(stored.of)
         is_bare = inner.name != "tuple"

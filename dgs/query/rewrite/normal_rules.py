@@ -89,7 +89,10 @@ def unseen_order(parent: Relation, child: Order) -> Relation | None:
 @NORMAL.to_replace((Expand, Group, Join, Map, Order, Where))
 def constants_folded(node: Relation) -> Relation | None:
     """Compute scalars that read no column, and `and`, `or` with a constant side."""
-    return scalars_changed(node, _folded)
+    found = scalars_changed(node, _folded)
+    return (
+        None if found is None or found.schema != node.schema else found
+    )  # `true and null` has the type of a truth
 
 
 def _folded(scalar: Scalar) -> Scalar:

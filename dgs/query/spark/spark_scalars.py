@@ -19,6 +19,7 @@ from dgs.query.errors import QueryError
 from dgs.query.functions import arguments_of, function_of
 from dgs.query.relation import Group, Map, Order, Relation, Source, Where
 from dgs.query.scalar import ITEMS, Nested, Scalar, call, conjuncts, kind_of, type_of
+from dgs.query.sql_text import digits_text
 from dgs.query.types import Schema, Type
 
 TYPES = {
@@ -83,7 +84,7 @@ def scalar_text(scalar: Scalar, names: Names) -> str:
         ]
     zero = f"CAST(0 AS {spark_type(type_of(scalar, names.schema))})"
     template = ONLY_HERE.get(function.name, function.spark)
-    return template.format(*texts, all=", ".join(texts), zero=zero)
+    return template.format(*texts, all=", ".join(texts), digits=digits_text(texts[1:]), zero=zero)
 
 
 def _literal(node: Scalar, names: Names) -> str:

@@ -1,7 +1,7 @@
 """The text of a query for Spark: every node of the algebra as one statement over its inputs.
 
-Names are quoted and values written in full, so nothing of a script's text comes here unread. Names of columns differ by case, so Spark
-must tell cases apart (`spark.sql.caseSensitive`). Spark has no statement over the items of a column of each row: a query over a bag
+Names are quoted and values written in full, so nothing of a script's text comes here unread. Fields of records may differ by case alone,
+so Spark must tell cases apart (`spark.sql.caseSensitive`). Spark has no statement over the items of a column of each row: a query over a bag
 becomes functions of arrays. The items of bags come in any order: whoever reads them sorts them.
 
 >>> from dgs.query.scalar import call, column, literal
@@ -61,7 +61,7 @@ def _source(node: Source, given: Given) -> str:
 def _map(node: Map, given: Given) -> str:
     names = Names(node.input.schema)
     fields = [f"{_typed(one, names, node.schema.type(name))} AS {ticked(name)}" for name, one in node.fields]
-    return f"SELECT {', '.join(fields)} FROM {_below(node.input, given)}"
+    return f"SELECT {', '.join(fields) or 'NULL'} FROM {_below(node.input, given)}"
 
 
 def _where(node: Where, given: Given) -> str:
@@ -101,7 +101,7 @@ def _group(node: Group, given: Given) -> str:
     fields = [f"{text} AS {ticked(name)}" for (name, _), text in zip(node.keys, keys, strict=True)]
     fields += [f"{aggregate_text(one, of)} AS {ticked(name)}" for name, one in node.aggregates]
     by = f" GROUP BY {', '.join(keys)}" if keys else ""
-    return f"SELECT {', '.join(fields)} FROM {_below(node.input, given)}{by}"
+    return f"SELECT {', '.join(fields) or 'count(*)'} FROM {_below(node.input, given)}{by}"
 
 
 def _order(node: Order, given: Given) -> str:

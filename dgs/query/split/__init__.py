@@ -16,8 +16,10 @@ the product of a join over the sum of its rows shows that they are equal, for an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+
+from sqlglot import exp
 
 from dgs.query.errors import QueryError
 from dgs.query.relation import Aggregate, Expand, Fields, Group, Join, Map, Relation, Script, Source, Where
@@ -125,8 +127,13 @@ class _Splitting:
             one.clause == "group by" for each in reducing.compacting.values() for one in each.forced
         )
         rows = self._tree(reducing, "A" if is_alone else "B")
-        group = Group(rows, keys, tuple(weighing.sums))
-        return Map(group, (*((name, column(name)) for name, _ in keys), *finals))
+        sums = tuple(weighing.sums)
+        named = tuple((name, column(name)) for name, _ in keys)
+        if is_alone and keys and _is_grouped(reducing, keys, sums):
+            return Map(
+                Map(rows, (*keys, *((name, one.arguments[0]) for name, one in sums))), (*named, *finals)
+            )
+        return Map(Group(rows, keys, sums), (*named, *finals))
 
     def _rows(self, relation: Relation) -> Relation:
         """Return rows that go out, each as often as its weight says."""
@@ -210,6 +217,16 @@ class _Plan:
     pairs: tuple[tuple[Scalar, Scalar], ...]
     residual: Scalar | None
     filters: list[Scalar]
+
+
+def _is_grouped(reducing: Reducing, keys: Fields, sums: Sequence[tuple[str, Aggregate]]) -> bool:
+    """Whether each group has one row in the one compaction of a block, so that an aggregate is its argument."""
+    kept = {each.key for one in reducing.compacting.values() for each in one.forced}
+    (leaf,) = reducing.block.leaves
+    by = {one.name.removeprefix(f"{leaf.number}.") for _, one in keys if isinstance(one, exp.Column)}
+    return kept <= by and all(
+        one.function in ("sum", "min", "max") and one.where is None and not one.distinct for _, one in sums
+    )
 
 
 def _over(one: Aggregate, over: Mapping[str, Scalar]) -> Aggregate:

@@ -93,7 +93,7 @@ class Compacting:
         if own not in self._keys:
             is_plain = isinstance(own, exp.Column)
             name = own.name if is_plain else f"k{len(self._keys)}"
-            while name in self._keys.values():
+            while name.lower() in map(str.lower, self._keys.values()):
                 name += "_"
             self._keys[own] = name
         name = self._keys[own]

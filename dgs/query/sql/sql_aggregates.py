@@ -120,10 +120,10 @@ class Grouping:
             if known == aggregate:
                 return name
         wanted = self._names.get(scalar) or _title(aggregate)
-        taken = {*self._keys.values(), *(name for name, _ in self.aggregates)}
+        taken = {name.lower() for name in (*self._keys.values(), *(name for name, _ in self.aggregates))}
         name = wanted
         for number in range(1, len(taken) + 1):
-            if name not in taken:
+            if name.lower() not in taken:
                 break
             name = f"{wanted}_{number}"
         self.aggregates.append((name, aggregate))

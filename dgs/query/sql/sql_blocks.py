@@ -18,9 +18,9 @@ from dgs.query.sql.sql_scopes import Scope
 from dgs.query.sql.sql_subqueries import Item, NestedQueries
 from dgs.query.sql.sql_tables import QueryMaker
 from dgs.query.sql.sql_windows import window_of
-from dgs.query.types import Schema
+from dgs.query.types import INT, Schema
 
-ONE_ROW = Source("one row", Schema(()), changes=False, rows=((),))
+ONE_ROW = Source("one row", Schema.of(one=INT), changes=False, rows=((1,),))
 """The single row that a `select` without FROM reads."""
 
 
@@ -62,7 +62,10 @@ class Block:
                 return AggregateCall.of(aggregate_of(tree, self.lower, self.text))
             return self._special(tree)
 
-        return Lowering(self.text, self.params, self.field, nested)
+        def named(one: exp.Column) -> Scalar:
+            return self.field(one, aggregates=aggregates)
+
+        return Lowering(self.text, self.params, named, nested)
 
     def _lower_plain(self, tree: exp.Expr, scope: Scope) -> Scalar:
         def named(one: exp.Column) -> Scalar:
@@ -70,12 +73,12 @@ class Block:
 
         return Lowering(self.text, self.params, named).of(tree)
 
-    def field(self, one: exp.Column) -> Scalar:
+    def field(self, one: exp.Column, *, aggregates: bool = False) -> Scalar:
         """Return the scalar of a name: a column of the FROM, else an expression of the `select` under that name."""
         if not self.scope.has(one) and not one.table and one.name.lower() in self.aliases:
             meant = self.aliases.pop(one.name.lower())
             try:
-                return self.lower(meant)
+                return self.lower(meant, aggregates=aggregates)
             finally:
                 self.aliases[one.name.lower()] = meant
         if not self.scope.has(one) and self.outer is not None and self.outer.scope.has(one):
@@ -179,11 +182,14 @@ class Block:
             self.scope.field(exp.column("*", table=table), self.text)
         left_out = {one.name.lower() for one in star.args.get("except_") or []}
         others = {one.alias.lower(): one.this for one in star.args.get("replace") or []}
-        return [
-            Item(name, self.lower(others[name.lower()]) if name.lower() in others else column(field))
-            for name, field in self.scope.star(table)
-            if name.lower() not in left_out
-        ]
+        found = []
+        for name, field in self.scope.star(table):
+            if name.lower() in left_out:
+                continue
+            scalar = self.lower(others[name.lower()]) if name.lower() in others else column(field)
+            scalar.meta.setdefault("span", self.text.span(star))
+            found.append(Item(name, scalar))
+        return found
 
 
 class Done(Block):
@@ -212,15 +218,15 @@ def _name(tree: exp.Expr) -> str:
 
 
 def _named_apart(items: list[Item]) -> list[Item]:
-    """Return items whose names differ, also where SQL allows two of one name: the second `a` is `a_1`."""
+    """Return items whose names differ, also where SQL allows two of one name: the second `a`, or `A`, is `a_1`."""
     taken: set[str] = set()
     found = []
     for one in items:
         name, number = one.name, 0
-        while name in taken:
+        while name.lower() in taken:
             number += 1
             name = f"{one.name}_{number}"
-        taken.add(name)
+        taken.add(name.lower())
         found.append(Item(name, one.scalar, one.is_list))
     return found
 

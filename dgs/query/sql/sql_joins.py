@@ -107,8 +107,11 @@ class Joins:
 
     def _renamed(self, relation: Relation, own: Range) -> tuple[Relation, Range]:
         """Return a relation whose fields differ from those before, and its columns."""
-        taken = {*self.scope.fields, *(() if self.node is None else self.node.schema.names)}
-        fields = {field: field if field not in taken else f"{own.name}.{field}" for _, field in own.columns}
+        before = () if self.node is None else self.node.schema.names
+        taken = {name.lower() for name in (*self.scope.fields, *before)}
+        fields = {
+            field: field if field.lower() not in taken else f"{own.name}.{field}" for _, field in own.columns
+        }
         if all(new == before for before, new in fields.items()):
             return relation, own
         mapped: Fields = tuple((new, column(before)) for before, new in fields.items())
@@ -220,8 +223,8 @@ class Joins:
         names = [one.name for one in given.columns] if isinstance(given, exp.TableAlias) else []
         alias = tree.alias or "unnest"
         name = names[0] if names else "unnest"
-        taken = self.node.schema.names
-        field = name if name not in taken else f"{alias}.{name}"
+        taken = map(str.lower, self.node.schema.names)
+        field = name if name.lower() not in taken else f"{alias}.{name}"
         items = self._lower(tree.expressions[0], self.scope)
         self.node = Expand(self.node, items, field, span=self._text.span(tree))
         self.scope = self.scope.with_range(Range(alias, ((name, field),)))

@@ -60,10 +60,13 @@ def semi_join(outer: Rows, tree: exp.Expr) -> bool:
         return False
     block = _rows_of(outer, query)
     pairs = block.links + (_members(outer, inner, block) if is_member else [])
+    if not pairs and not block.loose:
+        return False  # it is the same for all rows: a value
     prefix = outer.nested.fresh()
     fields = {f"{prefix}{place}": own for place, (_, own) in enumerate(pairs)}
     names = tuple(fields)
     residual = [_loose(outer, one, block, prefix, fields) for one in block.loose]
+    fields = fields or {f"{prefix}one": literal(1)}
     right = Map(block.node, tuple(fields.items()), span=outer.text.span(query))
     equal = tuple((outer.attach(one), column(name)) for (one, _), name in zip(pairs, names, strict=True))
     how = "semi" if is_wanted else "anti"

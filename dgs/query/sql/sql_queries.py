@@ -78,6 +78,10 @@ class Queries:
         return self._ordered(tree, found)
 
     def _select(self, tree: exp.Select, outer: Block | None) -> Relation:
+        if not tree.expressions:
+            raise self.catalog.text.error(
+                "Q101", tree, "a `select` without columns", "Name them, or write `*`."
+            )
         block = Block(self, tree, outer)
         if block.links or block.loose:
             place = block.loose[0] if block.loose else tree
@@ -121,7 +125,8 @@ class Selected:
         block, tree = self._block, self._tree
         self._group()
         for one in self._having:
-            block.node = Where(block.node, block.attach(one), span=one.meta.get("span"))
+            condition = block.attach(one)  # it may join a nested query to the groups
+            block.node = Where(block.node, condition, span=one.meta.get("span"))
         self._items = [Item(one.name, block.attach(one.scalar), one.is_list) for one in self._items]
         self._expand()
         fields: Fields = tuple((one.name, one.scalar) for one in self._items)
@@ -235,9 +240,9 @@ class Selected:
 
 def position(tree: exp.Expr, count: int, text: Any) -> int | None:
     """Return the place that a number in GROUP BY or ORDER BY names, from 0; None for anything else. Raises QueryError Q203."""
-    if not isinstance(tree, exp.Literal) or tree.is_string:
+    if not isinstance(tree, exp.Literal) or not tree.this.isdigit() or tree.is_string:
         return None
-    if tree.this.isdigit() and 1 <= int(tree.this) <= count:
+    if 1 <= int(tree.this) <= count:
         return int(tree.this) - 1
     raise text.error("Q203", tree, f"there is no column {tree.this}: the `select` has {count}")
 
@@ -286,7 +291,7 @@ def _different(node: Relation) -> Relation:
 
 def _apart(name: str, taken: Any) -> str:
     found, number = name, 0
-    while found in taken:
+    while found.lower() in map(str.lower, taken):
         number += 1
         found = f"{name}_{number}"
     return found

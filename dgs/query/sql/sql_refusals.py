@@ -39,6 +39,7 @@ REFUSED: dict[type[exp.Expr], Refusal] = {
     exp.Any: Refusal("a comparison with `any`", "any|some", "Use `in` or `exists`."),
     exp.All: Refusal("a comparison with `all`", "all", "Use `not exists`."),
     exp.Lambda: Refusal("a lambda", "lambda|->"),
+    exp.TryCast: Refusal("`try_cast`", "try_cast", "Use `cast` within a `case` that asks what it needs."),
     exp.Values: Refusal("`values`", "values", "Put the rows into a file, and read it as a table."),
 }
 STATEMENTS: dict[type[exp.Expr], str] = {
@@ -65,6 +66,28 @@ SIDEWAYS = Refusal("this kind of join", "asof|positional|semi|anti")
 PERCENT = Refusal("`limit` of a percentage", "limit", "Give a number of rows.")
 TIES = Refusal("`limit ... with ties`", "limit", "Give a number of rows.")
 RENAME = Refusal("`* rename`", "rename", "Name the columns.")
+
+READ: dict[type[exp.Expr], tuple[str, ...]] = {
+    exp.Select: (
+        "with_", "expressions", "distinct", "from_", "joins", "where", "group", "having", "order", "limit", "offset",
+    ),
+    exp.Union: ("with_", "this", "expression", "distinct", "by_name", "order", "limit", "offset"),
+    exp.Subquery: ("with_", "this", "alias", "joins", "order", "limit", "offset"),
+    exp.Table: ("this", "db", "alias", "joins", "sample", "pivots"),
+    exp.Join: ("this", "on", "side", "kind", "using", "method"),
+    exp.Group: ("expressions", "all", "grouping_sets", "rollup", "cube"),
+    exp.Ordered: ("this", "desc", "nulls_first"),
+    exp.Limit: ("this", "expression", "limit_options"),
+    exp.Fetch: ("count", "direction", "limit_options"),
+    exp.In: ("this", "expressions", "query", "unnest", "field"),
+    exp.Between: ("this", "low", "high"),
+    exp.Cast: ("this", "to"),
+    exp.Column: ("this", "table"),
+}  # fmt: skip
+"""The parts of nodes that are read, by the names of sqlglot. A node with any other part has a meaning that is not ours."""
+
+SPOKEN = {"locks": "for", "windows": "window", "operation_modifiers": "select", "system_time": "for"}
+"""The words of the text for parts that sqlglot names otherwise."""
 
 _WHERE: tuple[tuple[Callable[[exp.Expr], bool], Refusal], ...] = (
     (lambda node: isinstance(node, exp.With) and bool(node.args.get("recursive")), RECURSIVE),
@@ -94,3 +117,7 @@ def refused(tree: exp.Expr) -> Iterator[tuple[exp.Expr, Refusal]]:
         found = REFUSED.get(type(node)) or next((refusal for holds, refusal in _WHERE if holds(node)), None)
         if found is not None:
             yield node, found
+        read = READ.get(type(node))
+        for name in [one for one, part in node.args.items() if part and read and one not in read]:
+            word = SPOKEN.get(name, name.strip("_"))
+            yield node, Refusal(f"`{word}` in a `{node.key}`", word)

@@ -56,7 +56,20 @@ KEPT = (
 )
 """Nodes that are scalars of the algebra as they are, once their parts are."""
 
+FLAGS = {
+    "dpipe": ("safe",),
+    "concat": ("safe", "coalesce"),
+    "greatest": ("ignore_nulls",),
+    "least": ("ignore_nulls",),
+    "like": ("negate",),
+    "ilike": ("negate",),
+    "trim": ("position",),
+    "generateseries": ("is_end_exclusive",),
+}
+"""The marks of nodes, beside their parts, that are read or that change nothing here, by the keys of sqlglot's classes."""
+
 CONSTANTS = (exp.Literal, exp.Null, exp.Boolean, exp.DataType, exp.Identifier)
+SIDES = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 PARTS_OF_TIME = ("year", "month", "day", "hour", "minute", "second")
 
 
@@ -94,7 +107,18 @@ class Lowering:
             raise self._text.error("Q110", tree, f"not supported: {what} here")
         if isinstance(tree, exp.Star):
             raise self._text.error("Q101", tree, "`*` stands only in a `select`, and in `count(*)`")
-        return self._leaf(tree) or (self._with_parts(tree) if isinstance(tree, KEPT) else self._call(tree))
+        leaf = self._leaf(tree)
+        if leaf is not None:
+            return leaf
+        self._refuse_unread(tree)
+        return self._with_parts(tree) if isinstance(tree, KEPT) else self._call(tree)
+
+    def _refuse_unread(self, tree: exp.Expr) -> None:
+        """Refuse a node with a mark that is not read here: it has another meaning than the node without it."""
+        for name, value in tree.args.items():
+            is_part = isinstance(value, (exp.Expr, list)) or name == "this"
+            if value and not is_part and name not in FLAGS.get(tree.key, ()):
+                raise self._text.error("Q110", tree, f"not supported: `{tree.key}` with `{name}`")
 
     def _leaf(self, tree: exp.Expr) -> Scalar | None:
         """Return a column, a parameter or a constant; None for anything else."""
@@ -109,10 +133,12 @@ class Lowering:
 
     def _with_parts(self, tree: exp.Expr) -> Scalar:
         """Return a node with its parts as scalars."""
+        if isinstance(tree, exp.In) and isinstance(tree.args.get("field"), (exp.Placeholder, exp.Parameter)):
+            return self._in_parameter(tree)
         if isinstance(tree, exp.In) and tree.args.get("unnest"):
             raise self._text.error("Q110", tree, "not supported: `in` over a list", "Use `list_contains`.")
         if isinstance(tree, exp.Cast):
-            return exp.Cast(this=self.of(tree.this), to=tree.args["to"].copy())
+            return self._cast(tree)
         if isinstance(tree, exp.Is):
             return self._is(tree)
         found = tree.copy()
@@ -123,6 +149,16 @@ class Lowering:
                 found.set(name, self._part(tree, name, value))
         return cast("Scalar", found)
 
+    def _cast(self, tree: exp.Cast) -> Scalar:
+        """Return a cast. A decimal is a float, rounded to its number of digits, which is 3 in DuckDB unless it is given."""
+        wanted = tree.args["to"]
+        found = exp.Cast(this=self.of(tree.this), to=wanted.copy())
+        if wanted.this.name != "DECIMAL":
+            return found
+        digits = [one.this.name for one in wanted.expressions]
+        scale = "3" if not digits else digits[1] if len(digits) > 1 else "0"
+        return call("round", found, literal(int(scale)))
+
     def _part(self, tree: exp.Expr, name: str, part: Any) -> Any:
         if not isinstance(part, exp.Expr):
             return part
@@ -130,6 +166,14 @@ class Lowering:
             isinstance(tree, exp.PropertyEQ) and name == "this"
         )
         return part.copy() if is_name else self.of(part)
+
+    def _in_parameter(self, tree: exp.In) -> Scalar:
+        """Return `x in $list`."""
+        items = self.of(tree.args["field"])
+        if not isinstance(items, exp.Array):
+            problem = f"the parameter {tree.args['field'].name!r} is no list"
+            raise self._text.error("Q120", tree.args["field"], problem, "Give several values: `[1, 2]`.")
+        return exp.In(this=self.of(tree.this), expressions=items.expressions)
 
     def _is(self, tree: exp.Is) -> Scalar:
         if isinstance(tree.expression, (exp.Null, exp.Boolean)):
@@ -145,14 +189,25 @@ class Lowering:
             raise self._text.error(
                 "Q110", tree, f"not supported: `extract` of {part}", f"There are {', '.join(PARTS_OF_TIME)}."
             )
-        if isinstance(tree, exp.ILike):
-            return call("like", call("lower", self.of(tree.this)), call("lower", self.of(tree.expression)))
+        if isinstance(tree, (exp.Like, exp.ILike)):
+            return self._like(tree)
         if isinstance(tree, exp.Bracket):
             return call("list_extract", self.of(tree.this), self._position(tree))
+        if isinstance(tree, exp.GenerateSeries) and _is_range(tree):
+            return call("range", self.of(tree.args["end"]))
         name = name_of(cast("Scalar", tree))
+        if isinstance(tree, exp.Trim) and tree.args.get("position") in SIDES:
+            name = SIDES[tree.args["position"]]
         if name not in FUNCTIONS:
             raise self._unknown(tree, name)
         return call(name, *map(self.of, arguments_of(cast("Scalar", tree))))
+
+    def _like(self, tree: exp.Like | exp.ILike) -> Scalar:
+        text, pattern = self.of(tree.this), self.of(tree.expression)
+        if isinstance(tree, exp.ILike):
+            text, pattern = call("lower", text), call("lower", pattern)
+        found = call("like", text, pattern)
+        return call("not", found) if tree.args.get("negate") else found
 
     def _position(self, tree: exp.Bracket) -> Scalar:
         (place,) = tree.expressions
@@ -180,7 +235,7 @@ class Lowering:
 
     def _parameter(self, tree: exp.Expr) -> Scalar:
         name = tree.name
-        if not name:
+        if name in ("", "?"):
             raise self._text.error(
                 "Q120", tree, "a parameter without a name", "Write `$name`, and give it a value."
             )
@@ -196,3 +251,9 @@ class Lowering:
         if isinstance(value, (list, tuple)):
             return exp.Array(expressions=[literal(one) for one in value])
         return literal(value)
+
+
+def _is_range(tree: exp.GenerateSeries) -> bool:
+    """Return whether a node is `range(n)`, from 0 in steps of 1."""
+    is_from_zero = tree.args.get("start") == exp.Literal.number(0) and not tree.args.get("step")
+    return is_from_zero and bool(tree.args.get("is_end_exclusive"))

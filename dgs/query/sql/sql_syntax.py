@@ -62,7 +62,11 @@ class SqlText:
     def start(self, node: exp.Expr) -> int:
         """Return the offset of the first part of a node that the parser has placed; of the text if it has placed none."""
         if isinstance(node, (exp.Placeholder, exp.Parameter)) and node.name:
-            return self._word(node.name, 0) - 1
+            return max(
+                0, self.text.find("?") if node.name == "?" else self._word(re.escape(node.name), 0) - 1
+            )
+        if isinstance(node, exp.Star) and "start" not in node.meta:
+            return max(0, self.text.find("*"))
         return min(_placed(node), default=0)
 
     def word(self, node: exp.Expr) -> str:

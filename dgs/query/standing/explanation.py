@@ -12,8 +12,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from dgs.query.relation import Script
@@ -37,11 +37,15 @@ PRICE = (
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A query as it was written, after its rules, and split into what is kept and the answer."""
+    """A query as it was written, after its rules, and split into what is kept and the answer.
+
+    `kept`: of each compaction, by its name, the number of its rows and that of the rows it was made of, if they were counted.
+    """
 
     script: Script
     rewritten: Rewritten
     split: Split
+    kept: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def as_data(self) -> dict[str, Any]:
         """Return all of it as plain data, with graphs as text. `class` is that of the state."""
@@ -50,7 +54,7 @@ class Explanation:
             "state": CLASSES[self.split.klass],
             "algebra": text_of(self.script),
             "steps": [step.to_json() for step in self.rewritten.steps],
-            "compactions": [_compaction(one) for one in self.split.compactions],
+            "compactions": [_compaction(one, self.kept.get(one.name)) for one in self.split.compactions],
             "answer": text_of(self.split.answer),
             "tables": list(self.split.tables),
         }
@@ -76,7 +80,7 @@ def explained(
     return Explanation(script, found, split(found.script, require=require))
 
 
-def _compaction(one: Compaction) -> dict[str, Any]:
+def _compaction(one: Compaction, kept: tuple[int, int] | None) -> dict[str, Any]:
     clauses = {forced.key: forced for forced in reversed(one.forced)}
     return {
         "name": one.name,
@@ -92,6 +96,7 @@ def _compaction(one: Compaction) -> dict[str, Any]:
         ],
         "parts": [{"column": name, "merge": merge} for name, merge in one.parts],
         "query": text_of(one.query),
+        "kept": None if kept is None else {"rows": kept[0], "of": kept[1]},
     }
 
 
@@ -104,7 +109,9 @@ def _said(one: dict[str, Any]) -> str:
         for key in one["keys"]
     ]
     parts = ", ".join(f"{part['column']} ({part['merge']})" for part in one["parts"])
-    return "\n".join([*lines, f"parts {parts}", one["query"]])
+    kept = one["kept"]
+    counted = [] if kept is None else [f"keeps {kept['rows']:,} rows of {kept['of']:,}"]
+    return "\n".join([*lines, f"parts {parts}", *counted, one["query"]])
 
 
 def _merges(found: Split) -> str:

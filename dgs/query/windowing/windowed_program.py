@@ -14,19 +14,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from dgs.model.columns import to_list
+from dgs.model.columns import length, to_list
 from dgs.model.events import Event, EventBatch
 from dgs.model.program import Emit
 from dgs.query.compact import Compact
 from dgs.query.compact.payloads import weighted_row
-from dgs.query.errors import QueryError
 from dgs.query.program import QueryProgram
 from dgs.query.relation import Relation, Script
+from dgs.query.types import INT, conform
 from dgs.query.windowing.window_panes import Windowed, windowed
 
 PanedState = tuple[int | None, dict[int, Any]]
@@ -47,7 +47,7 @@ class WindowedQuery(QueryProgram):
     """A program that answers a query over each window. Closing events at the ends of windows come before the rows of that time."""
 
     def __init__(self, whole: Windowed, **options: Any) -> None:
-        self.panes, self._at, self._ends = whole.panes, whole.at, whole.ends
+        self.panes, self.at, self._ends = whole.panes, whole.at, whole.ends
         super().__init__(whole.script, **options)
 
     @property
@@ -85,22 +85,30 @@ class WindowedQuery(QueryProgram):
             return self.close(state, event, emit)
         stream, sign = self._into[event.tag.kind]
         row = weighted_row(event.payload, self._schemas[stream], self.weights.get(stream), sign)
-        at = row[self._schemas[stream].index(self._at[stream])]
-        return self.join(state, (None, {self.panes.pane(_time(at, stream)): self._of_rows(stream, {row: 1})}))
+        at = row[self._schemas[stream].index(self.at[stream])]
+        if at is None:
+            return state  # it is in no window
+        return self.join(state, (None, {self.panes.pane(at): self._of_rows(stream, {row: 1})}))
 
     def _of_lane(self, kind_name: str, batch: EventBatch) -> Any:
-        starts = np.array([self.panes.pane(at) for at in self._times(kind_name, batch)], dtype=np.int64)
+        times = self._times(kind_name, batch)
+        if None in times:  # such rows are in no window
+            batch = batch.take(
+                np.array([row for row, at in enumerate(times) if at is not None], dtype=np.int64)
+            )
+            times = [at for at in times if at is not None]
+        starts = np.array([self.panes.pane(at) for at in times], dtype=np.int64)
         found = {}
         for start in np.unique(starts).tolist():
             part = batch.take(np.flatnonzero(starts == start))
             found[start] = super()._of_lane(kind_name, part)
         return (None, found)
 
-    def _times(self, kind_name: str, batch: EventBatch) -> list[int]:
-        name = self._at[self._into[kind_name][0]]
+    def _times(self, kind_name: str, batch: EventBatch) -> list[Any]:
+        name = self.at[self._into[kind_name][0]]
         payload = batch.payload
-        listed = payload[name] if isinstance(payload, dict) else [row[name] for row in to_list(payload)]
-        return [_time(one, kind_name) for one in to_list(listed)]
+        listed = payload[name] if isinstance(payload, dict) else [row.get(name) for row in to_list(payload)]
+        return [None if one is None else conform(one, INT) for one in to_list(listed)]
 
     def close(self, state: Any, event: Event, emit: Emit) -> Any:
         """Emit the answer of each window that has ended since the last closing event; keep the panes that others need."""
@@ -110,27 +118,35 @@ class WindowedQuery(QueryProgram):
             self._emit(self.answering.tables(inside[: len(self.held)]), self._with_end(emit, end))
         return (event.ts, kept)
 
-    def _with_end(self, emit: Emit, end: int) -> Callable[[Any], None]:
-        """Return an `emit` that puts the end of the window into the columns that have it."""
+    def _with_end(self, emit: Emit, end: int) -> _WithEnd:
         single = next(iter(self._ends)) if len(self._ends) == 1 else None
+        return _WithEnd(emit, self._ends, single, end)
 
-        def put(row: Any) -> None:
-            names = self._ends[single or row["output"]]
-            emit(row | dict.fromkeys(names, end))
 
-        return put
+class _WithEnd:
+    """An `emit` that puts the end of the window into the columns that have it. `single`: the name of the only output."""
+
+    def __init__(self, emit: Emit, ends: Mapping[str, Sequence[str]], single: str | None, end: int) -> None:
+        self._emit, self._ends, self._single, self._end = emit, ends, single, end
+        take = getattr(emit, "column", None)
+        self.column = None if take is None else lambda columns: take(self._ended(columns))
+
+    def __call__(self, row: Any) -> None:
+        """Emit a row."""
+        self._emit(row | dict.fromkeys(self._ends[self._single or row["output"]], self._end))
+
+    def _ended(self, columns: dict[str, Any]) -> dict[str, Any]:
+        count = length(columns)
+        if not count:
+            return columns
+        output = self._single or columns["output"][0].as_py()
+        return columns | dict.fromkeys(self._ends[output], np.full(count, self._end))
 
 
 def _copied(one: Compact) -> Compact:
     made = Compact(one.layout, dict(one.few), list(one.runs))
     made.is_sorted = one.is_sorted
     return made
-
-
-def _time(value: Any, stream: str) -> int:
-    if isinstance(value, int):
-        return value
-    raise QueryError.of("Q703", f"a row of {stream!r} without a time")
 
 
 __all__ = ["WindowedQuery", "program_of_query"]

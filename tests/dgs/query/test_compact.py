@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("sqlglot")
 
 from dgs import codec
-from dgs.query.compact import Compact, Layout, runs
+from dgs.query.compact import Compact, Layout, number_runs, runs
 from dgs.query.compact.arrow_rows import to_arrow
 from dgs.query.errors import QueryError
 from dgs.query.types import FLOAT, INT, TEXT, Schema, bag, order_key
@@ -93,6 +93,58 @@ def test_a_small_run_is_searched_for_in_a_large_one_as_it_is_grouped(keys):
         found, expected = runs.inserted(base, new, layout), runs.merged([base, new], layout)
         assert found is not None
         assert found.equals(runs.in_order(expected, layout))
+
+
+def drawn_runs(random, keys, far):
+    """Some runs of numbers, as parts by key. With extremes no weight is negative: a key that goes takes its extremes along."""
+    has_extremes = random.random() < 0.5
+    named = [(f"k{place}", INT if place < 2 else FLOAT) for place in range(keys)]
+    parts = [
+        ("w", INT, "sum"),
+        ("f", FLOAT, "sum"),
+        *([("m", INT, "min"), ("x", FLOAT, "max")] if has_extremes else []),
+    ]
+    schema = Schema((*named, *((name, of) for name, of, _ in parts)))
+    domain = (-(2**62), -1, 0, 5, 2**62) if far else range(-3, 9)
+
+    def row():
+        key = tuple(random.choice(domain if of == INT else (0.0, -1.5, 2.0)) for _, of in named)
+        values = (random.choice((1, 2) if has_extremes else (-1, 0, 1)), random.choice((0.0, 0.5, -0.5)), random.randint(-3, 3), random.choice((1.0, -2.5)))  # fmt: skip
+        return key, values[: len(parts)]
+
+    drawn = [dict(row() for _ in range(random.randint(0, 12))) for _ in range(random.randint(1, 5))]
+    kept = [{key: values for key, values in one.items() if values[0] or values[1]} for one in drawn]
+    return Layout(schema, keys, tuple(merge for _, _, merge in parts)), kept
+
+
+@pytest.mark.parametrize("far", [False, True], ids=["near", "far"])
+@pytest.mark.parametrize("keys", [1, 2, 3])
+def test_runs_of_numbers_are_merged_by_key(keys, far):
+    for seed in range(60):
+        layout, given = drawn_runs(Random(seed), keys, far)
+        expected = {}
+        for one in given:
+            for key, parts in one.items():
+                runs.add_parts(expected, key, parts, layout)
+        made = runs.in_order(runs.merged([runs.of_parts(one, layout) for one in given], layout), layout)
+        assert list(runs.rows_in(made, layout)) == sorted(expected.items()), seed
+
+
+def test_runs_of_numbers_are_merged_without_grouping(monkeypatch):
+    monkeypatch.setattr(runs.pa, "TableGroupBy", lambda *_, **__: pytest.fail("grouped"))
+    made = runs.merged([run_of([3, 1]), run_of([2, 3])], NUMBERS)
+    assert made.to_pydict() == {"k": [1, 2, 3], "w": [1, 1, 2], "s": [1, 2, 6]}
+
+
+def test_a_mistake_in_merging_numbers_is_found(monkeypatch):
+    for name in ("sum", "min", "max"):
+        with monkeypatch.context() as patch:
+            patch.setitem(number_runs._MERGES, name, np.subtract)
+            with pytest.raises(AssertionError):
+                test_runs_of_numbers_are_merged_by_key(1, far=False)
+    monkeypatch.setattr(number_runs, "_MOST_CODES", 2**200)  # so that codes wrap around
+    with pytest.raises((AssertionError, OverflowError)):
+        test_runs_of_numbers_are_merged_by_key(2, far=True)
 
 
 def test_a_sum_beyond_64_bits_is_an_error_and_no_wrong_number():

@@ -31,6 +31,13 @@ def test_a_mistake_ends_nothing(prompt: Prompt) -> None:
     assert prompt.fed("b = LIMIT a 1; DUMP b;") == ["(1,a)"]
 
 
+def test_what_reads_a_lost_alias_is_said_too(prompt: Prompt) -> None:
+    prompt.fed("b = FILTER a BY m == 1;")
+    for line in ("DUMP b;", "DESCRIBE b;"):
+        (said,) = prompt.fed(line)
+        assert "no alias 'b'" in said
+
+
 def test_an_alias_may_change(prompt: Prompt) -> None:
     prompt.fed("b = FILTER a BY n == 1; c = FOREACH b GENERATE t;")
     prompt.fed("b = FILTER a BY n == 2;")

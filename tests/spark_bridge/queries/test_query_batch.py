@@ -24,7 +24,7 @@ from dgs.spark_bridge.queries.query_batch import CASE_SENSITIVE, answered
 from tests.dgs.query.random_scripts import RandomScripts
 
 TYPES = {"int64": pa.int64(), "float64": pa.float64(), "text": pa.string()}
-STREAM = Source("s", Schema.of(k=TEXT, K=INT, x=FLOAT))
+STREAM = Source("s", Schema.of(k=TEXT, n=INT, x=FLOAT))
 ROWS = [("a", 1, 1.5), ("a", 1, 1.5), ("it's \\ `b`", None, 0.0), (None, -7, None), ("a", 3, -2.0)]
 
 
@@ -61,36 +61,36 @@ def test_random_scripts_agree(spark, tmp_path, seeds):
 
 
 def test_names_division_bags_and_texts_agree(spark, tmp_path):
-    """Names that differ by case, quotes, division by 0, nulls in bags, and queries over bags."""
+    """Quotes, division by 0, nulls in bags, and queries over bags."""
     bag = Group(
         STREAM,
         (("k", column("k")),),
-        (("bag", Aggregate("collect", (struct(K=column("K"), x=column("x")),))),),
+        (("bag", Aggregate("collect", (struct(n=column("n"), x=column("x")),))),),
     )
-    items = Source(ITEMS, Schema.of(K=INT, x=FLOAT), changes=False)
+    items = Source(ITEMS, Schema.of(n=INT, x=FLOAT), changes=False)
     some = Nested(this=column("bag"), query=Where(items, call("gt", column("x"), literal(0.0))))
     sums = Group(
         items,
         (),
-        (("s", Aggregate("sum", (column("K"),), empty="zero")), ("m", Aggregate("avg", (column("x"),)))),
+        (("s", Aggregate("sum", (column("n"),), empty="zero")), ("m", Aggregate("avg", (column("x"),)))),
     )
     total = call("list_extract", Nested(this=some, query=sums), literal(1))
     nested = Map(
         bag, (("k", column("k")), ("bag", column("bag")), ("s", field(total, "s")), ("m", field(total, "m")))
     )
     scalars = (
-        ("zero", call("div", column("K"), literal(0))),
-        ("whole", call("intdiv", column("K"), literal(2))),
-        ("rest", call("mod", column("K"), literal(3))),
+        ("zero", call("div", column("n"), literal(0))),
+        ("whole", call("intdiv", column("n"), literal(2))),
+        ("rest", call("mod", column("n"), literal(3))),
         ("text", call("concat_strict", column("k"), literal("\\'`"))),
-        ("nulls", call("array", column("K"), literal(None))),
+        ("nulls", call("array", column("n"), literal(None))),
     )
     extremes = Group(
         STREAM,
         (),
         (
             ("n", Aggregate("count", (column("k"),), distinct=True)),
-            ("no", Aggregate("some", (call("isnull", column("K")),))),
+            ("no", Aggregate("some", (call("isnull", column("n")),))),
         ),
     )
     script = Script((("nested", nested), ("scalars", Map(STREAM, scalars)), ("extremes", extremes)))
@@ -100,7 +100,7 @@ def test_names_division_bags_and_texts_agree(spark, tmp_path):
 
 
 def test_loops_agree(spark, tmp_path):
-    start = Map(STREAM, (("n", column("K")),))
+    start = Map(STREAM, (("n", column("n")),))
     now = Source("now", Schema.of(n=INT), changes=False)
     step = Map(now, (("n", call("add", column("n"), literal(1))),))
     until = Map(
@@ -116,7 +116,7 @@ def test_loops_agree(spark, tmp_path):
 
 @pytest.mark.parametrize(
     ("scalar", "code"),
-    [(call("intdiv", column("K"), literal(0)), "Q704"), (call("mul", column("K"), literal(2**62)), "Q701")],
+    [(call("intdiv", column("n"), literal(0)), "Q704"), (call("mul", column("n"), literal(2**62)), "Q701")],
 )
 def test_mistakes_in_data_have_our_codes(spark, tmp_path, scalar, code):
     with pytest.raises(QueryError) as caught:
@@ -125,7 +125,7 @@ def test_mistakes_in_data_have_our_codes(spark, tmp_path, scalar, code):
 
 
 def test_an_aggregation_of_a_script_is_refused():
-    own = Aggregate("user", (column("K"),), user=UserAggregation("longest", column("left"), literal(0)))
+    own = Aggregate("user", (column("n"),), user=UserAggregation("longest", column("left"), literal(0)))
     with pytest.raises(QueryError) as caught:
         spark_text(Group(STREAM, (), (("n", own),)))
     assert str(caught.value).splitlines() == [
@@ -138,5 +138,5 @@ def test_a_group_in_a_query_over_a_bag_is_refused():
     items = Source(ITEMS, Schema.of(item=INT), changes=False)
     grouped = Group(items, (("item", column("item")),), (("n", Aggregate("count")),))
     with pytest.raises(QueryError) as caught:
-        spark_text(Map(STREAM, (("b", Nested(this=call("array", column("K")), query=grouped)),)))
+        spark_text(Map(STREAM, (("b", Nested(this=call("array", column("n")), query=grouped)),)))
     assert str(caught.value).splitlines()[0] == "Q501: Spark cannot say a Group over the items of a bag"

@@ -72,10 +72,10 @@ WRONG = {
     b = STREAM a THROUGH `sort`;
         ^
     Call a Python function of a <% %> section in FOREACH.""",
-    "a = SOCKET_READ 'localhost:9999' AS (n: int); DUMP a;": """Q110 t.pig:1:1: SOCKET_READ is not supported
+    "a = SOCKET_READ 'localhost:9999' AS (n: int); DUMP a;": """Q110 t.pig:1:1: SOCKET_READ is not supported without a plan file
     a = SOCKET_READ 'localhost:9999' AS (n: int); DUMP a;
     ^
-    Use a file, or the event log that a run with `source: {socket: ...}` writes.""",
+    In one it reads the stream 'localhost_9999', of a `socket` source.""",
     "a = LOAD 'x.nt' USING RDFFileStorage() AS (s);": """Q110 t.pig:1:17: the storage RDFFileStorage is not supported
     a = LOAD 'x.nt' USING RDFFileStorage() AS (s);
                     ^

@@ -52,6 +52,12 @@ MEANINGS = {
         "(y)",
         "(z)",
     ],
+    "c = FOREACH a GENERATE (k > 1 ? 'big' : 'small'), ROUND(-2.5), ROUND(k / 2.0);DUMP c;": [
+        "(small,-2,1)",
+        "(small,-2,1)",
+        "(big,-2,1)",
+        "(,-2,)",  # a condition that is null chooses nothing
+    ],
     "c = FOREACH a GENERATE (k IS NULL ? -1 : k) AS k, UPPER(v), 7 / k, -7 % 3; DUMP c;": [
         "(1,X,7,-1)",
         "(1,Y,7,-1)",

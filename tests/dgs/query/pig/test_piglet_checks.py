@@ -94,6 +94,20 @@ def by_dgs(check: Check) -> list[str]:
     return lines_of(output, rows)
 
 
+def by_spark(check: Check, place: Path) -> list[str]:
+    """Return the lines that Spark answers."""
+    from dgs.job.schema import SparkConfig
+    from dgs.spark_bridge.queries.query_batch import answered
+
+    program, output = only_output(check)
+    tables = {
+        name: to_arrow(list(load.table(CASES / "input")), load.source(name).columns)
+        for name, load in program.loads.items()
+    }
+    rows = answered(program.script, tables, config=SparkConfig(), work_dir=place)[output.name]
+    return lines_of(output, rows)
+
+
 def assert_same(lines: list[str], check: Check) -> None:
     got, wanted = comparable(lines), comparable(expected(check))
     if check.is_list:
@@ -115,3 +129,9 @@ def test_duckdb_answers_as_piglet(check: Check) -> None:
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
 def test_a_run_of_dgs_answers_as_piglet(check: Check) -> None:
     assert_same(by_dgs(check), check)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
+def test_spark_answers_as_piglet(check: Check, tmp_path: Path, spark: object) -> None:
+    assert_same(by_spark(check, tmp_path), check)

@@ -115,6 +115,23 @@ QUERIES = [
     "select count(*) from f where (select count(*) from e) = 0",
     "select id from f where d = (select max(d) from f g where g.c = f.c)",
     "select c, k, count(*) from f group by c, k having sum(d) is null",
+    "select c not like 'a%' n, c not ilike 'A' i, ltrim(' a ') || '|' l, '|' || rtrim(' a ') r from f",
+    "select round(x, 1) r, round(d, -1) t, cast(x / 3 as decimal(5, 2)) e, split_part(c || ' b', ' ', 2) p from f",
+    "select id from f where exists (select 1 from w)",
+    "select count(*) from f where not exists (select 1 from e)",
+    "select 1 a where exists (select 1 from f)",
+    "select a.n, b.one from (select count(*) n from f) a, (select 1 one) b",
+    "select coalesce(max(c), n) v from f, (select null n) group by n",
+    "select id, null v from f order by v, id",
+    "select (true and null) v, case when d > 3 then null end u from f",
+    "select max(case when false then w.c end) filter (where null) m from f left join w on f.k = w.k",
+    "select reverse('abc'), lower('\u0130'), upper('stra\u00dfe'), range(3) r from f",
+    "select c, count(*) n from f group by c having n > 5 and c is not null",
+    "select k from f group by k having exists (select 1 from w where w.k = f.k)",
+    "select k, count(*) n from f group by k having count(*) > (select count(*) from w where w.k = f.k) and sum(d) > 0",
+    "select count(*) from (select count(*), max(id) from f) group by 1.5",
+    'select d a, id "A", c "b", k B from f order by a, id',
+    'select * from (select d a, id "A" from f) u join (select k "A", c from w) v on u.a = v."A"',
 ]
 
 

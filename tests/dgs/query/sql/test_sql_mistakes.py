@@ -60,6 +60,16 @@ WRONG = [
     "select tumble(day, 'soon') from flights",
     "select f.day, w.precip from flights f, weather w",
     "select * from flights limit 10%",
+    "select try_cast(carrier as int) from flights",
+    "select carrier from flights where day > ?",
+    "select *, count(*) from flights group by carrier",
+    "select day + $(x from flights",
+    "select carrier from flights where day between symmetric 1 and 2",
+    "select carrier from flights for update",
+    "select cast(late as timestamp) from flights",
+    "select round(day, carrier), list_contains(day, 1) from flights",
+    "select list_contains(stops, 1) from flights",
+    "select list_sum(stops) from flights",
 ]
 
 

@@ -35,7 +35,7 @@ def histories(draw: st.DrawFn) -> list[tuple[int, int, int]]:
 
 
 @given(histories(), st.integers(1, 8), st.integers(1, 8), st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_panes_are_windows(
     rows: list[tuple[int, int, int]], size: int, slide: int, data: st.DataObject
 ) -> None:

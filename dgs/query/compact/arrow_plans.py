@@ -1,0 +1,310 @@
+"""Relations computed by Arrow: filters, columns, joins, groups and orders, which need no statement of DuckDB: planning one takes milliseconds.
+
+A plan gives None where Arrow's meaning is not the interpreter's, for instance for a sum beyond 64 bits: DuckDB is asked then.
+
+>>> from dgs.query.relation import Aggregate, column
+>>> from dgs.query.types import INT, TEXT
+>>> flights = Source("flights", Schema.of(carrier=TEXT, delay=INT))
+>>> by = Group(flights, (("carrier", column("carrier")),), (("s", Aggregate("sum", (column("delay"),))),))
+>>> planned(by)({"flights": pa.table({"carrier": ["UA", "AA", "UA"], "delay": [5, 1, None]})}).to_pydict()
+{'carrier': ['UA', 'AA'], 's': [5, 1]}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from dgs.query.aggregates import Aggregate
+from dgs.query.compact.arrow_joins import partners
+from dgs.query.compact.arrow_rows import arrow_schema
+from dgs.query.compact.arrow_scalars import (
+    FLAT,
+    Form,
+    NotInArrow,
+    Values,
+    array_of,
+    in_arrow,
+    refuse_nan,
+)
+from dgs.query.relation import Group, Join, Map, Order, Relation, Source, Where
+from dgs.query.types import GREATEST_INT, Schema
+
+MOST_JOINED = 200_000
+"""The most rows of both sides of a join together: above, a statement of DuckDB is no dearer."""
+
+MOST_PAIRS = 1_000_000
+"""The most pairs of a join. They are all in memory here, and DuckDB keeps only their groups."""
+
+Tables = Mapping[str, pa.Table]
+Names = tuple[str, ...]
+
+
+class Rows:
+    """Columns of `count` rows, each computed when it is first asked for.
+
+    `order`: columns whose values differ from row to row, by which the rows are in order; none if that is not known.
+    """
+
+    __slots__ = ("_known", "_values", "count", "order")
+
+    def __init__(self, count: int, values: Callable[[str], Values], order: Names = ()) -> None:
+        self.count, self.order = count, order
+        self._values, self._known = values, dict[str, Values]()
+
+    def __getitem__(self, name: str) -> Values:
+        """Return the values of a column."""
+        if name not in self._known:
+            self._known[name] = self._values(name)
+        return self._known[name]
+
+    def array(self, name: str) -> pa.Array:
+        """Return a column as an array."""
+        return array_of(self[name], self.count)
+
+    def taken(self, of: Callable[[pa.Array], pa.Array], count: int, order: Names) -> Rows:
+        """Return other rows, each column of which is made of the one here."""
+        return Rows(count, lambda name: of(self.array(name)), order)
+
+
+Step = Callable[[Tables], Rows]
+Plan = Callable[[Tables], pa.Table | None]
+"""From tables to the rows of a relation, or to None where DuckDB must be asked."""
+
+
+def planned(relation: Relation, orders: Mapping[str, Names] | None = None) -> Plan | None:
+    """Return the plan of a relation, None if it has a node or a scalar that Arrow does not compute.
+
+    `orders`: for a table, columns whose values differ from row to row and by which its rows are in order.
+    """
+    try:
+        step = _step(relation, orders or {})
+    except NotInArrow:
+        return None
+    schema = arrow_schema(relation.schema)
+
+    def table(tables: Tables) -> pa.Table | None:
+        try:
+            rows = step(tables)
+            return pa.Table.from_arrays([rows.array(name) for name in schema.names], schema=schema)
+        except (NotInArrow, pa.ArrowException):
+            return None
+
+    return table
+
+
+def _step(relation: Relation, orders: Mapping[str, Names]) -> Step:
+    made = _STEPS.get(type(relation))
+    if made is None:
+        raise NotInArrow
+    return made(relation, orders)
+
+
+def _source(node: Source, orders: Mapping[str, Names]) -> Step:
+    if node.rows is not None:
+        raise NotInArrow
+    name, order = node.name, orders.get(node.name, ())
+    return lambda tables: Rows(len(tables[name]), lambda one: _whole(tables[name][one]), order)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _map(node: Map, orders: Mapping[str, Names]) -> Step:
+    below, of = _step(node.input, orders), node.input.schema
+    forms = {
+        name: in_arrow(one, of).as_kind(kind)
+        for (name, one), kind in zip(node.fields, _kinds(node), strict=True)
+    }
+    renamed: dict[str, str] = {}
+    for name, one in node.fields:
+        if isinstance(one, exp.Column):
+            renamed.setdefault(one.name, name)
+
+    def step(tables: Tables) -> Rows:
+        rows = below(tables)
+        is_kept = all(name in renamed for name in rows.order)
+        order = tuple(renamed[name] for name in rows.order) if is_kept else ()
+        return Rows(rows.count, lambda name: forms[name].values(rows), order)
+
+    return step
+
+
+def _kinds(node: Relation) -> list[str]:
+    """Return the kinds of a relation's columns. Raises NotInArrow."""
+    kinds = [one.kind for one in node.schema.types]
+    if not FLAT.issuperset(kinds):
+        raise NotInArrow
+    return kinds
+
+
+def _where(node: Where, orders: Mapping[str, Names]) -> Step:
+    return _kept(_step(node.input, orders), in_arrow(node.predicate, node.input.schema))
+
+
+def _kept(below: Step, condition: Form) -> Step:
+    predicate = condition.as_kind("bool")
+
+    def step(tables: Tables) -> Rows:
+        rows = below(tables)
+        mask = array_of(predicate.values(rows), rows.count)
+        count = pc.sum(mask, min_count=0).as_py()
+        return rows if count == rows.count else rows.taken(lambda one: one.filter(mask), count, rows.order)
+
+    return step
+
+
+def _order(node: Order, orders: Mapping[str, Names]) -> Step:
+    below, names, _ = _step(node.input, orders), node.schema.names, _kinds(node)
+    keys = [(in_arrow(one.scalar, node.schema), one.descending, one.nulls_first) for one in node.by]
+    if any(key.kind == "null" for key, _, _ in keys):
+        raise NotInArrow
+
+    def step(tables: Tables) -> Rows:
+        rows = below(tables)
+        if keys or not rows.order or rows.order != names[: len(rows.order)]:
+            places = _sorted(rows, keys, names)
+            rows = rows.taken(lambda one: one.take(places), rows.count, ())
+        if node.limit is None and not node.offset:
+            return rows
+        stop = rows.count if node.limit is None else min(rows.count, node.offset + node.limit)
+        start = min(node.offset, stop)
+        return rows.taken(lambda one: one.slice(start, stop - start), stop - start, rows.order)
+
+    return step
+
+
+def _sorted(rows: Rows, keys: list[tuple[Form, bool, bool]], names: Names) -> pa.Array:
+    """Return the places of rows in the order of keys and, after them, of all columns, ascending with nulls last."""
+    columns: list[pa.Array] = []
+    directions: list[str] = []
+    for key, is_descending, is_nulls_first in keys:
+        values = array_of(refuse_nan(key.values(rows)), rows.count)
+        if values.null_count:
+            columns.append(pc.is_null(values))
+            directions.append("descending" if is_nulls_first else "ascending")
+        columns.append(values)
+        directions.append("descending" if is_descending else "ascending")
+    columns += [rows.array(name) for name in names]
+    directions += ["ascending"] * len(names)
+    labels = [str(place) for place in range(len(columns))]
+    sort_keys = list(zip(labels, directions, strict=True))
+    return pc.sort_indices(pa.Table.from_arrays(columns, labels), sort_keys)
+
+
+def _join(node: Join, orders: Mapping[str, Names]) -> Step:
+    if (
+        node.how not in ("inner", "semi", "anti")
+        or not node.pairs
+        or (node.residual is not None and node.how != "inner")
+    ):
+        raise NotInArrow
+    left, right, own = _step(node.left, orders), _step(node.right, orders), frozenset(node.left.schema.names)
+    keys = [
+        (in_arrow(one, node.left.schema), in_arrow(other, node.right.schema)) for one, other in node.pairs
+    ]
+    if any(one.kind != other.kind or one.kind in ("float64", "null") for one, other in keys):
+        raise NotInArrow
+
+    def step(tables: Tables) -> Rows:
+        one, other = left(tables), right(tables)
+        pairs = None
+        if one.count + other.count <= MOST_JOINED:
+            arrays = [
+                (array_of(key.values(one), one.count), array_of(partner.values(other), other.count))
+                for key, partner in keys
+            ]
+            pairs = partners(arrays, MOST_PAIRS)
+        if pairs is None:
+            raise NotInArrow
+        if node.how != "inner":
+            has_partner = np.zeros(one.count, dtype=bool)
+            has_partner[pairs[0]] = True
+            places = pa.array(np.flatnonzero(has_partner == (node.how == "semi")))
+            return one.taken(lambda column: column.take(places), len(places), one.order)
+        of_left, of_right = map(pa.array, pairs)
+        return Rows(
+            len(of_left),
+            lambda name: one.array(name).take(of_left) if name in own else other.array(name).take(of_right),
+        )
+
+    return step if node.residual is None else _kept(step, in_arrow(node.residual, node.both))
+
+
+def _group(node: Group, orders: Mapping[str, Names]) -> Step:
+    below, of = _step(node.input, orders), node.input.schema
+    keys = [in_arrow(one, of).as_kind(kind) for (_, one), kind in zip(node.keys, _kinds(node), strict=False)]
+    parts = [_part(one, of, has_keys=bool(keys)) for _, one in node.aggregates]
+    labels = [f"k{place}" for place in range(len(keys))]
+    names = node.schema.names
+
+    def step(tables: Tables) -> Rows:
+        rows = below(tables)
+        given = {
+            label: refuse_nan(array_of(key.values(rows), rows.count))
+            for label, key in zip(labels, keys, strict=True)
+        }
+        asked: list[Any] = [([], "count_all")]
+        results = [part(rows, f"a{place}", given, asked) for place, part in enumerate(parts)]
+        table = pa.table(given or {"rows": pa.nulls(rows.count)})
+        found = pa.TableGroupBy(table, labels, use_threads=False).aggregate(asked)
+        columns = [_whole(found[label]) for label in labels] + [result(found) for result in results]
+        return Rows(len(found), dict(zip(names, columns, strict=True)).__getitem__)
+
+    return step
+
+
+Result = Callable[[pa.Table], pa.Array]
+"""From a grouped table to the column of one aggregate."""
+
+
+def _part(
+    one: Aggregate, of: Schema, *, has_keys: bool
+) -> Callable[[Rows, str, dict[str, pa.Array], list[Any]], Result]:
+    """Return the function that adds what an aggregate needs to the columns, and to what is asked of the groups."""
+    if one.where is not None or one.distinct or one.function not in ("sum", "min", "max", "count"):
+        raise NotInArrow
+    if not one.arguments:
+        return lambda rows, label, given, asked: lambda found: _whole(found["count_all"])  # noqa: ARG005 - as all parts
+    form = in_arrow(one.arguments[0], of)
+    if form.kind == "null":
+        raise NotInArrow
+    least = 0 if one.empty == "zero" else 1
+
+    def part(rows: Rows, label: str, given: dict[str, pa.Array], asked: list[Any]) -> Result:
+        values = form.values(rows)
+        if one.function == "sum" and (has_keys or not least) and _is_integer(values):
+            return lambda found: pc.multiply_checked(_whole(found["count_all"]), values)
+        made = array_of(values, rows.count)
+        given[label] = _summed(made) if one.function == "sum" else refuse_nan(made)
+        options = pc.ScalarAggregateOptions(min_count=least) if one.function == "sum" else None
+        asked.append((label, one.function, options))
+        return lambda found: _whole(found[f"{label}_{one.function}"])
+
+    return part
+
+
+def _is_integer(values: Values) -> bool:
+    """Whether all rows have one integer: its sum is a product."""
+    return isinstance(values, pa.Scalar) and pa.types.is_integer(values.type) and values.is_valid
+
+
+def _summed(values: pa.Array) -> pa.Array:
+    """Return values whose sums fit 64 bits. Raises NotInArrow."""
+    if pa.types.is_integer(values.type):
+        bounds = pc.min_max(values).as_py()
+        greatest = max(abs(bounds["min"] or 0), abs(bounds["max"] or 0))
+        if greatest * len(values) > GREATEST_INT:
+            raise NotInArrow
+    return values
+
+
+_STEPS: dict[type, Callable[[Any, Mapping[str, Names]], Step]] = {
+    Source: _source, Map: _map, Where: _where, Order: _order, Join: _join, Group: _group,
+}  # fmt: skip

@@ -1,0 +1,308 @@
+"""Scalars over columns of Arrow, where Arrow's functions mean what the interpreter means; the others are DuckDB's.
+
+Integers never wrap around, null is unknown, a float has no negative zero, and where a NaN would be compared the columns are refused.
+
+>>> from dgs.query.scalar import call, column, literal
+>>> from dgs.query.types import INT
+>>> revenue = call("mul", column("price"), call("sub", literal(100), column("disc")))
+>>> form = in_arrow(revenue, Schema.of(price=INT, disc=INT))
+>>> form.values({"price": pa.array([500, None]), "disc": pa.array([10, 0])}).to_pylist()
+[45000, None]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from dgs.query.compact.arrow_rows import arrow_type
+from dgs.query.functions import FUNCTIONS, arguments_of, name_of
+from dgs.query.meanings import number
+from dgs.query.scalar import Scalar, all_of, call, kind_of
+from dgs.query.types import Schema, Type
+
+FLAT = frozenset({"int64", "float64", "bool", "text", "time"})
+"""The kinds of values that are columns of Arrow here."""
+
+Values = Any
+"""An array, or a scalar of Arrow that stands for as many equal values as there are rows."""
+
+
+class Columns(Protocol):
+    """Values by the names of columns."""
+
+    def __getitem__(self, name: str, /) -> Values:
+        """Return the values of a column."""
+
+
+class NotInArrow(Exception):  # noqa: N818 - a signal, not an error: DuckDB does it then
+    """A scalar, or values that it meets, for which Arrow's functions mean something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A scalar over columns: the kind of its values, and the function that gives them. It raises NotInArrow or pa.ArrowException."""
+
+    kind: str
+    values: Callable[[Columns], Values]
+
+    def as_kind(self, kind: str) -> Form:
+        """Return the same values as another kind: integers as floats, or a null as any. Raises NotInArrow."""
+        if kind == self.kind:
+            return self
+        if self.kind != "null" and (self.kind, kind) != ("int64", "float64"):
+            raise NotInArrow
+        wanted, values = arrow_type(Type(kind)), self.values
+        return Form(kind, lambda columns: pc.cast(values(columns), wanted, safe=False))
+
+
+def in_arrow(scalar: Scalar, schema: Schema) -> Form:
+    """Return a scalar over the columns of a schema. Raises NotInArrow."""
+    return _FORMS.get(type(scalar), _call)(scalar, schema)
+
+
+def array_of(values: Values, count: int) -> pa.Array:
+    """Return values as an array of `count` rows."""
+    return pa.repeat(values, count) if isinstance(values, pa.Scalar) else values
+
+
+def refuse_nan(values: Values) -> Values:
+    """Return values none of which is NaN: the interpreter has one NaN, greater than all numbers. Raises NotInArrow."""
+    if pa.types.is_floating(values.type):
+        is_nan = pc.is_nan(values)
+        if (is_nan if isinstance(is_nan, pa.Scalar) else pc.any(is_nan)).as_py():
+            raise NotInArrow
+    return values
+
+
+def without_negative_zero(values: Values) -> Values:
+    """Return floats with 0.0 in place of -0.0."""
+    return pc.add(values, 0.0)
+
+
+def _column(node: Scalar, schema: Schema) -> Form:
+    name, kind = node.name, schema.type(node.name).kind
+    if kind not in FLAT:
+        raise NotInArrow
+    return Form(kind, lambda columns: columns[name])
+
+
+def _literal(node: Scalar, schema: Schema) -> Form:  # noqa: ARG001 - as all forms
+    text = node.this
+    if node.is_string:
+        return _constant(text, "text")
+    if not any(mark in text for mark in ".eEin"):
+        return _constant(number(int(text)), "int64")
+    if text == "nan":
+        raise NotInArrow
+    return _constant(float(text), "float64")
+
+
+def _null(node: Scalar, schema: Schema) -> Form:  # noqa: ARG001
+    return Form("null", lambda _: pa.scalar(None))
+
+
+def _boolean(node: Scalar, schema: Schema) -> Form:  # noqa: ARG001
+    return _constant(bool(node.this), "bool")
+
+
+def _constant(value: Any, kind: str) -> Form:
+    made = pa.scalar(value, arrow_type(Type(kind)))
+    return Form(kind, lambda _: made)
+
+
+def _both(connect: Callable[..., Values]) -> Callable[[Any, Schema], Form]:
+    def form(node: Scalar, schema: Schema) -> Form:
+        left, right = (in_arrow(one, schema).as_kind("bool") for one in (node.this, node.expression))
+        return Form("bool", lambda columns: connect(left.values(columns), right.values(columns)))
+
+    return form
+
+
+def _is(node: Scalar, schema: Schema) -> Form:
+    part, wanted = in_arrow(node.this, schema), node.expression
+    if isinstance(wanted, exp.Null):
+        return Form("bool", lambda columns: _is_null(part.values(columns)))
+    if not isinstance(wanted, exp.Boolean) or part.kind != "bool":
+        raise NotInArrow
+    value = pa.scalar(bool(wanted.this))
+    return Form("bool", lambda columns: _is_true(pc.equal(part.values(columns), value)))
+
+
+def _is_null(values: Values) -> Values:
+    if isinstance(values, pa.Array) and not values.null_count:
+        return pa.scalar(False)
+    return pc.is_null(values)
+
+
+def _is_true(values: Values) -> Values:
+    """Return conditions with false where they are null."""
+    return pc.fill_null(values, False) if values.type == pa.bool_() else values
+
+
+def _case(node: Scalar, schema: Schema) -> Form:
+    subject = node.args.get("this")
+    tests = [one.this if subject is None else call("eq", subject, one.this) for one in node.args["ifs"]]
+    branches = [one.args["true"] for one in node.args["ifs"]]
+    return _choice(tests, branches, node.args.get("default"), schema)
+
+
+def _if(node: Scalar, schema: Schema) -> Form:
+    return _choice([node.this], [node.args["true"]], node.args.get("false"), schema)
+
+
+def _choice(tests: list[Scalar], branches: list[Scalar], default: Scalar | None, schema: Schema) -> Form:
+    conditions = [in_arrow(one, schema).as_kind("bool") for one in tests]
+    forms = [in_arrow(one, schema) for one in (*branches, default or exp.Null())]
+    kind = _common({one.kind for one in forms})
+    *thens, otherwise = [one.as_kind(kind) for one in forms]
+
+    def chosen(columns: Columns) -> Values:
+        found = otherwise.values(columns)
+        for condition, then in zip(reversed(conditions), reversed(thens), strict=True):
+            test = _is_true(condition.values(columns))
+            if isinstance(test, pa.Scalar):
+                found = then.values(columns) if test.as_py() else found
+            else:
+                found = pc.if_else(test, then.values(columns), found)
+        return found
+
+    return Form(kind, chosen)
+
+
+def _common(kinds: Iterable[str]) -> str:
+    """Return the kind that values of these kinds have together. Raises NotInArrow for nulls alone."""
+    found = set(kinds) - {"null"}
+    if found == {"int64", "float64"}:
+        return "float64"
+    if len(found) != 1:
+        raise NotInArrow
+    return found.pop()
+
+
+def _in(node: Scalar, schema: Schema) -> Form:
+    tests = [call("eq", node.this, one) for one in node.expressions]
+    if not tests:
+        raise NotInArrow
+    found = tests[0]
+    for one in tests[1:]:
+        found = call("or", found, one)
+    return in_arrow(found, schema)
+
+
+def _between(node: Scalar, schema: Schema) -> Form:
+    low, high = call("gte", node.this, node.args["low"]), call("lte", node.this, node.args["high"])
+    return in_arrow(all_of([low, high]), schema)
+
+
+def _cast(node: Scalar, schema: Schema) -> Form:
+    part = in_arrow(node.this, schema)
+    if part.kind == "null":
+        raise NotInArrow
+    return part.as_kind(kind_of(node.args["to"]).kind)
+
+
+def _call(node: Scalar, schema: Schema) -> Form:
+    """Return a call of a function for which there is a meaning in `_MEANINGS`, on arguments of one kind."""
+    name = name_of(node)
+    if name not in FUNCTIONS:
+        raise NotInArrow  # a record, a field of one, or a nested query
+    parts = [in_arrow(one, schema) for one in arguments_of(node)]
+    kinds = {one.kind for one in parts}
+    if "null" in kinds:
+        raise NotInArrow
+    kind = "float64" if name in ("div", "sqrt") and kinds <= {"int64", "float64"} else _common(kinds)
+    meaning = _MEANINGS.get((name, kind))
+    if meaning is None:
+        raise NotInArrow
+    same = [one.as_kind(kind) for one in parts]
+    result = FUNCTIONS[name].type([Type(kind)] * len(parts)).kind
+    return Form(result, lambda columns: meaning(*[one.values(columns) for one in same]))
+
+
+_FORMS: dict[type, Callable[[Any, Schema], Form]] = {
+    exp.Column: _column,
+    exp.Literal: _literal,
+    exp.Null: _null,
+    exp.Boolean: _boolean,
+    exp.And: _both(pc.and_kleene),
+    exp.Or: _both(pc.or_kleene),
+    exp.Is: _is,
+    exp.Case: _case,
+    exp.If: _if,
+    exp.In: _in,
+    exp.Between: _between,
+    exp.Cast: _cast,
+}
+
+
+def _product(left: Values, right: Values) -> Values:
+    """Return a product of integers; that with 1 is the other factor, as most weights are 1."""
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, pa.Scalar) and one.as_py() == 1:
+            return other
+    return pc.multiply_checked(left, right)
+
+
+def _remainder(left: Values, right: Values) -> Values:
+    return pc.subtract_checked(left, pc.multiply_checked(right, pc.divide_checked(left, right)))
+
+
+def _on_floats(function: Callable[..., Values], *given: Values) -> Values:
+    return without_negative_zero(function(*given))
+
+
+def _compared(function: Callable[..., Values], *given: Values) -> Values:
+    return function(*map(refuse_nan, given))
+
+
+def _length(text: Values) -> Values:
+    return pc.cast(pc.utf8_length(text), pa.int64())
+
+
+_MEANINGS: dict[tuple[str, str], Callable[..., Values]] = {
+    ("add", "int64"): pc.add_checked,
+    ("sub", "int64"): pc.subtract_checked,
+    ("mul", "int64"): _product,
+    ("neg", "int64"): pc.negate_checked,
+    ("abs", "int64"): pc.abs_checked,
+    ("intdiv", "int64"): pc.divide_checked,
+    ("mod", "int64"): _remainder,
+    ("add", "float64"): partial(_on_floats, pc.add),
+    ("sub", "float64"): partial(_on_floats, pc.subtract),
+    ("mul", "float64"): partial(_on_floats, pc.multiply),
+    ("div", "float64"): partial(_on_floats, pc.divide),
+    ("neg", "float64"): partial(_on_floats, pc.negate),
+    ("abs", "float64"): pc.abs,
+    ("sqrt", "float64"): pc.sqrt,
+    ("not", "bool"): pc.invert,
+    ("length", "text"): _length,
+    ("greatest", "int64"): pc.max_element_wise,
+    ("least", "int64"): pc.min_element_wise,
+    ("greatest", "float64"): partial(_compared, pc.max_element_wise),
+    ("least", "float64"): partial(_compared, pc.min_element_wise),
+}
+"""The functions that Arrow computes: by name, and the kind of the arguments."""
+
+_COMPARISONS = {
+    "eq": pc.equal, "neq": pc.not_equal, "lt": pc.less, "lte": pc.less_equal,
+    "gt": pc.greater, "gte": pc.greater_equal,
+}  # fmt: skip
+
+for _name, _function in _COMPARISONS.items():
+    for _kind in ("int64", "text", "time"):
+        _MEANINGS[_name, _kind] = _function
+    _MEANINGS[_name, "float64"] = partial(_compared, _function)
+for _name in ("eq", "neq"):
+    _MEANINGS[_name, "bool"] = _COMPARISONS[_name]
+for _kind in FLAT:
+    _MEANINGS["coalesce", _kind] = pc.coalesce
+    _MEANINGS["same", _kind] = lambda one: one
+for _name in ("year", "month", "day", "hour", "minute"):
+    _MEANINGS[_name, "time"] = getattr(pc, _name)
