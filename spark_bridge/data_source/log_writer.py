@@ -186,6 +186,10 @@ def columns_of(schema: StructType) -> pa.Schema:
         ):
             cast = f"CAST({field.name} AS STRING) AS {field.name}"
             raise UsageError(message=f"{DGS}: column {field.name!r} holds years and months: select {cast}")
+        if field.dataType.simpleString() == "variant":  # which Arrow sees as two columns of bytes
+            raise UsageError(
+                message=f"{DGS}: column {field.name!r} is a variant: select to_json({field.name}) AS {field.name}"
+            )
     return pa.schema([_nullable(field) for field in to_arrow_schema(schema, timezone="UTC")])
 
 

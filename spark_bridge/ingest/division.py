@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from dgs.spark_bridge.data_source.log_options import LogOptions
-from dgs.spark_bridge.ingest.queries import FAILED, FILE, ROW, quoted
+from dgs.spark_bridge.ingest.queries import FAILED, HIDDEN, quoted
 
-PART = "__dgs_part"
+PART = f"{HIDDEN}part"
 """The column with the number of a row."""
 
 ATOMIC = frozenset(
@@ -34,9 +34,6 @@ ATOMIC = frozenset(
 )
 """Types that Spark sorts as the event log does; a reader sorts rows that differ in other columns only."""
 
-
-HIDDEN = "__dgs_"
-"""The prefix of columns that are not of the rows."""
 
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - times without a zone
 
@@ -87,45 +84,43 @@ class Division:
         """Return the rows with the column PART. `floors`: for a stream, the greatest time that is late, raw."""
         from pyspark.sql import functions as sql
 
-        first = len(self.options.streams)
-        found = sql.when(sql.lit(False), 0)
-        numbers = list(enumerate(self.reasons, first))
-        for number, reason in sorted(
-            numbers, key=lambda pair: pair[1].kind != "cast"
-        ):  # a failed cast makes a null
-            found = found.when(self._holds(rows, reason, floors), number)
+        numbers = list(enumerate(self.reasons, len(self.options.streams)))
+        numbers.sort(key=lambda pair: pair[1].kind != "cast")  # a failed cast makes a null
+        kind = dict(rows.dtypes)[self.options.ts] if floors else ""
+        branches = [
+            f"WHEN {condition} THEN {number}"
+            for number, reason in numbers
+            if (condition := self._condition(reason, floors, kind)) is not None
+        ]
         if self.options.key is None:
-            return rows.withColumn(PART, found.otherwise(0))
-        for number, stream in enumerate(self.options.streams):
-            found = found.when(self._is_of(stream), number)
-        return rows.withColumn(PART, found)
+            branches.append("ELSE 0")
+        else:
+            branches += [f"WHEN {self._is_of(name)} THEN {i}" for i, name in enumerate(self.options.streams)]
+        # One text: each call of a function of PySpark is a call of Java, a hundred of them as long as a small batch.
+        return rows.withColumn(PART, sql.expr(f"CASE {' '.join(branches)} END"))
 
-    def _holds(self, rows: Any, reason: Reason, floors: Mapping[str, int]) -> Any:
-        from pyspark.sql import functions as sql
-
+    def _condition(self, reason: Reason, floors: Mapping[str, int], kind: str) -> str | None:
+        """Return the condition of a reason in SQL, None if it holds for no row. `kind`: the type of the times."""
         if reason.kind == "cast":
-            return sql.col(f"{FAILED}{self.casts.index(reason.of)}")
+            return f"{FAILED}{self.casts.index(reason.of)}"
         if reason.kind == "late":
             if reason.of not in floors:
-                return sql.lit(False)
-            times, floor = sql.col(quoted(self.options.ts)), sql.lit(floors[reason.of])
-            kind = dict(rows.dtypes)[self.options.ts]
+                return None
+            floor = f"{floors[reason.of]}L"
             if kind == "timestamp":
-                floor = sql.timestamp_micros(floor)
+                floor = f"timestamp_micros({floor})"
             if kind == "timestamp_ntz":
-                floor = sql.expr(f"TIMESTAMP_NTZ'{EPOCH + timedelta(microseconds=floors[reason.of])}'")
-            return self._is_of(reason.of) & (times <= floor)
-        column = sql.col(quoted(reason.of))
+                floor = f"TIMESTAMP_NTZ'{EPOCH + timedelta(microseconds=floors[reason.of])}'"
+            return f"{self._is_of(reason.of)} AND {quoted(self.options.ts)} <= {floor}"
         if reason.kind == "null":
-            return column.isNull()
-        return ~column.cast("string").isin(*self.options.streams)
+            return f"{quoted(reason.of)} IS NULL"
+        streams = ", ".join(f"'{name}'" for name in self.options.streams)
+        return f"CAST({quoted(reason.of)} AS STRING) NOT IN ({streams})"
 
-    def _is_of(self, stream: str) -> Any:
-        from pyspark.sql import functions as sql
-
+    def _is_of(self, stream: str) -> str:
         if self.options.key is None:
-            return sql.lit(True)
-        return sql.col(quoted(self.options.key)).cast("string") == stream
+            return "true"
+        return f"CAST({quoted(self.options.key)} AS STRING) = '{stream}'"
 
 
 def in_order(rows: Any, options: LogOptions, types: Mapping[str, str], *first: str) -> Any:
@@ -147,23 +142,18 @@ def digested(rows: Any, options: LogOptions, types: Mapping[str, str]) -> tuple[
 
     columns = []
     for number, (name, kind) in enumerate(types.items()):
-        column = sql.col(quoted(name))
         has_hash = not any(part in kind for part in ("map<", "variant", "interval"))
         # A null leaves no trace in the hash, so the numbers between the columns tell which one is null.
-        columns += [column if has_hash else column.cast("string"), sql.lit(number)]
-    is_event = sql.col(PART) < len(options.streams)
-    found = sql.xxhash64(*columns)
+        columns += [quoted(name) if has_hash else f"CAST({quoted(name)} AS STRING)", str(number)]
+    is_event = f"{PART} < {len(options.streams)}"
+    found = f"xxhash64({', '.join(columns)})"
     observation = Observation()
-    low, high = found.bitwiseAND(sql.lit(0xFFFFFFFF)), sql.shiftrightunsigned(found, 32)
+    counts = {
+        "read": "count(1)",
+        "rows": f"count_if({is_event})",
+        "low": f"sum(CASE WHEN {is_event} THEN {found} & 4294967295L END)",  # halves: the sum of 64 bits would overflow
+        "high": f"sum(CASE WHEN {is_event} THEN shiftrightunsigned({found}, 32) END)",
+    }
     return rows.observe(
-        observation,
-        sql.count(sql.lit(1)).alias("read"),
-        sql.count_if(is_event).alias("rows"),
-        sql.sum(sql.when(is_event, low)).alias("low"),  # halves: the sum of 64 bits would overflow
-        sql.sum(sql.when(is_event, high)).alias("high"),
+        observation, *(sql.expr(f"{text} AS {name}") for name, text in counts.items())
     ), observation
-
-
-def is_of_rows(column: str) -> bool:
-    """Whether a column is one of the rows, not one that divides them or tells where they come from."""
-    return not column.startswith(HIDDEN) and column not in (FILE, ROW)

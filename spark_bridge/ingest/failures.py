@@ -16,6 +16,17 @@ from dgs.spark_bridge.session.java_errors import LOST, is_of_lost_java, sentence
 LONGEST = 60
 """An error shows at most so many characters of a record."""
 
+_ADVICE = {
+    "TIMESTAMP(NANOS": (
+        ". Spark reads no times with nanoseconds: write them with microseconds (in pandas `to_parquet(..., coerce_timestamps='us')`), or read "
+        "them as integers with `spark: {conf: {spark.sql.legacy.parquet.nanosAsLong: true}}` and `ts: {column: ..., unit: ns}`"
+    ),
+    "PARQUET_COLUMN_DATA_TYPE_MISMATCH": (
+        ". The files have several types of this column: name one that holds all values under `columns:`, and another `log:` if rows are in it"
+    ),
+}
+"""What to do, by a part of Spark's message, which does not say."""
+
 _WRONG = "__wrong_record"
 _WRONG_INPUT = re.compile(
     r"FAILED_READ_FILE\.(NO_HINT|CANNOT_READ_FILE_FOOTER)|MALFORMED_(CSV_)?RECORD|CAST_INVALID_INPUT|CANNOT_PARSE_TIMESTAMP"
@@ -70,7 +81,7 @@ def _advice(said: str, query: Query, base_dir: Path | None) -> str:
         path = query.source.path
         place = path if path is None or "://" in path or base_dir is None else base_dir / path
         return f": put a file into {place or 'the directory'} that has the columns, or name them under `columns:`"
-    return ""
+    return next((advice for part, advice in _ADVICE.items() if part in said), "")
 
 
 def _located(

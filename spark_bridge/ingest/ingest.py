@@ -20,7 +20,7 @@ from typing import Any
 from dgs.job.schema import SparkConfig
 from dgs.spark_bridge.ingest.feed import LOOKS_EVERY, Feed
 from dgs.spark_bridge.ingest.left_out import RowsLeftOut
-from dgs.spark_bridge.ingest.queries import queries_of
+from dgs.spark_bridge.ingest.queries import Query, queries_of
 from dgs.spark_bridge.session.session import check_installed, session
 from dgs.workers.runtime.job import Caller, Job
 from dgs.workers.sources.live.logged import log_path
@@ -68,8 +68,21 @@ def feeding(
         feed.counts.listener = lambda: caller.rows(
             sum(one.counts.read for one in begun), sum(one.counts.committed for one in begun)
         )
-    with _thread(begun, lambda: session(config, work_dir, notify=caller.notify), caller.ready):
+    with_dgs = may_need_dgs(config, [feed.query for feed in begun])
+
+    def entered() -> AbstractContextManager[object]:
+        return session(config, work_dir, notify=caller.notify, with_dgs=with_dgs)
+
+    with _thread(begun, entered, caller.ready):
         yield left_out
+
+
+def may_need_dgs(config: SparkConfig, queries: Sequence[Query]) -> bool:
+    """Return whether queries may read outputs or checkpoints of another run, by the data source `dgs`: by its name or from a catalog."""
+    has_catalog = config.remote is not None or any("catalog" in name.lower() for name in config.conf)
+    sources = [query.source for query in queries]
+    texts = [text or "" for one in sources for text in (one.format, one.sql, one.where, *one.select)]
+    return has_catalog or any("dgs" in text.lower() for text in texts)
 
 
 @contextmanager

@@ -26,9 +26,9 @@ from dgs.spark_bridge.data_source.log_options import LogOptions
 from dgs.spark_bridge.data_source.log_writer import AT_ONCE, BATCH_WRITE, columns_of, unit_of
 from dgs.spark_bridge.data_source.query_owner import Query, standing
 from dgs.spark_bridge.data_source.staging import Staging
-from dgs.spark_bridge.ingest.division import HIDDEN, PART, Division, digested, in_order, is_of_rows
+from dgs.spark_bridge.ingest.division import PART, Division, digested, in_order
 from dgs.spark_bridge.ingest.left_out import LeftOut
-from dgs.spark_bridge.ingest.queries import FAILED, quoted
+from dgs.spark_bridge.ingest.queries import FAILED, HIDDEN, is_of_rows, quoted
 from dgs.spark_bridge.ingest.row_counts import RowCounts
 from dgs.spark_bridge.ingest.succession import Succession
 from dgs.workers.event_log import failure, row_files

@@ -11,22 +11,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import Any, Literal
 
-from dgs.errors import PlanFileError
+from dgs.errors import PlanFileError, UsageError
 from dgs.job.schema import ColumnRef, SortWithin, SparkSource, StreamConfig, TagConfig
 from dgs.job.units import TimeUnit
 from dgs.spark_bridge.data_source.log_options import listed
 from dgs.spark_bridge.ingest import text_files
-from dgs.spark_bridge.ingest.casts import tolerant
+from dgs.spark_bridge.ingest.casts import argument, either, tolerant
 from dgs.spark_bridge.session.settings_advice import text
 
-FAILED = "__dgs_cast_"
-"""Columns that say whether a cast failed."""
+FILE, ROW, VALUE = "dead_letter_file", "dead_letter_row", "dead_letter_value"
+"""Columns of dead letters: the file and the row in it that Spark read, as far as it knows them, and the value whose cast fails."""
 
-FILE, ROW = "dead_letter_file", "dead_letter_row"
-"""Columns of dead letters: the file and the row in it that Spark read, as far as it knows them."""
+HIDDEN = "__dgs_"
+"""The prefix of columns that are not of the rows."""
+
+FAILED = f"{HIDDEN}cast_"
+"""Columns that say whether a cast failed."""
 
 FILES = frozenset(["parquet", "orc", "csv", "json", "text", "avro"])
 """File formats: Spark needs the columns of their streams in advance, and a batch read finds them."""
@@ -90,9 +94,8 @@ class Query:
         if self.malformed == "stop":
             return self.source.select, {}
         tried = [tolerant(expression) for expression in self.source.select]
-        return [expression for expression, _ in tried], {
-            text: condition for _, conditions in tried for text, condition in conditions.items()
-        }
+        failures = reduce(either, (conditions for _, conditions in tried), dict[str, str]())
+        return [expression for expression, _ in tried], failures
 
     @property
     def max_delay(self) -> int:
@@ -160,11 +163,32 @@ def shaped(rows: Any, query: Query, *, knows_files: bool = True) -> Any:
         rows = rows.where(source.where)
     select, failures = query.selected
     hidden = [f"{condition} AS {FAILED}{i}" for i, condition in enumerate(failures.values())]
+    if query.malformed == "dead_letter" and failures:
+        values = (
+            f"WHEN {fails} THEN TRY_CAST({argument(cast)} AS STRING)" for cast, fails in failures.items()
+        )
+        hidden += [f"CASE {' '.join(values)} END AS {VALUE}"]
     if "dead_letter" in (query.malformed, *query.late.values()) and source.format in FILES and knows_files:
         hidden += [f"_metadata.file_path AS {FILE}"]
         hidden += [f"_metadata.row_index AS {ROW}"] if source.format == "parquet" else []
     rows = rows.selectExpr(*(select or ["*"]), *hidden) if select or hidden else rows
+    _check_names(rows.columns[: len(rows.columns) - len(hidden)])
     return text_files.with_times(rows, source, is_strict=query.malformed == "stop")
+
+
+def is_of_rows(column: str) -> bool:
+    """Whether a column is one of the rows, not one that divides them or tells where they come from."""
+    return not column.lower().startswith(HIDDEN) and column.lower() not in (FILE, ROW, VALUE)
+
+
+def _check_names(columns: Sequence[str]) -> None:
+    """Raise UsageError if a column of the rows has a name of ours, by which it would be left out of the log."""
+    for name in columns:
+        if not is_of_rows(name):
+            advice = (
+                f"name the columns under `select:`, and this one `{quoted(name)} AS ...`, if it is needed"
+            )
+            raise UsageError(message=f"the name of column {name!r} is one that dgs gives itself: {advice}")
 
 
 def told(reader: Any, source: SparkSource) -> Any:

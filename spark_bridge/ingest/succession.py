@@ -18,8 +18,8 @@ from dgs.job.run_directory import read_object
 from dgs.spark_bridge.data_source.log_options import LogOptions
 from dgs.spark_bridge.data_source.query_owner import Query, standing
 from dgs.spark_bridge.data_source.staging import Staging
-from dgs.spark_bridge.ingest.division import PART, Division, is_of_rows
-from dgs.spark_bridge.ingest.queries import quoted
+from dgs.spark_bridge.ingest.division import PART, Division
+from dgs.spark_bridge.ingest.queries import is_of_rows, quoted
 from dgs.workers.event_log import owner, summary
 from dgs.workers.event_log.segments import Segment
 from dgs.workers.storage.whole_files import make_directory, replace_with

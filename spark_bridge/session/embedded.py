@@ -79,6 +79,8 @@ class Embedded:
                 self._context = SparkContext(conf=conf, gateway=self._gateway)
                 end_quietly(self._context._accumulatorServer)  # noqa: SLF001 - it has no public name
                 self.spark: Any = SparkSession(self._context)
+                if is_on_this_machine(master):
+                    _leave_out_checksums(self._context)
             except Exception as error:
                 problem = sentence(str(error))  # now: a Java error asks the JVM for its text
                 self._end()
@@ -118,6 +120,12 @@ class Embedded:
             self.process.wait()
         SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - so that the next session starts a JVM of its own
         SparkContext._active_spark_context = None  # noqa: SLF001 - a JVM that died leaves it behind
+
+
+def _leave_out_checksums(context: Any) -> None:
+    """Keep Hadoop from writing a file of checksums beside each file: Parquet has its own, and for each file Hadoop runs `chmod`."""
+    files = context._jvm.org.apache.hadoop.fs.FileSystem  # noqa: SLF001 - PySpark has no public way to Hadoop
+    files.getLocal(context._jsc.hadoopConfiguration()).setWriteChecksum(False)  # noqa: SLF001
 
 
 def end_of(log: Path) -> int:

@@ -60,7 +60,7 @@ def _unheard(_sentence: str) -> None:
 class _Current:
     """The session of this process. `users`: open blocks of `session(...)`; `embedded`: the JVM, if it is ours.
 
-    `python_problem`: why the executors of a cluster cannot run our Python code.
+    `python_problem`: why the executors of a cluster cannot run our Python code. `has_dgs`: the data source is registered.
     """
 
     spark: Any
@@ -69,6 +69,7 @@ class _Current:
     embedded: Embedded | None
     is_ours: bool
     python_problem: str | None = None
+    has_dgs: bool = False
 
 
 _lock = threading.RLock()
@@ -95,9 +96,12 @@ def check_installed(config: SparkConfig) -> None:
 
 
 @contextmanager
-def session(config: SparkConfig, work_dir: Path, *, notify: Notify = _unheard) -> Iterator[Any]:
-    """Give the SparkSession of this process, with the data source `dgs` registered; start it if there is none.
+def session(
+    config: SparkConfig, work_dir: Path, *, notify: Notify = _unheard, with_dgs: bool = True
+) -> Iterator[Any]:
+    """Give the SparkSession of this process; start it if there is none.
 
+    `with_dgs`: with the data source `dgs`. To register it takes Spark a Python process, so a session that nobody else uses may lack it.
     `work_dir`: absolute directory for temporary files, warehouse and log of a session started here.
     A session that the user of this process has started is used as it is, and not stopped.
     `notify` gets a sentence for each setting without effect.
@@ -105,7 +109,7 @@ def session(config: SparkConfig, work_dir: Path, *, notify: Notify = _unheard) -
     Raises MissingPackageError, JavaMissingError, SparkUnavailableError, PlanFileError; UsageError if a session with another
     master runs.
     """
-    current = _entered(config, work_dir, notify=notify)
+    current = _entered(config, work_dir, notify=notify, with_dgs=with_dgs)
     try:
         activate(current.spark)
         yield current.spark
@@ -150,12 +154,12 @@ def is_hive(config: SparkConfig) -> bool:
     return config.conf.get("spark.sql.catalogImplementation") == "hive"
 
 
-def _entered(config: SparkConfig, work_dir: Path, *, notify: Notify) -> _Current:
+def _entered(config: SparkConfig, work_dir: Path, *, notify: Notify, with_dgs: bool) -> _Current:
     global _current  # noqa: PLW0603 - Spark itself allows one session per process
     with _lock:
         if _current is None:
             check_installed(config)
-            _current = _started(config, work_dir)
+            _current = _started(config, work_dir, with_dgs=with_dgs)
             looks = unknown_settings if _current.is_ours else ignored_settings
             _tell(notify, looks(_current.spark, config))
             if _current.python_problem is not None:
@@ -165,6 +169,9 @@ def _entered(config: SparkConfig, work_dir: Path, *, notify: Notify) -> _Current
             raise UsageError(message=message)
         elif _current.config is not config:
             _tell(notify, ignored_settings(_current.spark, config))
+        if with_dgs and not _current.has_dgs:
+            register(_current.spark)
+            _current.has_dgs = True
         _current.users += 1
         return _current
 
@@ -186,12 +193,14 @@ def _left(current: _Current) -> None:
         _stop(current)
 
 
-def _started(config: SparkConfig, work_dir: Path) -> _Current:
+def _started(config: SparkConfig, work_dir: Path, *, with_dgs: bool) -> _Current:
     log = work_dir / "spark.log"
     found, since = None, end_of(log)
     try:
         found = _found(config, work_dir, log)
-        register(found.spark)
+        if with_dgs or not found.is_ours:
+            register(found.spark)
+            found.has_dgs = True
     except Exception as error:
         problem = first_line(error).rstrip(".")  # now: a Java error asks the JVM for its text
         if found is not None:

@@ -1,4 +1,4 @@
-"""The checkpoint table: Spark writes one row for every committed epoch, beside the usual checkpoint store.
+"""The checkpoint table: one row for every committed epoch, beside the usual checkpoint store, as files here or through Spark.
 
 The store stays the truth: a commit is atomic there, and a run resumes from there. The table follows behind. A thread appends
 committed epochs in order while the run continues, and the end of the run waits for it. After a crash, the epochs that the table
@@ -22,6 +22,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dgs.errors import CheckpointFailedError, CorruptFileError
@@ -39,6 +40,7 @@ from dgs.spark_bridge.session.format_packages import absent
 from dgs.spark_bridge.session.java_errors import first_line
 from dgs.spark_bridge.session.session import session
 from dgs.spark_bridge.tables.epoch_table import EpochTable, missing_from
+from dgs.spark_bridge.tables.table_files import FilesAppend, is_of_files
 from dgs.workers.checkpoints.directory_store import DirectoryStore
 from dgs.workers.recovery.checkpoint import Checkpoint, CheckpointStore, ResumePoint
 
@@ -268,11 +270,13 @@ def following(store: CheckpointStore, job: Job, notify: Notify = _silent) -> Che
     config = job.checkpoint or CheckpointConfig()
     if config.spark is None:
         return store
-    append = TableAppend(
-        EpochTable.of(config.spark, job.base_dir),
-        lambda: session(job.spark, job.output_dir.absolute() / "spark", notify=notify),
-        job.run_id,
-    )
+    table = EpochTable.of(config.spark, job.base_dir)
+    append: FilesAppend | TableAppend
+    if is_of_files(table, job.spark):
+        append = FilesAppend(Path(table.location), job.run_id)
+    else:
+        work_dir = job.output_dir.absolute() / "spark"
+        append = TableAppend(table, lambda: session(job.spark, work_dir, notify=notify), job.run_id)
     follower = Follower(append, notify=notify)
     RunDirectory(job.output_dir).note(run=job.run_id)  # by which its rows are found if the directory is lost
     return SparkStore(

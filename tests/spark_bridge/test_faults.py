@@ -18,6 +18,7 @@ from dgs.spark_bridge.data_source.log_delivery import Delivery
 from dgs.spark_bridge.ingest import micro_batches
 from dgs.workers.event_log import owner
 from dgs.workers.event_log.truncation import truncate
+from tests.selection import rest_is_slow
 from tests.spark_bridge.writing import batches_in, error_of, put, put_file, rows_in, write
 
 ROOT = Path(__file__).parents[2]
@@ -72,7 +73,7 @@ def test_batch_that_spark_repeats_with_other_rows_is_an_error(spark, places, wri
     assert rows_in(log) == before
 
 
-@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize("changed", rest_is_slow([True, False]))
 def test_query_that_lost_its_checkpoint_directory_continues_only_if_every_batch_matches(
     spark, places, changed
 ):
@@ -92,7 +93,7 @@ def test_query_that_lost_its_checkpoint_directory_continues_only_if_every_batch_
         assert owner.owner(log / "s") == f"spark:{second.id}"
 
 
-@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize("changed", rest_is_slow([True, False]))
 def test_query_that_lost_its_checkpoint_directory_continues_after_the_rows_of_the_log(spark, places, changed):
     """However its new micro-batches are cut: all rows at once here, two of which occur twice."""
     files, log, checkpoint = places

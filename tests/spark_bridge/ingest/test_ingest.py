@@ -17,11 +17,11 @@ from dgs.api.preparing import Launch, from_file, prepare
 from dgs.errors import JavaMissingError, MalformedRowError, PlanFileError, SparkQueryError
 from dgs.job.document import parse
 from dgs.job.run_directory import RunDirectory
-from dgs.job.schema import PlanFile, SparkSource, StreamConfig
+from dgs.job.schema import PlanFile, SparkConfig, SparkSource, StreamConfig
 from dgs.spark_bridge.data_source.log_options import LogOptions
 from dgs.spark_bridge.ingest import ingest
 from dgs.spark_bridge.ingest.feed import Feed
-from dgs.spark_bridge.ingest.ingest import feeding
+from dgs.spark_bridge.ingest.ingest import feeding, may_need_dgs
 from dgs.spark_bridge.ingest.queries import queries_of
 from dgs.workers.event_log import failure, summary
 from tests.spark_bridge.writing import batches_in, put_file, rows_in
@@ -240,6 +240,27 @@ def test_missing_connector_advises_a_package_for_the_plan_file(spark, job, sourc
 def test_contradictions_are_found_before_spark_starts(job, ends, values, problem):
     with pytest.raises(PlanFileError, match=problem):
         dgs.run(job(ends, values))
+
+
+@pytest.mark.parametrize(
+    ("source", "config", "is_needed"),
+    [
+        ({"format": "parquet", "path": "in"}, {}, False),
+        (
+            {"format": "parquet", "path": "in"},
+            {"master": "local[2]", "conf": {"spark.driver.memory": "2g"}},
+            False,
+        ),
+        ({"format": "dgs", "options": {"run": "r"}}, {}, True),
+        ({"sql": "SELECT * FROM dgs.`runs/1`"}, {}, True),
+        ({"format": "parquet", "path": "in", "where": "id IN (SELECT key FROM Dgs.`runs/1`)"}, {}, True),
+        ({"sql": "SELECT * FROM t"}, {"conf": {"spark.sql.catalogImplementation": "hive"}}, True),
+        ({"sql": "SELECT * FROM t"}, {"remote": "sc://server"}, True),
+    ],
+)
+def test_session_has_the_data_source_of_runs_where_a_query_may_read_one(source, config, is_needed):
+    stream = StreamConfig(id="s", tags={"kind": "n"}, source={"spark": source})
+    assert may_need_dgs(SparkConfig(**config), queries_of([stream], unit="ms")) == is_needed
 
 
 def test_streams_that_share_a_query_may_have_the_defaults_written_out():

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from itertools import product
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -61,14 +62,51 @@ def test_rows_that_cannot_be_events_are_left_out_and_counted(spark, tmp_path, po
     said, error = fed(spark, tmp_path, on_malformed=policy)
     assert error is None
     assert logged(tmp_path) == SOUND
+    assert not list(tmp_path.rglob("*.parquet.crc"))  # for which Hadoop runs a `chmod` each
     assert "1 (cast fails: CAST(text AS INT)); 1 (column page is null); 1 (column ts is null)" in said[-1]
-    kept = {(row["reason"], row["dead_letter_row"]) for row in letters(tmp_path)}
+    kept = {(row["reason"], row["dead_letter_row"], row["dead_letter_value"]) for row in letters(tmp_path)}
     assert kept == (
-        {("cast fails: CAST(text AS INT)", 3), ("column page is null", 2), ("column ts is null", 1)}
+        {
+            ("cast fails: CAST(text AS INT)", 3, "four"),
+            ("column page is null", 2, None),
+            ("column ts is null", 1, None),
+        }
         if policy == "dead_letter"
         else set()
     )
     assert all(row["dead_letter_file"].endswith("in/0.parquet") for row in letters(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["dead_letter_row", "Dead_Letter_File", "__dgs_part"])
+def test_column_with_a_name_of_ours_is_refused_and_not_left_out(spark, tmp_path, name):
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table({"ts": [1], "page": ["home"], name: ["x"]}), tmp_path / "in" / "0.parquet")
+    _, error = fed(spark, tmp_path, select=[])
+    assert (
+        f"the name of column '{name}' is one that dgs gives itself: name the columns under `select:`"
+        in str(error)
+    )
+    assert logged(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("table", "select", "advice"),
+    [
+        (pa.table({"ts": pa.array([1], pa.timestamp("ns")), "page": ["a"]}), [], "unit: ns"),
+        (
+            pa.table({"ts": [1], "page": ["a"]}),
+            ["ts", "page", "parse_json('1') AS v"],
+            "select to_json(v) AS v",
+        ),
+    ],
+)
+def test_types_that_a_log_cannot_have_are_refused_with_what_to_write_instead(
+    spark, tmp_path, table, select, advice
+):
+    (tmp_path / "in").mkdir()
+    pq.write_table(table, tmp_path / "in" / "0.parquet")
+    _, error = fed(spark, tmp_path, select=select)
+    assert advice in str(error)
 
 
 @pytest.mark.parametrize("wrong", ROWS[1:4])
@@ -77,6 +115,38 @@ def test_row_that_cannot_be_an_event_ends_the_query_without_a_policy(spark, tmp_
     _, error = fed(spark, tmp_path)
     assert isinstance(error, MalformedRowError)
     assert logged(tmp_path) == []
+
+
+BRANCHES = {
+    "CASE WHEN page = 'n' THEN CAST(text AS INT) WHEN text IS NULL THEN 0 ELSE length(text) END": lambda page, text: (
+        int(text) if page == "n" else len(text or "")
+    ),
+    "CASE page WHEN 'n' THEN CAST(text AS INT) WHEN 'm' THEN -CAST(text AS INT) END": lambda page, text: {
+        "n": int,
+        "m": lambda text: -int(text),
+    }.get(page, lambda _: None)(text),
+    "IF(page = 'n' OR page = 'm', CAST(text AS INT), 7)": lambda page, text: int(text) if page in "nm" else 7,
+    "coalesce(nullif(length(text), 1), CAST(text AS INT))": lambda _, text: (
+        len(text) if len(text) > 1 else int(text)
+    ),
+}
+"""Casts in branches, and what they give in a row."""
+
+
+@pytest.mark.parametrize("expression", BRANCHES)
+def test_cast_in_a_branch_leaves_out_the_rows_that_come_there(spark, tmp_path, expression):
+    rows = [(ts, page, text) for ts, (page, text) in enumerate(product("nmo", ["1", "x", "23", "yz"]))]
+    wanted, letters_of_casts = {}, set()
+    for ts, page, text in rows:
+        try:
+            wanted[ts] = BRANCHES[expression](page, text)
+        except ValueError:
+            letters_of_casts.add(ts)
+    put(tmp_path / "in" / "0.parquet", rows)
+    _, error = fed(spark, tmp_path, on_malformed="dead_letter", select=["ts", "page", f"{expression} AS v"])
+    assert error is None
+    assert {row["ts"]: row["v"] for row in logged(tmp_path)} == wanted
+    assert {row["ts"] for row in letters(tmp_path)} == letters_of_casts
 
 
 @pytest.mark.parametrize("policy", ["stop", "drop", "dead_letter"])

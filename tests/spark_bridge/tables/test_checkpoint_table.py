@@ -9,10 +9,11 @@ import pytest
 import dgs
 from dgs import codec
 from dgs.errors import CheckpointFailedError, PlanFileError
-from dgs.job.schema import SparkTable
+from dgs.job.schema import SparkConfig, SparkTable
 from dgs.spark_bridge.data_source.checkpoint_rows import row_of, table_of_rows
 from dgs.spark_bridge.tables.checkpoint_table import Follower, SparkStore, TableAppend, told
 from dgs.spark_bridge.tables.epoch_table import EpochTable
+from dgs.spark_bridge.tables.table_files import FilesAppend, is_of_files
 from tests.spark_bridge.using import entered
 from tests.workers.checkpoints.saving import checkpoint, open_store
 
@@ -147,6 +148,45 @@ def test_spark_appends_each_epoch_of_each_run_once(spark, tmp_path):
         append.close()
     found = pq.read_table(tmp_path / "[a] b" / "progress").select(["run", "epoch"]).to_pylist()
     assert sorted(tuple(row.values()) for row in found) == [("r1", 1), ("r1", 2), ("r1", 3), ("r2", 1)]
+
+
+def test_files_of_a_table_and_those_of_spark_are_one_table(spark, tmp_path):
+    table, place = EpochTable.of(SparkTable(path="progress"), tmp_path), tmp_path / "progress"
+    appends = [FilesAppend(place, "r1"), TableAppend(table, lambda: entered(spark), "r1")]
+    for append, epochs in zip(appends, ([1, 2], [2, 3]), strict=True):
+        append(rows(epochs))
+    (place / "_part-r1-000009.parquet").write_bytes(b"what a killed process leaves")
+    FilesAppend(place, "r1")(rows([3, 4]))
+    FilesAppend(place, "r2")(rows([1], "r2"))
+    found = spark.read.parquet(str(place))
+    assert sorted(map(tuple, found.select("run", "epoch").collect())) == [
+        ("r1", 1), ("r1", 2), ("r1", 3), ("r1", 4), ("r2", 1),
+    ]  # fmt: skip
+    kinds = [spark.read.parquet(str(path)).dtypes for path in place.glob("[!_]*.parquet")]
+    assert len(kinds) == 4
+    assert all(kind == kinds[0] for kind in kinds)
+
+
+@pytest.mark.parametrize(
+    ("table", "config", "is_plain"),
+    [
+        ({"path": "t"}, {}, True),
+        ({"table": "t"}, {"conf": {"spark.driver.memory": "2g"}}, True),
+        ({"path": "s3a://t"}, {}, False),
+        ({"path": "t", "format": "delta"}, {}, False),
+        ({"path": "t"}, {"remote": "sc://server"}, False),
+        ({"path": "t"}, {"master": "spark://one:7077"}, False),
+        ({"path": "t"}, {"conf": {"spark.hadoop.fs.defaultFS": "hdfs://one"}}, False),
+        ({"path": "t"}, {"conf": {"spark.sql.parquet.compression.codec": "zstd"}}, False),
+        ({"table": "t"}, {"conf": {"spark.sql.catalogImplementation": "hive"}}, False),
+    ],
+)
+def test_spark_writes_a_table_unless_it_is_only_files_here(tmp_path, monkeypatch, table, config, is_plain):
+    monkeypatch.setattr("dgs.spark_bridge.tables.output_tables.is_given", lambda: False)
+    known = EpochTable.of(SparkTable(**table), tmp_path)
+    assert is_of_files(known, SparkConfig(**config)) == is_plain
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    assert not is_of_files(known, SparkConfig(**config))
 
 
 def test_table_with_a_name_is_found_again_by_another_session(spark, tmp_path):
