@@ -14,10 +14,25 @@ import typer
 
 from dgs.workers.runtime.process import keep_freed_memory
 from experiments.bench import report
-from experiments.evaluation import cases, choices, latencies, parallelism, predictions, principles, scaling
+from experiments.evaluation import (
+    cases,
+    choices,
+    latencies,
+    moving_key,
+    parallelism,
+    predictions,
+    principles,
+    scaling,
+)
 from experiments.evaluation.finding import Finding
 
 OUT = Path(__file__).parent / "out"
+
+OF_JOBS: Mapping[str, Callable[[choices.Trials], Finding]] = {
+    "choices": choices.choices,
+    "predictions": predictions.predictions,
+}
+"""Findings that have a row for each of many jobs."""
 
 FINDINGS: Mapping[str, Callable[[bool], Finding]] = {
     "figure4": lambda quick: parallelism.figure4(scaling.QUICK if quick else scaling.Size()),
@@ -27,6 +42,7 @@ FINDINGS: Mapping[str, Callable[[bool], Finding]] = {
     "table1": lambda _: principles.table1(),
     "choices": lambda quick: choices.choices(choices.QUICK if quick else choices.Trials()),
     "predictions": lambda quick: predictions.predictions(predictions.QUICK if quick else choices.Trials()),
+    "moving": lambda quick: moving_key.moving(moving_key.QUICK if quick else moving_key.Extent()),
     "cases": lambda quick: cases.cases(cases.QUICK if quick else cases.Extent()),
 }
 
@@ -38,19 +54,29 @@ def main(
         bool, typer.Option("--quick", help="Small data, this process only: some seconds.")
     ] = False,
     out: Annotated[Path, typer.Option(metavar="DIRECTORY", help="Where NAME.json, .md and .svg go.")] = OUT,
+    job: Annotated[list[str] | None, typer.Option(help="Of choices and predictions, only this job.")] = None,
+    place: Annotated[list[str] | None, typer.Option(help="Of these, only on local or on ray.")] = None,
 ) -> None:
     """Make one figure or table of the evaluation."""
     if name not in FINDINGS:
         raise typer.BadParameter(f"there is no {name}: there are {', '.join(FINDINGS)}")
     about = report.surroundings({"name": name, "quick": quick})
     keep_freed_memory()  # as `dgs run` and its hosts do
-    found = FINDINGS[name](quick)
+    found = _of_jobs(name, job or [], place or []) if job or place else FINDINGS[name](quick)
     print(found.as_table())
     for path in found.write(out, about):
         print(path)
     if wrong := [row for row in found.rows if row.get("problem")]:
         print(f"{len(wrong)} rows have wrong outputs: {wrong[0]['problem']}")
         raise typer.Exit(1)
+
+
+def _of_jobs(name: str, jobs: list[str], places: list[str]) -> Finding:
+    """Return a finding for some jobs or places only."""
+    unknown = [one for one in jobs if one not in choices.JOBS]
+    if name not in OF_JOBS or unknown:
+        raise typer.BadParameter(f"the jobs of {', '.join(OF_JOBS)} are {', '.join(choices.JOBS)}")
+    return OF_JOBS[name](choices.Trials(jobs, places or choices.Trials.places))
 
 
 if __name__ == "__main__":

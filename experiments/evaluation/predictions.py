@@ -6,9 +6,8 @@ with one worker there, and their throughput is that of one worker here times the
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -16,12 +15,20 @@ import numpy as np
 
 from dgs.api.predicting import costs_of, predicted
 from dgs.api.preparing import Prepared
-from dgs.api.running import run_job
-from dgs.bench.contestants import expected, measured_job, runtime
-from dgs.bench.measuring import Contestant, Expected, Measured, measured
+from dgs.bench.contestants import expected
+from dgs.bench.measuring import measured
 from dgs.planner.drawing.chart import Line
-from dgs.workers.runtime.job import Job
-from experiments.evaluation.choices import HOPELESS, JOBS, ONE, PATIENCE, Trials, distinct, plans_at
+from experiments.evaluation.choices import (
+    HOPELESS,
+    JOBS,
+    MADE,
+    ONE,
+    PATIENCE,
+    Trials,
+    contestant,
+    distinct,
+    plans_at,
+)
 from experiments.evaluation.finding import Finding
 from experiments.evaluation.scaling import hosts_of_ray
 
@@ -62,7 +69,7 @@ def predictions(trials: Trials) -> Finding:
     """Measure plans of each job, and predict the same."""
     pairs: list[Pair] = []
     with hosts_of_ray(2 if "ray" in trials.places else 0):
-        for job in trials.jobs or JOBS:
+        for job in trials.jobs or MADE:
             pairs += _pairs(job, trials)
     return Finding(
         "predictions",
@@ -106,28 +113,10 @@ def _measured(
 ) -> tuple[dict[str, float], str | None]:
     """Return the most events per second of each plan, and the first problem."""
     expects = expected(plans[ONE])
-    group = [_contestant(name, one, place, expects) for name, one in plans.items()]
+    group = [contestant(one, name, place, expects) for name, one in plans.items()]
     samples = list(measured(group, repetitions=repetitions, patience=PATIENCE))
     problem = next((one.problem for one in samples if one.problem is not None), None)
     return {name: max(one.eps for one in samples if one.app == name) for name in plans}, problem
-
-
-def _contestant(name: str, prepared: Prepared, place: str, expects: Expected) -> Contestant:
-    """Return the contestant for a plan. In this process outputs are compared first, and timed runs only count them."""
-    hosts = 2 if place == "ray" else 1
-    made = runtime(prepared, name, engine=place, hosts=hosts, mode="vectorised", expects=expects)
-    if place == "ray":
-        return made
-    job = replace(measured_job(prepared, engine=place, hosts=hosts, mode="vectorised"), collect=False)
-    return replace(made, run=lambda: _by_processor(job), check=made.run)
-
-
-def _by_processor(job: Job) -> Measured:
-    """Run a job. The seconds are those of the processor, without the share of the start."""
-    wall, work = time.perf_counter(), time.process_time()
-    done = run_job(job).figures
-    share = (time.process_time() - work) / (time.perf_counter() - wall)
-    return Measured(done.events_in, done.seconds * min(1.0, share), None, done.outputs)
 
 
 def _notes(pairs: Sequence[Pair]) -> Iterator[str]:

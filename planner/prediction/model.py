@@ -150,7 +150,8 @@ class _Model:
     def _folding(self, mine: Traffic) -> float:
         """Return the seconds of folding, either merged event by event or stretch by stretch, with columns for long stretches.
 
-        A worker that accumulates folds whole windows at once, which are counted where they are asked for.
+        A worker that accumulates folds whole windows at once, which are counted where they are asked for. So does one worker for
+        all lanes if one of them ends the windows of the others: it joins each window with the state.
         """
         costs = self._costs
         merged = stretched = 0.0
@@ -160,6 +161,8 @@ class _Model:
             long = 0.0 if column is None else _share_of_long(lane)
             each = scalar if column is None else scalar + long * (min(scalar, column) - scalar)
             cuts = 0.0 if mine.accumulates and mine.asked else lane.stretches
+            if mine.windows and not lane.accumulates:
+                stretched += lane.rate * mine.windows * (costs.join + costs.merge)
             stretched += lane.rate * (each + costs.read) + cuts * (costs.stretch + long * costs.call)
             merged += lane.rate * (scalar + costs.read + costs.merge)
         folding = min(merged, stretched) if len(mine.lanes) > 1 else stretched

@@ -36,7 +36,7 @@ BATCH_EVENTS = 8192.0
 class LaneTraffic:
     """Events per second of one kind of one stream at one worker. `stretches`: their number per second.
 
-    `synchronises`: each event needs the states of the worker's children.
+    `synchronises`: each event needs the states of the worker's children. `accumulates`: it only adds to the state.
     """
 
     stream: str
@@ -44,6 +44,7 @@ class LaneTraffic:
     rate: float
     stretches: float
     synchronises: bool
+    accumulates: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,8 @@ class Traffic:
     """The traffic of one worker. `accumulates`: its whole subtree does, so it answers requests without waiting for a fork.
 
     `asked`: requests from above for its state, per second. `asks`: requests to each of its children, per second, including those
-    that it passes on. `above`: the lanes of the workers above it, which it also follows.
+    that it passes on. `above`: the lanes of the workers above it, which it also follows. `windows`: how many of its lanes are folded
+    in whole windows by `update_windows`, which its other lane ends.
     """
 
     lanes: tuple[LaneTraffic, ...]
@@ -59,6 +61,7 @@ class Traffic:
     asked: float
     asks: float
     above: int = 0
+    windows: int = 0
 
     @property
     def rate(self) -> float:
@@ -111,18 +114,22 @@ def traffic(
         asked = found[parent.id].asks if parent else 0.0
         accumulates = is_accumulating(node, program.accumulating)
         others = [*own[node.id], *(lane for above in plan.ancestors(node.id) for lane in own[above.id])]
+        windows = _windows(node, own[node.id], program) if folds_windows else 0
         lanes = tuple(
             LaneTraffic(
                 lane.stream,
                 lane.kind,
                 lane.rate,
-                _stretches(lane, others, between, least=0.0 if accumulates and folds_windows else asked),
+                lane.rate / BATCH_EVENTS
+                if windows
+                else _stretches(lane, others, between, least=0.0 if accumulates and folds_windows else asked),
                 _synchronises(lane, node, program),
+                lane.kind in program.accumulating,
             )
             for lane in own[node.id]
         )
         asks = asked + sum(lane.rate for lane in lanes if lane.synchronises) if node.children else 0.0
-        found[node.id] = Traffic(lanes, accumulates, asked, asks, len(others) - len(lanes))
+        found[node.id] = Traffic(lanes, accumulates, asked, asks, len(others) - len(lanes), windows)
     return found
 
 
@@ -132,6 +139,12 @@ def _stretches(lane: _Owned, others: Iterable[_Owned], between: Between, *, leas
     cuts = max(cuts, least)
     pieces = lane.rate * cuts / (lane.rate + cuts) if lane.rate and cuts else 0.0
     return max(pieces, lane.rate / BATCH_EVENTS)
+
+
+def _windows(node: PlanNode, lanes: Iterable[_Owned], program: Program) -> int:
+    """Return how many lanes of a leaf accumulate if exactly one other does not, else 0."""
+    adds_up = [lane.kind in program.accumulating for lane in lanes]
+    return sum(adds_up) if not node.children and adds_up.count(False) == 1 else 0
 
 
 def _synchronises(lane: _Owned, node: PlanNode, program: Program) -> bool:

@@ -68,7 +68,7 @@ def test_many_tags_are_counted_rather_than_listed():
     assert len(as_text(Plan(node))) < 200
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(instances(), st.integers(0, 10**6))
 def test_every_drawing_has_every_worker_and_edge(instance, seed):
     program, topology = instance
@@ -98,7 +98,7 @@ def test_mermaid_and_dot_escape_what_users_name():
         assert re.fullmatch(r'([^"\\]|\\["\\n])*', label)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(1, 40))
 def test_tidy_layout_has_no_overlaps_and_centres_parents(rnd, size):
     parents = [None, *(rnd.randrange(i) for i in range(1, size))]

@@ -64,7 +64,7 @@ def graphs(draw):
     return DependenceGraph(atoms, Dependence(*draw(st.lists(rules, max_size=4))))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(graphs())
 def test_greedy_is_the_recursion_of_appendix_b(symbolic):
     graph = symbolic.to_networkx()
@@ -73,7 +73,7 @@ def test_greedy_is_the_recursion_of_appendix_b(symbolic):
     assert shape(greedy_tree(symbolic), position) == expected
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(graphs())
 def test_edges_are_the_dependent_pairs(graph):
     found = {(min(a, b), max(a, b)) for a, b in graph.to_networkx().edges}

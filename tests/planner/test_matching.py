@@ -110,7 +110,7 @@ def forkable(program, name, children):
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_matcher_agrees_with_trying_every_division(rnd):
     program = Typed(rnd)

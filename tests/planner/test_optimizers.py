@@ -48,7 +48,7 @@ def windows(count, cpus=8):
     return Topology([Stream("b", TagSet.of(BARRIER), other_rate=1.0), *values], [Machine("m", cpus)])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(instances(), st.sampled_from(sorted(OPTIMIZERS)), st.integers(0, 10**6))
 def test_plan_is_valid_tag_by_tag(instance, name, seed):
     program, topology = instance
@@ -62,7 +62,7 @@ def test_plan_is_valid_tag_by_tag(instance, name, seed):
     assert list(faults(made, program, topology)) == []
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(instances(), st.sampled_from(["greedy", "random"]), st.integers(1, 9), st.integers(2, 4))
 def test_plan_keeps_its_bounds(instance, name, max_leaves, max_fan_out):
     program, topology = instance

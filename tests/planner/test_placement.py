@@ -100,7 +100,7 @@ def test_more_hosts_than_leaves_leave_some_idle():
     assert set(assign_hosts(flat(2), 5).values()) <= set(range(5))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(instances(), st.integers(0, 10**6), st.integers(1, 4))
 def test_every_node_has_a_host_and_parents_follow_a_child(instance, seed, count):
     program, topology = instance
@@ -113,7 +113,7 @@ def test_every_node_has_a_host_and_parents_follow_a_child(instance, seed, count)
             assert hosts[node.id] in {hosts[child.id] for child in node.children}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(instances(), st.integers(0, 10**6))
 def test_rates_of_nodes_add_up_to_those_of_known_tags(instance, seed):
     program, topology = instance

@@ -73,7 +73,7 @@ def test_tags_read_back_as_written(tags, with_program):
     assert tags_from_data(data, Views()) == tags
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(tag_sets)
 def test_tags_survive_the_plan_file(tags):
     text = document.dump({"tags": tags_to_data(tags, Views())})
@@ -81,7 +81,7 @@ def test_tags_survive_the_plan_file(tags):
     assert tags_from_data(read["tags"], Views()) == tags
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(instances(), st.integers(0, 10**6), st.booleans())
 def test_plans_read_back_as_written(instance, seed, with_streams):
     program, topology = instance
@@ -91,7 +91,7 @@ def test_plans_read_back_as_written(instance, seed, with_streams):
     assert from_data(to_data(made), program) == made
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(instances(), st.integers(0, 10**6))
 def test_a_plan_without_states_and_forks_is_matched_again(instance, seed):
     program, topology = instance

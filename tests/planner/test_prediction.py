@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 from dgs.errors import UsageError
 from dgs.model.dependence import ALWAYS, SAME_KEY, Dependence
 from dgs.model.tag_sets import TagSet
+from dgs.monoids import SUM, Windows
 from dgs.planner.optimizers import exhaustive
 from dgs.planner.optimizers.by_name import plan
 from dgs.planner.prediction.costs import TYPICAL, Costs
 from dgs.planner.prediction.model import Predictor
 from dgs.planner.topology import Machine, Stream, Topology
+from dgs.semantics.unvectorised import without_batches
 from tests.planner.instances import instances, random_instance
-from tests.planner.test_optimizers import BARRIER, VIEW, Copying, Window, windows
+from tests.planner.test_optimizers import BARRIER, VALUE, VIEW, Copying, Window, windows
 
 SLACK = 1 + 1e-9
 """Rounding of sums."""
@@ -77,7 +79,7 @@ def test_choice_is_near_the_best_of_all_plans_for_many_programs(monkeypatch):
     assert max(found) <= 1.1 * SLACK
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(instances(), st.integers(1, 4), st.randoms(use_true_random=False))
 def test_choice_is_never_predicted_to_be_slower_than_one_worker(instance, hosts, rnd):
     program, topology = instance
@@ -90,7 +92,7 @@ def test_choice_is_never_predicted_to_be_slower_than_one_worker(instance, hosts,
     assert chosen * SLACK >= one
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     instances(),
     st.integers(1, 3),
@@ -104,7 +106,26 @@ def test_a_faster_machine_is_never_predicted_to_be_slower(instance, hosts, seed,
     assert fast.throughput * SLACK >= slow.throughput
 
 
-@settings(max_examples=60, deadline=None)
+class Sums(Windows):
+    """Folds whole windows at once."""
+
+    monoid, accumulates, closes = SUM, (VALUE,), (BARRIER,)
+
+
+def test_one_worker_that_folds_whole_windows_is_not_slowed_by_their_number():
+    def throughput(program, barriers):
+        streams = [Stream("b", TagSet.of(BARRIER), {BARRIER(): barriers})]
+        streams += [Stream(name, TagSet.of(VALUE), {VALUE(): 50_000.0}) for name in ("v", "w")]
+        topology, costs = Topology(streams, [Machine("here", 1)], hosts=1), Costs(columns=3e-9)
+        return (
+            Predictor(program, topology, costs).predict(plan(program, topology, name="sequential")).throughput
+        )
+
+    assert throughput(Sums(), 1000.0) > 0.5 * throughput(Sums(), 10.0)
+    assert throughput(without_batches(Sums()), 1000.0) < 0.2 * throughput(Sums(), 1000.0)
+
+
+@settings(max_examples=30, deadline=None)
 @given(st.integers(1, 6), st.integers(1, 4), st.floats(0.001, 50), st.floats(0.1, 1))
 def test_rarer_barriers_are_never_predicted_to_be_slower_per_value(values, hosts, barriers, factor):
     def seconds_per_value(rate):
@@ -174,7 +195,7 @@ def test_less_merging_is_worth_no_second_worker_in_one_process():
     assert 1.1 < gain < 1.6
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(instances(), st.integers(1, 3), st.integers(0, 1000))
 def test_latency_has_an_order_and_no_slower_machine_lowers_it(instance, hosts, seed):
     program, topology, made = with_random_plan(instance, hosts, seed)
@@ -194,7 +215,7 @@ def test_events_that_synchronise_wait_for_messages_there_and_back():
     assert 2.0 < predictor.latency(two).p50 < predictor.latency(two).p99 < 2.1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(instances(), st.integers(1, 3), st.integers(0, 1000))
 def test_busiest_worker_is_busy_for_at_most_all_of_the_time(instance, hosts, seed):
     program, topology, made = with_random_plan(instance, hosts, seed)

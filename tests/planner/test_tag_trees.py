@@ -63,7 +63,7 @@ def test_merge_leaves_bounds_them_and_uses_the_bound(tree, bound):
     assert sorted(atom.stream for atom in merged.atoms()) == sorted(atom.stream for atom in tree.atoms())
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(trees, st.integers(1, 6), st.integers(2, 4))
 def test_shaping_never_makes_siblings_of_a_node_and_its_ancestor(tree, leaves, fan_out):
     assert related(tree) <= related(bound_fan_out(merge_leaves(tree, leaves), fan_out))
@@ -97,7 +97,7 @@ def test_a_node_left_with_one_leaf_absorbs_it():
     assert merge_leaves(tree, 1).children == ()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(instances(), st.sampled_from([1, 3, 8]))
 def test_atoms_partition_the_arriving_tags(instance, classes):
     program, topology = instance

@@ -294,7 +294,7 @@ def test_oracle_looks_at_hash_classes_that_hold_none_of_the_sampled_keys():
     assert list(faults(corrupted, Window(), topology))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(instances(), st.integers(0, 10**6), st.randoms(use_true_random=False))
 def test_moving_dropping_and_copying_tags_is_reported_when_it_is_wrong(instance, seed, rnd):
     program, topology = instance

@@ -49,7 +49,8 @@ class Bounds:
     `seconds_in_flight`, but at most `piece_growth` times as many as before; up to `few_events` are folded one by one even
     where there is an `update_batch`, a call of which costs more; `events_at_once` are turned into Python objects at a time, so that
     their columns stay in the cache; where one event in `dense` emits, outputs are counted after every event; stretches of fewer than
-    `short_stretch` events on average cost more than merging; `singly`, so many events for which `update_batch` has failed are folded
+    `short_stretch` events on average cost more than merging, or of fewer than `short_loop` if `update` is called for each event in either
+    way; `singly`, so many events for which `update_batch` has failed are folded
     with `update`; `worth_compiling`: so many events are interpreted before `update` is compiled beside the run (`compile: auto`).
 
     Lanes: up to `most_single_tags` listed tags of a kind with a predicate rule get a lane each, more share one; up to `few_lanes`, a
@@ -69,6 +70,7 @@ class Bounds:
     events_at_once: int = 4096
     dense: int = 4
     short_stretch: int = 16
+    short_loop: int = 64
     singly: int = 32
     worth_compiling: int = 100_000
     most_single_tags: int = 64

@@ -18,7 +18,7 @@ from dgs.model.user_code import UserCode
 from dgs.planner.plan import PlanNode, is_accumulating
 from dgs.workers.observing.meter import NO_METER, NoMeter
 from dgs.workers.protocol.bounds import BOUNDS, Bounds, Clock, no_time
-from dgs.workers.protocol.folding.fold import NOTHING, Folder, ToCompile
+from dgs.workers.protocol.folding.fold import NOTHING, CompiledCounts, Folder, ToCompile
 from dgs.workers.protocol.folding.skipping import Skipping
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.mailbox import Mailbox
@@ -233,9 +233,9 @@ class Worker(ABC):
         return self.mailbox.held
 
     @property
-    def is_compiled(self) -> bool | None:
-        """Whether machine code folds its events by now, None if it is not to."""
-        return self._folder.is_compiled
+    def compiled_counts(self) -> CompiledCounts | None:
+        """Figures of what machine code has folded, None if none is to."""
+        return self._folder.compiled_counts
 
     @property
     def awaited(self) -> Awaited | None:

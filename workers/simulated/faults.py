@@ -249,5 +249,6 @@ _SMALL = {
     "few_lanes": (0, 1),
     "most_remembered": (0, 1),
     "piece_growth": (1, 2),
+    "short_loop": (0, 1, 100),
 }
-"""The bounds that are drawn instead: `dense` and `short_stretch` choose between two ways, so they have values beyond all sizes, too."""
+"""The bounds that are drawn instead: `dense`, `short_stretch` and `short_loop` choose between two ways, so they have values beyond all sizes, too."""

@@ -102,7 +102,7 @@ class Records(RecordWriter):
         if len(file.content) < START.size:
             file.content[:] = START.pack(MAGIC, VERSION)
         self.known = self.poll()
-        del file.content[self._end :]
+        del file.content[self.end :]
 
     def close(self) -> None:
         """Do nothing."""

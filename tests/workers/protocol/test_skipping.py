@@ -151,7 +151,7 @@ def told(letter: DeadLetter) -> bytes:
     return codec.encode(replace(letter, worker=""))
 
 
-@pytest.mark.parametrize("block", rest_is_slow(range(5), keep=2))
+@pytest.mark.parametrize("block", rest_is_slow(range(5)))
 def test_simulated_run_leaves_out_the_events_that_the_sequential_program_leaves_out(block):
     assert sum(check_seed(seed, is_faulty=False) for seed in range(block * 24, block * 24 + 24)) > 30
 

@@ -1,10 +1,12 @@
 """The loop around `update`: every output has the row and index of its event, however densely events emit."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dgs import EventBatch, Program, Tag
 from dgs.model.user_code import UserCode
+from dgs.workers.protocol.folding.fold import Folder
 from dgs.workers.protocol.folding.update_loop import ScalarLoop
 from dgs.workers.protocol.releases import Release
 
@@ -67,3 +69,26 @@ def test_outputs_of_merged_batches_have_the_rows_of_their_events(left, right, re
         outputs = []
         assert loop.fold_merged(0, release, outputs) == len(left) + len(right)
         assert sorted(told(outputs)) == [(key, key) for key in wanted]
+
+
+class EmitsColumns(Emits):
+    """The same with an `update_batch`."""
+
+    def update_batch(self, state, batch, emit_batch):
+        rows = [row for row, count in enumerate(batch.payload) for _ in range(count)]
+        emit_batch([(batch.stream, int(batch.ts[row]), 0) for row in rows], rows)
+        return state + len(batch)
+
+
+@pytest.mark.parametrize(
+    ("made", "length", "is_merged"), [(Emits, 40, True), (Emits, 200, False), (EmitsColumns, 40, False)]
+)
+def test_stretches_that_a_merge_costs_less_than_are_merged(made, length, is_merged):
+    """A stretch costs as much as some dozens of events in a merge, and saves nothing where `update` is called for each in either way."""
+    program, ticks = made(), list(range(length, 5 * length, length))
+    dense = batch("dense", 0, list(range(5 * length)), [1] * 5 * length)
+    release = Release((0, 1), [dense, batch("ticks", 1, ticks, [1] * len(ticks))], {0: (1,), 1: (0,)})
+    state, outputs = Folder(program, program.states()[0], "w").fold(0, release)
+    assert state == len(release)
+    assert sum(map(len, outputs)) == len(release)
+    assert (len(outputs) == 2) == is_merged  # a merge gives the outputs of each stream at once

@@ -70,6 +70,7 @@ def test_a_consistent_program_passes_and_is_counted():
     assert "40 runs gave the sequential outputs" in str(done)
 
 
+@pytest.mark.slow
 def test_a_wrong_join_is_found_with_its_seed_the_way_to_replay_it_and_a_smaller_input():
     with pytest.raises(SimulationFailed) as failed:
         testing.simulate(Forgetful, STREAMS, seeds=60)

@@ -239,11 +239,14 @@ MUTANTS = [
     Mutant(reads_an_older_dealing_as_the_own, ("crash",), CRASHES),
     Mutant(resumes_from_another_dealing_at_the_beginning, ("crash",), CRASHES),
     Mutant(leaves_the_outbox_behind, ("crash",), CRASHES),
-    Mutant(
-        sends_the_outbox_last,
-        ("crash",),
-        {**CRASHES, "crash_chance": 0.01, "slow_sinks": 0.7},
-        subject="history",
+    pytest.param(
+        Mutant(
+            sends_the_outbox_last,
+            ("crash",),
+            {**CRASHES, "crash_chance": 0.01, "slow_sinks": 0.7},
+            subject="history",
+        ),
+        marks=pytest.mark.slow,
     ),
     Mutant(accepts_every_output, ("crash",), CRASHES),
     Mutant(never_moves_its_marks, ("crash",), CRASHES),
@@ -260,7 +263,10 @@ MUTANTS = [
         Mutant(stages_when_the_first_worker_has_closed, ("crash",), CRASHES), marks=pytest.mark.slow
     ),
     Mutant(commits_without_all_hosts, ("crash",), CRASHES, subject="history"),
-    Mutant(commits_before_anything_is_staged, ("crash",), CRASHES, subject="history"),
+    pytest.param(
+        Mutant(commits_before_anything_is_staged, ("crash",), CRASHES, subject="history"),
+        marks=pytest.mark.slow,
+    ),
     Mutant(forgets_the_files_of_a_failed_commit, ("odd",), {"oddity": 0.2, "until": None}, subject="history"),
     Mutant(takes_the_end_for_ever, run=check_grown_streams),
 ]

@@ -159,7 +159,7 @@ MUTANTS = [
     Mutant(decides_without_writing_it_down, ("crash",), LIVE),
     Mutant(forgets_what_was_decided, ("crash",), LIVE),
     pytest.param(Mutant(does_not_wait_for_decisions, ("crash",), LIVE), marks=pytest.mark.slow),
-    Mutant(decides_about_rows_that_have_passed, ("crash",), LIVE),
+    pytest.param(Mutant(decides_about_rows_that_have_passed, ("crash",), LIVE), marks=pytest.mark.slow),
     Mutant(measures_intervals_by_the_wall, ("crash",), JUMPING),
     Mutant(doubts_what_lies_in_the_future, ("crash",), JUMPING),
 ]

@@ -92,9 +92,9 @@ def is_below(key: OrderKey, tag: Tag, layer: Layer) -> bool:
     return any(part.split == split and tag in part.tags and key < part.key for part in layer.parts)
 
 
-@pytest.mark.parametrize("block", rest_is_slow(range(10), keep=2))
+@pytest.mark.parametrize("block", rest_is_slow(range(20)))
 def test_simulated_run_gives_the_outputs_state_and_snapshots_of_the_sequential_program(block):
-    for seed in range(block * 60, block * 60 + 60):
+    for seed in range(block * 30, block * 30 + 30):
         check_seed(seed)
 
 

@@ -175,7 +175,10 @@ def check_with_a_bad_copy(seed: int) -> None:
 
 
 MUTANTS = [
-    Mutant(begins_without_saying_so, ("crash",), {**CRASHES, "zombie_chance": 1.0, "disk": DiskFaults()}),
+    pytest.param(
+        Mutant(begins_without_saying_so, ("crash",), {**CRASHES, "zombie_chance": 1.0, "disk": DiskFaults()}),
+        marks=pytest.mark.slow,
+    ),
     pytest.param(
         Mutant(
             commits_again_what_is_committed,
@@ -185,7 +188,7 @@ MUTANTS = [
         ),
         marks=pytest.mark.slow,
     ),
-    Mutant(publishes_before_it_commits, ("disk",), CRASHES),
+    pytest.param(Mutant(publishes_before_it_commits, ("disk",), CRASHES), marks=pytest.mark.slow),
     Mutant(forgets_to_publish_what_was_committed, ("disk",), CRASHES),
     Mutant(writes_the_record_once, run=check_with_a_bad_copy),
     Mutant(

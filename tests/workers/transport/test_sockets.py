@@ -125,6 +125,7 @@ def are_all_on_loopback(seen):
     return all((getattr(ip, "ipv4_mapped", None) or ip).is_loopback for ip in addresses)
 
 
+@pytest.mark.slow
 def test_hosts_that_take_the_place_of_dead_ones_listen_on_loopback_only(tmp_path):
     seen, hosts = watched("direct", tmp_path, Dies)
     assert (tmp_path / "dead").exists()

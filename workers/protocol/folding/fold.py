@@ -5,6 +5,7 @@ The choice depends on what is folded and on what the state type offers. In each 
     what is folded     if                                                               way
     ----------------   --------------------------------------------------------------   -----------------------
     a release          all lanes but one accumulate, and there is an `update_windows`   _Windows.fold
+                       with `compile: auto`, it is small and that was faster            as if nothing were compiled
                        it has several lanes, and `update` is compiled (if there is an
                        `update_batch`, too, only where they alternate densely)          CompiledUpdate.fold_merged
                        its lanes alternate densely                                      ScalarLoop.fold_merged
@@ -32,16 +33,20 @@ from dgs.model import columns
 from dgs.model.events import Event, EventBatch, Int64s
 from dgs.model.outputs import BatchEmitter, OutputBatch
 from dgs.model.program import Emit, Program, State, StateType, Update, UpdateBatch, UpdateWindows
-from dgs.model.user_code import RAISED, States, UserCode
+from dgs.model.user_code import RAISED, States, UserCode, is_interrupt
 from dgs.workers.protocol.bounds import BOUNDS, Bounds
 from dgs.workers.protocol.folding.update_loop import Feed, ScalarLoop
 from dgs.workers.protocol.releases import Release
 
 if TYPE_CHECKING:
+    from dgs.compiled.cheaper_way import CheaperWay
     from dgs.compiled.compiled_update import CompiledUpdate
+    from dgs.compiled.made_loops import MadeLoops
 
 NOTHING = object()
 """Stands where a state would be: the state is not here yet, or no longer."""
+MOST_LETTERS = 300
+"""So much is said of why events are interpreted."""
 
 
 class ToCompile(NamedTuple):
@@ -50,6 +55,19 @@ class ToCompile(NamedTuple):
     update: Update
     is_required: bool
     least: int
+
+
+class CompiledCounts(NamedTuple):
+    """Figures of a worker whose update is to be compiled, by the names that they have in `WorkerFigures`."""
+
+    is_compiled: bool
+    compiled_events: int
+    interpreted_events: int
+    deviations: int
+    loops_compiled: int
+    loops_cached: int
+    compile_seconds: float
+    why_interpreted: str
 
 
 class Folder:
@@ -76,55 +94,95 @@ class Folder:
             self._columns = _Columns(code, state_type.update_batch)
         if state_type.update_windows is not None:
             self._windows = _Windows(code, state_type.update_windows, self._joined)
-        self._compiled = None if compiled is None else _compiled_update(compiled, self._loop)
+        self._compiled: CompiledUpdate | None = None
+        self._made: MadeLoops | None = None
+        self._cheaper: CheaperWay | None = None
+        self._least = 0 if compiled is None or compiled.is_required else compiled.least
+        if compiled is not None:
+            self._compiled, self._made, self._cheaper = _compiled_update(compiled, self._loop)
 
     @property
-    def is_compiled(self) -> bool | None:
-        """Whether machine code folds events by now, None if none is to."""
-        return None if self._compiled is None else self._compiled.events > 0
+    def compiled_counts(self) -> CompiledCounts | None:
+        """Figures of what machine code has folded, None if none is to."""
+        update, loops = self._compiled, self._made
+        if update is None or loops is None:
+            return None
+        why = "; ".join(dict.fromkeys(str(refusal) for refusal in update.refusals.values()))
+        made = loops.compiled, loops.cached, loops.seconds
+        return CompiledCounts(
+            update.events > 0, update.events, self.interpreted, update.deviations, *made, why[:MOST_LETTERS]
+        )
 
     @property
-    def compiled_events(self) -> int:
-        """The number of events that machine code has folded."""
-        return 0 if self._compiled is None else self._compiled.events
+    def interpreted(self) -> int:
+        """The number of events that were folded one by one."""
+        return self._loop.events
 
     def fold(self, state: State, release: Release) -> tuple[State, list[OutputBatch]]:
         """Return the state after the release and the outputs."""
         outputs: list[OutputBatch] = []
         if self._windows is not None and (split := self._windows.split(release)) is not None:
-            state = self._windows.fold(state, *split, outputs)
-        elif (merged := self._merged(state, release)) is not None:
-            state = merged(state, outputs)
-        elif release.is_dense(self._bounds.short_stretch):
-            state = self._loop.fold_merged(state, release, outputs)
-        else:
-            for _, batch in release.stretches():
-                state = self._fold_batch(state, batch, outputs)
-        return state, outputs
+            return self._windows.fold(state, *split, outputs), outputs
+        if self._cheaper is None:
+            return self._fold_release(state, release, outputs, self._compiled), outputs
+        return self._in_cheaper_way(
+            len(release), lambda compiled: self._fold_release(state, release, outputs, compiled)
+        ), outputs
 
-    def _merged(self, state: State, release: Release) -> Callable[[State, list[OutputBatch]], State] | None:
+    def _in_cheaper_way(self, count: int, fold: Callable[[CompiledUpdate | None], State]) -> State:
+        """Return the state after `count` events, folded with machine code or not: what is cheaper, if there is a choice."""
+        update, cheaper = self._compiled, self._cheaper
+        if self._loop.events < self._least:
+            return fold(None)
+        if update is None or cheaper is None or count <= self._bounds.few_events:
+            return fold(update)
+
+        def folded(is_compiled: bool) -> tuple[State, bool]:
+            before = update.events
+            return fold(update if is_compiled else None), update.events > before
+
+        return cheaper.folded(count, folded)
+
+    def _fold_release(
+        self, state: State, release: Release, outputs: list[OutputBatch], compiled: CompiledUpdate | None
+    ) -> State:
+        """Return the state after the release; add its outputs."""
+        bounds, is_called_alone = self._bounds, self._columns is None and compiled is None
+        is_dense = release.is_dense(bounds.short_loop if is_called_alone else bounds.short_stretch)
+        if (merged := self._merged(state, release, compiled, is_dense=is_dense)) is not None:
+            return merged(state, outputs)
+        if is_dense:
+            return self._loop.fold_merged(state, release, outputs)
+        for _, batch in release.stretches():
+            state = self._fold_batch(state, batch, outputs, compiled)
+        return state
+
+    def _merged(
+        self, state: State, release: Release, compiled: CompiledUpdate | None, *, is_dense: bool
+    ) -> Callable[[State, list[OutputBatch]], State] | None:
         """Return what folds a release of several lanes with one compiled loop; None if another way is taken."""
-        if self._compiled is None or len(release) <= self._bounds.few_events:
+        if compiled is None or len(release) <= self._bounds.few_events:
             return None
-        if self._columns is not None and not release.is_dense(self._bounds.short_stretch):
+        if self._columns is not None and not is_dense:
             return None
         lanes = release.by_lane()
-        run = self._compiled.merged(state, lanes, release.ordered) if len(lanes) > 1 else None
+        run = compiled.merged(state, lanes, release.ordered) if len(lanes) > 1 else None
         if run is None:
             return None
 
         def rest(state: State, batches: list[EventBatch], outputs: list[OutputBatch]) -> State:
             return self._loop.fold_merged(state, Release((0,) * len(batches), batches), outputs)
 
-        compiled = self._compiled
         return lambda state, outputs: compiled.fold_merged(run, state, rest, outputs)
 
-    def _fold_batch(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
+    def _fold_batch(
+        self, state: State, batch: EventBatch, outputs: list[OutputBatch], compiled: CompiledUpdate | None
+    ) -> State:
         count = len(batch)
         if self._columns is not None and count > self._bounds.few_events:
             return self._columns.fold(state, batch, outputs)
-        if self._compiled is not None and count > self._bounds.few_events:
-            return self._compiled.fold(state, batch, outputs)
+        if compiled is not None and count > self._bounds.few_events:
+            return compiled.fold(state, batch, outputs)
         if count == 1:
             return self._loop.fold_one(state, batch, outputs)
         return self._loop.fold_batch(state, batch, outputs)
@@ -145,8 +203,13 @@ class Folder:
         for i in filled:
             window = batch.cut(int(stops[i - 1]) if i else 0, int(stops[i]))
             state = self._program.identity() if states[i] is NOTHING else states[i]
-            states[i] = self._fold_batch(state, window, outputs)
+            states[i] = self._fold_window(state, window, outputs)
         return outputs
+
+    def _fold_window(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
+        return self._in_cheaper_way(
+            len(batch), lambda compiled: self._fold_batch(state, batch, outputs, compiled)
+        )
 
     def fold_joined(
         self, state: State, batch: EventBatch, parts: list[list[State]]
@@ -243,7 +306,9 @@ class _Windows:
     def _raises(self, batch: EventBatch) -> bool:
         try:
             columns.to_list(self._update_windows(batch.seen(), np.zeros(0, dtype=np.int64)))
-        except RAISED:
+        except RAISED as error:
+            if is_interrupt(error):
+                raise
             return True
         return False
 
@@ -271,17 +336,23 @@ class _Joined:
         return state, [OutputBatch.of_rows(batch, values, rows)] if columns.length(values) else []
 
 
-def _compiled_update(compiled: ToCompile, loop: ScalarLoop) -> CompiledUpdate | None:
-    """Return an update as machine code, with the loop that interprets what is not compiled. None where numba is not installed."""
+def _compiled_update(
+    compiled: ToCompile, loop: ScalarLoop
+) -> tuple[CompiledUpdate, MadeLoops, CheaperWay | None] | tuple[None, None, None]:
+    """Return an update as machine code, what makes its loops, and what chooses if there is a choice. None without llvmlite."""
+    from dgs.compiled.cheaper_way import CheaperWay
     from dgs.compiled.compiled_beside import loop_or_none
     from dgs.compiled.compiled_update import CompiledUpdate
-    from dgs.compiled.loop_files import is_available
+    from dgs.compiled.loop_files import is_available, machine_code
+    from dgs.compiled.made_loops import MadeLoops
 
-    if compiled.is_required:
-        return CompiledUpdate(compiled.update, loop.fold_batch, is_required=True)
-    if not is_available():
-        return None
-    return CompiledUpdate(compiled.update, loop.fold_batch, translate=loop_or_none, least=compiled.least)
+    if not (compiled.is_required or is_available()):
+        return None, None, None
+    loops = MadeLoops(machine_code if compiled.is_required else loop_or_none)
+    update = CompiledUpdate(
+        compiled.update, loop.fold_batch, is_required=compiled.is_required, translate=loops
+    )
+    return update, loops, None if compiled.is_required else CheaperWay()
 
 
 def _windows_of(batch: EventBatch, keys: EventBatch | None) -> tuple[Int64s, list[int]]:

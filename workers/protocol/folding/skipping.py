@@ -37,7 +37,7 @@ from dgs.model.program import Program, State, StateType
 from dgs.model.user_code import UserCode
 from dgs.semantics.skipped_events import DeadLetter, for_readable, letter_in, saved
 from dgs.workers.protocol.bounds import BOUNDS, Bounds
-from dgs.workers.protocol.folding.fold import NOTHING, Folder, ToCompile
+from dgs.workers.protocol.folding.fold import NOTHING, CompiledCounts, Folder, ToCompile
 from dgs.workers.protocol.messages import Skipped
 from dgs.workers.protocol.releases import Release
 
@@ -66,9 +66,12 @@ class Skipping:
         self._singly = Folder(program, singly, worker, bounds)
 
     @property
-    def is_compiled(self) -> bool | None:
-        """Whether machine code folds events by now, None if none is to."""
-        return self._whole.is_compiled
+    def compiled_counts(self) -> CompiledCounts | None:
+        """Figures of what machine code has folded, None if none is to."""
+        found = self._whole.compiled_counts
+        if found is None:
+            return None
+        return found._replace(interpreted_events=found.interpreted_events + self._singly.interpreted)
 
     def fold(self, state: State, release: Release) -> tuple[State, Made]:
         """Return the state after the release, the outputs and the events that were left out. Raises StateNotSavedError."""

@@ -47,7 +47,7 @@ class Feed:
 
 
 class ScalarLoop:
-    """Folds a user's `update` event by event. Law: equal to calling it on each event in OrderKey order."""
+    """Folds a user's `update` event by event. Law: equal to calling it on each event in OrderKey order. `events`: how many so far."""
 
     def __init__(self, code: UserCode, update: Update, bounds: Bounds = BOUNDS) -> None:
         self._code, self._bounds = code, bounds
@@ -55,6 +55,7 @@ class ScalarLoop:
         self._states = States(code.program)
         self._has_columns = code.program.emits_columns
         self._is_dense = False
+        self.events = 0
 
     def fold(
         self, state: State, feed: Feed, update: Update | None = None
@@ -76,6 +77,7 @@ class ScalarLoop:
             at=lambda: feed.find(feed.current),
         )
         self._is_dense = len(values) * self._bounds.dense > feed.count
+        self.events += feed.count
         return state, values.joined() if self._has_columns else values, rows
 
     def fold_one(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
@@ -86,6 +88,7 @@ class ScalarLoop:
         before, state = state, self._code.call("update", self._update, state, event, emit, at=batch)
         if state is None and before is not None:
             self._code.call("update", self._states.check_none, at=batch)
+        self.events += 1
         if len(values):
             rows = np.zeros(len(values), dtype=np.intp) if len(values) > 1 else None
             outputs.append(OutputBatch.of_rows(batch, values.joined() if self._has_columns else values, rows))
@@ -129,10 +132,12 @@ class ScalarLoop:
         )
         state, values, rows = self.fold(state, feed)
         emitted = np.arange(len(part)) if rows is None else rows
-        for number in np.flatnonzero(np.bincount(part[emitted])).tolist():
-            mine = np.flatnonzero(part[emitted] == number)
+        emitting = part[emitted]
+        for number in np.flatnonzero(np.bincount(emitting)).tolist():
+            mine = np.flatnonzero(emitting == number)
             own = row[emitted[mine]] - first[number]
-            outputs.append(OutputBatch.of_rows(cuts[number], columns.take(values, mine), own))
+            some = values if len(mine) == len(emitting) else columns.take(values, mine)
+            outputs.append(OutputBatch.of_rows(cuts[number], some, own))
         return state
 
     def _culprit(self, error: BaseException) -> str:
