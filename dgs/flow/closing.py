@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
-from itertools import islice
 from typing import Any
 
 from dgs import codec
 from dgs.errors import InternalError
 from dgs.flow import steps
-from dgs.flow.batches.block_bounds import SAMPLE, Bound
+from dgs.flow.batches.block_bounds import Bound
+from dgs.flow.batches.item_bags import Bags
 from dgs.flow.panes import Panes, TimeWindow
 from dgs.flow.templates import KeyedUnordered, overrides
 from dgs.monoids import Count, Sum
@@ -55,6 +55,9 @@ class Closer:
     lifting: Any = None
     """The monoid that lifts and joins its items; None if it keeps them in another way."""
 
+    keeps_items = False
+    """Whether it keeps each item of a block, so that blocks may be too large."""
+
     is_idle_work = False
     """Whether it has something to do in blocks without items, as soon as it has seen any."""
 
@@ -65,6 +68,9 @@ class Closer:
     def join(self, left: Any, right: Any) -> Any:
         """Return the joined part. It may change both."""
         raise NotImplementedError
+
+    def check_kept(self, parts: Parts) -> None:
+        """Check that what is kept of the items of a block fits. Raises TooLargeError."""
 
     def close(self, parts: list[Parts], store: Store, block: int, end: int | None) -> Iterator[Item]:
         """Close a block; `parts`: by input and key."""
@@ -91,52 +97,10 @@ class Closer:
         """Do what a block does to no key in particular, behind all keys."""
 
 
-class _Bags(Closer):
-    """Keeps the items themselves with their times: of an ordered edge a list, of an unordered one {codec bytes: [value, time, number]}.
-
-    Joined bags are equal in any order of joining, because the codec sorts dictionaries.
-    """
-
-    def __init__(self, bound: Bound, *, is_ordered: bool) -> None:
-        self._bound, self._is_ordered = bound, is_ordered
-
-    def part(self, key: Any, value: Any, at: int | None) -> Any:  # noqa: ARG002 - the contract
-        """Return the bag of one item."""
-        return (
-            [(value, at)] if self._is_ordered else {(codec.encode(value), codec.encode(at)): [value, at, 1]}
-        )
-
-    def join(self, left: Any, right: Any) -> Any:
-        """Put the bags together. Raises TooLargeError."""
-        before = len(left)
-        if self._is_ordered:
-            left += right
-            sizes = (len(codec.encode(value)) for value, _ in islice(left, SAMPLE))
-            self._bound.check(before=before, after=len(left), sizes=sizes)
-            return left
-        for place, item in right.items():
-            if place in left:
-                left[place][2] += item[2]
-            else:
-                left[place] = item
-        sizes = (len(value) + len(at) for value, at in islice(left, SAMPLE))
-        self._bound.check(before=before, after=len(left), sizes=sizes)
-        return left
-
-    def items(self, parts: Parts, key: Any) -> list[tuple[Any, Any]]:
-        """Return the items of a key with their times, in their order or in canonical order."""
-        if self._is_ordered:
-            return [(value, at) for value, at in parts[key]]
-        bag = parts[key]
-        return [
-            (value, at)
-            for _, (value, at, number) in sorted(bag.items(), key=lambda item: item[0])
-            for _ in range(number)
-        ]
-
-
-class SortCloser(_Bags):
+class SortCloser(Bags, Closer):
     """Sorts."""
+
+    keeps_items = True
 
     def __init__(self, step: steps.Sort, bound: Bound, *, is_ordered: bool) -> None:
         super().__init__(bound, is_ordered=is_ordered and step.ties != "value")
@@ -149,8 +113,10 @@ class SortCloser(_Bags):
                 yield key, value, at
 
 
-class BlockCloser(_Bags):
+class BlockCloser(Bags, Closer):
     """Calls a function of the items of a key."""
+
+    keeps_items = True
 
     def __init__(self, step: steps.Block, bound: Bound, *, is_ordered: bool) -> None:
         super().__init__(bound, is_ordered=is_ordered)
@@ -163,8 +129,10 @@ class BlockCloser(_Bags):
                 yield key, made, end
 
 
-class JoinCloser(_Bags):
+class JoinCloser(Bags, Closer):
     """Pairs the items of both sides."""
+
+    keeps_items = True
 
     def __init__(self, step: steps.Join, bound: Bound) -> None:
         super().__init__(bound, is_ordered=False)
@@ -333,10 +301,12 @@ class SnapshotCloser(UnorderedCloser):
     A part: the joined aggregate, and the items.
     """
 
+    keeps_items = True
+
     def __init__(self, template: KeyedUnordered, bound: Bound) -> None:
         super().__init__(template)
         self.lifting = None
-        self._bags = _Bags(bound, is_ordered=False)
+        self._bags = Bags(bound, is_ordered=False)
 
     def part(self, key: Any, value: Any, at: int | None) -> Any:
         """Lift the item, and keep it."""
@@ -345,6 +315,10 @@ class SnapshotCloser(UnorderedCloser):
     def join(self, left: Any, right: Any) -> Any:
         """Join the aggregates, and put the items together."""
         return [super().join(left[0], right[0]), self._bags.join(left[1], right[1])]
+
+    def check_kept(self, parts: Parts) -> None:
+        """Check all bags of a block. Raises TooLargeError."""
+        self._bags.check_kept({key: bag for key, (_, bag) in parts.items()})
 
     def close(self, parts: list[Parts], store: Store, block: int, end: int | None) -> Iterator[Item]:
         """Call the template's `on_item` for the items in canonical order, then close the block as without it."""

@@ -122,15 +122,19 @@ class Flow:
     def denote(self, inputs: Inputs) -> list[Any]:
         """Return the outputs for given streams, by the definition of each step.
 
-        A stream is a list of (ts, value) in order of ts, or a table with a column `ts`: see `elements`. Raises FlowError.
+        A stream is a list of (ts, value) in order of ts, or a table with a column `ts`: see `elements`. Raises FlowError, and
+        UserCodeError with the step, the function and the key.
         """
         from dgs.flow.denotation import Denotation
+        from dgs.model.user_code import calling
 
         self.check_streams(inputs)
         elements = {name: self.elements(name, given) for name, given in inputs.items()}
         for name, found in elements.items():
             self._check_times(name, found)
-        return Denotation(self.graph, self.checked.types, elements).outputs()
+        meaning = Denotation(self.graph, self.checked.types, elements)
+        with calling("denote", program=self.name):
+            return meaning.outputs()
 
     def check_streams(self, inputs: Mapping[str, Any]) -> None:
         """Check that there is a stream for every parameter and none more. Raises FlowError."""
@@ -215,7 +219,14 @@ class Flow:
         return self.compiled(classes=classes).program
 
     def __call__(self, *edges: Edge, **arguments: Any) -> Any:
-        """Build the flow into another one, whose clock it takes. Two clocks are a mistake of the other flow."""
+        """Build the flow into another one, whose clock it takes. Two clocks are a mistake of the other flow. Raises FlowError."""
+        if len(edges) != len(self.streams) or not all(isinstance(edge, Edge) for edge in edges):
+            found = ", ".join(type(edge).__name__ for edge in edges) or "nothing"
+            mistake = Mistake(
+                "F12", f"flow {self.name!r}", "is used in another flow without its streams", str(user_place()),
+                expected=f"edges for {', '.join(self.streams)}", found=found, fix="Give it an edge of the other flow for each of its streams",
+            )  # fmt: skip
+            raise FlowError.of(self.name, [mistake])
         (builder,) = {edge.builder for edge in edges}
         if self.clock is not None and self.clock != builder.clock:
             problem, fix = (
@@ -235,7 +246,8 @@ class Flow:
         try:
             inspect.signature(self._build).bind(**dict.fromkeys(self.streams), **self._arguments)
         except TypeError as error:
-            raise self._wrong("F12", f"its function cannot be called: {error}", "") from error
+            fix = "Give each stream a parameter of its own, and each other parameter a value by bind(...) or `args:`"
+            raise self._wrong("F12", f"its function cannot be called: {error}", "", fix) from error
 
     def _wrong(self, code: str, problem: str, found: str, fix: str = "") -> FlowError:
         return FlowError.of(self.name, [Mistake(code, f"flow {self.name!r}", problem, found=found, fix=fix)])
@@ -251,22 +263,33 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
     return ["  ".join(f"{text:<{n}}" for text, n in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def flow(*, clock: Clock | None = None, end: End = "close") -> Callable[[Build], Flow]:
+def flow(*wrong: object, clock: Clock | None = None, end: End = "close") -> Callable[[Build], Flow]:
     """Make a flow of a function whose positional parameters are streams; their annotations are the types of the values.
 
     Parameters by keyword only are arguments, which `bind` or plan.yaml gives. `end="drop"` leaves out the unfinished last block.
     """
 
     def made(function: Build) -> Flow:
+        if not callable(function):
+            raise _no_function(function)
         parameters = inspect.signature(function).parameters.values()
         try:
             hints = get_type_hints(function)
         except (NameError, TypeError):  # names that are known elsewhere only
             hints = {}
-        streams = {
-            one.name: hints.get(one.name, Any) for one in parameters if one.kind is not one.KEYWORD_ONLY
-        }
+        arguments = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
+        streams = {one.name: hints.get(one.name, Any) for one in parameters if one.kind not in arguments}
         name = function.__name__ if function.__name__.isidentifier() else "flow"  # a lambda has no name
         return Flow(name, streams, function, clock=clock, end=end)
 
+    if wrong:
+        raise _no_function(wrong[0])
     return made
+
+
+def _no_function(found: object) -> FlowError:
+    mistake = Mistake(
+        "F12", "flow()", "takes its options in parentheses, and then a function of streams", str(user_place()),
+        found=repr(found), fix="Write @flow() or @flow(clock=...) above `def name(stream, ...):`",
+    )  # fmt: skip
+    return FlowError.of("flow", [mistake])

@@ -56,9 +56,11 @@ class Demands:
     ) -> None:
         """Add a mistake at a node, or at the flow as a whole."""
         if node is None:
-            self.mistakes.append(
-                Mistake(code, f"flow {self.graph.name!r}", problem, "", expected, found, fix)
+            where, place = (
+                f"flow {self.graph.name!r}",
+                next((str(one.place) for one in self.graph.sources if one.place), ""),
             )
+            self.mistakes.append(Mistake(code, where, problem, place, expected, found, fix))
             return
         drawing = self.graph.drawn(node)
         self.mistakes.append(
@@ -83,6 +85,9 @@ class Demands:
         if by is None or by in ((), (None,)):
             self.add("F01", node, "needs a field or a function", expected="names of fields, or a function of (key, value)",
                      found="none", fix=f"Write .{step.name}(lambda key, value: ...)")  # fmt: skip
+        elif wrong := [one for one in fields_named(step) if not is_field(one)]:
+            self.add("F01", node, "gets what is no name of a field", expected="a text, or the number of an entry of a tuple",
+                     found="a function" if callable(wrong[0]) else repr(wrong[0]), fix="Name fields one by one" + (", or give one function of (key, value)" if hasattr(step, "by") else ""))  # fmt: skip
         for name in ("values", "fields"):
             if getattr(step, name, None) == ():
                 self.add("F01", node, f"gets no {name}", fix=f"Name the {name} to keep")
@@ -110,7 +115,7 @@ class Demands:
             self._check_multiples(node, fact, clock, [length for length in (size, slide) if length])
 
     def _check_lengths(self, node: Node, size: int | None, slide: int | None, over: Any) -> bool:
-        if not isinstance(size, int) or not isinstance(slide, int) or size < 1 or slide < 1:
+        if type(size) is not int or type(slide) is not int or size < 1 or slide < 1:
             self.add("W01", node, "size and slide of a window are lengths of at least 1",
                      found=f"size {over.size!r}, slide {over.slide!r}", fix="Give positive lengths")  # fmt: skip
             return False
@@ -132,13 +137,16 @@ class Demands:
 
     def _check_identity(self, node: Node, template: KeyedUnordered) -> None:
         """Check what a block without items does to the first state: it may not raise or give NaN, and with `skip` changes nothing."""
+        from dgs.model.user_code import function_of  # here, because it loads NumPy
+
         try:
             start = template.initial_state()
             after = template.update_state(
                 template.initial_state(), template.monoid.result(template.monoid.identity())
             )
         except Exception as error:  # noqa: BLE001 - whatever the user's code raises is the mistake
-            self.add("F20", node, f"update_state raises {type(error).__name__} for a block without items: {error}",
+            called = function_of(error) or "update_state"
+            self.add("F20", node, f"{called} raises {type(error).__name__} for a block without items: {error}",
                      fix="Return the state as it is when there is nothing to add")  # fmt: skip
             return
         if has_nan(after):
@@ -319,6 +327,31 @@ METHODS: dict[type[Template], dict[str, str]] = {
 
 REQUIRED = {Stateless: "on_item", KeyedOrdered: "on_item", KeyedUnordered: "update_state"}
 """The method that each template needs."""
+
+
+def fields_named(step: Any) -> list[Any]:
+    """Return what a step takes for names of fields."""
+    match step:
+        case steps.Lookup(_, key, into):
+            return [key, into]
+        case steps.FilterBy(field):
+            return [field]
+        case steps.Project(fields):
+            return list(fields)
+        case steps.KeyBy(by) if isinstance(by, tuple):
+            return list(by)
+        case steps.Sort(by) if not callable(by):
+            return [by]
+    return []
+
+
+def is_field(name: Any) -> bool:
+    """Return whether a value may name a field: of a mapping it may be any constant.
+
+    >>> is_field("ad"), is_field(0), is_field(["ad", "user"]), is_field(None), is_field(len)
+    (True, True, False, False, False)
+    """
+    return isinstance(name, (str, int, float, bytes, tuple)) and name != ()
 
 
 def is_no_record(kind: Any) -> bool:

@@ -6,8 +6,10 @@ ordered edge the order of the items of one key counts, on an unordered one none 
 
 from __future__ import annotations
 
+import traceback
 from bisect import bisect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import copy, deepcopy
 from functools import reduce
 from typing import Any, NamedTuple
@@ -16,11 +18,12 @@ from dgs import codec
 from dgs.flow import steps
 from dgs.flow.clock import Every, On
 from dgs.flow.edge_types import EdgeType
-from dgs.flow.flow_graph import Graph, Node
+from dgs.flow.flow_graph import Graph, Node, name_step
 from dgs.flow.panes import TimeWindow
 from dgs.flow.templates import KeyedOrdered, KeyedUnordered, Stateless, fold_template, overrides
 from dgs.model.events import Event
 from dgs.model.key_forms import check_key, shown_form
+from dgs.model.user_code import RAISED
 
 Inputs = Mapping[str, Iterable[tuple[int, Any]]]
 """The elements of each stream, (ts, value), in order of ts. The order of the streams breaks ties between them."""
@@ -69,7 +72,10 @@ class Denotation:
         if result is None:
             return []
         if isinstance(result.step, steps.Into):
-            return _outputs_of_program(result.step, self.blocks(result.inputs[0]))
+            with self._naming(result):
+                return _outputs_of_program(
+                    result.step, [item for block in self.blocks(result.inputs[0]) for item in block]
+                )
         return [item.value for block in self.blocks(result) for item in block]
 
     def _ends(self) -> list[int | None]:
@@ -115,7 +121,20 @@ class Denotation:
             return bisect(self.markers, place)
         return 0 if clock is None else clock.block_of(place[0]) - self.first
 
-    def _meaning(self, node: Node) -> list[Block]:  # noqa: PLR0911 - one return a step
+    def _meaning(self, node: Node) -> list[Block]:
+        with self._naming(node):
+            return self._of_step(node)
+
+    @contextmanager
+    def _naming(self, node: Node) -> Iterator[None]:
+        """Name the step in an error of the user's code."""
+        try:
+            yield
+        except RAISED as error:
+            name_step(error, node.title, node.place, *_met(error))
+            raise
+
+    def _of_step(self, node: Node) -> list[Block]:  # noqa: PLR0911 - one return a step
         step, inputs = node.step, [self.blocks(one) for one in node.inputs]
         if isinstance(step, steps.Source):
             return self._source(step.stream)
@@ -168,15 +187,13 @@ class Denotation:
             active = {item.key for item in (blocks[number] if step.over == "history" else window)}
             is_due = (self.first + number + 1) % slide == 0
             keys = (forms if step.idle == "all" else active) if is_due else ()
-            lifted = {key: list[Any]() for key in keys}
-            for item in window:
-                if item.key in lifted:
-                    lifted[item.key].append(step.monoid.lift(item.value))
-            folded = {
-                k: reduce(step.monoid.join, lifted[k], step.monoid.identity())
-                for k in _ordered_keys(forms[key] for key in keys)
-            }
-            found.append([Item(key, step.monoid.result(state), at) for key, state in folded.items()])
+            lifted = _lifted(step.monoid, window, keys)
+            found.append(
+                [
+                    _folded(step.monoid, key, lifted[key], at)
+                    for key in _ordered_keys(forms[one] for one in keys)
+                ]
+            )
             if is_due and step.idle == "skip":
                 has_panes = active if isinstance(step.over, TimeWindow) else set[Any]()
                 forms = {key: form for key, form in forms.items() if key in has_panes}
@@ -193,11 +210,12 @@ class Denotation:
                 state = states[key] if key in states else template.initial_state()
                 states[key] = template.on_item(state, key, value, made.append)
                 out += [Item(key, one, at) for one in _taken(made)]
+            at = end
             for key in _ordered_keys(states) if number < len(blocks) - self.open else ():
-                states[key] = template.on_marker(states[key], key, end, made.append)
+                states[key] = template.on_marker(states[key], key, at, made.append)
                 if number == len(blocks) - 1:
                     template.on_end(states[key], key, made.append)
-                out += [Item(key, one, end) for one in _taken(made)]
+                out += [Item(key, one, at) for one in _taken(made)]
             found.append(out)
         return found
 
@@ -219,11 +237,12 @@ class Denotation:
                     template.on_item(snapshot, forms[key], value, emit)
                     out += [Item(k, v, at) for k, v in _taken(made)]
                 parts[key] = monoid.join(parts[key], template.lift(key, value))
+            at = end
             for key in _ordered_keys({**states, **parts} if template.idle == "all" else parts):
                 part = monoid.result(parts.get(key, monoid.identity()))
                 states[key] = template.update_state(deepcopy(states.get(key, start)), part)
-                template.on_marker(states[key], key, end, emit)
-                out += [Item(k, v, end) for k, v in _taken(made)]
+                template.on_marker(states[key], key, at, emit)
+                out += [Item(k, v, at) for k, v in _taken(made)]
             if template.idle == "all":
                 start = template.update_state(start, monoid.result(monoid.identity()))
             found.append(out)
@@ -247,6 +266,18 @@ def _forms(block: Block) -> dict[Any, Any]:
         check_key(item.key)
         forms.setdefault(item.key, []).append(item.key)
     return {key: shown_form(*equal) for key, equal in forms.items()}
+
+
+def _lifted(monoid: Any, window: Block, keys: Iterable[Any]) -> dict[Any, list[Any]]:
+    lifted = {key: list[Any]() for key in keys}
+    for item in window:
+        if item.key in lifted:
+            lifted[item.key].append(monoid.lift(item.value))
+    return lifted
+
+
+def _folded(monoid: Any, key: Any, lifted: list[Any], at: int | None) -> Item:
+    return Item(key, monoid.result(reduce(monoid.join, lifted, monoid.identity())), at)
 
 
 def _stateless(step: steps.Step, item: Item) -> Block:  # noqa: C901, PLR0911 - one return a step
@@ -282,35 +313,53 @@ def _stateless(step: steps.Step, item: Item) -> Block:  # noqa: C901, PLR0911 - 
     return made
 
 
-def _sorted(step: Any, block: Block, _at: int | None) -> Block:
-    by = steps.sort_key(step.by)
+def _sorted(step: Any, block: Block, at: int | None) -> Block:  # noqa: ARG001 - `_met` reads it
+    by, found = steps.sort_key(step.by), list[Item]()
     if step.ties == "value":
-        block = sorted(block, key=lambda item: (codec.encode(item.value), codec.encode(item.at)))
+        block = sorted(block, key=lambda one: (codec.encode(one.value), codec.encode(one.at)))
+    for key, items in _groups(block).items():
+        found += sorted(items, key=lambda one: by(key, one.value))
+    return found
+
+
+def _groups(block: Block) -> dict[Any, Block]:
     groups: dict[Any, Block] = {}
     for item in block:
         groups.setdefault(item.key, []).append(item)
-    return [
-        item for one in groups.values() for item in sorted(one, key=lambda item: by(item.key, item.value))
-    ]
+    return groups
 
 
 def _of_block(step: Any, block: Block, at: int | None) -> Block:
-    groups: dict[Any, list[Any]] = {}
-    for item in block:
-        groups.setdefault(item.key, []).append(item.value)
+    groups = {key: [item.value for item in items] for key, items in _groups(block).items()}
     return [Item(key, made, at) for key, values in groups.items() for made in step.function(key, values, at)]
 
 
 def _joined(step: steps.Join, left: Block, right: Block, at: int | None) -> Block:
     pair = step.function or (lambda _, a, b: (a, b))
-    return [Item(a.key, pair(a.key, a.value, b.value), at) for a in left for b in right if a.key == b.key]
+    pairs = ((a.key, a.value, b.value) for a in left for b in right if a.key == b.key)
+    return [Item(key, pair(key, one, other), at) for key, one, other in pairs]
 
 
-def _outputs_of_program(step: steps.Into, blocks: list[Block]) -> list[Any]:
+def _outputs_of_program(step: steps.Into, block: Block) -> list[Any]:
     outputs: list[Any] = []
     state = step.program.init()
-    for key, value, at, _ in (item for block in blocks for item in block):
+    for key, value, at, _ in block:
         payload = step.payload(key, value) if step.payload else value
         event = Event(step.tag(key, value), "flow", at or 0, payload)
         state = step.program.update(state, event, outputs.append)
     return outputs
+
+
+def _met(error: BaseException) -> tuple[Any, int | None]:
+    """Return the key and the time of what a step was called for when it raised: they are in the innermost frame of this module."""
+    frames = [
+        frame.f_locals
+        for frame, _ in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_filename == __file__
+    ]
+    for found in reversed(frames):
+        if isinstance(item := found.get("item"), Item):
+            return item.key, item.at
+        if "key" in found:
+            return found["key"], next((outer["at"] for outer in reversed(frames) if "at" in outer), None)
+    return None, None

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 from dgs.flow import steps
 from dgs.flow.clock import Every, On, ticks_of
 from dgs.flow.demands import Demands, Fact, is_no_record
 from dgs.flow.edge_types import UNIT, EdgeType, Signature
-from dgs.flow.flow_graph import Graph, Node
+from dgs.flow.flow_graph import End, Graph, Node
 from dgs.flow.mistakes import Mistake
 from dgs.flow.panes import TimeWindow
 from dgs.flow.templates import KeyedOrdered, KeyedUnordered, Stateless
@@ -52,15 +52,26 @@ class _Checker(Demands):
     """The pass: one method for each kind of step, which returns the fact of its edge."""
 
     def check_clock(self) -> None:
-        """Check that the clock's period is a length of time, and that its stream is a parameter."""
+        """Check the clock: that it is one, its period, and that its stream is a parameter; and the fate of the last block."""
         clock = self.graph.clock
         streams = [node.step.stream for node in self.graph.sources if isinstance(node.step, steps.Source)]
+        if not isinstance(clock, (Every, On, type(None))):
+            self.add("F01", None, "its clock= is no clock", expected="every(...), on(...) or nothing", found=repr(clock),
+                     fix=f"Give clock=every({clock!r})" if ticks_of(clock) else 'Give clock=every("1s"), or leave it out')  # fmt: skip
         if isinstance(clock, Every) and clock.ticks < 1:
             self.add(
                 "W01", None, "the clock's period is no length of time",
                 expected='a number of at least 1 or a text such as "500ms", "10s", "1h"', found=repr(clock.period),
                 fix="Give every(...) such a period",
             )  # fmt: skip
+        for name in ("origin", "start") if isinstance(clock, Every) else ():
+            given = getattr(clock, name)
+            if type(given) is not int and (given is not None or name == "origin"):
+                self.add("W01", None, f"the clock's {name} is no timestamp", expected="an integer in the unit of ts",
+                         found=repr(given), fix=f"Give every(..., {name}=) a ts, such as that of the first block")  # fmt: skip
+        if self.graph.end not in get_args(End):
+            self.add("F01", None, f"does not know end={self.graph.end!r}", expected="'close' or 'drop'",
+                     fix="Give one of these, or leave end= out")  # fmt: skip
         if isinstance(clock, On) and clock.stream not in streams:
             self.add(
                 "F12", None, f"the clock is on stream {clock.stream!r}, which is no parameter",
@@ -270,7 +281,8 @@ class _Checker(Demands):
             self.add("F02", node, "has events that depend on each other, and the items have lost their places in the total order",
                      expected="steps on single items of streams, and key_by", found=f"{fact.type} of {node.inputs[0].title}",
                      fix="Give the items to the program before a step that sorts, keeps something or makes pairs")  # fmt: skip
-        self.function(node, step.tag, 2, fact)
+        for function in [step.tag] if step.payload is None else [step.tag, step.payload]:
+            self.function(node, function, 2, fact)
         return Fact(EdgeType("U", UNIT, Any), unordered_since=node)
 
     def _reordered(self, node: Node, fact: Fact) -> Fact:

@@ -118,3 +118,18 @@ def told(table: Any) -> str:
     if not isinstance(table, Table):
         table = Table(table)
     return f"{table.name} with {len(table):,} rows ({table.digest})"
+
+
+def name_step(
+    error: BaseException, step: str, place: Place | None, key: Any = None, at: int | None = None
+) -> None:
+    """Add to an error of the user's code, once, which step and function it comes from, with the key and the time there."""
+    from dgs.model.user_code import StepNote, function_of, shown  # here, because it loads NumPy
+
+    if any(isinstance(note, StepNote) for note in getattr(error, "__notes__", ())):
+        return
+    function = function_of(error)
+    called = f", function {function}" if function else ""
+    time = "" if at is None else f", at {at}"
+    of_key = "" if key is None else f", key {shown(key)}"
+    error.add_note(StepNote(f"({step} at {place}{called}{of_key}{time})"))

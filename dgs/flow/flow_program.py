@@ -5,21 +5,19 @@
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from dgs.flow.batches.block_bounds import Bound, TooLargeError, too_large
+from dgs.flow.batches import kept_parts
+from dgs.flow.batches.block_bounds import Bound, TooLargeError, is_due, too_large
 from dgs.flow.batches.column_items import Items
 from dgs.flow.batches.columnar import Columnar, Found
-from dgs.flow.batches.event_work import Work
+from dgs.flow.batches.event_work import Work, row_in, stamped
 from dgs.flow.batches.fused import Fused
-from dgs.flow.batches.kept_parts import State, join_blocks, join_forms, join_parts
+from dgs.flow.batches.kept_parts import Place, State
 from dgs.flow.clock import Every, On
 from dgs.flow.closing import Closer, Parts
 from dgs.flow.flow_graph import Graph, described, told
@@ -32,7 +30,6 @@ from dgs.model.events import Event, EventBatch, declared_stream
 from dgs.model.key_forms import PLAIN, check_key
 from dgs.model.key_sets import key_class
 from dgs.model.order import MAX_TS
-from dgs.model.outputs import Stamped
 from dgs.model.program import Emit, EmitBatch, Program
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import Kind, Tag, kind
@@ -48,16 +45,16 @@ FINAL = MAX_TS - 2
 
 TICK = kind("tick")
 
-_HERE = str(Path(__file__).parent)
-
 
 class FlowProgram(Program[State, Any]):
     """The program of a flow of shape free, sum or mixed.
 
-    State: `keyed` {node: {class: {key: [state, next block]}}} of ordered steps; `parts` {(node, input): {block: {key: part}}};
+    State: `keyed` {node: {class: {key: [state, next block]}}} of ordered steps, behind these two the key if it is not plain; `parts`
+    {(node, input): {block: {key: part}}};
     `waiting` {block: {(node, key): [output]}}, what markers emitted before their tick; `tail` {"next": block, "stores": {node: store}},
     None in the identity; `span`: first and last block so far (with `on(stream)`: least and greatest ts since the last marker).
-    `forms` {(node, input): {block: {form: form}}}, of keys that are not plain: only in states that have some.
+    `forms` {(node, input): {block: {form: form}}}, of keys that are not plain: only in states that have some. `taken`: the number of
+    items so far, in flows with steps that keep each item.
     """
 
     def __init__(
@@ -93,6 +90,7 @@ class FlowProgram(Program[State, Any]):
         self.fused = Fused(wiring, closers)
         self._pushes = {stream: wiring.push(number) for stream, number in wiring.sources.items()}
         self.ticking = clock.stream if isinstance(clock, On) else TICKS
+        self.bags = kept_parts.places_of_items(graph, closers)
         self._has_end = any(has_end(template) for template in ordered.values())
         self._slides = [closer.slide for closer in closers.values() if hasattr(closer, "slide")]
 
@@ -136,27 +134,57 @@ class FlowProgram(Program[State, Any]):
             return self._tick(state, event.stream, event.ts, emit)
         block = self._into_span(state, event.ts)
         self._take(Work(self, state, emit, block, event.ts), event.tag, event.stream, event.payload)
+        self._check_kept(state, 1, event.ts, event.ts)
         return state
 
     def update_batch(self, state: State, batch: EventBatch, emit_batch: EmitBatch) -> State:
         """Do the same for a batch: outputs of one batch are put out together."""
+        has_only_items = self._has_only_items(batch)
         try:
-            has_only_items = self._has_only_items(batch)
-            take = self._in_rows if has_only_items and self.shape != "mixed" else self._one_by_one
-            if not (has_only_items and self._columnar is not None and self._columnar.takes(batch)):
-                return take(state, batch, emit_batch)
-            try:
-                found = self._columnar.run(batch)
-            except FlowError:
-                raise
-            except Exception:
-                take(state, batch, emit_batch)  # it raises at the row whose item is at fault
-                raise
-            return self._in_columns(state, batch, found, emit_batch)
+            state = (self._items if has_only_items else self._one_by_one)(state, batch, emit_batch)
         except Exception as error:
-            if (row := _row_in(error)) is not None:
+            if (row := row_in(error)) is not None:
                 raised_at(error, row)
             raise
+        if has_only_items:
+            self._check_kept(state, len(batch), *map(int, batch.ts[[0, -1]]))
+        return state
+
+    def _items(self, state: State, batch: EventBatch, emit_batch: EmitBatch) -> State:
+        take = self._in_rows if self.shape != "mixed" else self._one_by_one
+        if self._columnar is None or not self._columnar.takes(batch):
+            return take(state, batch, emit_batch)
+        try:
+            found = self._columnar.run(batch)
+        except FlowError:
+            raise
+        except Exception:
+            take(state, batch, emit_batch)  # it raises at the row whose item is at fault
+            raise
+        return self._in_columns(state, batch, found, emit_batch)
+
+    def _check_kept(self, state: State, events: int, first: int, last: int) -> None:
+        """Check now and then that what steps keep of blocks fits, into which events of two times and between have come. Raises FlowError."""
+        if not self.bags:
+            return
+        state["taken"] = after = events + (before := state.get("taken", 0))
+        start, stop = ((ts - self._origin) // self._period if self._period else 0 for ts in (first, last))
+        for place in self.bags:
+            blocks = state["parts"].get(place, {})
+            for block in range(start, stop + 1) if stop - start < len(blocks) else list(blocks):
+                if block in blocks and is_due(before, after, len(blocks[block])):
+                    self.check_block(state, place, block, last)
+
+    def check_block(self, state: State, place: Place, block: int, at: int | None = None) -> None:
+        """Check that what a step keeps of a block fits. `at`: the time up to which items have come. Raises FlowError."""
+        try:
+            self.closers[place[0]].check_kept(state["parts"].get(place, {}).get(block, {}))
+        except TooLargeError as error:
+            raise self._too_large(place, error, block, at) from None
+
+    def _too_large(self, place: Place, error: TooLargeError, block: int, at: int | None = None) -> FlowError:
+        node = self.graph.nodes[place[0]]
+        return too_large(self.graph, node, error, key=error.key, block=block, at=at)
 
     def _one_by_one(self, state: State, batch: EventBatch, emit_batch: EmitBatch) -> State:
         """Take a batch of items and ticks, one event after the other."""
@@ -208,7 +236,7 @@ class FlowProgram(Program[State, Any]):
         for row in (0, -1):
             self._into_span(state, int(batch.ts[row]))
         for place, blocks in found.parts:
-            join_parts(state, place, self.closers[place[0]], blocks)
+            kept_parts.join_parts(state, place, self.closers[place[0]], blocks)
         for column, of in found.outputs:
             emit_batch(column, of)
         work = Work(self, state, emit_batch, 0, None)
@@ -234,10 +262,8 @@ class FlowProgram(Program[State, Any]):
         block = (ts - self._origin) // self._period if self._period else 0
         place = ts if self._has_marks else block
         span = state["span"]
-        if span is None:
-            state["span"] = (place, place)
-        elif not span[0] <= place <= span[1]:
-            state["span"] = (min(span[0], place), max(span[1], place))
+        if span is None or not span[0] <= place <= span[1]:
+            state["span"] = kept_parts.joined_spans(span, (place, place))
         return block
 
     def _take(self, work: Work, tag: Tag, stream: str, payload: Any) -> None:
@@ -273,34 +299,31 @@ class FlowProgram(Program[State, Any]):
         return sides
 
     def join(self, left: State, right: State) -> State:
-        """Put keys together, join parts key by key, and extend the span."""
-        for number, by_class in right["keyed"].items():
+        """Put keys together, join parts key by key, and extend the span. Most states have only parts: windows of items do."""
+        for number, by_class in right["keyed"].items() if right["keyed"] else ():
             mine = left["keyed"].setdefault(number, {})
             for cls, keys in by_class.items():
                 mine.setdefault(cls, {}).update(keys)
+        parts = left["parts"]
         for place, blocks in right["parts"].items():
-            if place in left["parts"]:
-                self._join_blocks(place[0], left["parts"][place], blocks)
+            if place in parts:
+                self._join_blocks(place, left, blocks)
             else:
-                left["parts"][place] = blocks
-        join_forms(left, right)
-        for block, values in right["waiting"].items():
-            left["waiting"].setdefault(block, {}).update(values)
-        left["tail"] = right["tail"] if left["tail"] is None else left["tail"]
-        mine, other = left["span"], right["span"]
-        if mine is None or other is None:
-            left["span"] = other if mine is None else mine
-        else:
-            left["span"] = (min(mine[0], other[0]), max(mine[1], other[1]))
+                parts[place] = blocks
+        kept_parts.join_rare(left, right)
+        if left["tail"] is None:
+            left["tail"] = right["tail"]
+        left["span"] = kept_parts.joined_spans(left["span"], right["span"])
         return left
 
-    def _join_blocks(self, number: int, mine: dict[int, Parts], blocks: dict[int, Parts]) -> None:
+    def _join_blocks(self, place: Place, left: State, blocks: dict[int, Parts]) -> None:
         try:
-            join_blocks(self.closers[number], mine, blocks.items())
+            kept_parts.join_blocks(self.closers[place[0]], left["parts"][place], blocks.items())
         except TooLargeError as error:
-            raise too_large(
-                self.graph, self.graph.nodes[number], error, key=error.key, block=error.block
-            ) from None
+            raise self._too_large(place, error, error.block) from None
+        if self.bags and place in self.bags:
+            for block in blocks:
+                self.check_block(left, place, block)
 
     def _tick(self, state: State, stream: str, ts: int, emit: Emit[Any]) -> State:
         clock = self.graph.clock
@@ -312,26 +335,24 @@ class FlowProgram(Program[State, Any]):
                 end = clock.end_of(block)
                 made: list[Any] = []
                 self.work(self, state, made.append, block, end).close(is_final=block == last)
-                _stamped(made, end, block, emit)
+                stamped(made, end, block, emit)
         elif isinstance(clock, On) and (is_final or stream == clock.stream):
             self._marker(state, ts, emit, is_final=is_final)
         elif clock is None and is_final and state["span"] is not None and self.graph.end == "close":
             made = []
             self.work(self, state, made.append, 0, None).close(is_final=True)
-            _stamped(made, FINAL, 0, emit)
+            stamped(made, FINAL, 0, emit)
         if is_final:  # nothing comes any more: what an unfinished block has left is dropped
             state.update(parts={}, waiting={})
-            state.pop("forms", None)
+            for name in ("forms", "taken"):
+                state.pop(name, None)
         return state
 
     def _last(self, state: State) -> int:
         """Return the last block to close, as far as is known: that of the last item, or the end of its windows."""
         last: int = state["span"][1]
-        return (
-            last - 1
-            if self.graph.end == "drop"
-            else max([last, *(last + -(last + 1) % n for n in self._slides)])
-        )
+        ends: list[int] = [last, *(last + -(last + 1) % n for n in self._slides)]
+        return last - 1 if self.graph.end == "drop" else max(ends)
 
     def _due(self, state: State, clock: Every, ts: int) -> Iterator[int]:
         """Yield the blocks to close, in order: those that end by `ts` and not after the last window of an item so far."""
@@ -370,27 +391,9 @@ class FlowProgram(Program[State, Any]):
         end = state["span"][1] + 1 if is_final else ts
         made: list[Any] = []
         self.work(self, state, made.append if is_final else emit, 0, end).close(is_final=False)
-        _stamped(made, FINAL, 0, emit)
+        stamped(made, FINAL, 0, emit)
         state["span"] = None
         for by_class in state["keyed"].values():
             for keys in by_class.values():
                 for record in keys.values():
                     record[1] = 0
-
-
-def _stamped(values: list[Any], ts: int, seq: int, emit: Emit[Any]) -> None:
-    """Emit the values of a block under its stamp."""
-    for value in values:
-        emit(_stamp((ts, seq, value)))
-
-
-_stamp: Callable[[tuple[int, int, Any]], Stamped] = partial(tuple.__new__, Stamped)
-"""Makes a stamped value without the constructor written in Python."""
-
-
-def _row_in(error: Exception) -> int | None:
-    """Return the row at which a loop over rows was when it raised."""
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    ours = [frame for frame in frames if frame.f_code.co_filename.startswith(_HERE)]
-    found = [row for frame in ours if type(row := frame.f_locals.get("row")) is int]
-    return found[-1] if found else None

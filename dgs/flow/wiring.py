@@ -18,10 +18,9 @@ from typing import Any
 from dgs.flow import steps
 from dgs.flow.batches.block_bounds import TooLargeError, too_large
 from dgs.flow.clock import Every
-from dgs.flow.flow_graph import Graph
+from dgs.flow.flow_graph import Graph, name_step
 from dgs.flow.templates import Stateless
 from dgs.model.key_forms import blamed
-from dgs.model.user_code import StepNote, function_of, shown
 
 OUT = -1
 """The target of outputs, in place of a node."""
@@ -137,13 +136,8 @@ class Wiring:
 
     def explain(self, error: Exception, number: int, key: Any, at: Any) -> None:
         """Add to an error of the user's code, once, which step and function it comes from, with the key and the time there."""
-        if any(isinstance(note, StepNote) for note in getattr(error, "__notes__", ())):
-            return
-        node, function = self.graph.nodes[number], function_of(error)
-        called = f", function {function}" if function else ""
-        time = "" if at is None else f", at {at}"
-        of_key = "" if key is None else f", key {shown(key)}"
-        error.add_note(StepNote(f"({node.title} at {node.place}{called}{of_key}{time})"))
+        node = self.graph.nodes[number]
+        name_step(error, node.title, node.place, key, at)
 
 
 def _is_stateless(step: steps.Step) -> bool:

@@ -74,9 +74,13 @@ class Pipeline:
         return f"{takes} -> {gives}, for s in {', '.join(structures(self.term))}"
 
     def denote(self, streams: Streams | None = None) -> list[Any]:
-        """Return the values that the pipeline gives or writes, by the equations of the paper. Raises FlowError."""
+        """Return the values that the pipeline gives or writes, by the equations of the paper. Raises FlowError, UserCodeError."""
+        from dgs.model.user_code import calling  # here, because it loads NumPy
+
         self._check_top_level()
-        found = Meaning(self.term, self._inputs(streams))
+        inputs = self._inputs(streams)
+        with calling("denote", program=self.name):
+            found = Meaning(self.term, inputs)
         return [*(value for values in found.written.values() for value in values), *found.outputs]
 
     def flow(self) -> PicoFlow:
@@ -165,7 +169,9 @@ def _rows(source: Source) -> Iterator[Any]:
     """Yield the lines or rows of a source's file. Raises MissingInputError."""
     path = str(source.path)
     if not Path(path).is_file():
-        raise MissingInputError(stream=source.name, path=Path(path).resolve())
+        raise MissingInputError(
+            stream=source.name, path=Path(path).resolve(), advice=MissingInputError.FROM_HERE
+        )
     with (
         gzip.open(path, "rt", encoding="utf-8")
         if path.endswith(".gz")

@@ -8,6 +8,7 @@ Values may come to have equal places, behind `pair` or where a source is merged 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from functools import reduce
 from itertools import groupby
@@ -15,8 +16,9 @@ from typing import Any, NamedTuple
 
 from dgs import codec
 from dgs.flow.clock import ticks_of
+from dgs.flow.flow_graph import name_step
 from dgs.flow.panes import CountWindow, TimeWindow
-from dgs.pico.operators import Combine, Elementwise, Sink, Source
+from dgs.pico.operators import Combine, Elementwise, Operator, Sink, Source
 from dgs.pico.syntax import Merge, New, Pair, Term, To, combines_of, sources_of
 
 Inputs = Mapping[str, Iterable[tuple[int, Any]]]
@@ -55,9 +57,11 @@ class Meaning:
                 self.written.setdefault(path, []).extend(item.value for item in _ordered(given))
                 return None
             case New(Elementwise() as operator):
-                return _elementwise(operator, given)
+                with _naming(term, operator):
+                    return _elementwise(operator, given)
             case New(Combine() as operator):
-                return self._combined(operator, given)
+                with _naming(term, operator):
+                    return self._combined(operator, given)
             case To(first, branches):
                 found = self.of(first, given) or []
                 results = [self.of(branch, found) for branch in branches]
@@ -65,7 +69,9 @@ class Meaning:
             case Merge(left, right):
                 return [*(self.of(left, given) or []), *(self.of(right, given) or [])]
             case Pair(left, right, Combine() as operator):
-                return self._paired(operator, self.of(left, given) or [], self.of(right, given) or [])
+                sides = [self.of(side, given) or [] for side in (left, right)]
+                with _naming(term, operator):
+                    return self._paired(operator, *sides)
         return None
 
     def _combined(self, operator: Combine, given: Collection) -> Collection:
@@ -124,6 +130,16 @@ class Meaning:
         slides = [_lengths(one)[1] for one in windows if isinstance(one, TimeWindow)]
         last = max((items[-1].place[0] for items in self.elements.values() if items), default=-1)
         return max((-(-(last + 1) // slide) * slide for slide in slides), default=0)
+
+
+@contextmanager
+def _naming(term: Term, operator: Operator) -> Iterator[None]:
+    """Name the operator in an error of the user's code."""
+    try:
+        yield
+    except Exception as error:
+        name_step(error, operator.label, term.place)
+        raise
 
 
 def _place(item: Item) -> tuple[Any, ...]:

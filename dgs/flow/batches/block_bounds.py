@@ -1,16 +1,22 @@
-"""The bound on what a step keeps of one key in one block: steps that keep each item need all of them in memory when the block closes.
+"""The bound on what a step keeps of one block: steps that keep each item need all of them in memory when the block closes.
+
+Sizes are estimated from some items. A bag of one key is looked at whenever its number of items has doubled, all bags of a block now
+and then, so that looking costs less than what has come since.
 
 >>> bound = Bound(buffer_bytes=1000)
->>> bound.check(before=15, after=20, sizes=[10, 10]), bound.check(before=60, after=70, sizes=[100, 100])
+>>> bound.check_bag(range(20), before=15, sizes=lambda bag, most: [10, 10])
+>>> bound.check_block({"a": range(60), "b": range(10)}, sizes=lambda bag, most: [100])
 Traceback (most recent call last):
     ...
-dgs.flow.batches.block_bounds.TooLargeError: 70 items of about 7,000 bytes
+dgs.flow.batches.block_bounds.TooLargeError: 70 items of 2 keys, of about 7,000 bytes
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sized
 from dataclasses import dataclass
+from itertools import islice
+from typing import Any
 
 from dgs.flow.clock import Every, On, shown
 from dgs.flow.flow_graph import Graph, Node
@@ -22,18 +28,26 @@ FEWEST = 16
 """Fewer items than this are not looked at."""
 
 SAMPLE = 32
-"""The number of items that an estimate looks at."""
+"""The number of items of a bag that an estimate looks at."""
+
+OTHERS, OF_OTHERS = 8, 4
+"""The number of bags that an estimate looks at beside the largest one, and of items of each."""
+
+OFTEN = 1024
+"""All bags of a block are looked at again after this many events, or as many as it has keys."""
+
+Sizes = Callable[[Any, int], Iterable[int]]
+"""Returns the bytes of the first items of a bag; the number: how many items at most."""
 
 
 class TooLargeError(Exception):
-    """A step keeps more of one key in one block than fits. `key`, `block`: where joining states meets it."""
+    """A step keeps more of one block than fits. `key`: the one with most items; `keys`: how many there are."""
 
-    key: object = None
-    block: int = 0
-
-    def __init__(self, items: int, size: int, limit: int) -> None:
-        self.items, self.size, self.limit = items, size, limit
-        super().__init__(f"{items:,} items of about {size:,} bytes")
+    def __init__(self, items: int, size: int, limit: int, *, keys: int = 1, key: object = None) -> None:
+        self.items, self.size, self.limit, self.keys, self.key = items, size, limit, keys, key
+        self.block = 0
+        of_keys = f" of {keys:,} keys," if keys > 1 else ""
+        super().__init__(f"{items:,} items{of_keys} of about {size:,} bytes")
 
 
 @dataclass(slots=True)
@@ -42,14 +56,41 @@ class Bound:
 
     buffer_bytes: int = 256 * 2**20
 
-    def check(self, *, before: int, after: int, sizes: Iterable[int]) -> None:
-        """Check the items of a key whenever their number has doubled; `sizes`: the bytes of some. Raises TooLargeError."""
+    def check_bag(self, bag: Sized, *, before: int, sizes: Sizes) -> None:
+        """Check the items of a key, of which there were `before`, if their number has doubled. Raises TooLargeError."""
+        after = len(bag)
         if after < FEWEST or before.bit_length() == after.bit_length():
             return
-        some = list(sizes)
-        size = after * sum(some) // len(some)
+        size = after * _mean([bag], sizes, SAMPLE)
         if size > self.buffer_bytes:
-            raise TooLargeError(after, size, self.buffer_bytes)
+            raise TooLargeError(after, int(size), self.buffer_bytes)
+
+    def check_block(self, bags: Mapping[Any, Sized], *, sizes: Sizes) -> None:
+        """Check all items of a block by their keys. Raises TooLargeError."""
+        counts = list(map(len, bags.values()))
+        items, most = sum(counts), max(counts, default=0)
+        if items < FEWEST:
+            return
+        key = next(key for key, bag in bags.items() if len(bag) == most)
+        others = islice(bags.values(), 0, None, -(-len(bags) // OTHERS))
+        size = most * _mean([bags[key]], sizes, SAMPLE) + (items - most) * _mean(others, sizes, OF_OTHERS)
+        if size > self.buffer_bytes:
+            raise TooLargeError(items, int(size), self.buffer_bytes, keys=len(bags), key=key)
+
+
+def is_due(before: int, after: int, keys: int) -> bool:
+    """Return whether all bags of a block with so many keys are to be looked at, by the number of events before and now.
+
+    >>> is_due(100, 120, 3), is_due(100, 200, 3), is_due(2000, 2050, 3), is_due(3000, 3050, 10**6)
+    (False, True, True, False)
+    """
+    every = max(OFTEN, keys)
+    return before.bit_length() != after.bit_length() or before // every != after // every
+
+
+def _mean(bags: Iterable[Any], sizes: Sizes, most: int) -> float:
+    some = [size for bag in bags for size in sizes(bag, most)]
+    return sum(some) / len(some)
 
 
 def too_large(
@@ -60,9 +101,10 @@ def too_large(
     what = "that wait to be paired" if is_pair else "that it keeps"
     problem = f"the items {what} do not fit into buffer_bytes, {error.limit:,}"
     of_block = f" of block {block}" if isinstance(graph.clock, Every) else ""
+    most = ", most" if error.keys > 1 else ""
     mistake = Mistake(
         "R04" if is_pair else "R03", node.title, problem, str(node.place or ""),
-        found=f"{error} with key {shown_value(key)}{of_block}", fix=_fix(graph, error, block, at), drawing=graph.drawn(node),
+        found=f"{error}{most} with key {shown_value(key)}{of_block}", fix=_fix(graph, error, block, at), drawing=graph.drawn(node),
     )  # fmt: skip
     return FlowError.of(graph.name, [mistake])
 
@@ -78,5 +120,6 @@ def _fix(graph: Graph, error: TooLargeError, block: int, at: int | None) -> str:
     passed = at - begin + 1 if at is not None and begin <= at < end else clock.ticks
     shorter = passed * error.limit // error.size
     if not shorter:
-        return f"No period is short enough: spread the items over more keys{other}"
+        spread = "leave items out in front of it" if error.keys > 1 else "spread the items over more keys"
+        return f"No period is short enough: {spread}{other}"
     return f"Take a period of at most {shown(shorter, clock.period)}{other}"

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from dgs.errors import CodecError
+from dgs.flow.batches.block_bounds import OFTEN
 from dgs.flow.batches.kept_parts import State, in_forms, note_form, noting
 from dgs.flow.closing import Closer, Item, Parts, Store, canonical
 from dgs.flow.wiring import OUT
-from dgs.model.key_forms import check_key
+from dgs.model.key_forms import check_key, is_plain, plain_form
+from dgs.model.outputs import Stamped
 
 Sink = Callable[[Any], None]
+
+_HERE = str(Path(__file__).parents[1])
+
+_WITH_KEY = 2
+"""The parts of a record of an ordered node before its key, which it has if the key is not plain."""
 
 
 class Work:
@@ -95,6 +104,13 @@ class Work:
         work = Work(self.program, self.state, self.sink, self.block, self.at)
         self.program.fused.behind(number)(items, work.take_at, self.sink, work.parts_of, work.noting)
         work.drop_empty()
+        work.check_bags()
+
+    def check_bags(self) -> None:
+        """Check that what the tail keeps of the block fits, where it is much. Raises FlowError."""
+        for place in self.program.bags:
+            if len(self.state["parts"].get(place, {}).get(self.block, ())) >= OFTEN:
+                self.program.check_block(self.state, place, self.block)
 
     def take_at(self, number: int, port: int, key: Any, value: Any, at: int | None) -> None:
         """Take an item of a time to the ordered node that keeps it."""
@@ -134,7 +150,7 @@ class Work:
         keys = self.state["keyed"].setdefault(number, {}).setdefault(self.cls, {})
         if key not in keys:
             check_key(key)
-            keys[key] = [template.initial_state(), self.block]
+            keys[key] = [template.initial_state(), self.block, *([] if is_plain(key) else [key])]
         record = keys[key]
         while record[1] < self.block:
             self._catch_up(number, key, record)
@@ -148,6 +164,9 @@ class Work:
         if number not in self.program.has_markers:
             record[1] = self.block
             return
+        key = (
+            record[2] if len(record) > _WITH_KEY else plain_form(key)
+        )  # markers get the form that came first
         waiting = self.state["waiting"].setdefault(record[1], {}).setdefault((number, key), [])
         end = self.program.graph.clock.end_of(record[1])  # there are blocks to skip
         self.program.work(self.program, self.state, waiting.append, record[1], end, self.cls).mark(
@@ -194,6 +213,24 @@ class Work:
             raise
         for one in made:
             self._give(number, key, one, self.at)
+
+
+def stamped(values: list[Any], ts: int, seq: int, emit: Sink) -> None:
+    """Emit the values of a block under its stamp."""
+    for value in values:
+        emit(_stamp((ts, seq, value)))
+
+
+_stamp: Callable[[tuple[int, int, Any]], Stamped] = partial(tuple.__new__, Stamped)
+"""Makes a stamped value without the constructor written in Python."""
+
+
+def row_in(error: Exception) -> int | None:
+    """Return the row at which a loop over rows was when it raised."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    ours = [frame for frame in frames if frame.f_code.co_filename.startswith(_HERE)]
+    found = [row for frame in ours if type(row := frame.f_locals.get("row")) is int]
+    return found[-1] if found else None
 
 
 def _closing_key(error: Exception) -> Any:

@@ -11,17 +11,26 @@ not plain, and the end of the block gives each key the form that is shown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dgs.flow.batches.block_bounds import TooLargeError
 from dgs.flow.closing import Closer, Parts
+from dgs.flow.flow_graph import Graph
 from dgs.model.key_forms import PLAIN, check_key, is_plain, shown_form
 
 State = dict[str, Any]
 
 Place = tuple[int, int]
 """A node that keeps something, and the input of it that is meant."""
+
+Span = tuple[int, int]
+
+
+def places_of_items(graph: Graph, closers: Mapping[int, Closer]) -> list[Place]:
+    """Return the inputs of nodes that keep each item of a block."""
+    kept = [number for number, closer in closers.items() if closer.keeps_items]
+    return [(number, port) for number in kept for port in range(len(graph.nodes[number].inputs))]
 
 
 def note_form(state: State, place: Place, block: int, key: Any) -> None:
@@ -57,12 +66,15 @@ def noting(state: State, place: Place, block: int) -> Callable[[Any], None]:
 
 def join_parts(state: State, place: Place, closer: Closer, blocks: Iterable[tuple[int, Parts]]) -> None:
     """Join the parts of items in blocks into those of a state."""
-    blocks = list(blocks)
+    mine = state["parts"].setdefault(place, {})
     for block, parts in blocks:
         if not PLAIN.issuperset(map(type, parts)):
             for key in parts:
                 note_form(state, place, block, key)
-    join_blocks(closer, state["parts"].setdefault(place, {}), blocks)
+        if block in mine:
+            join_blocks(closer, mine, [(block, parts)])
+        else:
+            mine[block] = parts
 
 
 def join_blocks(closer: Closer, mine: dict[int, Parts], blocks: Iterable[tuple[int, Parts]]) -> None:
@@ -81,9 +93,26 @@ def join_blocks(closer: Closer, mine: dict[int, Parts], blocks: Iterable[tuple[i
                 raise
 
 
-def join_forms(state: State, other: State) -> None:
-    """Note the forms of keys that another state has noted."""
-    for place, blocks in other.get("forms", {}).items():
+def joined_spans(one: Span | None, other: Span | None) -> Span | None:
+    """Return the least and the greatest of two spans; None: of no items."""
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one[0], other[0]), max(one[1], other[1])
+
+
+def join_rare(state: State, other: State) -> None:
+    """Join what few states have: outputs that wait for their tick, the number of items so far, the forms of keys."""
+    if other["waiting"]:
+        for block, values in other["waiting"].items():
+            state["waiting"].setdefault(block, {}).update(values)
+    if "taken" in other:
+        state["taken"] = state.get("taken", 0) + other["taken"]
+    if "forms" in other:
+        _join_forms(state, other["forms"])
+
+
+def _join_forms(state: State, noted: dict[Place, dict[int, dict[Any, Any]]]) -> None:
+    for place, blocks in noted.items():
         for block, forms in blocks.items():
             for key in forms:
                 note_form(state, place, block, key)

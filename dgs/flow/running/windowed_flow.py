@@ -32,6 +32,8 @@ class WindowedFlow(SkippableFlow):
             places = ((ts - self._origin) // self._period if self._period else ts * 0 for ts in places)
         for window, *span in zip(filled.tolist(), *(place.tolist() for place in places), strict=True):
             states[window]["span"] = tuple(span)
+            if self.bags:
+                states[window]["taken"] = int(stops[window] - starts[window])
         for node, blocks in found.parts:
             for (window, block), parts in blocks:
                 join_parts(states[window], node, self.closers[node[0]], [(block, parts)])

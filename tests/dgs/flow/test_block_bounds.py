@@ -9,6 +9,7 @@ import pytest
 import dgs
 from dgs.errors import UserCodeError
 from dgs.flow import FlowError, every, flow, on
+from dgs.monoids import COUNT
 from tests.dgs.flow import flows
 
 ROWS = {"a": [(ts, "x" * 90) for ts in range(200)]}
@@ -24,6 +25,13 @@ def paired(edge):
     return keyed.join(keyed, lambda key, a, b: 1)
 
 
+def text_of(_, text):
+    return text
+
+
+MANY = {"a": [(ts, f"{ts // 2:03}" + "x" * 87) for ts in range(200)]}
+"""Two rows of each key."""
+
 LARGE = {
     "a block without a clock": flow()(kept),
     "a block": flow(clock=every(100))(kept),
@@ -33,8 +41,20 @@ LARGE = {
 }
 
 
-def refused(made):
-    streams = {**ROWS, "marks": [(500, None)]} if "marks" in made.streams else ROWS
+LARGE_TOGETHER = {
+    "a block of many keys": flow(clock=every(100))(
+        lambda a: a.key_by(text_of).block(lambda k, items, at: [len(items)])
+    ),
+    "many keys without an order": flow(clock=every(100))(
+        lambda a: a.pairs(lambda _, text: (text, text)).sort(by=text_of)
+    ),
+    "many keys to be paired": flow(clock=every(100))(lambda a: a.key_by(text_of).join(a.key_by(text_of))),
+    "many keys without a clock": flow()(lambda a: a.pairs(lambda _, text: (text, text)).sort(by=text_of)),
+}
+
+
+def refused(made, rows=ROWS):
+    streams = {**rows, "marks": [(500, None)]} if "marks" in made.streams else rows
     with pytest.raises(FlowError) as caught:
         dgs.run(made, streams=streams, runtime=SMALL, settings={"on_error": "skip"})
     return str(caught.value)
@@ -43,6 +63,7 @@ def refused(made):
 def test_texts_are_those_of_the_golden_file():
     """`UPDATE_GOLDEN=1` rewrites tests/golden/flow_too_large.txt."""
     found = [f"# {name}\n{refused(made)}\n" for name, made in LARGE.items()]
+    found += [f"# {name}\n{refused(made, MANY)}\n" for name, made in LARGE_TOGETHER.items()]
     text = re.sub(r"test_block_bounds\.py:\d+", "flow.py:1", "\n".join(found))
     golden = Path(__file__).parents[2] / "golden" / "flow_too_large.txt"
     if os.environ.get("UPDATE_GOLDEN"):
@@ -54,6 +75,36 @@ def test_the_period_that_an_error_names_fits():
     period = int(re.search(r"period of at most (\d+)", refused(LARGE["a block"]))[1])
     shorter = flow(clock=every(period))(kept)
     assert sum(dgs.run(shorter, streams=ROWS, runtime=SMALL).outputs) == 200
+
+
+@pytest.mark.parametrize("name", list(LARGE_TOGETHER)[:3])
+def test_the_period_that_fits_all_keys_is_named(name):
+    period = int(re.search(r"period of at most (\d+)", refused(LARGE_TOGETHER[name], MANY))[1])
+    shorter = flow(clock=every(period))(LARGE_TOGETHER[name]._build)
+    assert dgs.run(shorter, streams=MANY, runtime=SMALL).outputs
+    much_shorter = flow(clock=every(period * 3))(LARGE_TOGETHER[name]._build)
+    refused(much_shorter, MANY)
+
+
+@pytest.mark.parametrize("batch_rows", [1, 7, 1000])
+@pytest.mark.parametrize("name", LARGE_TOGETHER)
+def test_many_keys_are_refused_in_batches_of_any_size(name, batch_rows):
+    with pytest.raises(FlowError, match=r"R0[34] .*\n.* keys, of about [\d,]+ bytes, most with key"):
+        dgs.run(LARGE_TOGETHER[name], streams=MANY, runtime={**SMALL, "batch_rows": batch_rows})
+
+
+def test_many_keys_behind_the_end_of_a_block_are_refused():
+    def build(a):
+        counts = a.key_by(text_of).aggregate(COUNT)
+        return counts.pairs(lambda text, n: (text, text)).block(lambda k, items, at: [len(items)])
+
+    rows = {"a": [(ts // 20, f"{ts:05}" + "x" * 85) for ts in range(2000)]}
+    with pytest.raises(
+        FlowError, match=r"R03 step 4 'block': .*\n.*2,000 items of 2,000 keys, .* of block 0"
+    ):
+        dgs.run(
+            flow(clock=every(100))(build), streams=rows, runtime={"kind": "local", "buffer_bytes": "100KiB"}
+        )
 
 
 def test_what_fits_is_not_refused():

@@ -6,7 +6,7 @@ import pytest
 
 import dgs
 from dgs.errors import UserCodeError
-from dgs.flow import FlowError, every, flow
+from dgs.flow import FlowError, KeyedOrdered, every, flow
 from dgs.flow.batches import columnar
 from dgs.flow.definition import Flow
 from dgs.flow.flow_program import FINAL
@@ -129,5 +129,24 @@ def test_what_cannot_be_a_key_is_named(key):
         with pytest.raises(UserCodeError, match=r"R02 .* cannot be a key") as caught:
             dgs.run(made, streams={"rows": [(1, {"k": 1}), (2, {"k": key})]})
         assert caught.value.row == 1
-        with pytest.raises(TypeError, match=r"R02 .* cannot be a key"):
+        with pytest.raises(UserCodeError, match=r"R02 .* cannot be a key"):
             made.denote({"rows": [(1, {"k": 1}), (2, {"k": key})]})
+
+
+class Shown(KeyedOrdered):
+    """Shows the form of its key at each item and each marker."""
+
+    def on_item(self, state, key, value, emit):
+        emit(repr(key))
+
+    def on_marker(self, state, key, at, emit):
+        emit([repr(key), at])
+
+
+@pytest.mark.parametrize(
+    "keys", [(True, 1, 1), (1, True, 1.0), (1.0, 1, 1), ((0, "a"), (False, "a"), (0.0, "a"))]
+)
+def test_markers_get_the_form_that_came_first_also_behind_blocks_without_items(keys):
+    made = flow(clock=every(10))(lambda a: a.key_by(lambda _, at: keys[at]).apply(Shown()))
+    rows = {"a": [(0, 0), (34, 1), (68, 2)]}
+    assert flows.counted(dgs.run(made, streams=rows).outputs) == flows.counted(made.denote(rows))

@@ -5,6 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+import dgs
 from dgs.cli.app import app
 
 FLOW = """\
@@ -63,3 +64,27 @@ def test_types_of_a_program_are_refused(explain):
     streams = [{**PLAN["streams"][0], "tags": {"kind": "k"}}]
     plan = {"version": 1, "name": "p", "program": {"ref": "program.py:P"}, "streams": streams}
     assert explain(plan).exit_code == 2
+
+
+@pytest.mark.parametrize(("split", "has_tail"), [(2, True), (1, False)])
+def test_the_report_has_the_share_of_the_worker_that_closes_blocks_and_types_print_it(
+    explain, tmp_path, split, has_tail
+):
+    rows = [json.dumps({"ts": ts, "payload": {"plug": ts % 7, "load": ts}}) for ts in range(400)]
+    (tmp_path / "readings.jsonl").write_text("\n".join(rows))
+    (stream,) = PLAN["streams"]
+    optimizer = {"name": "random", "seed": 1} if has_tail else {"name": "sequential"}
+    plan = {**PLAN, "streams": [{**stream, "split": split}], "optimizer": optimizer}
+    (tmp_path / "plan.yaml").write_text(json.dumps(plan))
+    report = dgs.run("plan.yaml", runtime="local").report
+    printed = explain(plan).stdout.splitlines()[-1]
+    if not has_tail:
+        assert "tail" not in report
+        assert printed == "shape: mixed"
+        return
+    tail, workers = report["tail"], report["per_worker"]
+    spent = workers[tail["worker"]]
+    assert tail["seconds"] == sum(spent[f"{part}_seconds"] for part in ("update", "fork", "join")) > 0
+    assert tail["share"] == tail["seconds"] / report["seconds"]
+    assert printed.startswith(f"the last run: {tail['worker']}, which closes blocks, was busy for ")
+    assert printed.endswith(f" s, {tail['share']:.0%} of the time")

@@ -99,6 +99,13 @@ class NotANumber(MeanOfMeans):
         return state + (found["total"] / found["n"] if found["n"] else float("nan"))
 
 
+class NoStart(MeanOfMeans):
+    """Has no first state."""
+
+    def initial_state(self):
+        raise LookupError("no first state")
+
+
 class Skipping(MeanOfMeans):
     """Counts blocks, and says that blocks without items change nothing."""
 
@@ -163,6 +170,13 @@ WRONG = {
     "F01 merge of nothing": ("F01", None, lambda a: merge()),
     "F01 not last": ("F01", None, lambda a: a.into(SinceMiss(), tag=lambda _, v: HIT(v)).map(lambda _, v: v)),
     "F01 no program": ("F01", None, lambda a: a.into(SinceMiss, tag=lambda _, v: HIT(v))),
+    "F01 clock of text": ("F01", "1s", lambda a: a),
+    "F01 list of fields": ("F01", None, lambda a: a.key_by(["ad", "user"])),
+    "F01 function beside a field": ("F01", None, lambda a: a.key_by(by_text, "ad")),
+    "F01 function for a field": ("F01", None, lambda a: a.filter_by(by_text, "x")),
+    "F01 no field to look up into": ("F01", None, lambda a: a.lookup({}, key="ad", into=None)),
+    "F01 list to sort by": ("F01", None, lambda a: a.sort(by=["ad"])),
+    "F01 payload": ("F01", None, lambda a: a.into(SinceMiss(), tag=lambda _, v: HIT(v), payload="ad")),
     "F02 key_by twice": ("F02", None, lambda a: a.key_by(by_text).key_by(by_number).apply(Ordered())),
     "F02 pairs": ("F02", None, lambda a: a.pairs(lambda k, v: (v, v)).fold(lambda s, v: v, 0)),
     "F02 into": ("F02", None, lambda a: a.sort(by=0).into(SinceMiss(), tag=lambda _, v: HIT(v))),
@@ -179,10 +193,12 @@ WRONG = {
     "F09 lost": ("F09", every(5), lambda a: a.sort(by=0).apply(Ordered()).aggregate(COUNT)),
     "F11 merge": ("F11", None, lambda a: a.sort(by=0).merge(a).apply(Ordered())),
     "F12 no result": ("F12", None, lambda a: None),
+    "F12 flow of no edge": ("F12", None, lambda a: flow()(numbers)(3)),
     "F12 no stream": ("F12", on("ends"), lambda a: a),
     "F13 snapshot": ("F13", every(5), lambda a: a.apply(Snapshot())),
     "F20 raises": ("F20", every(5), lambda a: a.apply(MeanOfMeans())),
     "F20 NaN": ("F20", every(5), lambda a: a.apply(NotANumber())),
+    "F20 no first state": ("F20", every(5), lambda a: a.apply(NoStart())),
     "F23 skip": ("F23", every(5), lambda a: a.apply(Skipping())),
     "W01 text for a window": ("W01", every(5), lambda a: a.aggregate(COUNT, over="10s")),
     "W01 count for an aggregate": ("W01", every(5), lambda a: a.aggregate(COUNT, over=count(3))),
@@ -192,6 +208,8 @@ WRONG = {
     "W01 text": ("W01", every(5), lambda a: a.aggregate(COUNT, over=sliding("ten"))),
     "W01 count": ("W01", None, lambda a: a.fold(lambda s, v: v, 0, over=count(0))),
     "W01 clock": ("W01", every(-5), lambda a: a),
+    "W01 origin": ("W01", every(5, "1s"), lambda a: a),
+    "W01 start": ("W01", every(5, start="now"), lambda a: a),
     "W02 gaps": ("W02", every(5), lambda a: a.aggregate(COUNT, over=TimeWindow(5, 10))),
     "W02 count": ("W02", None, lambda a: a.fold(lambda s, v: v, 0, over=count(5, 10))),
     "W03 not aligned": (
@@ -313,3 +331,22 @@ def test_check_of_a_thousand_nodes_is_quick():
     start = time.process_time()
     made.types()
     assert time.process_time() - start < 1
+
+
+def test_the_last_block_has_two_fates():
+    with pytest.raises(FlowError, match="does not know end='keep'"):
+        flow(end="keep")(numbers).types()
+
+
+@pytest.mark.parametrize("wrong", [None, "a"])
+def test_flow_is_made_of_a_function(wrong):
+    with pytest.raises(FlowError, match=r"Write @flow\(\) or @flow\(clock=...\) above"):
+        flow()(wrong)
+    with pytest.raises(FlowError, match=r"Write @flow\(\) or @flow\(clock=...\) above"):
+        flow(numbers)
+
+
+def test_arguments_without_a_value_are_a_mistake_with_a_remedy():
+    made = flow()(lambda a, *, size: a)
+    with pytest.raises(FlowError, match=r"missing a required argument: 'size'\n.*bind\(...\) or `args:`"):
+        made.types()

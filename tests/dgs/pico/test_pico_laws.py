@@ -45,9 +45,9 @@ from tests.dgs.pico.random_pipelines import (
 
 EXPLORES = settings.get_current_profile_name() == "exploring"
 sized = settings(
-    max_examples=100_000 if EXPLORES else 12, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=50_000 if EXPLORES else 12, deadline=None, suppress_health_check=list(HealthCheck)
 )
-searching = settings(sized, max_examples=200, phases=[Phase.generate], report_multiple_bugs=False)
+searching = settings(sized, max_examples=100, phases=[Phase.generate], report_multiple_bugs=False)
 
 
 def law(**strategies):
