@@ -75,6 +75,7 @@ def pytest_collection_finish() -> None:
     """Let the garbage collector pass over what collecting the tests has made: six thousand of them live to the end."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.hookimpl(optionalhook=True)

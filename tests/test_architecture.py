@@ -85,9 +85,8 @@ HOMES = {
     "duckdb": re.compile(r"dgs/query/duck\.py"),
     "lark": re.compile(r"dgs/query/"),
     "sqlglot": re.compile(r"dgs/query/"),
-    "numba": re.compile(r"dgs/compiled/machine\.py"),
     "llvmlite": re.compile(r"dgs/compiled/machine\.py"),
-    "fcntl": re.compile(r"workers/(storage/|transport/shared_memory\.py)"),
+    "fcntl": re.compile(r"workers/(storage/|transport/shared_memory\.py)|dgs/compiled/loop_files\.py"),
     "prometheus_client": re.compile(r"workers/observing/metrics\.py"),
     "yaml": re.compile(r"(?!)"),
 }

@@ -1,11 +1,16 @@
-"""The types of dgs as type checkers see them: mypy reads a user's files, in an environment with the wheel, outside the checkout.
+"""The types of dgs as type checkers see them: mypy reads a user's files, beside the checkout, and in an environment with the wheel alone.
 
 A comment at the end of a line says what mypy says about the line: `# error:` is a part of it, `# reveals:` the type, without names of modules.
 """
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).parents[1]
 
 GOOD = '''\
 """What users do with the public parts of dgs."""
@@ -280,7 +285,7 @@ dgs.testing.simulate(Sums)  # error: Missing positional argument "streams"
 """
 
 SAID = re.compile(r"# (error|reveals): (.+?)(?=\s+# |$)")
-FOUND = re.compile(r'^(\w+\.py):(\d+): (?:error: (.*?)  \[[\w-]+\]|note: Revealed type is "(.*)")$')
+FOUND = re.compile(r'^(.+\.py):(\d+): (?:error: (.*?)  \[[\w-]+\]|note: Revealed type is "(.*)")$')
 
 
 def expected(text):
@@ -289,19 +294,26 @@ def expected(text):
     return [(number, *said) for number, line in lines for said in SAID.findall(line)]
 
 
-@pytest.fixture(scope="module")
-def checked(installed, tmp_path_factory):
+@pytest.fixture(scope="module", params=["checkout", pytest.param("wheel", marks=pytest.mark.slow)])
+def checked(request, tmp_path_factory):
     """Return what mypy says about each file: by its name, (line, kind, text)."""
     folder = tmp_path_factory.mktemp("typed")
     for name, text in {"good.py": GOOD, "bad.py": BAD}.items():
         (folder / name).write_text(text, encoding="utf-8")
-    command = ("python", "-m", "mypy", "--strict", "--cache-dir", folder / "cache", "good.py", "bad.py")
-    done = installed.run(*command, cwd=folder)
+    mypy, files = ("python", "-m", "mypy", "--strict"), (folder / "good.py", folder / "bad.py")
+    if request.param == "wheel":
+        installed = request.getfixturevalue("installed")
+        done = installed.run(*mypy, "--cache-dir", folder / "cache", *files, cwd=folder)
+    else:  # with what `make lint` has kept
+        command = [sys.executable, *mypy[1:], *files]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout + done.stderr
     found = {"good.py": [], "bad.py": []}
     for file, number, error, revealed in filter(None, map(told, done.stdout.splitlines())):
         without_modules = re.sub(r"\b(?:\w+\.)+(?=\w)", "", revealed or "")
-        found[file].append((int(number), *(("error", error) if error else ("reveals", without_modules))))
+        found[Path(file).name].append(
+            (int(number), *(("error", error) if error else ("reveals", without_modules)))
+        )
     return found
 
 

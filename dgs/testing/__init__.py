@@ -36,6 +36,7 @@ from dgs.testing.source_laws import check_source
 from dgs.testing.store_laws import check_store
 
 if TYPE_CHECKING:
+    from dgs.flow import Flow
     from dgs.workers.simulated.campaign import Campaign
     from dgs.workers.simulated.case import Case
     from dgs.workers.simulated.random_plans import Trials
@@ -53,14 +54,14 @@ __all__ = [
 
 
 def simulate(
-    program: Program | type[Program],
+    program: Program | type[Program] | Flow,
     streams: Mapping[str, Any],
     *,
     seeds: int | Iterable[int] = 100,
     faults: str = "all",
     tolerance: float | None = None,
 ) -> Campaign:
-    """Run a program under random plans, delivery orders and faults; compare every run with the sequential program.
+    """Run a program or a flow under random plans, delivery orders and faults; compare every run with the sequential program.
 
     `streams`: as for `dgs.run`. `seeds`: their number, or the seeds. `faults`: kinds separated by commas (crash, disk, network,
     user, odd, slow, bounds, exit, sinks, live, clock), `all` or `none`. `tolerance`: the allowed difference of floats. Returns a tally. Raises SimulationFailed, an
@@ -79,14 +80,14 @@ def simulate(
 
 
 def run_plans(
-    program: Program | type[Program],
+    program: Program | type[Program] | Flow,
     streams: Mapping[str, Any],
     n: int = 50,
     *,
     seed: int = 0,
     tolerance: float | None = None,
 ) -> Trials:
-    """Run a program under `n` random plans and orders of messages, without faults; compare each run with the sequential program.
+    """Run a program or a flow under `n` random plans and orders of messages, without faults; compare each run with the sequential program.
 
     `streams`: as for `dgs.run`. `tolerance`: the allowed difference of floats. Returns a summary. Raises PlanFailed, an
     AssertionError with a small plan and a small input that fail, the first differing outputs, and the seed.
@@ -96,9 +97,14 @@ def run_plans(
     return try_plans(_case(program, streams, tolerance), n, seed)
 
 
-def _case(program: Program | type[Program], streams: Mapping[str, Any], tolerance: float | None) -> Case:
+def _case(
+    program: Program | type[Program] | Flow, streams: Mapping[str, Any], tolerance: float | None
+) -> Case:
     from dgs.api.preparing import from_program, prepare
     from dgs.api.verifying import case_of
+    from dgs.job.python_streams import of_python
 
-    made = program() if isinstance(program, type) else program
-    return case_of(prepare(from_program(made, streams, {})), tolerance=tolerance)
+    found = of_python(program, streams, "it takes a program or a flow")
+    return case_of(
+        prepare(from_program(found.program, found.streams or {}, {}, kinds=found.kinds)), tolerance=tolerance
+    )

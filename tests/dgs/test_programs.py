@@ -14,7 +14,7 @@ from dgs.semantics import sequential
 from tests.strategies import SUBJECTS, chance, random_sides, random_workload
 
 each_program = pytest.mark.parametrize("subject", SUBJECTS)
-brief = settings(max_examples=40, deadline=None)
+brief = settings(max_examples=20, deadline=None)
 randoms = st.randoms(use_true_random=False)
 
 

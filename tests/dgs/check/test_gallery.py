@@ -10,6 +10,7 @@ import pytest
 import dgs
 from tests.gallery.right_named import RIGHT
 from tests.gallery.wrong_named import WRONG
+from tests.selection import every_other
 
 SEEDS = 20
 MOST_EVENTS = 3
@@ -21,9 +22,9 @@ SECONDS = 10
 IN_A_HURRY = 50
 """Examples where every test run pays for them."""
 
-every_wrong = pytest.mark.parametrize("name", sorted(WRONG))
+every_wrong = pytest.mark.parametrize("name", every_other(sorted(WRONG)))
 every_third_wrong = pytest.mark.parametrize("name", sorted(WRONG)[::3])
-every_right = pytest.mark.parametrize("name", sorted(RIGHT))
+every_right = pytest.mark.parametrize("name", every_other(sorted(RIGHT)))
 every_third_right = pytest.mark.parametrize("name", sorted(RIGHT)[::3])
 
 

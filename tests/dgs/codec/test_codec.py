@@ -33,7 +33,7 @@ from dgs.model.outputs import OutputBatch
 from dgs.model.tag_sets import TagSet
 from dgs.model.tags import ImplTag, Kind, Tag, kind
 
-brief = settings(max_examples=60, deadline=None)
+brief = settings(max_examples=30, deadline=None)
 
 
 def tag_of(kind, key):
@@ -440,7 +440,7 @@ def test_decode_refuses_an_inconsistent_batch(changes):
         codec.decode(broken(batch, **changes))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(st.binary(max_size=60))
 def test_decode_of_any_bytes_gives_a_value_or_a_codec_error(data):
     with suppress(CodecError):
@@ -454,7 +454,7 @@ everything = values | st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(everything, st.data())
 def test_decode_of_damaged_bytes_gives_a_value_or_a_codec_error(value, data):
     damaged = bytearray(codec.encode(value))
@@ -476,7 +476,7 @@ trees = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(trees)
 def test_decode_of_any_content_of_any_form_gives_a_value_or_a_codec_error(tree):
     with suppress(CodecError):

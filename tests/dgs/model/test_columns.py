@@ -77,3 +77,21 @@ def test_cut_of_an_array_is_a_view():
 @each_kind
 def test_nbytes_grows_with_the_rows(name):
     assert columns.nbytes(MAKE[name](list(range(1000)))) >= 8000
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array([0.5] * 1000),
+        pa.chunked_array([[1, 2], [3]]),
+        pa.array([True] * 80),
+        pa.array(["ab"] * 100),
+        pa.array([1, 2] * 100, pa.timestamp("s")),
+        pa.nulls(5),
+        pa.DictionaryArray.from_arrays(pa.array([0, 1] * 500, pa.int32()), pa.array(["a", "b"])),
+        pa.array(range(1000)).slice(3, 200),
+    ],
+    ids=lambda array: str(array.type),
+)
+def test_nbytes_of_arrow_is_about_what_arrow_says(array):
+    assert columns.nbytes(array) == pytest.approx(array.nbytes, rel=0.02)

@@ -13,7 +13,7 @@ from dgs.monoids import MEAN_EXACT, SUM_EXACT
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 ANY = st.floats() | st.integers(-(2**70), 2**70)
-brief = settings(max_examples=80, deadline=None)
+brief = settings(max_examples=40, deadline=None)
 
 
 def joined(monoid, values, draw):

@@ -34,7 +34,7 @@ INTEGERS = st.integers(-9, 9) | st.sampled_from([2**62, -(2**62), -(2**63), 2**6
 EXACT_FLOATS = st.integers(-(2**20), 2**20).map(lambda n: n / 4) | st.sampled_from(
     [-0.0, math.nan, math.inf, -math.inf]
 )
-brief = settings(max_examples=50, deadline=None)
+brief = settings(max_examples=25, deadline=None)
 
 
 @dataclass(frozen=True)

@@ -67,14 +67,14 @@ def is_accepted(one, other, depends):
     return True
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(nearly_equal(), relations)
 def test_equivalent_are_the_sequences_with_equal_projections(both, pairs):
     depends = related(pairs)
     assert is_accepted(*both, depends) == are_equivalent(*both, depends)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(nearly_equal(), relations)
 def test_matcher_fails_at_the_first_output_without_a_common_continuation(both, pairs):
     depends, seen = related(pairs), ([], [])

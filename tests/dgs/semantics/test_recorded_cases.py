@@ -48,7 +48,7 @@ def test_run_gives_other_outputs_when_ties_go_the_other_way(cases):
 
 
 @pytest.mark.parametrize("make", TAGS, ids=lambda make: make.__name__)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_execute_any_diagram_gives_the_sequential_outputs(make, data):
     program = make()

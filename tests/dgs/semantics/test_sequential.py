@@ -16,7 +16,7 @@ from tests.programs import BARRIER, VALUE, Counters, EventWindow, History
 from tests.strategies import workloads
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(workloads())
 def test_merge_is_the_sorted_list_of_all_events(workload):
     keyed = [

@@ -15,7 +15,7 @@ from tests.strategies import SUBJECTS, diagrams, workloads
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(data=st.data())
 def test_execute_any_diagram_gives_the_sequential_outputs_and_state(subject, data):
     workload = data.draw(workloads(subject))
