@@ -31,7 +31,7 @@ def main(plan: str, directory: str, *, resumes: bool) -> None:
     job = replace(job, checkpoint_dir=where / "checkpoints", output_dir=where, resumes=resumes)
     result = run_job(job, Caller(notify=lambda text: tell(told=text)))
     figures = asdict(result.figures)
-    tell(figures={name: figures[name] for name in ("seconds", "restarts", "checkpoints", "events_in")})
+    tell(figures={name: figures[name] for name in ("seconds", "restarts", "checkpoints", "events")})
 
 
 if __name__ == "__main__":
