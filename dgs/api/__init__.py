@@ -19,9 +19,9 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal
 
 from dgs.api.in_scripts import folded, say_how_to_go_on
 from dgs.api.outcome import Run
@@ -81,14 +81,14 @@ def run(
     given = overrides(runtime=runtime, optimizer=optimizer, plan=plan, settings=settings)
     if compile is not None:
         given["runtime.compile"] = Given(compile, "compile=")
-    request = _requested(job, streams, given)
+    request, items = _requested(job, streams, given)
     place = None if run_dir is None else Path(run_dir)
     options = preparing.Options(
         collect=True, verify=verify, tolerance=tolerance, accepts_code_change=accept_code_change
     )
     begun = beginning.begun(request, place, resume=resume, fresh=fresh)
     if begun is not None:
-        return _resumed(begun, given, options, streams=streams, program=request.program, plan=_tree(plan))
+        return _resumed(begun, given, options, streams=items, program=request.program, plan=_tree(plan))
     prepared = preparing.prepare(request, plan=_tree(plan), max_events=max_events)
     return _executed(beginning.launch(prepared, place, options, resume=resume, fresh=fresh))
 
@@ -97,7 +97,7 @@ def run(
 def resume(
     run: str | os.PathLike[str],
     *,
-    program: Program[OwnState, OwnOutput] | type[Program[OwnState, OwnOutput]] | None = None,
+    program: Program[OwnState, OwnOutput] | type[Program[OwnState, OwnOutput]] | Flow | None = None,
     streams: Mapping[str, Items] | list[Stream] | tuple[Stream, ...] | None = None,
     runtime: str | Mapping[str, Any] | None = None,
     optimizer: str | Mapping[str, Any] | None = None,
@@ -111,8 +111,8 @@ def resume(
 ) -> Run[OwnState, OwnOutput]:
     """Resume a run that was stopped, failed or was killed, from its newest good checkpoint, under any plan and runtime.
 
-    `run`: its directory, or a plan file for its newest run. `program`, `streams`: the same as for `run`, if it was started from
-    Python with them. The result has only outputs made from now on; the sinks have all.
+    `run`: its directory, or a plan file for its newest run. `program`, `streams`: the program or flow and its streams, as for `run`,
+    if it was started from Python with them. The result has only outputs made from now on; the sinks have all.
     `accept_duplicates`: resume even if the record of committed outputs is lost. `accept_code_change`: resume even if the program's
     code has changed and its `version` has not. `from_table`: its directory of checkpoints is lost, and made again from its table
     of checkpoints. `verify`: compare all committed files with the sequential program.
@@ -135,7 +135,13 @@ def resume(
         from dgs.api.resuming import restore_from_table
 
         restore_from_table(known, given, lambda _: None)
-    return _resumed(known, given, options, streams=streams, program=_instance(program), plan=_tree(plan))
+    made, items = None, streams
+    if program is not None:
+        from dgs.job.python_streams import of_python
+
+        found = of_python(program, streams, "dgs.resume(program=) takes a program or a flow")
+        made, items = found.program, found.streams
+    return _resumed(known, given, options, streams=items, program=made, plan=_tree(plan))
 
 
 @folded
@@ -156,7 +162,7 @@ def replan(
     *,
     plan: Mapping[str, Any] | str | os.PathLike[str] | None = None,
     optimizer: str | Mapping[str, Any] | None = None,
-    program: Program | type[Program] | None = None,
+    program: Program | type[Program] | Flow | None = None,
     timeout: float = 60.0,
 ) -> None:
     """Move a run of another process or thread to another plan, at a checkpoint, without losing its place.
@@ -170,36 +176,30 @@ def replan(
     given = overrides(runtime=None, optimizer=optimizer, plan=plan, settings=None)
     if not given:
         raise UsageError(message="dgs.replan needs a plan or an optimizer")
-    steering.move_run(known_runs.run_at(run), given, program=_instance(program), timeout=timeout)
+    made = None
+    if program is not None:
+        from dgs.job.python_streams import of_python
+
+        made = of_python(program, None, "dgs.replan(program=) takes a program or a flow").program
+    steering.move_run(known_runs.run_at(run), given, program=made, timeout=timeout)
 
 
 def _requested(
     job: str | os.PathLike[str] | Program | type[Program] | Flow,
     streams: Mapping[str, Items] | list[Stream] | tuple[Stream, ...] | None,
     given: Mapping[str, Given],
-) -> Request:
+) -> tuple[Request, Mapping[str, Any] | Iterable[Any] | None]:
+    """Return what is to be run, and the streams as the program takes them."""
     from dgs.api import preparing
-    from dgs.frames.frame_stream import streams_by_name
+    from dgs.job.python_streams import of_python
 
     if isinstance(job, (str, os.PathLike)):
-        return preparing.from_file(job, given, memory=streams)
+        return preparing.from_file(job, given, memory=streams), streams
     if streams is None:
         raise UsageError(message="dgs.run(program) needs streams={...}")
-    streams = streams_by_name(streams)
-    if not isinstance(job, (Program, type)):
-        if not hasattr(job, "check_streams"):
-            advice = "; call its run()" if hasattr(job, "run") else ""
-            message = (
-                f"dgs.run takes a plan file, a program or a flow, and not a {type(job).__name__}{advice}"
-            )
-            raise UsageError(message=message)
-        job.check_streams(streams)
-        readable = {name: job.readable(name, stream) for name, stream in streams.items()}
-        made = job.compiled()
-        found = made.streams(readable) if made.reads is None else made.rows(readable)
-        kinds = {name: made.kinds_of(name) for name in found}
-        return preparing.from_program(made.running(), found, given, kinds=kinds)
-    return preparing.from_program(_instance(job), streams, given)
+    found = of_python(job, streams, "dgs.run takes a plan file, a program or a flow")
+    made = found.streams or {}
+    return preparing.from_program(found.program, made, given, kinds=found.kinds), made
 
 
 def _resumed(
@@ -207,7 +207,7 @@ def _resumed(
     given: Mapping[str, Given],
     options: Options,
     *,
-    streams: Mapping[str, Items] | list[Stream] | tuple[Stream, ...] | None,
+    streams: Mapping[str, Any] | Iterable[Any] | None,
     program: Program | None,
     plan: Plan | None,
 ) -> Run:
@@ -237,14 +237,6 @@ def _executed(launch: Launch) -> Run:
         say_how_to_go_on(launch)
         signal.raise_signal(signal.Signals[by])
     return run
-
-
-@overload
-def _instance(program: Program | type[Program]) -> Program: ...
-@overload
-def _instance(program: Program | type[Program] | None) -> Program | None: ...
-def _instance(program: Program | type[Program] | None) -> Program | None:
-    return program() if isinstance(program, type) else program
 
 
 def _tree(plan: Any) -> Plan | None:

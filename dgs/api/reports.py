@@ -12,6 +12,7 @@ from dgs.api.known_runs import KILLED
 from dgs.errors import DgsError, NoSuchRunError, UsageError
 from dgs.errors.as_data import as_data
 from dgs.errors.hidden_values import masked
+from dgs.model.tag_sets import TagSet
 from dgs.workers.runtime import process
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def report_of(
     of this process per second. `epoch`: the last committed one, if any.
     `stopped_at`: the epoch committed for the stop. `between_hosts`: frames of the last generation, and their bytes, by the child of
     each edge of its plan. `skipped`: events that the program failed on, and rows that Spark left out, in this process; `left_out`
-    has all that are not in the logs.
+    has all that are not in the logs. `tail`: of a flow with several workers, the one that closes its blocks and the time it was busy.
     """
     figures = result.figures
     run_dir = None if launch.directory is None else launch.directory.path
@@ -82,6 +83,7 @@ def report_of(
         "starved_reads": figures.starved_reads,
         "between_hosts": _between_hosts(launch.prepared.plan, figures),
         "per_worker": {name: _worker(worker) for name, worker in figures.workers.items()},
+        **({} if (tail := _tail(launch.prepared, figures)) is None else {"tail": tail}),
         **({} if figures.waited is None else {"waited": list(figures.waited)}),
         "checkpoints": asdict(figures.checkpoints),
         "restarts": figures.restarts,
@@ -115,6 +117,25 @@ def _between_hosts(plan: Plan, figures: RunFigures) -> dict[str, Any]:
         "edges": edges,
         "inputs": {worker: size for (worker, _, way), size in sent if way == "input"},
     }
+
+
+def _tail(prepared: Prepared, figures: RunFigures) -> dict[str, Any] | None:
+    """Return what closes the blocks of a flow beside other workers, the seconds it was busy, and their share of those of the run."""
+    stamped = TagSet.of(*prepared.program.stamps)
+    for node in prepared.plan.nodes():
+        if (
+            node.children
+            and any(tags & stamped for _, tags in node.tags.streams)
+            and node.id in figures.workers
+        ):
+            found = figures.workers[node.id]
+            busy = found.update_seconds + found.fork_seconds + found.join_seconds
+            return {
+                "worker": node.id,
+                "seconds": busy,
+                "share": busy / figures.seconds if figures.seconds else 0.0,
+            }
+    return None
 
 
 def _worker(worker: WorkerFigures) -> dict[str, Any]:

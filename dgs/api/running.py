@@ -67,7 +67,7 @@ def _executed(launch: Launch, caller: Caller) -> Run:
         caller.notify(costs.warning)
     if options.verify and options.resumes:
         check_readable(launch.sinks)
-    if _has_logs(launch.job) and (options.verify or not options.resumes):
+    if _has_live_streams(launch.job) and (options.verify or not options.resumes):
         check_whole_logs(launch.job, "`--verify`" if options.verify else "a run from the beginning")
     with _served(launch, caller) as served, nullcontext() if directory is None else held(directory.path):
         if directory is not None and not options.resumes:
@@ -263,14 +263,14 @@ def run_job(job: Job, caller: Caller = Caller()) -> JobResult:
     """Run a job on `job.runtime.kind`: `local`, `ray` or `spark`. Raises any DgsError."""
     try:
         ports = spark_ports(job, caller)
-        ports = with_truncation(ports, job, caller.notify) if _has_logs(job) else ports
+        ports = with_truncation(ports, job, caller.notify) if _has_live_streams(job) else ports
         return _run_on(job, replace(caller, ports=ports))
     except UserCodeError as error:
         raise with_file(error, job) from error.__cause__
 
 
-def _has_logs(job: Job) -> bool:
-    return any(stream.source.kind in LOGGED for stream in job.streams)
+def _has_live_streams(job: Job) -> bool:
+    return any(stream.source.kind in LOGGED or stream.heartbeat is not None for stream in job.streams)
 
 
 def _run_on(job: Job, caller: Caller) -> JobResult:

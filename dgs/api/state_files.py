@@ -25,6 +25,7 @@ from typing import Any
 
 from dgs import codec
 from dgs.errors import OutputUnwritableError
+from dgs.job import private_files
 
 PLAIN = (type(None), bool, int, str)
 
@@ -46,9 +47,7 @@ def save_state(path: str | os.PathLike[str], state: Any) -> None:
     else:
         data = codec.encode(state, keeps_order=True)
     try:
-        draft = target.with_name(f"{target.name}.draft")
-        draft.write_bytes(data)
-        draft.replace(target)
+        private_files.write_whole(target, data)
     except OSError as error:
         raise StateUnwritableError(path=target, problem=error.strerror or str(error)) from None
 

@@ -1,6 +1,6 @@
-"""Truncation of the event logs of a run: what no kept checkpoint of it needs is deleted.
+"""Truncation of the event logs of a run, and of its heartbeats: what no kept checkpoint of it needs is deleted.
 
-A run truncates the logs that are its own, those in its directory, after its commits; `dgs log truncate` does it for a run that has
+A run truncates what is its own, in its directory, after its commits; `dgs log truncate` does it for a run that has
 ended, or for logs elsewhere. What a truncated log lacks, a run from the beginning and the sequential program would need.
 """
 
@@ -15,8 +15,7 @@ from dgs.errors import RunError, UsageError
 if TYPE_CHECKING:
     from dgs.api.known_runs import KnownRun
     from dgs.job.schema import StreamConfig
-    from dgs.workers.recovery.checkpoint import CheckpointStore
-    from dgs.workers.recovery.positions import Positions
+    from dgs.workers.recovery.checkpoint import Checkpoint, CheckpointStore
     from dgs.workers.runtime.job import Job, Ports
     from dgs.workers.sources.context import SourceContext
 
@@ -34,16 +33,31 @@ class TruncatedLogError(RunError):
     )
 
 
+class CutHeartbeatsError(RunError):
+    """The first heartbeats of a stream were cut off, and something needs them."""
+
+    code = "DGS450"
+    template = (
+        "stream {stream!r}: the first {count} heartbeats in {path} were cut off, and {purpose} needs them"
+    )
+    fix = (
+        "Resume the run without `--verify`; a run with `checkpoint: {{keep_logs: true}}`, or one that begins with `--verify`, "
+        "keeps its heartbeats"
+    )
+
+
 def with_truncation(ports: Ports, job: Job, notify: Callable[[str], None]) -> Ports:
-    """Return ports whose store of checkpoints also truncates the job's own logs; the same ports if there are none, or they are kept."""
+    """Return ports whose store of checkpoints also truncates the job's own logs and heartbeats; the same ports if they are kept, or there are none."""
     own = [stream for stream in job.streams if is_own(stream)]
+    beating = [stream for stream in job.streams if has_own_heartbeats(stream)]
     place = job.checkpoint_dir
-    if job.keeps_logs or not own or place is None or job.log_dir is None:
+    if job.keeps_logs or not (own or beating) or place is None or job.log_dir is None:
         return ports
     from dgs.workers.checkpoints.truncating_store import TruncatingStore
 
-    def truncate(kept: Sequence[Positions]) -> None:
+    def truncate(kept: Sequence[Checkpoint]) -> None:
         _truncated(job.streams, own, job.source_context, kept)
+        _cut(job.streams, beating, job.source_context, kept)
 
     def store(inner: CheckpointStore, job: Job) -> CheckpointStore:
         return TruncatingStore(ports.store(inner, job), place, truncate, notify)
@@ -56,6 +70,12 @@ def is_own(stream: StreamConfig) -> bool:
     return stream.source.kind in ("socket", "spark") and getattr(stream.source.details, "log", None) is None
 
 
+def has_own_heartbeats(stream: StreamConfig) -> bool:
+    """Return whether the heartbeats of a stream are in the directory of its run."""
+    is_live = stream.source.kind in ("log", "custom") or is_own(stream)
+    return is_live and stream.heartbeat is not None
+
+
 def truncate_run(run: KnownRun, names: Sequence[str] = ()) -> dict[str, int]:
     """Truncate the run's own logs, or those of the streams `names`; return how many segments are deleted, by stream.
 
@@ -63,7 +83,7 @@ def truncate_run(run: KnownRun, names: Sequence[str] = ()) -> dict[str, int]:
     """
     from dgs.api.preparing import context_of, load
     from dgs.api.resuming import requested_again
-    from dgs.workers.checkpoints.truncating_store import kept_positions
+    from dgs.workers.checkpoints.truncating_store import kept_checkpoints
     from dgs.workers.sources.live.logged import LOGGED
 
     request = requested_again(run, {})
@@ -75,32 +95,55 @@ def truncate_run(run: KnownRun, names: Sequence[str] = ()) -> dict[str, int]:
             raise UsageError(message=f"the run has no stream {name!r} with an event log; with one: {known}")
     chosen = [stream for stream in logged.values() if stream.id in names or (not names and is_own(stream))]
     context = context_of(request, load(request), run.directory.path.absolute() / "logs")
-    kept = kept_positions(run.directory.checkpoints)
-    return _truncated(streams, chosen, context, list(kept.values()))
+    kept = list(kept_checkpoints(run.directory.checkpoints).values())
+    deleted = _truncated(streams, chosen, context, kept)
+    beating = {stream.id: stream for stream in streams if has_own_heartbeats(stream)} if not names else {}
+    _cut(streams, [*({one.id: one for one in chosen} | beating).values()], context, kept)
+    return deleted
 
 
 def _truncated(
     streams: Iterable[StreamConfig],
     chosen: Iterable[StreamConfig],
     context: SourceContext,
-    kept: Sequence[Positions],
+    kept: Sequence[Checkpoint],
 ) -> dict[str, int]:
     from dgs.workers.sources.log_truncation import truncated
 
     ranks = {stream.id: rank for rank, stream in enumerate(streams)}
     return {
         stream.id: truncated(
-            stream, context, [positions.base(stream.id) for positions in kept], rank=ranks[stream.id]
+            stream, context, [one.positions.base(stream.id) for one in kept], rank=ranks[stream.id]
         )
         for stream in chosen
     }
 
 
+def _cut(
+    streams: Iterable[StreamConfig],
+    chosen: Iterable[StreamConfig],
+    context: SourceContext,
+    kept: Sequence[Checkpoint],
+) -> None:
+    from dgs.workers.sources.log_truncation import cut_heartbeats
+
+    ranks = {stream.id: rank for rank, stream in enumerate(streams)}
+    for stream in chosen:
+        cut_heartbeats(stream, context, kept, rank=ranks[stream.id])
+
+
 def check_whole_logs(job: Job, purpose: str) -> None:
-    """Raise TruncatedLogError if rows of a log of a job have been deleted. `purpose`: what needs them."""
-    from dgs.workers.sources.log_truncation import directory_of, first_row
+    """Raise an error if something is gone of what live streams have brought. `purpose`: what needs it.
+
+    TruncatedLogError for rows of a log, CutHeartbeatsError for heartbeats.
+    """
+    from dgs.workers.sources.live.logged import heartbeats_path
+    from dgs.workers.sources.log_truncation import directory_of, first_row, heartbeats_cut
 
     for stream in job.streams:
         if (first := first_row(stream, job.source_context)) > 0:
             log = directory_of(stream, job.source_context)
             raise TruncatedLogError(stream=stream.id, last=first - 1, log=log, purpose=purpose)
+        if (count := heartbeats_cut(stream, job.source_context)) > 0:
+            path = heartbeats_path(stream, job.source_context)
+            raise CutHeartbeatsError(stream=stream.id, count=count, path=path, purpose=purpose)

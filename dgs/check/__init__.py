@@ -58,6 +58,7 @@ def check(
     tolerance: float | None = None,
     max_examples: int = 200,
     seed: int = 0,
+    params: Mapping[str, Any] | None = None,
 ) -> CheckReport:
     """Look for counterexamples to all laws of a program. The report is true if there is none.
 
@@ -65,8 +66,8 @@ def check(
     file of a query, of which the types of columns are guessed.
     `strategies`: payloads by kind: a Hypothesis strategy, a type, or a list of samples (default: the type hint of `event`, the
     plan's input, or a guess). `keys`: keys by kind. `streams`: the data of a plan file's `memory` sources. `states_equal`,
-    `outputs_equal`: equality of states and outputs. `tolerance`: the relative difference of floats allowed in both. The same
-    `seed` finds the same counterexamples.
+    `outputs_equal`: equality of states and outputs. `tolerance`: the relative difference of floats allowed in both; of queries 1e-9 unless
+    it is given. The same `seed` finds the same counterexamples. `params`: the values of parameters of the file of a query.
 
     Raises MissingPackageError without Hypothesis, UsageError if payloads are unknown, any InvalidError of the target.
     """
@@ -94,7 +95,7 @@ def check(
     if (query := query_path(target)) is not None:
         from dgs.check.queries.query_files import from_query
 
-        program, options, before = from_query(query, options)
+        program, options, before = from_query(query, options, params or {})
         return (
             CheckReport(query, tuple(before), seed)
             if program is None

@@ -55,7 +55,9 @@ def from_plan(
         if any(one.is_broken for one in before):  # what it compiles to would only say it again
             return None, options, before
     if config.program.ref == REF:
-        from dgs.check.queries import rule_results
+        from dgs.check.queries import rule_results, with_rounding
+
+        options = with_rounding(options)
 
         before = rule_results(QueryData(**config.program.args).explanation().rewritten.steps, options)
         if any(one.is_broken for one in before):

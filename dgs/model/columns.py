@@ -204,4 +204,14 @@ def nbytes(column: Column) -> int:
         return sum(map(nbytes, column.values()))
     if isinstance(column, list):
         return 64 * len(column)
+    if isinstance(column, (pa.Array, pa.ChunkedArray)):
+        return _arrow_bytes(column)
     return int(column.nbytes)
+
+
+def _arrow_bytes(array: Any) -> int:
+    """Return about the same as `nbytes` of Arrow, which takes 7 us or more to ask each buffer."""
+    if isinstance(array, pa.DictionaryArray):
+        values = array.dictionary.get_total_buffer_size()
+        return int(len(array) * array.type.index_type.bit_width // 8 + values)
+    return len(array) * array.type.bit_width // 8 if pa.types.is_primitive(array.type) else int(array.nbytes)

@@ -36,6 +36,18 @@ def is_plain(key: Any) -> bool:
     return kind is tuple and (PLAIN.issuperset(map(type, key)) or all(map(is_plain, key)))
 
 
+def plain_form(key: Any) -> Any:
+    """Return the plain key that equals a key, if there is one.
+
+    >>> plain_form(1.0), plain_form((True, "a")), plain_form("a"), plain_form(0.5)
+    (1, (1, 'a'), 'a', 0.5)
+    """
+    if isinstance(key, tuple) and type(key) is tuple:
+        return tuple(map(plain_form, key))
+    is_whole = isinstance(key, (int, float)) and type(key) is not int and key == key // 1
+    return int(key) if is_whole else key
+
+
 def shown_form(*forms: Any) -> Any:
     """Return which of equal keys is shown."""
     return reduce(_shown_of_two, forms)

@@ -77,7 +77,9 @@ class States:
             return True
         try:
             return program.init() is None or (program.gives("identity") and program.identity() is None)
-        except RAISED:  # it was called before, and will be again where the error can be explained
+        except RAISED as error:  # it was called before, and will be again where the error can be explained
+            if is_interrupt(error):
+                raise
             return True
 
 
@@ -183,8 +185,9 @@ def is_interrupt(error: BaseException) -> bool:
 
 def function_error(ref: str, error: BaseException, *, program: str, where: str) -> UserCodeError:
     """Return the error to raise for an exception of a function that a plan file names. `where`: its place, for the message."""
+    place = f" {where}" if where else ""
     return UserCodeError(
-        trace=user_trace(error), function=ref, program=program, error=summary(error), where=f" {where}"
+        trace=user_trace(error), function=ref, program=program, error=summary(error), where=place
     )
 
 

@@ -130,12 +130,13 @@ class Windows(Program):
         states = columns.to_list(self.update_windows(rest, rows - np.arange(len(rows)))) if len(rest) else []
         values: Any = ColumnEmit() if self.emits_columns else []
         emit = values if self.emits_columns else values.append
-        of_rows: list[int] = []
-        for number, (row, event) in enumerate(zip(rows.tolist(), batch.take(rows).events(), strict=True)):
+        counts: list[int] = []
+        for number, event in enumerate(batch.take(rows).events()):
+            before = len(values)
             state = self.update(self.join(state, states[number]) if states else state, event, emit)
-            of_rows += [row] * (len(values) - len(of_rows))
+            counts.append(len(values) - before)
         if len(values):
-            emit_batch(values.joined() if self.emits_columns else values, np.array(of_rows, dtype=np.intp))
+            emit_batch(values.joined() if self.emits_columns else values, rows.repeat(counts))
         return self.join(state, states[-1]) if states else state
 
     def _closing(self, batch: EventBatch) -> npt.NDArray[np.bool_]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dgs.errors import InvalidError, OutputUnwritableError
+from dgs.job import private_files
 from dgs.view.moments import Seen
 from dgs.view.page import MARK, page
 from dgs.view.picture import picture
@@ -37,9 +38,7 @@ def _write(path: Path, text: str, mark: str, *, force: bool) -> int:
     try:
         if not force and path.exists() and not _is_ours(path, mark):
             raise ForeignFileError(path=path)
-        draft = path.with_name(f".{path.name}.draft")
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
+        private_files.write_whole(path, text.encode())
     except OSError as error:
         raise OutputUnwritableError(path=path, problem=error.strerror or str(error)) from None
     return len(text.encode())

@@ -21,7 +21,7 @@ from dgs.flow.mistakes import FlowError, Mistake
 from dgs.flow.templates import KeyedOrdered, KeyedUnordered, Stateless, fold_template
 from dgs.model import columns
 from dgs.model.events import EventBatch
-from dgs.model.user_code import RAISED, StepNote, function_of, shown
+from dgs.model.user_code import shown
 from dgs.monoids import MeanExact, SumExact
 
 Equal = Callable[[Any, Any], bool]
@@ -60,12 +60,7 @@ class Trial:
     def _blocks(self, node: Node) -> list[Block]:
         if isinstance(node.step, steps.Into):
             return []
-        try:
-            return self._meaning.blocks(node)
-        except RAISED as error:
-            called = function_of(error)
-            error.add_note(StepNote(f"({node.title} at {node.place}{called and ', function '}{called})"))
-            raise
+        return self._meaning.blocks(node)
 
     @property
     def end(self) -> int | None:

@@ -27,7 +27,7 @@ OURS = "this is a bug in dgs, not in the program: please report it. `compile: of
 
 
 class CompiledEqualsInterpreted(Law):
-    """Loops made from `update` = folding `update`, outputs of each event included. Python runs the loops: numba is not needed."""
+    """Loops made from `update` = folding `update`, outputs of each event included. Python runs the loops: llvmlite is not needed."""
 
     name = "compiled"
     words = "the compiled update equals update, for every run, however cut"
