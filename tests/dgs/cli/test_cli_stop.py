@@ -26,6 +26,7 @@ from tests.dgs.recovering import (
     PLAN,
     QUICK,
     THERE,
+    WINDOW,
     committed,
     expected,
     hasten,
@@ -101,10 +102,16 @@ def test_request_to_an_ended_run_does_not_reach_the_next(slow, dgs):
 
 def test_stop_without_a_commit_says_what_is_kept(slow, dgs, edit):
     edit("plan.yaml", "{csv: {path: left.csv}}", "{log: {path: log}}")
+    hasten(slow)
     rows = {"ts": list(range(EARLY + 5)), "amount": list(range(EARLY + 5))}
-    mute = LogWriter(slow / "log", "left", "nobody")  # the next join waits for it in vain
+    mute = LogWriter(slow / "log", "left", "nobody")
     mute.append(0, rows, frontier=EARLY + 4)
-    with meanwhile(THERE, lambda: library.stop(THERE)):
+
+    def the_next_join_waits_in_vain():
+        figures = THERE / "figures.ndjson"
+        return figures.exists() and f'"child","w1",{EARLY + WINDOW},' in figures.read_text()
+
+    with meanwhile(THERE, lambda: library.stop(THERE), once=the_next_join_waits_in_vain):
         done = dgs("run plan.yaml --run-dir there --set runtime.stop_timeout=50ms")
     assert done.code == 5
     assert "no checkpoint could be committed within `runtime.stop_timeout`" in done.err
