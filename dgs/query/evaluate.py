@@ -240,7 +240,7 @@ class Evaluation:
             for _, each in node.aggregates
         ]
         are_floats = [
-            one.type(of).kind == "float64" for _, one in node.aggregates
+            one.kind == "float64" for one in node.schema.types[len(node.keys) :]
         ]  # a sum of nothing may be the integer 0
         groups: dict[Row, list[tuple[Row, int]]] = {} if keys else {(): []}
         for row, weight in self.of(node.input).items():
