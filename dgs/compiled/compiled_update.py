@@ -6,13 +6,14 @@ Law: for every batch, the state and every event's outputs are those of the inter
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import FunctionType
 
 from dgs.compiled.lanes_as_columns import Array, columns_of, joined_class, lane_class
 from dgs.compiled.loop_files import machine_code
 from dgs.compiled.lowering.loop_text import LaneClass, LoopText, loop_text
 from dgs.compiled.lowering.merged_lanes import merged_text
 from dgs.compiled.lowering.method_source import Surroundings, function_of
-from dgs.compiled.lowering.value_types import DoesNotFit, NotYet, Refusal, Refused, Type, joined
+from dgs.compiled.lowering.value_types import DoesNotFit, NotYet, ReadsStream, Refusal, Refused, Type, joined
 from dgs.compiled.merged_run import Interpreter, Loop, MergedRun, Rest
 from dgs.compiled.states_as_arrays import Keys, ScalarState, form_of, keys_of, state_type
 from dgs.compiled.verified_folds import VerifiedFolds
@@ -29,6 +30,11 @@ MOST_DEVIATIONS = 8
 """After so many in one batch, or one run of several lanes, the rest of it is interpreted."""
 UNTIL_IT_FITS = 64
 """The number of events that are interpreted before the state is looked at again."""
+NESTED_TOO_DEEPLY = (RecursionError, MemoryError, SyntaxError)
+"""What Python raises for a text with too many things inside each other."""
+TOO_DEEP = Refusal("it has too many expressions or branches inside each other")
+MOST_CHANGES = 8
+"""After so many changes of what an update reads from outside, it is interpreted: each change asks for another loop."""
 
 
 class CompiledUpdate:
@@ -56,6 +62,7 @@ class CompiledUpdate:
         self._widest: dict[tuple[LaneClass, ...], Type] = {}
         self._lanes: dict[int, tuple[LaneClass, EventBatch]] = {}
         self._surroundings: Surroundings | None = None
+        self._changes, self._reads_stream = 0, False
         self._verified = VerifiedFolds()
         self.refusals: dict[tuple[str, ...], Refusal] = {}
         self.events = self.deviations = self.interpreted = 0
@@ -135,7 +142,7 @@ class CompiledUpdate:
 
     def _lane_class(self, batch: EventBatch) -> LaneClass:
         """Return the class of the lane of a batch. Raises Refused."""
-        return lane_class(batch, reads_stream="stream" in function_of(self._update).__code__.co_names)
+        return lane_class(batch, reads_stream=self._reads_stream)
 
     def text(self, state: State, batch: EventBatch) -> LoopText | Refusal:
         """Return the text of the loop for a batch like this one, or why it is interpreted."""
@@ -148,9 +155,13 @@ class CompiledUpdate:
         self, state: State, batch: EventBatch, *, are_many_allowed: bool = False
     ) -> tuple[LoopText, Loop, list[Array], Keys | None]:
         """Return the loop for a batch, its columns, and its keys if the state is a dict. Raises Refused."""
-        lane = self._lane_class(batch)  # first: it says whether there were enough events to compile for
+        lane = self._lane_class(batch)
         keys = keys_of(state, [batch], are_many_allowed=are_many_allowed)
-        text, loop = self._loop(lane, state_type(state, keys))
+        try:
+            text, loop = self._loop(lane, state_type(state, keys))
+        except ReadsStream:  # a class of lanes with the name of the stream is asked for
+            lane = self._lane_class(batch)
+            text, loop = self._loop(lane, state_type(state, keys))
         return text, loop, columns_of(batch, lane, text), keys
 
     def _refuse(self, batch: EventBatch, refused: Refused) -> None:
@@ -203,32 +214,53 @@ class CompiledUpdate:
         if self._surroundings is not None and self._surroundings.have_changed():
             self._surroundings = None
             self._loops.clear()
+            self._changes += 1
+        if self._changes > MOST_CHANGES:
+            raise DoesNotFit(f"what it reads from outside has changed more than {MOST_CHANGES} times")
         if self._surroundings is None:
             self._surroundings = Surroundings(function, self._update.__self__)  # type: ignore[attr-defined]
         state = self._widened(lanes, state)
         key = (lanes, ordered, state)
-        found = self._loops.get(key)
-        if found is None:
-            try:
-                if len(lanes) == 1:
-                    text = loop_text(function, self._surroundings, lanes[0], state)
-                    found = text, None, (text,)
-                else:
-                    depends = dict(ordered)
-                    text, each = merged_text(function, self._surroundings, lanes, depends, state)
-                    found = text, None, each
-            except Refused as refused:
-                found = refused.refusal
-            self._loops[key] = found
+        if key not in self._loops:
+            self._loops[key] = self._lowered(function, self._surroundings, lanes, dict(ordered), state)
+        found = self._loops[key]
         if isinstance(found, Refusal):
             raise Refused.of(found)
         text, loop, of_lanes = found
         self._widest[lanes] = text.state
-        loop = loop or self._translate(text)
+        try:
+            loop = loop or self._translate(text)
+        except NESTED_TOO_DEEPLY:
+            self._loops[key] = TOO_DEEP
+            raise Refused.of(TOO_DEEP) from None
         if loop is None:
             raise NotYet("it is being compiled")
         self._loops[key] = text, loop, of_lanes
         return text, loop, of_lanes
+
+    def _lowered(
+        self,
+        function: FunctionType,
+        surroundings: Surroundings,
+        lanes: Sequence[LaneClass],
+        ordered: Mapping[int, Sequence[int]],
+        state: Type,
+    ) -> tuple[LoopText, None, Sequence[LoopText]] | Refusal:
+        """Return the text of a loop for lanes, and the texts for each lane, or why there is none. Raises ReadsStream."""
+        try:
+            if len(lanes) > 1:
+                text, each = merged_text(function, surroundings, lanes, ordered, state)
+                return text, None, each
+            text = loop_text(function, surroundings, lanes[0], state)
+        except ReadsStream:
+            self._reads_stream = True
+            self._lanes.clear()
+            raise
+        except Refused as refused:
+            return refused.refusal
+        except NESTED_TOO_DEEPLY:
+            return TOO_DEEP
+        return text, None, (text,)
 
     def _widened(self, lanes: tuple[LaneClass, ...], state: Type) -> Type:
         """Return the widest type of a state so far, if the state fits into it."""

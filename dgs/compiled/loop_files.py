@@ -128,7 +128,6 @@ def _own_folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="dgs-compiled-")
 
 
-@cache
 def _file(where: Path, name: str, text: str) -> Path:
     why: OSError | str = "no folder lets it"
     for place in (where, Path(_own_folder().name)):

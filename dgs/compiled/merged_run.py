@@ -29,10 +29,11 @@ Rest = Callable[[State, list[EventBatch], list[OutputBatch]], State]
 
 
 class _Lane:
-    """A lane in a run: its batches, those to come too, and where the loop is in the one that it folds."""
+    """A lane in a run: its batches, those to come too, and where the loop is in the one that it folds. Raises Refused if one does not fit."""
 
     def __init__(self, batches: Sequence[EventBatch], of: LaneClass, text: LoopText) -> None:
-        self._left, self._of, self._text = list(batches), of, text
+        self._left, self._sites = list(batches), text.sites
+        self._columns = [columns_of(batch, of, text) for batch in batches]  # all of them: one may not fit
         self.written: list[Written] = []
         self.arguments: list[Array] = []
 
@@ -40,9 +41,8 @@ class _Lane:
         """Go on with the next batch."""
         batch = self._left.pop(0)
         own = run.form.of_batch(batch)
-        written = Written(batch, self._text.sites, run.form.objects)
-        columns = columns_of(batch, self._of, self._text)
-        self.arguments = [*columns, *own, *written.arguments]
+        written = Written(batch, self._sites, run.form.objects)
+        self.arguments = [*self._columns.pop(0), *own, *written.arguments]
         self.written.append(written)
 
     @property

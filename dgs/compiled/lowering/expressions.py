@@ -23,6 +23,7 @@ from dgs.compiled.lowering.value_types import (
     PYTHON,
     TAG,
     TEXT,
+    ReadsStream,
     Refused,
     Type,
     is_named_tuple,
@@ -48,10 +49,10 @@ Payload = Type | dict[str, Type] | None
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The facts about all events of a kind in a lane. `has_key`: whether their tags have one."""
+    """The facts about all events of a kind in a lane. `stream`: None if nobody has asked for it. `has_key`: whether their tags have one."""
 
     kind: str
-    stream: str
+    stream: str | None
     payload: Payload
     has_key: bool
 
@@ -65,7 +66,6 @@ class Expressions(Arithmetic):
         super().__init__(depth, prefix)
         self._seen, self._surroundings, self._locals = seen, surroundings, local_names
         self.names: Known = {}
-        self.reads_stream = False
 
     def expression(self, node: ast.expr) -> Value:
         """Lower an expression."""
@@ -81,6 +81,8 @@ class Expressions(Arithmetic):
         return constant(node.value, node)
 
     def _name(self, node: ast.Name) -> Value:
+        if node.id.startswith("__") and not node.id.endswith("__"):
+            raise Refused(f"`{node.id}` has another name inside a class", node)
         if node.id in self._locals:
             if node.id not in self.names:
                 raise Refused(f"`{node.id}` may have no value here", node)
@@ -121,7 +123,8 @@ class Expressions(Arithmetic):
         if node.attr == "tag":
             return Value(TAG)
         if node.attr == "stream":
-            self.reads_stream = True
+            if self._seen.stream is None:
+                raise ReadsStream("the name of the stream is read", node)
             return constant(self._seen.stream)
         if node.attr == "ts":
             return Value(INT, ("ts_here",), origin=("ts",))
@@ -309,7 +312,7 @@ class Expressions(Arithmetic):
         """Return the value that is one of two, and add to the branches what gives it its scalars."""
         if PYTHON in (ends[0].type, ends[1].type) and ends[0].constant is not ends[1].constant:
             raise Refused(f"{what} is one of two objects", node)
-        if ends[0] == ends[1] and type(ends[0].constant) is type(ends[1].constant):
+        if ends[0].is_same(ends[1]):
             return ends[0]
         of = joined(ends[0].type, ends[1].type, node, what=what)
         names = [self.fresh() for _ in scalars_of(of)]

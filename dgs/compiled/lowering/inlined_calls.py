@@ -14,7 +14,7 @@ from types import FunctionType, MethodType
 
 from dgs.compiled.lowering.entries import Entries, NoEntries
 from dgs.compiled.lowering.method_source import definition
-from dgs.compiled.lowering.value_types import EMIT, EVENT, PROGRAM, PYTHON, Refused
+from dgs.compiled.lowering.value_types import EMIT, EVENT, PROGRAM, PYTHON, ReadsStream, Refused
 from dgs.compiled.lowering.values import NOTHING, Value
 
 MOST_DEEP = 8
@@ -73,7 +73,7 @@ class InlinedCalls(Entries):
             tree, names = definition(function), self._parameters(function, [*bound, *given], named)
             with self._inside(function, names):
                 return self._kept(self._value_of(tree.body))
-        except NoEntries:
+        except (NoEntries, ReadsStream):
             raise
         except Refused as refused:
             raise Refused(f"in `{name}`: {refused.refusal}", node) from None

@@ -73,7 +73,7 @@ def loop_text(
     for _ in range(MOST_ROUNDS):
         sites, bodies, after = Sites(are_some=len(lane.kinds) > 1), [], state
         for number, kind in enumerate(lane.kinds):
-            seen = Seen(kind, lane.stream or "", lane.seen, lane.has_keys)
+            seen = Seen(kind, lane.stream, lane.seen, lane.has_keys)
             depth, prefix = 2 + (len(lane.kinds) > 1), f"t{number}_"
             before = len(sites.found)
             try:

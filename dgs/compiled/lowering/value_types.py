@@ -45,11 +45,15 @@ class Refused(Exception):  # noqa: N818 - an answer of the lowering, which never
 
 
 class DoesNotFit(Refused):
-    """A value that came does not fit into 64 bits. The program is accepted."""
+    """A value that came does not fit into 64 bits, or what is read from outside changes too often. The program is accepted."""
 
 
 class NotYet(Refused):
     """Something is not compiled so far."""
+
+
+class ReadsStream(Refused):
+    """The update, or a function that it calls, reads the name of the stream, which the class of lanes does not have."""
 
 
 @dataclass(frozen=True, slots=True)

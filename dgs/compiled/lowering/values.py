@@ -57,6 +57,11 @@ class Value:
         """The texts of all its scalars, those of its parts too."""
         return self.scalars + tuple(text for part in self.parts for text in part.flat)
 
+    def is_same(self, other: Value) -> bool:
+        """Whether it surely is another value. Constants that are equal may differ in type, as a kind and its name do."""
+        are_alike = self == other and type(self.constant) is type(other.constant)
+        return are_alike and all(one.is_same(part) for one, part in zip(self.parts, other.parts, strict=True))
+
 
 NOTHING = Value(NONE, constant=None)
 
@@ -70,7 +75,7 @@ def constant(value: Any, node: ast.AST | None = None) -> Value:  # noqa: PLR0911
         return Value(BOOL, (repr(value),), constant=value)
     if of is int:
         if not fits(value):
-            raise Refused(f"{value} does not fit into 64 bits", node)
+            raise Refused("an int that does not fit into 64 bits is not compiled", node)
         return Value(INT, (f"i64({value})",), constant=value)
     if of is float:
         if math.isnan(value):

@@ -17,7 +17,7 @@ from dgs.workers.protocol.releases import Release
 from experiments.event_window.program import BARRIER, VALUE, EventWindow
 from experiments.fraud_detection.program import RULE, TRANSACTION, CyclicFraudDetection, FraudDetection
 from experiments.page_view_join.program import UPDATE, VIEW, PageViewJoin
-from tests.dgs.compiled.both_ways import Compiled, batch_of, by_python, interpreted
+from tests.dgs.compiled.both_ways import Compiled, batch_of, by_python, interpreted, program_of
 
 N = dgs.kind("n")
 
@@ -213,3 +213,12 @@ def test_a_wrong_loop_ends_a_run_that_is_verified(monkeypatch, is_wrong):
         return
     with pytest.raises(InternalError, match="the state differs"):
         compiled.update.fold(state, batch, outputs)
+
+
+def test_objects_that_are_passed_on_are_no_difference_when_a_fold_is_verified(monkeypatch):
+    monkeypatch.setattr(verified_folds, "EVERY", 1)
+    monkeypatch.setenv("DGS_VERIFY_COMPILED", "1")
+    text = "class P(dgs.Program):\n    def init(self): return 0\n    def update(self, state, event, emit):\n"
+    program = program_of(text + "        emit(event.payload)\n        return state + 1\n")
+    batch = batch_of([object(), object()])
+    assert Compiled(program).fold(batch, 0) == interpreted(program, batch, 0)

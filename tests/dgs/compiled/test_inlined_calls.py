@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dgs
+from dgs.compiled.compiled_update import MOST_CHANGES
 from dgs.compiled.lowering.inlined_calls import MOST_DEEP, InlinedCalls
 from dgs.compiled.lowering.statements import Lowering
 from dgs.monoids import COUNT, MAX, MEAN, SUM, Windows
@@ -169,6 +170,31 @@ def test_a_method_that_is_replaced_is_lowered_again():
     type(program).m = type(other).m
     assert compiled.fold(batch, 0) == interpreted(program, batch, 0)
     assert compiled.update.events == 2 * len(batch)
+
+
+def test_a_method_that_reads_the_stream_gets_its_name():
+    """The class of lanes has the name only if something asks for it."""
+    text = (
+        f"{HEAD}    def m(self, event): return self.of(event)\n    def of(self, event): return event.stream\n"
+    )
+    text += (
+        "    def update(self, state, event, emit):\n        emit(self.m(event))\n        return state + 1\n"
+    )
+    program, batch = program_of(text), batch_of(np.arange(9))
+    compiled = Compiled(program)
+    assert compiled.fold(batch, 0) == interpreted(program, batch, 0)
+    assert compiled.update.events == len(batch)
+
+
+def test_what_changes_all_the_time_is_interpreted_after_a_while():
+    """Each change asks for another loop, which takes a process to compile."""
+    text = f"{HEAD}    def update(self, state, event, emit):\n        return state + self.limit\n"
+    program, batch, made = program_of(text), batch_of(np.arange(9)), []
+    compiled = Compiled(program, lambda loop: made.append(loop) or by_python(loop))
+    for program.limit in range(1000, 1000 + 3 * MOST_CHANGES):
+        assert compiled.fold(batch, 0) == interpreted(program, batch, 0)
+    assert len(made) == MOST_CHANGES + 1
+    assert "has changed more than" in str(*compiled.update.refusals.values())
 
 
 class Odd:

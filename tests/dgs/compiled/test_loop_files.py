@@ -1,5 +1,7 @@
 """Files of loops: what was torn is compiled again, and a folder that cannot be written is no reason to fail."""
 
+import shutil
+
 import pytest
 
 from dgs.compiled import loop_files
@@ -25,6 +27,12 @@ def test_machine_code_that_is_torn_is_made_again(machine, torn):
     loop_files._function.cache_clear()
     assert folds(101).events == 9
     assert code.read_bytes() == whole
+
+
+def test_a_folder_that_somebody_empties_is_filled_again(machine):
+    folds(104)
+    shutil.rmtree(loop_files.folder())
+    assert folds(104).events == 9
 
 
 def test_a_folder_that_cannot_be_made_gives_way_to_one_of_the_process(machine, monkeypatch, tmp_path):

@@ -136,6 +136,19 @@ def test_random_lanes_are_merged_by_the_loop():
     assert sum(update.deviations for update in done) > 5
 
 
+def test_a_later_batch_with_an_int_that_does_not_fit_is_interpreted():
+    text = "class P(dgs.Program):\n    def init(self): return 0\n    def update(self, state, event, emit):\n"
+    program = program_of(text + "        emit(state)\n        return state + event.payload % 7\n")
+    parts = [(0, 0, [1, 2]), (0, 2, [3, 2**70]), (1, 0, [4, 5, 6])]
+    batches = [
+        EventBatch.of(f"s{rank}", rank=rank, tags=[dgs.Tag("a")], ts=ts, seq=ts, payload=payload)
+        for rank, first, payload in parts
+        for ts in [np.arange(first, first + len(payload))]
+    ]
+    release = release_of([rank for rank, _, _ in parts], batches)
+    assert merged(program, release, 0, by_python)[0] == sequential(program, batches, 0)
+
+
 def no_tie(text):
     return re.sub(r"(t\d+) \+ 1", r"\1", text)
 

@@ -95,6 +95,11 @@ REFUSED = {
     "a power": ("return state ** 2", "is not compiled"),
     "a large constant": ("return 2 ** 70", "is not compiled"),
     "text": ("return 'a'", "a state with text in it"),
+    "a kind or its name": ("emit(('a', 1) if event.payload else (A, 1))\nreturn state", "can only be passed on"),
+    "a name with another name inside": ("return state + __x", "`__x` has another name inside a class"),
+    "a constant of many digits": ("return state + self.many", "does not fit into 64 bits"),
+    "a long chain of branches": ("\n".join(f"{'el' * (n > 0)}if event.payload == {n}:\n    state += {n}" for n in range(200)) + "\nreturn state", "too many expressions or branches"),
+    "a long expression": (f"return state{' + event.payload' * 900}", "too many expressions or branches"),
     "float //": ("emit(1.5 // event.payload)\nreturn state", "is not compiled"),
 }  # fmt: skip
 
@@ -108,6 +113,7 @@ def test_what_is_not_surely_the_same_is_refused_with_its_line(name):
         "    def update(self, state, event, emit):",
     ]
     program = program_of("\n".join([*lines, *("        " + line for line in body.splitlines()), ""]))
+    program.many = 10**5000
     refusal = Compiled(program).update.text(0, batch_of([1, 2]))
     assert why in str(refusal)
     assert refusal.line is None or 4 <= refusal.line < 4 + len(body.splitlines()) or name == "no return"
