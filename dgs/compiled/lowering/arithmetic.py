@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dgs.compiled.lowering.value_types import BOOL, FLOAT, INT, NONE, NUMBERS, PYTHON, TEXT, Refused
@@ -18,8 +18,12 @@ FOLDED: dict[type[ast.AST], Callable[..., Any]] = {
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
     ast.BitXor: operator.xor, ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt,
     ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.USub: operator.neg, ast.UAdd: operator.pos,
+    ast.Pow: operator.pow, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
 }  # fmt: skip
 """Operations on constants, done by Python itself."""
+
+LARGE, BITS = (ast.Pow, ast.LShift), 64
+"""Operations that make large numbers of small ones: they are done for exponents and shifts up to so many bits."""
 
 CHECKED = {
     ast.Add: "add_checked",
@@ -77,6 +81,8 @@ class Arithmetic:
         if type(op) not in FOLDED or not all(value.is_known for value in values):
             return None
         if not all(value.type in (*NUMBERS, TEXT, NONE) for value in values):
+            return None
+        if isinstance(op, LARGE) and not (values[1].type in NUMBERS and abs(values[1].constant) <= BITS):
             return None
         try:
             return constant(FOLDED[type(op)](*(value.constant for value in values)))
@@ -152,7 +158,13 @@ class Arithmetic:
             is_plain = left.is_known and left.type != PYTHON  # else an object's own equality would be asked
             if is_plain and right.is_known and right.type.name == "tuple":
                 return constant((left.constant in right.constant) == isinstance(op, ast.In))
-            raise Refused("`in` is compiled for constants only", node)
+            if (
+                left.type in (INT, BOOL)
+                and right.parts
+                and all(one.type in (INT, BOOL) for one in right.parts)
+            ):
+                return self._in_ints(node, left, right.parts, is_positive=isinstance(op, ast.In))
+            raise Refused("`in` is compiled for constants, and for ints in a tuple of ints", node)
         if (known := self.folded(op, left, right)) is not None:
             return known
         a, b = self.number(left, node), self.number(right, node)
@@ -161,6 +173,11 @@ class Arithmetic:
             return Value(BOOL, (f"({a.scalars[0]} {sign} {b.scalars[0]})",))
         one, other = (self.as_float(value, exactly=True) for value in (a, b))
         return Value(BOOL, (f"({one} {sign} {other})",))
+
+    def _in_ints(self, node: ast.AST, value: Value, parts: Sequence[Value], *, is_positive: bool) -> Value:
+        tests = [self.comparison(node, ast.Eq(), part, value) for part in parts]
+        found = " or ".join(test.scalars[0] for test in tests)
+        return Value(BOOL, (f"({found})" if is_positive else f"(not ({found}))",))
 
     def _identity(self, node: ast.AST, op: ast.cmpop, left: Value, right: Value) -> Value:
         is_positive = isinstance(op, ast.Is)

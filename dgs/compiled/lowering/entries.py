@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 
-from dgs.compiled.lowering.expressions import Expressions, Payload, Seen
+from dgs.compiled.lowering.expressions import Payload, Seen
+from dgs.compiled.lowering.known_calls import KnownCalls
 from dgs.compiled.lowering.method_source import Surroundings
 from dgs.compiled.lowering.value_types import (
     BOOL,
@@ -50,7 +51,7 @@ class NoEntries(Refused):
     """An entry is read, and no state so far has had one: Python raises KeyError."""
 
 
-class Entries(Expressions):
+class Entries(KnownCalls):
     """Lowers what an update does with the entries of its state."""
 
     def __init__(
@@ -66,7 +67,8 @@ class Entries(Expressions):
         super().__init__(seen, surroundings, local_names, depth, prefix)
         self.entry = state.parts[0] if state.name == "dict" else UNSEEN
         self.wider = self.entry  # with what the update stores
-        self.has_stored = False
+        self.has_stored = False  # on some way to here; `is_there`: on every one
+        self.is_there = False
         self.here: ast.AST | None = None
 
     def deviate(self, test: str) -> None:
@@ -92,7 +94,7 @@ class Entries(Expressions):
             if self._as_object(value) is None:
                 raise Refused(f"{value.type!r} is kept, and it can only be passed on", target)
             self.wider = KEPT
-        self.has_stored = True
+        self.has_stored = self.is_there = True
         if self.wider != self.entry:
             return  # all is lowered again, with the wider entries
         texts = self._texts(value, target)
@@ -134,15 +136,17 @@ class Entries(Expressions):
 
     def _entry(self) -> Value:
         """Return the entry of the key, of which it is known that it is there."""
-        return of_texts(self.entry, [self.named(f"d{n}[k]") for n, _ in enumerate(_scalars(self.entry))])
+        of = self.wider if self.entry == UNSEEN else self.entry  # with the wider one all is lowered again
+        return of_texts(of, [self.named(f"d{n}[k]") for n, _ in enumerate(_scalars(of))])
 
     def _subscript(self, node: ast.Subscript) -> Value:
         if not self._is_state(node.value):
             return super()._subscript(node)
         self._checked_key(node.value, node.slice, node)
-        if self.entry == UNSEEN:
+        if self.entry == UNSEEN and not self.is_there:
             raise NoEntries("the state has no entries so far", node)
-        self.deviate("not d_there[k]")
+        if not self.is_there:
+            self.deviate("not d_there[k]")
         return self._entry()
 
     def _call(self, node: ast.Call) -> Value:

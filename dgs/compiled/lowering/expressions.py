@@ -1,9 +1,8 @@
-"""Lowering expressions: names, attributes of the event, calls, conditions."""
+"""Lowering expressions: names, attributes of the event, conditions."""
 
 from __future__ import annotations
 
 import ast
-import builtins
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,7 +13,6 @@ from dgs.compiled.lowering.method_source import MISSING, Surroundings, is_known
 from dgs.compiled.lowering.value_types import (
     BOOL,
     EVENT,
-    FLOAT,
     INT,
     KEY,
     NUMBERS,
@@ -26,11 +24,11 @@ from dgs.compiled.lowering.value_types import (
     ReadsStream,
     Refused,
     Type,
-    is_named_tuple,
     joined,
     scalars_of,
 )
 from dgs.compiled.lowering.values import (
+    NEVER,
     NOTHING,
     Value,
     as_type,
@@ -312,8 +310,10 @@ class Expressions(Arithmetic):
         """Return the value that is one of two, and add to the branches what gives it its scalars."""
         if PYTHON in (ends[0].type, ends[1].type) and ends[0].constant is not ends[1].constant:
             raise Refused(f"{what} is one of two objects", node)
-        if ends[0].is_same(ends[1]):
+        if ends[0].is_same(ends[1]) or ends[1] == NEVER:
             return ends[0]
+        if ends[0] == NEVER:
+            return ends[1]
         of = joined(ends[0].type, ends[1].type, node, what=what)
         names = [self.fresh() for _ in scalars_of(of)]
         for end, lines in zip(ends, branches, strict=True):
@@ -331,55 +331,3 @@ class Expressions(Arithmetic):
         if branches[1]:
             self.put("else:")
             self.lines += branches[1]
-
-    # -- calls ---------------------------------------------------------------------------------------------------------
-
-    def _call(self, node: ast.Call) -> Value:
-        name = ast.unparse(node.func)
-        try:
-            of = self.expression(node.func)
-        except Refused:
-            raise Refused(f"a call of `{name}` is not compiled", node) from None
-        if of.type != PYTHON or any(isinstance(one, ast.Starred) for one in node.args):
-            raise Refused(f"a call of `{name}` is not compiled", node)
-        if is_named_tuple(of.constant):
-            return self._named_tuple(node, of.constant)
-        values = [self.expression(argument) for argument in node.args]
-        if not node.keywords:
-            if of.constant in (builtins.min, builtins.max) and len(values) > 1:
-                return self._extreme(node, values, ">" if of.constant is builtins.max else "<")
-            if of.constant is builtins.abs and len(values) == 1:
-                return self._absolute(self.number(values[0], node))
-            if of.constant is builtins.float and len(values) == 1:
-                number = self.number(values[0], node)
-                return Value(FLOAT, (self.named(self.as_float(number, exactly=False)),))
-            if of.constant is builtins.bool and len(values) == 1:
-                return self.truth(values[0], node)
-        raise Refused(f"a call of `{name}` is not compiled", node)
-
-    def _named_tuple(self, node: ast.Call, of: Any) -> Value:
-        given = {name: self.expression(one) for name, one in zip(of._fields, node.args, strict=False)}
-        for keyword in node.keywords:
-            if keyword.arg is None or keyword.arg in given:
-                raise Refused(f"`{ast.unparse(node)}` is not compiled", node)
-            given[keyword.arg] = self.expression(keyword.value)
-        if len(node.args) > len(of._fields) or given.keys() != set(of._fields):
-            raise Refused(f"`{ast.unparse(node)}` does not give each field of {of.__name__} once", node)
-        return tuple_value([given[name] for name in of._fields], of)
-
-    def _extreme(self, node: ast.AST, values: list[Value], sign: str) -> Value:
-        """Lower `min` or `max`: the first value unless a later one is strictly better, also for NaN and -0.0."""
-        best = values[0]
-        for value in values[1:]:
-            if best.type != value.type or value.type not in NUMBERS:
-                raise Refused("min and max are compiled for numbers of one type", node)
-            kept, other = best.scalars[0], value.scalars[0]
-            best = Value(best.type, (self.named(f"{other} if {other} {sign} {kept} else {kept}"),))
-        return best
-
-    def _absolute(self, value: Value) -> Value:
-        (text,) = value.scalars
-        if value.type == FLOAT:
-            return Value(FLOAT, (self.named(f"magnitude({text})"),))
-        minus = self.checked(f"subtract_checked(i64(0), {text})")
-        return Value(INT, (self.named(f"{text} if {text} >= 0 else {minus}"),))

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from types import FunctionType, MethodType
 
 from dgs.compiled.lowering.entries import Entries, NoEntries
-from dgs.compiled.lowering.method_source import definition
+from dgs.compiled.lowering.method_source import definition, is_known
 from dgs.compiled.lowering.value_types import EMIT, EVENT, PROGRAM, PYTHON, ReadsStream, Refused
-from dgs.compiled.lowering.values import NOTHING, Value
+from dgs.compiled.lowering.values import NEVER, NOTHING, Value, constant
 
 MOST_DEEP = 8
 """The most calls inside each other."""
@@ -89,6 +89,10 @@ class InlinedCalls(Entries):
         if not is_usual or len(given) > len(parameters) or found.keys() & named.keys() or None in named:
             raise Refused("it is called in a way that is not compiled")
         found |= {name: value for name, value in named.items() if name is not None}
+        defaults = function.__defaults__ or ()
+        for name, value in zip(parameters[len(parameters) - len(defaults) :], defaults, strict=True):
+            if name not in found and is_known(value):
+                found[name] = constant(value)
         if found.keys() != set(parameters):
             raise Refused("it is called without some of its parameters, or with others")
         return found
@@ -118,6 +122,9 @@ class InlinedCalls(Entries):
             self.here = node
             if isinstance(node, ast.Return):
                 return NOTHING if node.value is None else self.expression(node.value)
+            if isinstance(node, ast.Raise):
+                self._statement(node)
+                return NEVER
             if isinstance(node, ast.If):
                 return self._value_of_if(node, body[number + 1 :])
             self._statement(node)

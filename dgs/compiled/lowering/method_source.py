@@ -84,7 +84,7 @@ class Surroundings:
     """
 
     def __init__(self, function: FunctionType, owner: Any) -> None:
-        self.of, self._owner = function, owner
+        self.of, self._owner, self._defaults = function, owner, function.__defaults__
         self._inside: list[tuple[CodeType, Surroundings]] = []
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         self._cells = cells
@@ -132,6 +132,8 @@ class Surroundings:
     def have_changed(self) -> bool:
         """Return whether a value that was read is another one by now."""
         if any(one.of.__code__ is not code or one.have_changed() for code, one in self._inside):
+            return True
+        if self.of.__defaults__ is not self._defaults:
             return True
         if any(self._look_up(name) is not value for name, value in self._names.items()):
             return True

@@ -83,17 +83,17 @@ class Lowering(InlinedCalls):
 
     def _statement(self, node: ast.stmt) -> bool:
         self.here = node
-        if isinstance(node, ast.Return):
-            self._return(node)
+        if isinstance(node, (ast.Return, ast.Raise)):
+            self._end(node)
             return True
         if isinstance(node, ast.If):
             return self._if(node)
-        if isinstance(node, ast.Assign):
+        if isinstance(node, ast.Assert):
+            self._assert(node)
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
             value = self._kept(self.expression(node.value))
-            for target in node.targets:
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 self._assign(target, value)
-        elif isinstance(node, ast.AnnAssign) and node.value is not None:
-            self._assign(node.target, self._kept(self.expression(node.value)))
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, (ast.Name, ast.Subscript)):
             before = self.expression(node.target)
             self._assign(node.target, self.binary(node, node.op, before, self.expression(node.value)))
@@ -102,6 +102,14 @@ class Lowering(InlinedCalls):
         elif not self._does_nothing(node):
             raise Refused(f"`{ast.unparse(node).splitlines()[0]}` is not compiled", node)
         return False
+
+    def _assert(self, node: ast.Assert) -> None:
+        """Leave an event whose test fails to the interpreter. `python -O` has no tests."""
+        if __debug__:
+            test, yes, _ = self.condition(node.test)
+            if not test.is_known or not test.constant:
+                self.deviate("True" if test.is_known else f"not {test.scalars[0]}")
+            self.names |= yes
 
     def _does_nothing(self, node: ast.stmt) -> bool:
         is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -138,15 +146,17 @@ class Lowering(InlinedCalls):
         before, was_certain, self._is_certain = dict(self.names), self._is_certain, False
         returns_before = self._returns
         ends, had_stored, have_stored = [], self.has_stored, self.has_stored
+        was_there, are_there = self.is_there, True
         for body, known in ((node.body, yes), (node.orelse, no)):
-            self.names, self.has_stored = {**before, **known}, had_stored
+            self.names, self.has_stored, self.is_there = {**before, **known}, had_stored, was_there
             with self.apart() as lines:
                 returns = self._block(body)
             have_stored = have_stored or (self.has_stored and not returns)
+            are_there = are_there and (self.is_there or returns)
             left = {n: before[n] if value is known.get(n) else value for n, value in self.names.items()}
             ends.append((returns, self.names if returns else left, lines, self.names))
         self._is_certain = was_certain and self._returns == returns_before
-        self.has_stored = have_stored
+        self.has_stored, self.is_there = have_stored, are_there
         branches = [lines for _, _, lines, _ in ends]
         if ends[0][0] or ends[1][0]:
             self.names = ends[1][3] if ends[0][0] else ends[0][3]
@@ -161,6 +171,13 @@ class Lowering(InlinedCalls):
         """Keep the names that have a value after both branches."""
         names = [name for name in one if name in other]
         self.names = {n: self.merged([one[n], other[n]], branches, node, f"`{n}`") for n in names}
+
+    def _end(self, node: ast.Return | ast.Raise) -> None:
+        """End the event: it is the interpreter that raises."""
+        if isinstance(node, ast.Raise):
+            self.deviate("True")
+        else:
+            self._return(node)
 
     def _return(self, node: ast.Return) -> None:
         self._returns += 1

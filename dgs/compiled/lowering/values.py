@@ -18,6 +18,7 @@ from dgs.compiled.lowering.value_types import (
     NONE,
     PYTHON,
     TEXT,
+    UNSEEN,
     Refused,
     Type,
     has_form,
@@ -64,6 +65,8 @@ class Value:
 
 
 NOTHING = Value(NONE, constant=None)
+NEVER = Value(UNSEEN)
+"""The value of what always raises."""
 
 
 def constant(value: Any, node: ast.AST | None = None) -> Value:  # noqa: PLR0911 - one for each type

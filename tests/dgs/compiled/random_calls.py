@@ -32,11 +32,13 @@ class CallWriter(Writer):
         """Return the statements of a method: some may return, the last one does."""
         choose, lines = self._random.choice, []
         for _ in range(self._random.randint(0, 3)):
-            kind = choose(["set", "if", "emit"])
+            kind = choose(["set", "set", "if", "if", "emit", "emit", "raise"])
             if kind == "set":
                 lines.append(f"{choose('abx')} = {self.filled('$i', 1)}")
             elif kind == "emit" and emits:
                 lines.append(f"emit({self.filled('$i', 1)})")
+            elif kind == "raise":
+                lines += [f"if x == {choose([4, 2**62])}:", "    raise KeyError(a)"]
             elif depth:
                 ends = choose([True, False])
                 inner = self.body(depth - 1, emits=emits)

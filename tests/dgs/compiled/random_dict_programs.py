@@ -30,6 +30,7 @@ SHOWN = [
     "{'k': k, 'old': old, 's': event.payload['s']}",
     "state.get(k)",
     "k in state",
+    "state[k]",
     "x",
 ]
 
@@ -62,7 +63,7 @@ class DictWriter(Writer):
         if kind == "emit":
             return [f"emit({choose(SHOWN)})"]
         if kind == "store":
-            return [f"state[k] = {new}"]
+            return [f"state[k] = {new}", *choose([[], ["emit((k, state[k]))"]])]
         if kind == "store if":
             return [f"if {self.filled('$c', 1)}:", f"    state[k] = {new}", "    emit(old)"]
         if kind == "add" and self.of in ("int", "float"):

@@ -27,6 +27,7 @@ CONDITIONS = [
     "$c or $c",
     "0 <= $i < $i",
     "$i % $i == 0",
+    "$i in (1, $i, -3)",
 ]
 LEAVES = {
     "i": ["a", "b", "x", "x", "event.ts", "1", "-3", "7", str(2**53 + 1)],
@@ -57,17 +58,21 @@ class Writer:
 
     def statement(self, depth, *, some):
         choose = self._random.choice
-        kind = choose(["set", "set", "emit", "swap", "if", "narrow", "return"])
+        kind = choose(
+            ["set", "set", "set", "emit", "emit", "swap", "if", "if", "narrow", "narrow", "return", "raise"]
+        )
         if kind == "set" and not some:
             name = choose("abfpo")
             values = {"a": "$i", "b": "$i", "f": "$f", "p": "$c", "o": choose(["x", "None", "a"])}
             return [f"{name} = {self.filled(values[name], 2)}"]
         if kind == "emit":
             return [f"emit({self.filled(choose(EMITTED), 2)})"]
-        if kind == "swap":
-            return ["a, b = b, a"]
-        if kind == "return" and depth < 2:
-            return [choose(["return state", "return b, a, f, None, p"])]
+        if kind == "raise":
+            return self.raising()
+        if kind == "swap" or (kind == "return" and depth < 2):
+            return [
+                choose(["return state", "return b, a, f, None, p"]) if kind == "return" else "a, b = b, a"
+            ]
         if not depth:
             return [f"a += {self.filled('$i', 1)}" if not some else "b -= o"]
         test = "o is not None" if kind == "narrow" else self.filled("$c", 2)
@@ -75,6 +80,12 @@ class Writer:
         if choose([True, False]):
             lines += ["else:", *("    " + line for line in self.block(depth - 1))]
         return lines
+
+    def raising(self):
+        """Return statements that raise for some events."""
+        test = f"{self.filled('$i', 1)} == {self._random.choice([7, 2**53])}"
+        raises = [f"if {test}:", "    raise ValueError(a, 'no')"]
+        return self._random.choice([raises, [f"assert not {test}, 'no'"]])
 
     def filled(self, form, depth):
         """Return a form with random expressions in its places."""

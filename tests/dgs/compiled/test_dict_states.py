@@ -124,6 +124,16 @@ class P(dgs.Program):
 """
 
 
+def test_an_entry_that_was_just_stored_is_read_again():
+    text = "class P(dgs.Program):\n    def init(self): return {}\n    def update(self, state, event, emit):\n        k = event.tag.key\n"
+    text += "        state[k] = (state.get(k, (0, 0))[1], event.payload)\n        emit((k, state[k]))\n        return state\n"
+    program = program_of(text)
+    batch = batch_of(np.arange(20), tags=[dgs.Tag("a", 1), dgs.Tag("a", 2)], codes=[n % 2 for n in range(20)])
+    compiled = Compiled(program)
+    assert compiled.fold(batch, {}) == interpreted(program, batch, {})
+    assert compiled.update.events == len(batch)
+
+
 def test_a_change_before_something_that_may_deviate_is_refused_with_its_line():
     compiled = Compiled(program_of(CHANGES_FIRST))
     compiled.fold(batch_of([1, 2], tags=[dgs.Tag("a", 1)], codes=[0, 0]), {})

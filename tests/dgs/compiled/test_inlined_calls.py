@@ -145,13 +145,10 @@ HEAD = "class P(dgs.Program):\n    def init(self): return 0\n"
     [
         ("def m(self, x): return self.m(x)", f"`self.m` calls itself, or calls go deeper than {MOST_DEEP}"),
         ("def m(self, *x): return x[0]", "it is called in a way that is not compiled"),
-        ("def m(self, x, y=2): return x", "it is called without some of its parameters"),
+        ("def m(self, x, y=[]): return x", "it is called without some of its parameters"),
         ("m = staticmethod(abs)", "a call of `self.m` is not compiled"),
         ("@property\n    def m(self): return abs", "a call of `self.m` is not compiled"),
-        (
-            "def m(self, x):\n        raise ValueError(x)",
-            "in `self.m`: line 4: `raise ValueError(x)` is not compiled",
-        ),
+        ("def m(self, x):\n        raise ValueError(x)", "a state with nothing in it"),
     ],
 )
 def test_a_call_that_is_not_compiled_says_why(methods, why):
@@ -184,6 +181,18 @@ def test_a_method_that_reads_the_stream_gets_its_name():
     compiled = Compiled(program)
     assert compiled.fold(batch, 0) == interpreted(program, batch, 0)
     assert compiled.update.events == len(batch)
+
+
+def test_a_method_that_raises_or_has_a_default_is_compiled_where_it_does_not_raise():
+    text = f"{HEAD}    def m(self, x, y=3):\n        if x > y:\n            raise ValueError(f'{{x}} > {{y}}')\n        return x\n"
+    text += "    def update(self, state, event, emit):\n        return self.m(event.payload) + self.m(event.payload, 7)\n"
+    program, batch = program_of(text), batch_of(np.arange(9))
+    compiled = Compiled(program)
+    assert compiled.fold(batch, 0)[:2] == ("ValueError", "4 > 3")
+    assert compiled.fold(batch, 0) == interpreted(program, batch, 0)
+    type(program).m.__defaults__ = (6,)
+    assert compiled.fold(batch, 0) == interpreted(program, batch, 0)
+    assert not compiled.update.refusals
 
 
 def test_what_changes_all_the_time_is_interpreted_after_a_while():

@@ -92,6 +92,7 @@ REFUSED = {
     "or of ints": ("return state or 1", "give one of them"),
     "the event": ("emit(event)\nreturn state", "event is not emitted"),
     "emit as a value": ("e = emit\nf = (e, 1)\nemit(f)\nreturn state", "not emitted"),
+    "a large power of constants": ("return state + 2 ** 10 ** 10", "is not compiled"),
     "a power": ("return state ** 2", "is not compiled"),
     "a large constant": ("return 2 ** 70", "is not compiled"),
     "text": ("return 'a'", "a state with text in it"),
@@ -122,6 +123,10 @@ def test_what_is_not_surely_the_same_is_refused_with_its_line(name):
 PLAIN = {
     "tag and event by other names": "e = event\nt = e.tag\nif t.kind == A:\n    emit((e.stream, e.ts))\nreturn state + 1",
     "named tuples": "m = M(state, y=event.payload)\nemit(m)\na, b = m\nreturn m.x + m[1] + b",
+    "fields replaced, and defaults": "m = M(state)._replace(x=event.payload)\nemit(m)\nreturn m.x + m.y",
+    "ints in a tuple": "emit((event.payload in (1, state, True), event.payload not in (2, 3)))\nreturn state + 1",
+    "powers of constants": "return (state + 10**3) % 2**40 + (1 << 3) + (-9 >> 1)",
+    "what must hold": "assert event.payload < 90, 'many'\nif event.payload > 50:\n    raise ValueError\nreturn state + event.payload",
     "constants of modules": "emit(math.pi)\nreturn state + (2 if math.tau > 6 else 1)",
     "constants in tuples": "emit(event.tag.kind in (A, B))\nreturn state",
     "chained assignment": "a = b = event.payload\na += 1\nemit((a, b))\nreturn state + b",
@@ -138,7 +143,7 @@ def test_what_is_accepted_is_the_same(name):
         "from typing import NamedTuple",
         "class M(NamedTuple):",
         "    x: int",
-        "    y: int",
+        "    y: int = 4",
     ]
     lines += [
         "class P(dgs.Program):",

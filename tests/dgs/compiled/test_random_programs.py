@@ -68,7 +68,7 @@ MUTANTS = {
     "wrapping add": {"add_checked": lambda a, b: (within(a + b)[0], False)},
     "wrapping multiply": {"multiply_checked": lambda a, b: (within(a * b)[0], False)},
     "truncating //": {"floor_divide_checked": divided(lambda a, b: int(a / b))},
-    "truncating %": {"modulo_checked": divided(math.fmod)},
+    "truncating %": {"modulo_checked": divided(lambda a, b: int(math.fmod(a, b)))},
     "ints as floats unchecked": {"exact_float": lambda a: (float(a), False)},
     "division by zero unchecked": {"divide_checked": lambda a, b: (a / b if b else 0.0, False)},
     "zero minus for minus": {"negated": lambda a: 0.0 - a},
