@@ -118,10 +118,6 @@ class Panes:
         self.drop_before(queue, block)
         return self.total(queue)
 
-    def has_any(self, queue: PaneQueue) -> bool:
-        """Return whether a queue has panes."""
-        return bool(queue[0] or queue[1])
-
     def total(self, queue: PaneQueue) -> Any:
         """Return all panes joined."""
         old, _, young = queue

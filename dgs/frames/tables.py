@@ -21,8 +21,6 @@ from dgs.errors import MissingPackageError
 from dgs.frames.frame_errors import FrameError
 from dgs.model.columns import Column
 
-_DIGITS_OF_INT64 = 18
-
 
 def is_table(given: Any) -> bool:
     """Return whether a value is a table: a dictionary of columns, or a data frame of any library.

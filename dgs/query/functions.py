@@ -147,6 +147,8 @@ def _define(
     )
 
 
+# fmt: off
+# A table: one or two lines a function.
 def _arithmetic() -> None:
     _define("add", lambda a, b: m.number(a + b), numeric, "({0} + {1})", 2, unifies=True)
     _define("sub", lambda a, b: m.number(a - b), numeric, "({0} - {1})", 2, unifies=True)
@@ -181,44 +183,19 @@ def _logic() -> None:
     same = "({0} IS NOT DISTINCT FROM {1})"
     _define("same_value", m.equal, compared, same, 2, spark="({0} <=> {1})", sees_nulls=True, unifies=True)
     differ = "({0} IS DISTINCT FROM {1})"
-    _define(
-        "not_same_value",
-        lambda a, b: not m.equal(a, b),
-        compared,
-        differ,
-        2,
-        spark="(NOT ({0} <=> {1}))",
-        sees_nulls=True,
-        unifies=True,
-    )
+    _define("not_same_value", lambda a, b: not m.equal(a, b), compared, differ, 2,
+        spark="(NOT ({0} <=> {1}))", sees_nulls=True, unifies=True)
     truth = always(BOOL, "bool")
     _define("not", lambda a: not a, truth, "(NOT {0})", 1)
     _define("same", lambda a: a, lambda types: types[0], "({0})", 1, sees_nulls=True)
-    _define(
-        "coalesce",
-        lambda *a: next((x for x in a if x is not None), None),
-        unified,
-        "coalesce({all})",
-        1,
-        MANY,
-        sees_nulls=True,
-        unifies=True,
-    )
+    _define("coalesce", lambda *a: next((x for x in a if x is not None), None), unified, "coalesce({all})", 1,
+        MANY, sees_nulls=True, unifies=True)
     nulled = lambda a, b: None if b is not None and a is not None and m.equal(a, b) else a  # noqa: E731
     _define("nullif", nulled, unified, "nullif({0}, {1})", 2, sees_nulls=True, unifies=True)
-    _define(
-        "greatest",
-        lambda *a: m.greatest_of(a),
-        unified,
-        "greatest({all})",
-        1,
-        MANY,
-        sees_nulls=True,
-        unifies=True,
-    )
-    _define(
-        "least", lambda *a: m.least_of(a), unified, "least({all})", 1, MANY, sees_nulls=True, unifies=True
-    )
+    _define("greatest", lambda *a: m.greatest_of(a), unified, "greatest({all})", 1, MANY, sees_nulls=True,
+        unifies=True)
+    _define("least", lambda *a: m.least_of(a), unified, "least({all})", 1, MANY, sees_nulls=True,
+        unifies=True)
 
 
 def _texts() -> None:
@@ -233,19 +210,11 @@ def _texts() -> None:
     _define("length", len, always(INT, "text"), "length({0})", 1)
     _define("substring", m.substring, always(TEXT, "text", "int64"), "substring({all})", 2, 3)
     _define("left", lambda a, n: a[:n], always(TEXT, "text", "int64"), "left({0}, {1})", 2)
-    _define(
-        "right",
-        lambda a, n: a[-n:] if n > 0 else a[-n:] if n else "",
-        always(TEXT, "text", "int64"),
-        "right({0}, {1})",
-        2,
-    )
+    _define("right", lambda a, n: a[-n:] if n else "", always(TEXT, "text", "int64"), "right({0}, {1})", 2)
     _define("replace", lambda a, b, c: a.replace(b, c) if b else a, text, "replace({all})", 3)
     _define("concat_strict", lambda a, b: a + b, text, "({0} || {1})", 2)
-    _define(
-        "concat", lambda *a: "".join(m.present(a)), text, "concat({all})", 1, MANY, sees_nulls=True,
-        spark="concat_ws('', {all})",
-    )  # fmt: skip
+    _define("concat", lambda *a: "".join(m.present(a)), text, "concat({all})", 1, MANY, sees_nulls=True,
+        spark="concat_ws('', {all})")
     truth = always(BOOL, "text")
     _define("like", m.like, truth, "({0} LIKE {1})", 2)
     _define("starts_with", str.startswith, truth, "starts_with({0}, {1})", 2, spark="startswith({0}, {1})")
@@ -254,15 +223,8 @@ def _texts() -> None:
     place = "strpos({0}, {1})"
     _define("position_of", lambda a, b: a.find(b) + 1, always(INT, "text"), place, 2, spark="instr({0}, {1})")
     parts = always(list_of(TEXT), "text")
-    _define(
-        "split",
-        m.split_text,
-        parts,
-        "string_split({0}, {1})",
-        2,
-        spark="split({0}, concat('\\\\Q', {1}, '\\\\E'))",
-        sees_nulls=True,
-    )
+    _define("split", m.split_text, parts, "string_split({0}, {1})", 2,
+        spark="split({0}, concat('\\\\Q', {1}, '\\\\E'))", sees_nulls=True)
     _define("split_part", m.split_part, always(TEXT, "text", "text", "int64"), "split_part({all})", 3)
     words = "list_filter(string_split_regex({0}, '[ \\t\\n\\r\\f\\v\",()*]+'), lambda x: x <> '')"
     spark_words = "filter(split({0}, '[ \\\\t\\\\n\\\\r\\\\f\\\\v\",()*]+'), x -> x <> '')"
@@ -272,94 +234,38 @@ def _texts() -> None:
 def _lists() -> None:
     some = always(INT, "list|bag|text")
     _define("array_size", len, some, "len({0})", 1, spark="size({0})")
-    _define(
-        "array",
-        lambda *a: a,
-        lambda types: list_of(unified(types)),
-        "[{all}]",
-        0,
-        MANY,
-        spark="array({all})",
-        sees_nulls=True,
-        unifies=True,
-    )
+    _define("array", lambda *a: a, lambda types: list_of(unified(types)), "[{all}]", 0, MANY,
+        spark="array({all})", sees_nulls=True, unifies=True)
     _define("list_sum", m.total, sum_of_items, "list_sum({0})", 1)
     _define("list_avg", m.mean, mean_of_items, "list_avg({0})", 1)
     _define("list_min", m.least_of, item_of, "list_min({0})", 1, spark="array_min({0})")
     _define("list_max", m.greatest_of, item_of, "list_max({0})", 1, spark="array_max({0})")
     counted = "len(list_filter({0}, lambda x: x IS NOT NULL))"
-    _define(
-        "list_count",
-        lambda a: len(m.present(a)),
-        always(INT, "list|bag"),
-        counted,
-        1,
-        spark="size(filter({0}, x -> x IS NOT NULL))",
-    )
-    _define(
-        "list_distinct",
-        m.distinct,
-        lambda types: always(types[0], "list|bag")(types),
-        "list_sort(list_distinct({0}))",
-        1,
-        spark="array_sort(filter(array_distinct({0}), x -> x IS NOT NULL))",
-    )
-    _define(
-        "list_contains",
-        lambda a, b: m.position(a, b) is not None,
-        member(BOOL),
-        "list_contains({0}, {1})",
-        2,
-        spark="array_contains({0}, {1})",
-    )
-    _define(
-        "list_position",
-        m.position,
-        member(INT),
-        "list_position({0}, {1})",
-        2,
-        sees_nulls=True,
-        spark="nullif(array_position({0}, {1}), 0)",
-    )
-    _define(
-        "list_extract",
-        m.item_at,
-        item_at,
-        "list_extract({0}, {1})",
-        2,
-        spark="try_element_at({0}, try_cast(nullif({1}, 0) AS INT))",
-    )
-    _define(
-        "list_concat",
-        lambda a, b: (a or ()) + (b or ()),
-        both_lists,
-        "list_concat({0}, {1})",
-        2,
-        spark="concat(coalesce({0}, array()), coalesce({1}, array()))",
-        sees_nulls=True,
-    )
+    _define("list_count", lambda a: len(m.present(a)), always(INT, "list|bag"), counted, 1,
+        spark="size(filter({0}, x -> x IS NOT NULL))")
+    _define("list_distinct", m.distinct, lambda types: always(types[0], "list|bag")(types),
+        "list_sort(list_distinct({0}))", 1,
+        spark="array_sort(filter(array_distinct({0}), x -> x IS NOT NULL))")
+    _define("list_contains", lambda a, b: m.position(a, b) is not None, member(BOOL),
+        "list_contains({0}, {1})", 2, spark="array_contains({0}, {1})")
+    _define("list_position", m.position, member(INT), "list_position({0}, {1})", 2, sees_nulls=True,
+        spark="nullif(array_position({0}, {1}), 0)")
+    _define("list_extract", m.item_at, item_at, "list_extract({0}, {1})", 2,
+        spark="try_element_at({0}, try_cast(nullif({1}, 0) AS INT))")
+    _define("list_concat", lambda a, b: (a or ()) + (b or ()), both_lists, "list_concat({0}, {1})", 2,
+        spark="concat(coalesce({0}, array()), coalesce({1}, array()))", sees_nulls=True)
     counts = "range(CAST({0} AS BIGINT))"
-    _define(
-        "range",
-        lambda n: tuple(range(n)),
-        always(list_of(INT), "int64"),
-        counts,
-        1,
-        spark="(CASE WHEN {0} > 0 THEN sequence(0, {0} - 1) ELSE array() END)",
-    )
+    _define("range", lambda n: tuple(range(n)), always(list_of(INT), "int64"), counts, 1,
+        spark="(CASE WHEN {0} > 0 THEN sequence(0, {0} - 1) ELSE array() END)")
 
 
 def _times() -> None:
     for name in ("year", "month", "day", "hour", "minute", "second"):
-        _define(
-            name,
-            lambda a, part=name: getattr(a, part),
-            always(INT, "time"),
-            f"CAST({name}({{0}}) AS BIGINT)",
-            1,
-        )
+        _define(name, lambda a, part=name: getattr(a, part), always(INT, "time"),
+            f"CAST({name}({{0}}) AS BIGINT)", 1)
     _define("to_time", m.time_of, always(TIME, "text"), "CAST({0} AS TIMESTAMP)", 1)
 
 
+# fmt: on
 for _part in (_arithmetic, _logic, _texts, _lists, _times):
     _part()

@@ -17,14 +17,11 @@ child's own lanes, from the host that reads their stream. Frames without message
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from dgs.workers.observing.figures import PairFigures, Way
 from dgs.workers.protocol.lanes import Lanes
 from dgs.workers.protocol.messages import Events, Frame, Frontiers, JoinAnswer, Message, Prepared
-
-Sent = Mapping[tuple[str, Way], int]
-"""Bytes by the child of an edge and the way on it."""
 
 
 class NetworkLoad:

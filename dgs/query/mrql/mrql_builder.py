@@ -215,10 +215,9 @@ class _Builder(_Operands):
         return tuple(children)
 
     def function(self, meta: Meta, children: Children) -> t.Statement:
-        return t.Function(str(children[0]), children[1] or (), children[-1], is_macro=False, at=_at(meta))
+        return t.Function(str(children[0]), children[1] or (), children[-1], at=_at(meta))
 
-    def macro(self, meta: Meta, children: Children) -> t.Statement:
-        return t.Function(str(children[0]), children[1] or (), children[-1], is_macro=True, at=_at(meta))
+    macro = function
 
     def operator(self, _: Meta, children: Children) -> str:
         return str(children[0])

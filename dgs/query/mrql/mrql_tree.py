@@ -270,7 +270,6 @@ class Function(Tree):
     name: str
     parameters: tuple[str, ...]
     body: Tree
-    is_macro: bool
 
 
 @dataclass(frozen=True)

@@ -73,9 +73,7 @@ class PigField:
 
 
 INTEGER, LONG, DOUBLE, BOOLEAN = (PigType(name) for name in ("int", "long", "double", "boolean"))
-CHARARRAY, BYTEARRAY, DATETIME, NULL = (
-    PigType(name) for name in ("chararray", "bytearray", "datetime", "null")
-)
+CHARARRAY, BYTEARRAY, NULL = (PigType(name) for name in ("chararray", "bytearray", "null"))
 
 
 def columns(fields: Sequence[PigField]) -> tuple[str, ...]:

@@ -29,9 +29,6 @@ from dgs.query.relation import Relation, Script
 from dgs.query.types import INT, conform
 from dgs.query.windowing.window_panes import Windowed, windowed
 
-PanedState = tuple[int | None, dict[int, Any]]
-"""The time of the last closing event, and the states of panes by their starts."""
-
 
 def program_of_query(query: Script | Relation | Mapping[str, Relation], **options: Any) -> QueryProgram:
     """Return the program of a query: of its windows, if all streams are read through windows. `options`: see `QueryProgram`."""

@@ -211,10 +211,10 @@ def without(cells: pa.Array, nulls: list[str]) -> pa.Array:
 
 
 class BadRow:
-    """A bad record: its number in the file, from 0, the reason, the bad column if it is one, and the readable part."""
+    """A bad record: its number in the file, from 0, the reason, and the readable part."""
 
-    def __init__(self, record: int, problem: str, given: Any, field: str = "") -> None:
-        self.record, self.problem, self.given, self.field = record, problem, given, field
+    def __init__(self, record: int, problem: str, given: Any) -> None:
+        self.record, self.problem, self.given = record, problem, given
 
 
 class RaggedRows:
