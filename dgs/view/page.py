@@ -84,7 +84,7 @@ def shape_of(seen: Seen) -> str:
     """Return what the drawings of a run depend on; a live page is loaded anew when it changes."""
     last = seen.moments[-1] if seen.moments else None
     streams, sinks = (0, 0) if last is None else (len(last.streams), len(last.sinks))
-    return f"{len(seen.plans)} {streams} {sinks}"
+    return f"{len({moment.plan for moment in seen.moments})} {streams} {sinks}"
 
 
 def _as_data(worker: Placed, most: int) -> dict[str, str]:

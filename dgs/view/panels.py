@@ -5,7 +5,6 @@ from __future__ import annotations
 from dgs.view.moments import Placed, Seen
 from dgs.view.pictures.charts import charts
 from dgs.view.pictures.markup import Markup, element, joined
-from dgs.view.pictures.plan_picture import PlanPicture
 from dgs.view.pictures.texts import clean, plural, seconds
 from dgs.view.scenes import MOST_SINKS, Pictures, Scene
 
@@ -13,11 +12,13 @@ MOST_HAPPENINGS = 100
 
 
 def _plan_pictures(pictures: Pictures, scene: Scene) -> Markup:
-    """Return the drawings of all plans; that of the scene is shown."""
+    """Return the drawings of all plans under which the run was seen; that of the scene is shown."""
     drawn = []
-    for place, picture in enumerate(pictures.plans):
+    first = {moment.plan: moment for moment in reversed(pictures.seen.moments)}
+    for place in sorted(first):
+        picture = pictures.plans[place]
         is_shown = str(place) == scene.get("plan", "0")
-        values = scene if is_shown else _blank(picture, pictures.seen, place)
+        values = scene if is_shown else picture.values(first[place])
         hidden = {} if is_shown else {"hidden": ""}
         box = element(
             "div",
@@ -31,11 +32,6 @@ def _plan_pictures(pictures: Pictures, scene: Scene) -> Markup:
         )
         drawn.append(box)
     return joined(drawn)
-
-
-def _blank(picture: PlanPicture, seen: Seen, place: int) -> Scene:
-    moment = next(moment for moment in seen.moments if moment.plan == place)
-    return picture.values(moment)
 
 
 def chart_pictures(seen: Seen) -> Markup:

@@ -80,6 +80,8 @@ def _head(moment: Moment) -> Scene:
 
 def _sinks(moment: Moment) -> Scene:
     found = {"outputs": f"{plural(moment.outputs, 'output')} in all"}
+    for place in range(MOST_SINKS):
+        found |= dict.fromkeys((f"k{place}.name", f"k{place}.outputs", f"k{place}.note"), "")
     for place, sink in enumerate(moment.sinks[:MOST_SINKS]):
         found[f"k{place}.name"] = clean(sink.name, 60)
         found[f"k{place}.outputs"] = plural(sink.outputs, "output")

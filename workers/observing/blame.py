@@ -131,7 +131,7 @@ def shown_time(ts: int, unit: TimeUnit) -> str:
     >>> shown_time(1_700_000_000, "s"), shown_time(1_700_000_000, "none"), shown_time(1_500, "ms")
     ('2023-11-14 22:13:20', '1700000000', '1500 ms')
     """
-    if unit == "none":
+    if unit not in NANOSECONDS:
         return str(ts)
     nanoseconds = ts * NANOSECONDS[unit]
     if nanoseconds < CALENDAR:

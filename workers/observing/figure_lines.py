@@ -17,7 +17,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
-from typing import Any
+from types import UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from dgs.workers.observing.figures import (
     VERSION,
@@ -110,14 +111,44 @@ def read_head(line: str) -> Head | None:
 
 
 def read_line(line: str, head: Head) -> RunFigures | None:
-    """Return the figures of a line, None if it is torn or is none."""
+    """Return the figures of a line, None if it is torn or is none: every value has the type of its field."""
     found = _object(line)
     if found is None or "t" not in found:
         return None
     try:
-        return RunFigures(**{name: _read(name, found[name], head) for name in _known(found)})
+        figures: RunFigures = _made(
+            RunFigures, {name: _read(name, found[name], head) for name in _known(found)}
+        )
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
+    return figures
+
+
+def _made(kind: type, values: Mapping[str, Any]) -> Any:
+    types = _types_of(kind)
+    if all(type(value) in types[name] for name, value in values.items()):
+        return kind(**values)
+    raise TypeError(kind)
+
+
+@cache
+def _types_of(kind: type) -> Mapping[str, frozenset[type]]:
+    """Return the types that the values of each column may have."""
+    return {name: _types(hint) for name, hint in get_type_hints(kind).items()}
+
+
+def _types(hint: Any) -> frozenset[type]:
+    """Return the types of the values that a type hint admits.
+
+    >>> sorted(kind.__name__ for kind in _types(float | None))
+    ['NoneType', 'float', 'int']
+    """
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return frozenset(map(type, parts))
+    if origin is UnionType:
+        return frozenset[type]().union(*map(_types, parts))
+    return frozenset({float: (float, int), Mapping: (dict,)}.get(origin or hint, (origin or hint,)))
 
 
 def _known(found: Mapping[str, Any]) -> list[str]:
@@ -132,7 +163,9 @@ def _read(name: str, value: Any, head: Head) -> Any:
     if name in LISTS:
         return tuple(_read_row(LISTS[name], row, head["columns"][name], head) for row in value)
     if name in PARTS:
-        return PARTS[name](**{one: value[one] for one in columns_of(PARTS[name]) if one in value})
+        return _made(
+            PARTS[name], {one: part for one, part in value.items() if one in columns_of(PARTS[name])}
+        )
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -141,13 +174,13 @@ def _read_row(kind: type, row: list[Any], columns: list[str], head: Head) -> Any
     values = {name: value for name, value in zip(columns, row, strict=False) if name in known}
     if values.get("waits_for") is not None:
         values["waits_for"] = _read_row(Wait, values["waits_for"], head["columns"]["waits_for"], head)
-    return kind(**values)
+    return _made(kind, values)
 
 
 def _object(line: str) -> dict[str, Any] | None:
     try:
-        found = json.loads(line)
-    except ValueError:
+        found = json.loads(line, parse_constant=int)  # which refuses NaN and Infinity
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 

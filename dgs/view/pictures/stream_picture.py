@@ -114,6 +114,9 @@ class StreamPicture:
         }
         for place, stream in enumerate(streams[: self._rows]):
             values |= self._row_values(f"s{place}", stream, low, high)
+        for place in range(len(streams), self._rows):  # streams that this moment does not know
+            values |= self._row_values(f"s{place}", StreamNow("", None, note=" "), None, None)
+            values[f"s{place}@class"] = "stream absent"
         return values
 
     def _row_values(

@@ -10,6 +10,7 @@ from dgs.view.moments import Placed
 from dgs.view.page import page
 from dgs.view.report_file import write_picture, write_report
 from dgs.view.run_reading import RunView
+from dgs.workers.observing.figures_file import FiguresFile
 from tests.dgs.view.drawn_runs import figures_of, tree
 from tests.dgs.view.left_runs import leave
 
@@ -104,6 +105,24 @@ def test_the_slider_shows_the_run_as_it_was(tmp_path, visit):
     assert opened.text("clock") == "50.0 s"
     assert opened.text("sentence").startswith("Worker w0 waits for stream 'rules' to pass")
     assert opened.page.locator("g.worker.held").count() == 5
+
+
+def test_streams_and_sinks_that_a_moment_does_not_know_are_not_shown(tmp_path, visit):
+    directory = leave(tmp_path, seconds=1, status="running")
+    file = FiguresFile(directory, warn=print)
+    whole = figures_of(tree(6), 2)
+    for figures in (replace(whole, t=whole.t - 1, streams={}, sinks={}), whole):
+        file.add(figures)
+    seen = seen_in(directory, "killed")
+    write_picture(seen, tmp_path / "run.svg", at=1)
+    assert "payments/0" not in (tmp_path / "run.svg").read_text()
+    write_report(seen, tmp_path / "report.html")
+    opened = visit(tmp_path / "report.html")
+    assert opened.page.locator("g.stream:visible").count() == 3
+    opened.page.focus("#range")
+    opened.page.keyboard.press("Home")
+    assert opened.page.locator("g.stream:visible").count() == 0
+    assert "parquet" not in opened.page.locator("#sinks").inner_text()
 
 
 def test_a_click_on_a_chart_goes_to_its_moment(tmp_path, visit):

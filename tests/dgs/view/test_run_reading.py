@@ -1,11 +1,15 @@
 """A run as it is shown, read from its directory."""
 
+import json
 from contextlib import closing
 
 import pytest
 
+from dgs.view.moments import Placed
+from dgs.view.page import page, shape_of
 from dgs.view.run_reading import RunView
-from tests.dgs.view.drawn_runs import tree
+from dgs.workers.observing.figures_file import FiguresFile
+from tests.dgs.view.drawn_runs import figures_of, tree
 from tests.dgs.view.left_runs import leave
 
 
@@ -52,6 +56,19 @@ def test_workers_of_an_unknown_plan_are_shown_in_one_level(tmp_path):
     directory = leave(tmp_path, tree(4), seconds=5)
     (directory / "plans.ndjson").unlink()
     assert [one.parent for one in seen_in(directory, "done").plans[-1]] == [None, 0, 0, 0]
+
+
+def test_a_plan_is_drawn_once_there_are_figures_of_it(tmp_path):
+    directory = leave(tmp_path, tree(3), seconds=5, status="running")
+    with (directory / "plans.ndjson").open("a") as file:
+        file.write(json.dumps({"id": "alone"}) + "\n")
+    with closing(RunView(directory, lambda: "running")) as view:
+        before = view.seen()
+        FiguresFile(directory, warn=print).add(figures_of((Placed("alone", None),), 7, restart=5))
+        assert view.news()
+        after = view.seen()
+    assert [page(seen).html.count("data-plan=") for seen in (before, after)] == [1, 2]
+    assert shape_of(before) != shape_of(after)
 
 
 def test_a_run_without_figures_shows_its_plan_and_its_results(tmp_path):

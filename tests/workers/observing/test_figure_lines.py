@@ -2,6 +2,8 @@
 
 import json
 from dataclasses import fields, replace
+from functools import reduce
+from operator import getitem
 
 from dgs.workers.observing.figure_lines import columns_of, head_line, line_of, read_head, read_line
 from dgs.workers.observing.figures import (
@@ -62,6 +64,29 @@ def test_no_beginning_of_a_line_is_taken_for_it():
 def test_what_is_no_line_is_left_out():
     for text in ("", "7", "[]", "{}", '{"t": 1, "workers": 7}', '{"t": 1, "workers": {"w0": 3}}'):
         assert read_line(text, HEAD) is None
+
+
+def places_in(value, path=()):
+    """Yield the path to every value in a line."""
+    yield path
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in inside:
+        yield from places_in(one, (*path, key))
+
+
+def with_a_list_at(line, path):
+    changed = json.loads(line)
+    inner = reduce(getitem, path[:-1], changed)
+    inner[path[-1]] = [["x"]]
+    return json.dumps(changed)
+
+
+def test_a_value_of_another_type_makes_it_no_line():
+    line = line_of(FULL)
+    places = [path for path in places_in(json.loads(line)) if path and path[0] not in ("sent", "waited")]
+    assert len(places) > 100
+    assert [path for path in places if read_line(with_a_list_at(line, path), HEAD) is not None] == []
+    assert read_line('{"t": NaN}', HEAD) is None
 
 
 def test_columns_and_keys_that_are_unknown_are_left_out_and_missing_ones_have_defaults():
