@@ -107,7 +107,9 @@ class KnownRun:
 
     @property
     def progress(self) -> str:
-        """Its progress, in words."""
+        """Its progress, in words. A run without checkpoints commits everything at its end."""
+        if self.status == "done" and not holds_checkpoints(self.directory.checkpoints):
+            return "everything is committed"
         return progress_of(self.directory.checkpoints)
 
 

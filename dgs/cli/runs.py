@@ -243,6 +243,7 @@ def _show(run: KnownRun, *, as_json: bool) -> None:
 
     one = Listed.of(run)
     results = run.directory.results()
+    error = results.get("error")
     if as_json:
         print_json({**one.as_data(), "progress": run.progress, "results": results or None})
         return
@@ -257,7 +258,7 @@ def _show(run: KnownRun, *, as_json: bool) -> None:
         ("committed", run.progress),
         ("restarts", one.restarts),
         ("verified", one.verified),
-        ("error", results.get("error", {}).get("message")),
+        ("error", error.get("message") if isinstance(error, dict) else error),
         ("directory", show_path(run.directory.path)),
     ]
     for name, fact in facts:

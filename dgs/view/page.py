@@ -82,9 +82,10 @@ def _plans_as_data(seen: Seen) -> list[list[dict[str, str]]]:
 
 def shape_of(seen: Seen) -> str:
     """Return what the drawings of a run depend on; a live page is loaded anew when it changes."""
-    last = seen.moments[-1] if seen.moments else None
-    streams, sinks = (0, 0) if last is None else (len(last.streams), len(last.sinks))
-    return f"{len({moment.plan for moment in seen.moments})} {streams} {sinks}"
+    plans = {moment.plan for moment in seen.moments}
+    streams = max((len(moment.streams) for moment in seen.moments), default=0)
+    sinks = max((len(moment.sinks) for moment in seen.moments), default=0)
+    return f"{len(plans)} {streams} {sinks}"
 
 
 def _as_data(worker: Placed, most: int) -> dict[str, str]:

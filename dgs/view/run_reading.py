@@ -18,10 +18,7 @@ from dgs.observe import OtherFiguresError, RunFigures, Tail, history
 from dgs.view.moments import Happening, Moment, Placed, Seen, WorkerNow
 from dgs.view.pictures.texts import clean, plural, seconds
 from dgs.view.report_file import NAME, write_report
-from dgs.view.shown_figures import Shown
-
-MOST_ROWS = 60_000
-"""Workers and streams of all moments together, at most: so a page of the largest run is drawn in some seconds."""
+from dgs.view.shown_figures import Shown, most_moments
 
 Plan = tuple[Placed, ...]
 
@@ -87,8 +84,7 @@ class RunView:
             self._note = str(error)
             found = []
         if found:
-            rows = max(1, len(found[-1].workers) + len(found[-1].streams))
-            for figures in _spread(found, max(60, min(600, MOST_ROWS // rows))):
+            for figures in _spread(found, most_moments(len(found[-1].workers) + len(found[-1].streams))):
                 self._add(figures)
         self._end(self._status())
 

@@ -46,8 +46,15 @@ def _of_the_busiest(workers: Mapping[str, WorkerNow]) -> tuple[str, str]:
     return f"Nothing waits; worker {name} works most.", numbers
 
 
+def _of_the_beginning(figures: RunFigures) -> tuple[str, str]:
+    nothing = "No figures of a worker have come yet."
+    if len(figures.generations) < 2:  # noqa: PLR2004 - the first one of this process
+        return "The run is starting.", nothing
+    return "The run starts again.", f"{_sentence(figures.generations[-2].why.rstrip('.'))} {nothing}".strip()
+
+
 def _of_the_end(figures: RunFigures, status: str, why: str) -> tuple[str, str]:
-    took = seconds(max(0.0, figures.t - figures.began))
+    took = seconds(figures.seconds)
     numbers = f"{figures.events:,} events, {figures.outputs:,} outputs in {took}."
     last = (why or (figures.generations[-1].why if figures.generations else "")).rstrip(".")
     epoch = figures.checkpoints.epoch
@@ -55,7 +62,7 @@ def _of_the_end(figures: RunFigures, status: str, why: str) -> tuple[str, str]:
     if status == "done":
         return "The run is done.", numbers
     if status == "starting":
-        return "The run is starting.", "No figures of a worker have come yet."
+        return _of_the_beginning(figures)
     if status == "failed":
         return f"The run has failed{': ' + last if last else ''}.", numbers + committed
     killed = "The process of the run was killed."

@@ -12,6 +12,20 @@ from dgs.view.sentences import ENDED, GOING_ON, sentences
 from dgs.view.shown_steps import Step
 from dgs.workers.observing.progress_line import WAITING_SECONDS, Rates, lag_of
 
+MOST_ROWS = 60_000
+"""Workers and streams of all moments together, about: so a page of the largest run is drawn in some seconds."""
+
+MOST_COMMITS = 1000
+
+
+def most_moments(rows: int) -> int:
+    """Return how many moments are kept, of so many workers and streams.
+
+    >>> most_moments(5), most_moments(700)
+    (600, 85)
+    """
+    return max(60, min(600, MOST_ROWS // max(rows, 1)))
+
 
 class Shown:
     """The moments of a run, and what happened between them."""
@@ -54,7 +68,19 @@ class Shown:
             self._happenings.append(Happening(moment.at, "end", f"{moment.sentence} {moment.more}"))
         self._before = figures
         self._moments.append(moment)
+        self._thin()
         return moment
+
+    def _thin(self) -> None:
+        """Leave out every second moment, and commit, of the older half when there are too many: a page may be open for weeks."""
+        newest = self._moments[-1]
+        if len(self._moments) > 2 * most_moments(len(newest.workers) + len(newest.streams)):
+            half = len(self._moments) // 2
+            self._moments[:half] = self._moments[:half:2]
+        commits = [one for one in self._happenings if one.kind == "checkpoint"]
+        if len(commits) > 2 * MOST_COMMITS:
+            left_out = set(map(id, commits[1:MOST_COMMITS:2]))
+            self._happenings = [one for one in self._happenings if id(one) not in left_out]
 
     def _moment(self, before: RunFigures | None, figures: RunFigures, ended: str | None, why: str) -> Moment:
         place = self._plan_of(figures)

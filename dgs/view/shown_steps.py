@@ -35,10 +35,10 @@ class Step:
 
     @classmethod
     def whole(cls, figures: RunFigures) -> Step:
-        """Return the step over all of the last generation, for the means of a run that has ended."""
-        span = max(figures.t - figures.began, 1e-3)
-        rate = max(0, figures.events - figures.events_before) / span
-        return cls(figures, RunFigures(t=figures.began), span, rate)
+        """Return the step over all of the last generation, for the means of a run that has ended. The rate is that of all generations."""
+        began = figures.generations[-1].began if figures.generations else figures.began
+        rate = max(0, figures.events - figures.events_before) / max(figures.seconds, 1e-3)
+        return cls(figures, RunFigures(t=began), max(figures.t - began, 1e-3), rate)
 
     def worker(self, name: str) -> WorkerNow:
         """Return what a worker does."""

@@ -68,15 +68,16 @@ def share(part: float) -> str:
 def seconds(span: float) -> str:
     """Return a span of time.
 
-    >>> seconds(2e-5), seconds(0.0031), seconds(0.31), seconds(75), seconds(7380), seconds(200_000)
-    ('20 µs', '3.1 ms', '310 ms', '1 min 15 s', '2 h 3 min', '2 d 7 h')
+    >>> seconds(2e-5), seconds(0.0031), seconds(0.31), seconds(75), seconds(119.7), seconds(7380), seconds(200_000)
+    ('20 µs', '3.1 ms', '310 ms', '1 min 15 s', '2 min 0 s', '2 h 3 min', '2 d 7 h')
     """
     if not math.isfinite(span):
         return "-"
     if span < 1:
         return _milliseconds(1000 * span)
-    if span < _MINUTE:
+    if round(span, 1) < _MINUTE:
         return f"{span:.1f} s"
+    span = round(span)
     if span < _HOUR:
         return f"{span // _MINUTE:.0f} min {span % _MINUTE:.0f} s"
     if span < _DAY:

@@ -92,6 +92,7 @@ def figures_of(
         generation=2 if began else 1,
         events=int(9000 * len(leaf) * worked),
         outputs=int(300 * worked),
+        seconds=float(second),
         restarts=1 if began else 0,
         workers=made,
         streams=found,

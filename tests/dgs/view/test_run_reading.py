@@ -2,13 +2,16 @@
 
 import json
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
 from dgs.view.moments import Placed
 from dgs.view.page import page, shape_of
 from dgs.view.run_reading import RunView
+from dgs.view.shown_figures import Shown
 from dgs.workers.observing.figures_file import FiguresFile
+from dgs.workers.runtime.observed.gathering import gathered
 from tests.dgs.view.drawn_runs import figures_of, tree
 from tests.dgs.view.left_runs import leave
 
@@ -115,3 +118,31 @@ def test_news_are_what_came_since(tmp_path):
     assert [moment.status for moment in view.news()] == ["killed"]
     assert view.is_over
     assert view.news() == []
+
+
+def test_a_page_that_stays_open_keeps_a_bounded_history_with_its_beginning_and_all_of_late():
+    shown, plan = Shown(), tree(3)
+    shown.know_plans([plan])
+    for second in range(1, 4001):
+        shown.add(figures_of(plan, second))
+    seen = shown.seen(id="1", name="payments", status="running", about="", unit="ms")
+    times = [moment.at for moment in seen.moments]
+    assert len(times) <= 1200
+    assert times[0] == 1
+    assert times[-300:] == list(range(3701, 4001))
+    assert len(seen.happenings) <= 2000
+
+
+def test_what_a_lost_generation_did_is_no_part_of_the_next_one(tmp_path):
+    directory, plan = leave(tmp_path, seconds=12, status="running"), tree(6)
+    lost = figures_of(plan, 12, restart=12)
+    for figures in (replace(gathered((), lost), phase="starting"), figures_of(plan, 13, restart=12)):
+        FiguresFile(directory, warn=print).add(figures)
+    seen = seen_in(directory, "running")
+    starting, running = seen.moments[-2:]
+    assert starting.sentence == "The run starts again."
+    assert starting.more.startswith("Host 2 was lost: its process ended (signal 9).")
+    assert (starting.streams, starting.sinks, starting.between_hosts) == ((), (), "")
+    assert {now.rate for now in starting.workers} == {0.0}
+    assert max(now.rate for now in running.workers) < 10_000
+    assert shape_of(seen) == shape_of(replace(seen, moments=seen.moments[:-2]))

@@ -40,7 +40,7 @@ class RunObserver:
         self.figures = RunFigures(t=now, name=job.name, unit=job.unit, began=now)
 
     def begin(self, deployment: Deployment) -> None:
-        """Note that a generation begins."""
+        """Note that a generation begins. Nothing is known of its hosts yet: what the one before did is no part of it."""
         point, plan = deployment.point, deployment.plan
         first = not self.figures.generations
         self._hosts.clear()
@@ -55,6 +55,7 @@ class RunObserver:
             events_before=point.events if first else self.figures.events_before,
             generations=(*self.figures.generations, new)[-MOST_GENERATIONS:],
         )
+        self.figures = gathered((), self.figures)
         self._show()
 
     def take(self, host: HostFigures) -> None:
