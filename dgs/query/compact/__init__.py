@@ -96,7 +96,7 @@ class Compact:
         made.touched = self.touched + other.touched
         made._shrink()
         ordered = [one.runs[0] for one in (self, other) if one.is_sorted and one.runs]
-        made.is_sorted = any(one is made.runs[0] for one in ordered)
+        made.is_sorted = any(one is first for first in made.runs[:1] for one in ordered)
         return made
 
     def _shrink(self) -> None:

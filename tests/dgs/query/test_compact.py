@@ -37,6 +37,18 @@ def test_joins_of_small_states_leave_a_large_one_alone():
     )  # a row is written again for each doubling of what came after the large run
 
 
+def test_a_state_in_order_may_lose_all_its_rows():
+    def signed(sign):
+        return Compact.of_run(NUMBERS, pa.table({"k": range(300), "w": [sign] * 300, "s": [0] * 300}))
+
+    state = signed(1)
+    state.table()
+    for sign in (-1, 1, -1):
+        state = state.joined(signed(sign))
+    assert len(state) == 0
+    assert state == Compact.empty(NUMBERS)
+
+
 def draw(random, layout):
     made = {}
     for _ in range(random.randint(1, 30)):
