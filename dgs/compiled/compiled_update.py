@@ -8,24 +8,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FunctionType
 
+import numpy as np
+
 from dgs.compiled.lanes_as_columns import Array, columns_of, joined_class, lane_class
 from dgs.compiled.loop_files import machine_code
 from dgs.compiled.lowering.loop_text import LaneClass, LoopText, loop_text
 from dgs.compiled.lowering.merged_lanes import merged_text
 from dgs.compiled.lowering.method_source import Surroundings, function_of
 from dgs.compiled.lowering.value_types import DoesNotFit, NotYet, ReadsStream, Refusal, Refused, Type, joined
+from dgs.compiled.lowering.window_lanes import windows_text
 from dgs.compiled.merged_run import Interpreter, Loop, MergedRun, Rest
 from dgs.compiled.states_as_arrays import Keys, ScalarState, form_of, keys_of, state_type
 from dgs.compiled.verified_folds import VerifiedFolds
+from dgs.compiled.windows_at_once import WindowsAtOnce, common_type
 from dgs.compiled.written_outputs import Written
 from dgs.errors.resources import CompileError
-from dgs.model.events import EventBatch
+from dgs.model.events import EventBatch, Int64s
 from dgs.model.outputs import OutputBatch
 from dgs.model.program import State, Update
 
 Ordered = tuple[tuple[int, tuple[int, ...]], ...]
 """For each lane, those that it depends on."""
 
+WINDOWS: Ordered = ((-1, ()),)
+"""Stands where the order of lanes would be: the loop folds windows of one lane."""
 MOST_DEVIATIONS = 8
 """After so many in one batch, or one run of several lanes, the rest of it is interpreted."""
 UNTIL_IT_FITS = 64
@@ -140,6 +146,38 @@ class CompiledUpdate:
         self.deviations += run.deviations
         return state
 
+    def fold_windows(
+        self,
+        states: Sequence[State],
+        batch: EventBatch,
+        bounds: tuple[Int64s, Int64s],
+        outputs: list[OutputBatch],
+    ) -> list[State] | None:
+        """Return the states after the windows of a batch, each folded into its own. None if they are folded in another way.
+
+        `bounds`: where each window starts and stops.
+        """
+        try:
+            lane, of = self._lane_class(batch), common_type(states)
+            _, loop, (text,) = self._loops_of((lane,), WINDOWS, of)
+            columns = [*columns_of(batch, lane, text), np.zeros(1, np.int64)]
+        except Refused:
+            return None  # folding one window says why, if it is refused, too
+        run = WindowsAtOnce(loop, text.state, batch, bounds, columns)
+
+        def compiled(states: list[State], made: list[OutputBatch]) -> list[State]:
+            return run.fold(states, self._interpret, made)
+
+        def interpreted(states: list[State], made: list[OutputBatch]) -> list[State]:
+            parts = zip(states, *(rows.tolist() for rows in bounds), strict=True)
+            return [self._interpret(state, batch.cut(*rows), made) for state, *rows in parts]
+
+        found: list[State] = self._verified.fold(compiled, interpreted, list(states), outputs)
+        self.events += int(sum(bounds[1] - bounds[0])) - run.interpreted
+        self.interpreted += run.interpreted
+        self.deviations += run.deviations
+        return found
+
     def _lane_class(self, batch: EventBatch) -> LaneClass:
         """Return the class of the lane of a batch. Raises Refused."""
         return lane_class(batch, reads_stream=self._reads_stream)
@@ -222,12 +260,12 @@ class CompiledUpdate:
         state = self._widened(lanes, state)
         key = (lanes, ordered, state)
         if key not in self._loops:
-            self._loops[key] = self._lowered(function, self._surroundings, lanes, dict(ordered), state)
+            self._loops[key] = self._lowered(function, self._surroundings, lanes, ordered, state)
         found = self._loops[key]
         if isinstance(found, Refusal):
             raise Refused.of(found)
         text, loop, of_lanes = found
-        self._widest[lanes] = text.state
+        self._widest[lanes] = of_lanes[0].state
         try:
             loop = loop or self._translate(text)
         except NESTED_TOO_DEEPLY:
@@ -243,14 +281,17 @@ class CompiledUpdate:
         function: FunctionType,
         surroundings: Surroundings,
         lanes: Sequence[LaneClass],
-        ordered: Mapping[int, Sequence[int]],
+        ordered: Ordered,
         state: Type,
     ) -> tuple[LoopText, None, Sequence[LoopText]] | Refusal:
         """Return the text of a loop for lanes, and the texts for each lane, or why there is none. Raises ReadsStream."""
         try:
             if len(lanes) > 1:
-                text, each = merged_text(function, surroundings, lanes, ordered, state)
+                text, each = merged_text(function, surroundings, lanes, dict(ordered), state)
                 return text, None, each
+            if ordered == WINDOWS:
+                text, of_lane = windows_text(function, surroundings, lanes[0], state)
+                return text, None, (of_lane,)
             text = loop_text(function, surroundings, lanes[0], state)
         except ReadsStream:
             self._reads_stream = True

@@ -15,6 +15,7 @@ The choice depends on what is folded and on what the state type offers. In each 
                        it is one event                                                  ScalarLoop.fold_one
                        else                                                             ScalarLoop.fold_batch
     windows            there is an `update_windows`                                     _Windows.fill
+                       `update` is compiled, and emits nothing                          CompiledUpdate.fold_windows
                        else                                                             each window as a batch
     events and their   always                                                           _Joined.fold
     windows' states
@@ -200,11 +201,33 @@ class Folder:
             self._windows.fill(states, batch, keys)
             return outputs
         stops, filled = _windows_of(batch, keys)
-        for i in filled:
-            window = batch.cut(int(stops[i - 1]) if i else 0, int(stops[i]))
-            state = self._program.identity() if states[i] is NOTHING else states[i]
-            states[i] = self._fold_window(state, window, outputs)
+        bounds = np.concatenate(([0], stops[:-1]))[filled], stops[filled]
+        before = [self._program.identity() if states[i] is NOTHING else states[i] for i in filled]
+        after = self._fold_each(before, batch, bounds, outputs)
+        for i, state in zip(filled, after, strict=True):
+            states[i] = state
         return outputs
+
+    def _fold_each(
+        self,
+        states: list[State],
+        batch: EventBatch,
+        bounds: tuple[Int64s, Int64s],
+        outputs: list[OutputBatch],
+    ) -> list[State]:
+        """Return the states after the windows of a batch, each folded into its own. `bounds`: where each starts and stops."""
+        windows = (batch.cut(*rows) for rows in zip(*(rows.tolist() for rows in bounds), strict=True))
+        pairs = zip(states, windows, strict=True)
+
+        def folded(compiled: CompiledUpdate | None) -> list[State]:
+            if compiled is None:
+                return [self._fold_batch(state, window, outputs, None) for state, window in pairs]
+            found = compiled.fold_windows(states, batch, bounds, outputs) if len(states) > 1 else None
+            if found is not None:
+                return found
+            return [self._fold_window(state, window, outputs) for state, window in pairs]
+
+        return self._in_cheaper_way(len(batch), folded) if len(states) > 1 else folded(self._compiled)
 
     def _fold_window(self, state: State, batch: EventBatch, outputs: list[OutputBatch]) -> State:
         return self._in_cheaper_way(
