@@ -152,6 +152,13 @@ class Control:
                     signal.setitimer(signal.ITIMER_REAL, 0)
                     signal.signal(signal.SIGALRM, alarm)
 
+    def is_to_stop(self) -> bool:
+        """Return whether there is a request to stop, and leave it where it is. Another thread may call this."""
+        waiting = self._signal or self._waiting
+        if waiting is not None and waiting.action == "stop":
+            return True
+        return self._directory is not None and any(self._directory.glob("request-*.stop"))
+
     @property
     def is_signalled(self) -> bool:
         """Whether a signal has asked the run to stop. Then its process may have little time left."""

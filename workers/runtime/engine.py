@@ -21,6 +21,7 @@ from dgs.semantics.skipped_events import DeadLetter
 from dgs.workers.observing.blame import shown_time
 from dgs.workers.observing.figures import HostFigures
 from dgs.workers.observing.meter import SINK
+from dgs.workers.protocol.host import Reported
 from dgs.workers.protocol.messages import EpochClosed, Frame, Skipped, Snapshot
 from dgs.workers.protocol.story_words import StoryEntry, entries_of
 from dgs.workers.recovery.epochs import HostReport, RootReport
@@ -99,19 +100,20 @@ class Engine:
         """Take a frame of another host. The next step acts on it."""
         self._inbox.append(frame)
 
-    def step(self, *, reads: bool = True) -> bool:
+    def step(self, *, reads: bool = True, between: Callable[[], None] | None = None) -> bool:
         """Act on frames that have arrived, and read from one source if that is allowed. Return whether anything was done.
 
-        `reads`: False if the outputs that there are have no place to go, so that no input is to make more.
+        `reads`: False if the outputs that there are have no place to go, so that no input is to make more. `between`: called between
+        two works of the step, which it may end by an exception.
         """
         self.host.story.tick(process.now())
         try:
-            return self._step(reads=reads)
+            return self._step(reads, between)
         except Exception as error:
             self.host.story.says(f"fails: {in_a_line(error)}", getattr(error, "worker", None))
             raise
 
-    def _step(self, *, reads: bool) -> bool:
+    def _step(self, reads: bool, between: Callable[[], None] | None) -> bool:
         if self.began is None:
             self.began = process.now()
         busy = bool(self._inbox) or self.host.is_behind
@@ -130,19 +132,25 @@ class Engine:
             busy = True
         for worker, effect in self.host.pump(until_awaited=True):
             busy = True
-            if isinstance(effect, OutputBatch):
-                before = self.host.meter.enter(SINK)
-                self._outputs.write(worker, effect)
-                self.host.meter.enter(before)
-            elif isinstance(effect, EpochClosed):
-                self._close_epoch(worker, effect.epoch)
-            elif isinstance(effect, Skipped):
-                self._outputs.leave_out(worker, effect)
-            else:
-                self._show(effect)
+            self._act(worker, effect)
+            if between is not None:
+                between()
         sent = list(self.host.frames())
         self.outbox += sent
         return busy or bool(sent) or self.host.is_behind
+
+    def _act(self, worker: str, effect: Reported) -> None:
+        """Do what a worker wants done outside of it."""
+        if isinstance(effect, OutputBatch):
+            before = self.host.meter.enter(SINK)
+            self._outputs.write(worker, effect)
+            self.host.meter.enter(before)
+        elif isinstance(effect, EpochClosed):
+            self._close_epoch(worker, effect.epoch)
+        elif isinstance(effect, Skipped):
+            self._outputs.leave_out(worker, effect)
+        else:
+            self._show(effect)
 
     @property
     def idle_seconds(self) -> float | None:

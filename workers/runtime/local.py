@@ -9,8 +9,9 @@ from dgs.workers.runtime import process
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.engine import Engine
 from dgs.workers.runtime.job import Caller, Job, JobResult
+from dgs.workers.runtime.overdue_stop import OverdueStop
 from dgs.workers.runtime.stall import Watchdog, sentence
-from dgs.workers.runtime.supervisor import Ended, Session, supervise
+from dgs.workers.runtime.supervisor import STOP_GRACE, Ended, Session, supervise
 from dgs.workers.sources.live.waiting import SECOND
 
 PROGRESS_EVERY = 0.2
@@ -29,7 +30,15 @@ def run_local(job: Job, caller: Caller = Caller()) -> JobResult:
 def drive(deployment: Deployment, session: Session) -> Ended:
     """Run one generation in this process."""
     job = deployment.job
-    engine, checkpoints = Engine(deployment, 0), session.checkpointing(deployment)
+    overdue = OverdueStop(session.control.is_to_stop, patience=job.runtime.stop_timeout / SECOND + STOP_GRACE)
+    with overdue.watching():
+        with overdue.work():
+            engine = Engine(deployment, 0)
+        return _driven(engine, deployment, session, overdue)
+
+
+def _driven(engine: Engine, deployment: Deployment, session: Session, overdue: OverdueStop) -> Ended:
+    job, checkpoints = deployment.job, session.checkpointing(deployment)
     session.story.hosts = engine.story
     watchdog = Watchdog(
         after=job.runtime.stall_after / SECOND, now=time.monotonic(), notify=session.caller.notify
@@ -40,7 +49,9 @@ def drive(deployment: Deployment, session: Session) -> Ended:
         while not checkpoints.is_over and request is None:
             request = checkpoints.poll(lambda always: engine.request_snapshot(always=always))
             reads = session.may_read(is_stopping=checkpoints.is_stopping)
-            if not engine.step(reads=reads):
+            with overdue.work():
+                is_busy = engine.step(reads=reads, between=overdue.check)
+            if not is_busy:
                 if reads and engine.idle_seconds is None and not checkpoints.is_stopping:
                     raise StalledError(reason=sentence([engine.standing()], unit=job.unit))
                 time.sleep(min(engine.idle_seconds or 0.0, PROGRESS_EVERY) if reads else READER_SECONDS)

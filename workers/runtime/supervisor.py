@@ -25,6 +25,7 @@ from dgs.workers.runtime.control import Control
 from dgs.workers.runtime.deployment import Deployment
 from dgs.workers.runtime.job import Caller, Job, JobResult
 from dgs.workers.runtime.observed.run_observer import RunObserver
+from dgs.workers.runtime.overdue_stop import OverdueStopError
 from dgs.workers.runtime.replanning import Replanning
 from dgs.workers.runtime.run_story import RunStory, in_a_line
 from dgs.workers.runtime.store_opening import (
@@ -248,7 +249,9 @@ def _generations(session: Session, drive: Drive, hosts: Callable[[Job], int]) ->
             if not session.control.is_signalled:
                 _pause(session, error, point)
                 continue
-            ended = _given_up(session, error)
+            ended = _given_up(session, f"{error}: the run does not start again, since a signal stops it")
+        except OverdueStopError as error:
+            ended = _given_up(session, f"{error}; the run ends where it was committed last")
         request, epoch = ended.request, session.stop.end()
         if request is not None and request.action == "replan":
             session.control.take()
@@ -277,9 +280,9 @@ def _begun(session: Session, job: Job) -> ResumePoint:
     return point
 
 
-def _given_up(session: Session, error: DgsError) -> Ended:
-    """Return the end of a run that a signal stops and whose hosts are lost. The same signal may have ended them."""
-    session.caller.notify(f"{error}: the run does not start again, since a signal stops it")
+def _given_up(session: Session, why: str) -> Ended:
+    """Return the end of a run that is to stop and whose hosts are lost, say by the same signal, or interrupted."""
+    session.caller.notify(why)
     session.caller_outputs.discard()
     figures = session.observer.generation([], None, seconds=0.0, started=0.0)
     return Ended(None, replace(figures, events=session.commits.figures.events), session.control.pending())
