@@ -206,7 +206,7 @@ def check_outputs(job: Job, point: ResumePoint) -> None:
         writer = Writer(job.run_id, point.generation, appends=sink.details.mode == "append")
         check_table_kept(path, sink.details.table, writer)
     for lake in _lakes(job):
-        lake.check_kept(job.run_id)
+        lake.check_kept(job.run_id, point.epoch)
 
 
 def tidy_appended(job: Job) -> None:

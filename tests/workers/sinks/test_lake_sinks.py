@@ -1,6 +1,7 @@
 """Sinks of Delta and Iceberg: the laws of sinks, the columns, and what a run finds in a table."""
 
 import json
+import shutil
 import sqlite3
 import threading
 import time
@@ -17,6 +18,8 @@ import pytest
 
 import dgs
 from dgs.errors import DgsError
+from dgs.model.outputs import OutputBatch
+from dgs.model.tags import Tag
 from dgs.testing import check_sink
 from dgs.workers.sinks.custom_sink import Generation
 from dgs.workers.sinks.lake.lake_sink import lake_sink
@@ -374,22 +377,81 @@ STOPPING = "checkpoint: {every: 10ms, dir: kept}"
 
 
 @EACH_LAKE
-@pytest.mark.parametrize("damage", ["removed table", "removed file", "short file"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "removed table",
+        "removed file",
+        "short file",
+        "flipped bit",
+        "flipped log",
+        "set back",
+        "ahead",
+        "unreadable",
+    ],
+)
 def test_a_run_that_goes_on_looks_at_its_table(tmp_path, kind, damage):
     project = Project(tmp_path, sink(kind), checkpoint=STOPPING)
     project.run()
     one = lake_sink(kind, {"path": "lake"}, tmp_path)
     run = _run_of(tmp_path / "lake", kind)
-    one.check_kept(run)
+    epoch = one.last_epoch(run)
+    one.check_kept(run, epoch)
     file = next((tmp_path / "lake").rglob("part-*.parquet"))
     if damage == "removed table":
         _remove_table(tmp_path / "lake", kind)
     elif damage == "removed file":
         file.unlink()
-    else:
+    elif damage == "short file":
         file.write_bytes(file.read_bytes()[:-1])
+    elif damage == "flipped bit":
+        _flip(file, 40)
+    elif damage == "flipped log":
+        _flip(_newest_log(tmp_path / "lake", kind), -40)
+    elif damage == "set back":
+        names = file.parent / ".dgs-outputs"
+        names.write_text(names.read_text().replace(f'"epoch": {epoch}', f'"epoch": {epoch + 1}'))
+    elif damage == "ahead":
+        epoch -= 1
+    else:
+        _newest_log(tmp_path / "lake", kind).write_text("{")
     with pytest.raises(DgsError) as caught:
-        one.check_kept(run)
+        lake_sink(kind, {"path": "lake"}, tmp_path).check_kept(run, epoch)
+    assert caught.value.code == "DGS612"
+
+
+def _flip(path: Path, place: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[place] ^= 1
+    path.write_bytes(data)
+
+
+def _newest_log(place: Path, kind: str) -> Path:
+    if kind == "delta":
+        return max((place / "_delta_log").glob("*.json"))
+    return Path(iceberg(place).metadata_location.removeprefix("file://"))
+
+
+@EACH_LAKE
+def test_a_file_that_rots_before_its_commit_is_refused(tmp_path, kind):
+    one = lake_sink(kind, {"path": "lake"}, tmp_path)
+    generation = Generation("0" * 32, 1, 0)
+    one.begin(generation)
+    one.open(generation, 0)
+    one.write(OutputBatch.of("s", rank=0, tags=[Tag("a")], ts=[5], seq=[0], index=[0], values=[{"n": 1}]), 1)
+    staged = one.stage(1)
+    _flip(next((tmp_path / "lake").rglob("part-*.parquet")), 40)
+    with pytest.raises(DgsError, match="gone or damaged"):
+        one.publish([staged])
+
+
+@pytest.mark.parametrize("way", [shutil.move, shutil.copytree])
+def test_an_iceberg_table_in_another_place_than_it_was_made_is_refused(tmp_path, way):
+    project = Project(tmp_path, sink("iceberg"), checkpoint=STOPPING)
+    project.run()
+    way(tmp_path / "lake", tmp_path / "other")
+    with pytest.raises(DgsError, match="cannot be moved or copied") as caught:
+        lake_sink("iceberg", {"path": "other"}, tmp_path).check_free()
     assert caught.value.code == "DGS612"
 
 

@@ -26,12 +26,16 @@ BEGUN = 0
 
 
 class DataFile(NamedTuple):
-    """A Parquet file in the directory of a table's data. `size`: bytes. `partition`: the values of its partition, as text."""
+    """A Parquet file in the directory of a table's data. `size`: bytes. `partition`: the values of its partition, as text.
+
+    `digest`: that of its bytes, empty in checkpoints of older versions.
+    """
 
     name: str
     size: int
     rows: int
     partition: tuple[str | None, ...] = ()
+    digest: str = ""
 
 
 class LakeTable(Protocol):
@@ -74,6 +78,9 @@ class LakeTable(Protocol):
 
     def append(self, files: Sequence[DataFile], run: str, epoch: int) -> None:
         """Add files of an epoch, and note the epoch."""
+
+    def newest_log(self) -> list[Path]:
+        """Return the files of the format's own log that the newest change has written. They never change."""
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from dgs.model.columns import Column
 from dgs.workers.sinks.files.buffer import Waiting
+from dgs.workers.sinks.files.part_file import digest_of
 from dgs.workers.sinks.formats.arrow_tables import fitted, table_of_parts
 from dgs.workers.sinks.lake.contract import DataFile
 from dgs.workers.sinks.lake.lake_columns import fitted_to
@@ -124,7 +125,8 @@ class _OpenFile:
         with refusing(self._path), self._file:
             self._writer.close()
             sync_file(self._file)
-        return DataFile(self._path.name, self._path.stat().st_size, self._rows, self._partition)
+            digest = digest_of(self._path)
+        return DataFile(self._path.name, self._path.stat().st_size, self._rows, self._partition, digest)
 
     def close(self) -> None:
         with refusing(self._path), self._file:

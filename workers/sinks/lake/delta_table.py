@@ -120,6 +120,11 @@ class Delta(LakeTable):
         with lake_errors(self._path):
             self._write([added(file) for file in files], run, epoch)
 
+    def newest_log(self) -> list[Path]:
+        """Return the entry of the newest version."""
+        with lake_errors(self._path):
+            return [self._path / "_delta_log" / f"{self._table().version():020}.json"]
+
     def _write(self, actions: list[Any], run: str, epoch: int) -> None:
         with lake_errors(self._path):
             table = self._table()

@@ -6,13 +6,15 @@ snapshot says run and epoch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from dgs.workers.sinks.files.owned import OutputsChangedError
 from dgs.workers.sinks.lake.contract import BEGUN, EPOCH, JOB, RUN, DataFile, LakeTable, lake_errors
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ class Iceberg(LakeTable):
         """Return whether the catalog has the table."""
         if not self._properties and not (self._directory / CATALOG).exists():
             return False
-        with lake_errors(self._directory):
+        with lake_errors(self._directory), self._in_place():
             return self._catalog.table_exists(self._identifier)
 
     def job(self) -> str | None:
@@ -142,6 +144,22 @@ class Iceberg(LakeTable):
             )
             changes.set_properties({_key(run): str(epoch)})
 
+    def newest_log(self) -> list[Path]:
+        """Return the metadata, the list of manifests, and the manifests that the newest snapshot has added."""
+        with lake_errors(self._directory):
+            table = self._table()
+            newest = table.current_snapshot()
+            found = [table.metadata_location]
+            if newest is not None:
+                added = (
+                    part.manifest_path
+                    for part in newest.manifests(table.io)
+                    if part.added_snapshot_id == newest.snapshot_id
+                )
+                found += [newest.manifest_list, *added]
+            paths = [Path(name.removeprefix("file://")) for name in found]
+            return [path for path in paths if path.is_file()]
+
     def suffixes(self) -> list[str]:
         """Return what follows `NAME_` in the names of tables of the same namespace that begin so."""
         if not self._properties and not (self._directory / CATALOG).exists():
@@ -164,7 +182,23 @@ class Iceberg(LakeTable):
         return self._namespace, self._name
 
     def _table(self) -> Table:
-        return self._catalog.load_table(self._identifier)
+        with self._in_place():
+            table = self._catalog.load_table(self._identifier)
+        place = Path(table.location().removeprefix("file://"))
+        if not self._properties and place.resolve() != self._place.resolve():
+            raise self._is_elsewhere(f"its files are in {place}")
+        return table
+
+    @contextmanager
+    def _in_place(self) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise self._is_elsewhere(f"a file that it names is gone ({error})") from None
+
+    def _is_elsewhere(self, problem: str) -> OutputsChangedError:
+        reason = "the files of an Iceberg table name their places, so it cannot be moved or copied"
+        return OutputsChangedError(where=self._place, problem=f"{problem}; {reason}")
 
     @cached_property
     def _catalog(self) -> Catalog:

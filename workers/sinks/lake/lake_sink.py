@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dgs.errors import MissingPackageError
+from dgs.errors import MissingPackageError, OutputUnwritableError
 from dgs.job.schema_runtime import DeltaSink, IcebergSink
 from dgs.model.outputs import OutputBatch
 from dgs.workers.sinks.custom_sink import Generation, Sink
@@ -27,6 +27,7 @@ from dgs.workers.sinks.files.owned import (
     OutputsChangedError,
     OutputsThereError,
 )
+from dgs.workers.sinks.files.part_file import digest_of
 from dgs.workers.sinks.formats.identified import identified
 from dgs.workers.sinks.lake.contract import DataFile, LakeTable
 from dgs.workers.sinks.lake.data_files import EpochFiles, cast_file
@@ -42,6 +43,7 @@ from dgs.workers.sinks.lake.lake_columns import (
     shown,
     with_columns,
 )
+from dgs.workers.sinks.lake.written_files import changed, last_listed, note_written
 from dgs.workers.storage.whole_files import refusing
 
 LAKES: dict[str, tuple[str, type[DeltaSink]]] = {
@@ -94,19 +96,31 @@ class LakeSink(Sink):
             if mode == "append":
                 self._check_partitions(table)
 
-    def check_kept(self, run: str) -> None:
-        """Check that tables have what a run has committed to them. Raises OutputsChangedError.
+    def check_kept(self, run: str, epoch: int) -> None:
+        """Check that tables have what a run has committed to them up to an epoch. Raises OutputsChangedError.
 
         With `by: kind` nothing tells that a whole table is gone.
         """
+        try:
+            self._check_kept(run, epoch)
+        except OutputUnwritableError as error:
+            raise OutputsChangedError(where=self._directory, problem=error.problem) from error
+
+    def _check_kept(self, run: str, epoch: int) -> None:
         only = self._table("")
         if self._config.by is None and not (only.is_there() and only.committed(run) is not None):
             raise OutputsChangedError(where=self._directory, problem=f"{only} knows nothing of the run")
         for table in self._existing():
             self._check_partitions(table)
+            done, least = table.committed(run) or 0, last_listed(table.data, run)
+            if not least <= done <= epoch:
+                problem = f"it is at epoch {done} of the run, which has committed epoch {least if done < least else epoch}"
+                raise OutputsChangedError(where=table.data, problem=problem)
             for path, size in table.files():
                 if path.is_relative_to(table.data) and not _has_size(path, size):
                     raise OutputsChangedError(where=table.data, problem=f"{path.name} is gone or damaged")
+            if (damage := changed(table.data, run)) is not None:
+                raise OutputsChangedError(where=table.data, problem=damage)
 
     def _check_partitions(self, table: LakeTable) -> None:
         there, wanted = table.partitions(), self._config.partition_by
@@ -187,7 +201,7 @@ class LakeSink(Sink):
         for file in files:
             path = table.data / file.name
             with refusing(path):
-                if not _has_size(path, file.size):
+                if not _has_size(path, file.size) or file.digest not in ("", digest_of(path)):
                     raise OutputsChangedError(where=table.data, problem=f"{file.name} is gone or damaged")
                 schema = merged(schema, pq.read_schema(path), is_new=is_new)
         cast = [cast_file(table.data, file, schema, table=str(table)) for file in files]
@@ -195,7 +209,9 @@ class LakeSink(Sink):
             table.create(schema, run, self._job, self._config.partition_by)
         else:
             table.widen(schema)
+        note_written(table.data, [table.data / file.name for file in cast], run=run, epoch=epoch)
         table.append(cast, run, epoch)
+        note_written(table.data, table.newest_log(), run=run, epoch=epoch)
 
     @property
     def _declared(self) -> pa.Schema:

@@ -1,0 +1,71 @@
+"""What runs have written to a table of a lake: each file with its digest, in the list `.dgs-outputs` of the table's directory.
+
+The formats know the sizes of files only, and nothing about those of their own logs. A run that goes on looks for what has changed.
+
+>>> import tempfile
+>>> folder = Path(tempfile.mkdtemp())
+>>> _ = (folder / "part-1.parquet").write_text("rows")
+>>> note_written(folder, [folder / "part-1.parquet"], run="0123", epoch=7)
+>>> last_listed(folder, "0123"), changed(folder, "0123")
+(7, None)
+>>> _ = (folder / "part-1.parquet").write_text("rots")
+>>> changed(folder, "0123")
+'part-1.parquet is damaged'
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from dgs.workers.sinks.files.owned import LIST, add_lines
+from dgs.workers.sinks.files.part_file import digest_of
+from dgs.workers.storage.whole_files import refusing
+
+
+def note_written(directory: Path, files: Iterable[Path], *, run: str, epoch: int) -> None:
+    """Add files of an epoch to the list of a directory, durably. Raises OutputUnwritableError."""
+    with refusing(directory):
+        lines = [
+            {
+                "file": os.path.relpath(path, directory),
+                "size": path.stat().st_size,
+                "digest": digest_of(path),
+                "run": run,
+                "epoch": epoch,
+            }
+            for path in files
+        ]
+    add_lines(directory, [f"{json.dumps(line)}\n" for line in lines])
+
+
+def last_listed(directory: Path, run: str) -> int:
+    """Return the last epoch of a run in the list, 0 without one."""
+    return max((line["epoch"] for line in _lines(directory, run)), default=0)
+
+
+def changed(directory: Path, run: str) -> str | None:
+    """Return what is wrong with a file of a run that is there, None if all are as they were."""
+    for line in _lines(directory, run):
+        path = directory / line["file"]
+        with refusing(path):
+            if path.exists() and (path.stat().st_size, digest_of(path)) != (line["size"], line["digest"]):
+                return f"{path.name} is damaged"
+    return None
+
+
+def _lines(directory: Path, run: str) -> Iterator[dict[str, Any]]:
+    try:
+        text = (directory / LIST).read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for line in text.splitlines():
+        try:
+            about = json.loads(line)
+        except ValueError:  # torn by a crash: its file is listed again
+            continue
+        if isinstance(about, dict) and about.get("run") == run and "epoch" in about:
+            yield about
