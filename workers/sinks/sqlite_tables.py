@@ -52,10 +52,11 @@ CREATE TABLE IF NOT EXISTS dgs_marks (
 ) WITHOUT ROWID"""
 _WRITERS = """
 CREATE TABLE IF NOT EXISTS dgs_writers (
-    sink TEXT PRIMARY KEY, run TEXT, generation INTEGER, job TEXT, rows INTEGER, checksum INTEGER
+    sink TEXT PRIMARY KEY, run TEXT, generation INTEGER, job TEXT, rows INTEGER, checksum INTEGER, marks INTEGER
 )"""
-_ADDED = {"job": "TEXT", "rows": "INTEGER", "checksum": "INTEGER"}
-"""The columns of `dgs_writers` that version 0.1.0 did not have."""
+_FIRST = frozenset({"sink", "run", "generation"})
+_ADDED = ({"job": "TEXT", "rows": "INTEGER", "checksum": "INTEGER"}, {"marks": "INTEGER"})
+"""The columns of `dgs_writers` in version 0.1.0, and those that later ones have added."""
 
 _MODULUS = 1 << 62
 
@@ -82,13 +83,17 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of `dgs_writers`. `rows`, `checksum`: of the outputs of this run, None if version 0.1.0 wrote it."""
+    """A line of `dgs_writers`. `rows`, `checksum`: of the outputs of this run, None if version 0.1.0 wrote it.
+
+    `marks`: the part of the marks in the checksum, None if an older version wrote it.
+    """
 
     run: str
     generation: int
     job: str | None = None
     rows: int | None = None
     checksum: int | None = None
+    marks: int | None = None
 
 
 def enter(db: sqlite3.Connection, table: str, writer: Writer, *, path: Path) -> None:
@@ -125,10 +130,11 @@ def enter(db: sqlite3.Connection, table: str, writer: Writer, *, path: Path) -> 
         db.execute(f'DELETE FROM "{table}"')  # noqa: S608 - a name of letters and digits, says the plan file's schema
         for name in ("dgs_marks", "dgs_writers"):
             db.execute(f"DELETE FROM {name} WHERE sink = ? OR sink GLOB ?", (table, f"{table}#*"))  # noqa: S608 - our own names
-    rows, checksum = (0, 0) if is_new or found is None else (found.rows, found.checksum)
+    sums = (0, 0, 0) if is_new or found is None else (found.rows, found.checksum, found.marks)
     job = None if writer.job is None else seen_from(path.parent, writer.job)
-    line = (sink, writer.run, writer.generation, job, rows, checksum)
-    db.execute("INSERT OR REPLACE INTO dgs_writers VALUES (?, ?, ?, ?, ?, ?)", line)
+    line = (sink, writer.run, writer.generation, job, *sums)
+    names = "sink, run, generation, job, rows, checksum, marks"
+    db.execute(f"INSERT OR REPLACE INTO dgs_writers ({names}) VALUES (?, ?, ?, ?, ?, ?, ?)", line)  # noqa: S608 - our own names
 
 
 def check(db: sqlite3.Connection, table: str, writer: Writer, *, path: Path) -> Line:
@@ -145,18 +151,23 @@ def count(db: sqlite3.Connection, sink: str, line: Line, added: Sums, gone: Sums
     if line.rows is None or line.checksum is None:
         return
     checksum = (line.checksum + added.checksum - gone.checksum) % _MODULUS
+    marks = None if line.marks is None else (line.marks + added.marks - gone.marks) % _MODULUS
     db.execute(
-        "UPDATE dgs_writers SET rows = ?, checksum = ? WHERE sink = ?",
-        (line.rows + added.outputs, checksum, sink),
+        "UPDATE dgs_writers SET rows = ?, checksum = ?, marks = ? WHERE sink = ?",
+        (line.rows + added.outputs, checksum, marks, sink),
     )
 
 
 @dataclass
 class Sums:
-    """The number of outputs, and the sum of the checksums of outputs and marks, which does not depend on their order."""
+    """The number of outputs, and the sum of the checksums of outputs and marks, which does not depend on their order.
+
+    `marks`: the sum of those of marks alone.
+    """
 
     outputs: int = 0
     checksum: int = 0
+    marks: int = 0
 
     def add_outputs(self, rows: Iterable[tuple[Any, ...]]) -> None:
         """Add rows of the table of outputs."""
@@ -166,11 +177,17 @@ class Sums:
 
     def add_marks(self, marks: Iterable[tuple[Any, ...]]) -> None:
         """Add rows of `dgs_marks`, without the name of the sink."""
-        self.checksum += sum(map(_spread, marks))
+        found = sum(map(_spread, marks))
+        self.checksum += found
+        self.marks += found
 
     def fits(self, line: Line) -> bool:
         """Return whether these are the outputs and marks of a line."""
         return (self.outputs, self.checksum % _MODULUS) == (line.rows, line.checksum)
+
+    def has_marks(self, line: Line) -> bool:
+        """Return whether these are the marks of a line, as far as it tells."""
+        return line.marks is None or self.marks % _MODULUS == line.marks
 
 
 def _spread(row: tuple[Any, ...]) -> int:
@@ -198,7 +215,7 @@ def check_table_free(path: Path, table: str, mode: OutputMode | None, job: Path)
 def check_table_kept(path: Path, table: str, writer: Writer) -> None:
     """Raise OutputsChangedError if a table does not hold the rows of a run, SinkChangedError if there is no table.
 
-    If outputs are appended, rows are not checked, since others may remove or change theirs.
+    If outputs are appended, others may remove rows. Then the rest are not checked, nor where they have rows of their own.
     """
     if not path.is_file():
         raise SinkChangedError(path=path, table=table)
@@ -211,20 +228,32 @@ def check_table_kept(path: Path, table: str, writer: Writer) -> None:
             line, found = line_of(db, writer.sink(table)), _columns(db, table)
             if line is None or line.run != writer.run or found != COLUMNS:
                 raise SinkChangedError(path=path, table=table)
-            if line.rows is None or line.checksum is None or writer.appends:
-                return
-            sums = _sums(db, table, writer)
+            problem = _change_of(db, table, writer, line)
     except sqlite3.Error as error:
         if is_locked(error) or not os.access(path, os.W_OK):
             raise OutputUnwritableError(path=path, problem=str(error)) from error
         raise OutputsChangedError(where=where, problem=str(error)) from error
-    if not sums.fits(line):
-        problem = (
-            f"it has {sums.outputs} rows and had {line.rows}"
-            if sums.outputs != line.rows
-            else "its rows were changed"
-        )
+    if problem is not None:
         raise OutputsChangedError(where=where, problem=problem)
+
+
+def _change_of(db: sqlite3.Connection, table: str, writer: Writer, line: Line) -> str | None:
+    """Return how a table differs from what a line says, None if it does not, or if nothing can tell."""
+    if (line.rows is None) != (line.checksum is None):
+        return "its line in dgs_writers was changed"
+    if line.rows is None:
+        return None
+    sums = Sums()
+    sums.add_outputs(db.execute(f'SELECT * FROM "{table}"'))  # noqa: S608 - letters and digits
+    sums.add_marks(marks_of(db, writer.sink(table)))
+    if not sums.has_marks(line):
+        return "the marks of its outputs were changed"
+    is_alone = len(_lines(db, table)) == 1 and sums.outputs == line.rows
+    if sums.fits(line) or (writer.appends and not is_alone):
+        return None
+    if sums.outputs != line.rows:
+        return f"it has {sums.outputs} rows and had {line.rows}"
+    return "its rows were changed"
 
 
 def rows_in(path: Path, table: str) -> int:
@@ -242,13 +271,6 @@ def _rows(db: sqlite3.Connection, table: str) -> int:
     return int(db.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0])  # noqa: S608 - letters and digits
 
 
-def _sums(db: sqlite3.Connection, table: str, writer: Writer) -> Sums:
-    sums = Sums()
-    sums.add_outputs(db.execute(f'SELECT * FROM "{table}"'))  # noqa: S608 - letters and digits
-    sums.add_marks(marks_of(db, writer.sink(table)))
-    return sums
-
-
 def marks_of(db: sqlite3.Connection, sink: str) -> Iterable[tuple[Any, ...]]:
     """Return the rows of `dgs_marks` for a sink, without its name."""
     query = "SELECT stream, splits, split, kind, key, ts, rank, seq, idx FROM dgs_marks WHERE sink = ?"
@@ -258,14 +280,23 @@ def marks_of(db: sqlite3.Connection, sink: str) -> Iterable[tuple[Any, ...]]:
 def _make_own_tables(db: sqlite3.Connection) -> None:
     db.execute(_WRITERS)
     db.execute(_MARKS)
-    for name in _ADDED.keys() - set(_columns(db, "dgs_writers")):
-        db.execute(f"ALTER TABLE dgs_writers ADD COLUMN {name} {_ADDED[name]}")
+    there, known = set(_columns(db, "dgs_writers")), set(_FIRST)
+    if not there >= known:
+        raise sqlite3.DatabaseError("its table dgs_writers was changed")
+    for added in _ADDED:
+        if not there > known:
+            for name, kind in added.items():
+                db.execute(f"ALTER TABLE dgs_writers ADD COLUMN {name} {kind}")
+            there |= added.keys()
+        known |= added.keys()
+    if there != known:
+        raise sqlite3.DatabaseError("its table dgs_writers was changed")
 
 
 def line_of(db: sqlite3.Connection, sink: str) -> Line | None:
     """Return the line of a sink in `dgs_writers`."""
     row = db.execute(
-        "SELECT run, generation, job, rows, checksum FROM dgs_writers WHERE sink = ?", (sink,)
+        "SELECT run, generation, job, rows, checksum, marks FROM dgs_writers WHERE sink = ?", (sink,)
     ).fetchone()
     return None if row is None else Line(*row)
 

@@ -26,7 +26,8 @@ from dgs.model.tags import Tag
 from dgs.model.user_code import shown
 from dgs.semantics.skipped_events import UnreadableRow
 
-_FAILURES = (OverflowError, ValueError, pa.ArrowException)  # a UnicodeDecodeError is a ValueError
+_FAILURES = (OverflowError, ValueError, pa.ArrowException, KeyError)
+"""A UnicodeDecodeError is a ValueError, an unknown time zone a KeyError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +202,7 @@ def _in_microseconds(kind: pa.DataType) -> pa.DataType:
 def first_unheld(column: Column) -> tuple[int, str] | None:
     """Return the first row of a column whose value Python does not hold, with what it is; None if there is none.
 
-    Such are times beyond the years 1 to 9999, and text that is not UTF-8.
+    Such are times beyond the years 1 to 9999 or in an unknown zone, and text that is not UTF-8.
 
     >>> first_unheld(pa.array([0, 10**13]).cast(pa.timestamp("s"))), first_unheld(pa.array([0, 1]).cast(pa.timestamp("s")))
     ((1, 'a timestamp[s] beyond the years 1 to 9999, or finer than Python holds'), None)
@@ -249,8 +250,18 @@ def _has_times(kind: pa.DataType) -> bool:
 
 
 def _named(kind: Any) -> str:
+    if pa.types.is_timestamp(kind) and not _is_zone(kind):
+        return f"a {kind}, whose time zone is not known"
     if pa.types.is_temporal(kind):
         return f"a {kind} beyond the years 1 to 9999, or finer than Python holds"
     if pa.types.is_nested(kind):
-        return f"a {kind} with text that is not UTF-8, or a time beyond the years 1 to 9999"
+        return f"a {kind} with text that is not UTF-8, or a time beyond the years 1 to 9999 or in an unknown zone"
     return "text that is not UTF-8"
+
+
+def _is_zone(kind: pa.TimestampType) -> bool:
+    try:
+        pa.scalar(0, kind).as_py()
+    except _FAILURES:
+        return False
+    return True

@@ -4,6 +4,7 @@ import json
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +18,9 @@ from dgs.job.schema import SinkConfig
 from dgs.model.outputs import OutputBatch
 from dgs.model.tags import Tag
 from dgs.workers.sinks import open_sink
+from dgs.workers.sinks.files.owned import OutputsChangedError
 from dgs.workers.sinks.sqlite_sink import SqliteSink
-from dgs.workers.sinks.sqlite_tables import Writer
+from dgs.workers.sinks.sqlite_tables import Writer, check_table_kept
 
 CONFIG = SinkConfig.model_validate({"sqlite": {"path": "out.db", "table": "results"}})
 
@@ -188,6 +190,57 @@ def test_tables_of_one_database_have_marks_of_their_own(tmp_path):
         one.write(batch(1), 1)
         one.close()
     assert table(tmp_path) == table(tmp_path, of="others") == [1]
+
+
+DAMAGES = {
+    "marks": ("UPDATE dgs_marks SET seq = seq + 1", "the marks of its outputs were changed"),
+    "a value": ("UPDATE results SET value = '8' WHERE seq = 1", "its rows were changed"),
+    "its line": ("UPDATE dgs_writers SET rows = NULL", "its line in dgs_writers was changed"),
+    "a column": ("ALTER TABLE dgs_writers RENAME COLUMN marks TO narks", "its table dgs_writers was changed"),
+}
+
+
+@pytest.mark.parametrize(("statement", "said"), DAMAGES.values(), ids=DAMAGES)
+@pytest.mark.parametrize("appends", [False, True])
+def test_a_damaged_table_is_refused_by_the_run_that_goes_on(tmp_path, appends, statement, said):
+    writer = Writer("run", 1, appends=appends)
+    one = SqliteSink(tmp_path / "out.db", "results", writer)
+    one.write(batch(0, 1, 2), epoch=1)
+    one.close()
+    check_table_kept(tmp_path / "out.db", "results", writer)
+    _change(tmp_path, statement)
+    with pytest.raises(OutputsChangedError, match=said):
+        check_table_kept(tmp_path / "out.db", "results", writer)
+
+
+@pytest.mark.parametrize(
+    "statement", ["DELETE FROM results WHERE seq = 1", "INSERT INTO results SELECT * FROM results"]
+)
+def test_rows_of_an_appended_table_may_be_taken_away_or_be_of_others(tmp_path, statement):
+    writer = Writer("run", 1, appends=True)
+    one = SqliteSink(tmp_path / "out.db", "results", writer)
+    one.write(batch(0, 1, 2), epoch=1)
+    one.close()
+    _change(tmp_path, statement)
+    check_table_kept(tmp_path / "out.db", "results", writer)
+
+
+def test_a_table_of_a_version_without_sums_of_marks_goes_on(tmp_path):
+    one = sink(tmp_path)
+    one.write(batch(0, 1), epoch=1)
+    one.close()
+    _change(tmp_path, "ALTER TABLE dgs_writers DROP COLUMN marks")
+    check_table_kept(tmp_path / "out.db", "results", Writer("run", 2))
+    again = sink(tmp_path, generation=2)
+    again.write(batch(1, 2), epoch=2)
+    again.close()
+    check_table_kept(tmp_path / "out.db", "results", Writer("run", 3))
+    assert table(tmp_path) == [0, 1, 2]
+
+
+def _change(folder, statement):
+    with closing(sqlite3.connect(folder / "out.db", isolation_level=None)) as db:
+        db.execute(statement)
 
 
 def test_table_of_somebody_else_is_left_alone(tmp_path):

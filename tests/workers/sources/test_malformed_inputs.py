@@ -119,6 +119,7 @@ JSONL = {
 
 YEARS = pa.array([0, 10**13])
 FINER = "beyond the years 1 to 9999"
+NOWHERE = pa.array([5, 6], pa.timestamp("us", "Mars/Base"))
 NO_TEXT = pa.Array.from_buffers(
     pa.string(), 2, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0\3\0\0\0"), pa.py_buffer(b"a\xff\xfe")]
 )
@@ -131,6 +132,8 @@ PARQUETS = {
     "duration as ts": ("a.parquet", table(ts=pa.array([2**62, 2**62]).cast(pa.duration("s")), a=[1, 2]), {}, 0, "is not a timestamp"),
     "no text": ("a.parquet", table(a=NO_TEXT), {}, 1, "the value is text that is not UTF-8"),
     "no text as ts": ("a.parquet", table(ts=NO_TEXT[1:], a=[1]), {}, 0, "a value that Python does not hold is not a timestamp"),
+    "unknown zone": ("a.parquet", table(a=NOWHERE), {}, 0, "whose time zone is not known"),
+    "unknown zone in a list": ("a.parquet", table(a=pa.array([[5], [6]], pa.list_(NOWHERE.type))), {}, 0, "or in an unknown zone"),
     "text": ("a.parquet", b"no parquet at all", {}, 0, "cannot be read as Parquet"),
     "empty": ("a.parquet", b"", {}, 0, "cannot be read as Parquet"),
     "cut": ("a.parquet", PARQUET[: len(PARQUET) // 2], {}, 0, "cannot be read as Parquet"),
@@ -166,6 +169,17 @@ def test_wrong_input_is_an_error_with_its_place(tmp_path, *, form, name, data, o
     assert name in str(error)
     if row is not None:
         assert (type(error), error.row, error.file) == (MalformedRowError, row, name)
+
+
+@pytest.mark.parametrize(
+    ("ts", "said"), [(NOWHERE, "whose time zone is not known"), (YEARS.cast(pa.timestamp("s")), FINER)]
+)
+def test_a_time_that_programs_cannot_see_is_refused_in_the_payload_alone(tmp_path, ts, said):
+    (tmp_path / "a.parquet").write_bytes(table(ts=ts, a=[1, 2]))
+    one = stream({"parquet": {"path": "a.parquet"}}, payload="a")
+    assert len(events(one, base_dir=tmp_path, unit="s")) == 2
+    with pytest.raises(MalformedRowError, match=said):
+        events(stream({"parquet": {"path": "a.parquet"}}, payload=["ts", "a"]), base_dir=tmp_path, unit="s")
 
 
 @pytest.mark.parametrize("batch_rows", [1, 3, 100])

@@ -115,13 +115,17 @@ class Mapping:
         if not rows.count:
             return Arrivals(rows.first, np.empty(0, dtype=np.int64), beats=beats)
         for name in self.needed(rows.columns, rows.where):
-            self._check_held(name, rows)
+            if name != self.ts_column:
+                self._check_held(name, rows)
         ts = self.clock.times(rows.columns[self.ts_column], first=rows.first)
+        payload = self.payload_names(rows.columns)
+        if self.ts_column in ([payload] if isinstance(payload, str) else payload):
+            self._check_held(self.ts_column, rows)
         tags, codes = self.tagging.tags(rows)
         return Arrivals(rows.first, ts, tags, codes, self._payload(rows), beats)
 
     def _check_held(self, name: str, rows: RawRows) -> None:
-        if name != self.ts_column and (found := first_unheld(rows.columns[name])) is not None:
+        if (found := first_unheld(rows.columns[name])) is not None:
             row, what = rows.first + found[0], found[1]
             raise MalformedRowError(stream=self.stream, row=row, problem=f"the value is {what}", field=name)
 

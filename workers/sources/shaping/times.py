@@ -26,7 +26,7 @@ from dgs.model.events import Int64s
 from dgs.model.order import MAX_TS
 
 _ZONE = r"\d[T ]\d{2}.*(Z|[+-]\d{2}(:?\d{2})?)$"
-_ARROW_FAILURES = (pa.ArrowException, ValueError, TypeError, OverflowError)
+_ARROW_FAILURES = (pa.ArrowException, ValueError, TypeError, OverflowError, KeyError)
 
 
 class UntypableError(Exception):
@@ -235,6 +235,6 @@ def _scaled(values: Int64s, source: int, target: int) -> Int64s:
 def _shown(value: Any) -> str:
     try:
         text = repr(value)
-    except (OverflowError, ValueError):  # a value of Arrow that Python does not hold
+    except (OverflowError, ValueError, KeyError):  # a value of Arrow that Python does not hold
         return "a value that Python does not hold"
     return text if len(text) <= 60 else text[:57] + "..."  # noqa: PLR2004
